@@ -1,0 +1,84 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "process/signals.h"
+
+namespace zklock::process {
+
+/// What to run, and how it is to be ended.
+struct CommandSpec {
+  std::string executable;                ///< from FindExecutable
+  std::vector<std::string> arguments;    ///< argv, the name as the user typed it first
+  std::vector<std::string> environment;  ///< NAME=VALUE, all of it
+  int stop_signal = 15;                  ///< what the tree gets first when it must end
+  Duration kill_after{};                 ///< between the stop signal and KILL
+  TimePoint lease_end = kNever;          ///< the first D (protocol: the lease)
+  /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
+  std::function<void()> when_orphaned;
+};
+
+/// The command could not be executed: errno of execve.
+struct ExecFailed {
+  int error = 0;
+};
+
+/// A process of the command's tree that could not be signalled (it runs as another user).
+struct Survivor {
+  pid_t pid = 0;
+  std::string name;
+};
+
+/// How the command ended.
+struct Ended {
+  int wait_status = 0;              ///< as from waitpid, of the command itself
+  bool by_order = false;            ///< End() or the lease's end made it end
+  bool guard_failed = false;        ///< the guard died: the tree was ended by zklock
+  std::vector<Survivor> survivors;  ///< could not be signalled
+};
+
+/// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
+///
+/// The guard is forked here and forks the command. It ends the whole tree when told to, when the
+/// lease's end comes near, or when zklock has gone. After its report of the command's end nothing
+/// of the tree is left but, where the command ended by itself, descendants it left behind.
+class Supervisor final : public EventSource {
+ public:
+  /// Throws std::system_error when the system refuses (fork, pipe, no readable /proc).
+  /// `signals` gives the mask and dispositions that the command gets back.
+  static std::variant<std::unique_ptr<Supervisor>, ExecFailed> Start(const CommandSpec& command,
+                                                                    const Signals& signals);
+  ~Supervisor() override;
+
+  /// Moves the lease's end. It only ever moves forward.
+  void ExtendLease(TimePoint lease_end);
+  /// Passes a signal on to the command itself.
+  void Forward(int signal_number);
+  /// Ends the whole tree now: the stop signal, KILL after the grace or shortly before the lease's
+  /// end, whichever is first. Idempotent.
+  void End();
+
+  /// Set once the command (and where it was ended, its whole tree) has been reaped.
+  [[nodiscard]] const std::optional<Ended>& ended() const;
+  /// The command's pid, for messages.
+  [[nodiscard]] pid_t command_pid() const;
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  struct State;
+  explicit Supervisor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace zklock::process

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zklock::protocol {
+
+/// What a contender asks for. kExclusive and kWrite conflict with everyone, kRead with those two.
+enum class Mode { kExclusive, kWrite, kRead };
+
+/// Whose node names are used on the servers (protocol, Znodes).
+enum class Dialect { kCurator };
+
+/// The program family that a contender's name shows.
+enum class Program { kZklock, kCurator, kKazoo, kCRecipe, kUnknown };
+
+/// The mark in a contender's name, between what its program chose and the server's number.
+enum class Mark { kLock, kCuratorWrite, kCuratorRead, kKazooLock, kKazooRead, kCRecipe, kNone };
+
+/// A child of a LOCK that counts in its queue, read from its name.
+///
+/// Names that count end in a known mark and the server's number (`%010d`: ten digits, or a sign and
+/// nine or ten), are of the C recipe (`x-…-NNNNNNNNNN`), or end in such a number at all: numbers are
+/// given per parent, so waiting for an unknown one is safe.
+struct ContenderName {
+  std::string full;           ///< the child's whole name
+  std::int64_t number = 0;    ///< the server's sequence number; negative after its overflow
+  Mark mark = Mark::kNone;
+  Program program = Program::kUnknown;
+
+  /// True for the marks that other readers may share the lock with.
+  [[nodiscard]] bool reads() const {
+    return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
+  }
+  /// What its mark says it asks for; kExclusive for unknown names.
+  [[nodiscard]] Mode mode() const;
+};
+
+/// Reads a child's name; none when it does not count in the queue.
+[[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
+
+/// The part before the server's number: `HOST-UUID` and the mark. `host` is cut to 40 characters of
+/// `[A-Za-z0-9.-]`, others become '-'; an empty one becomes "host". `uuid` is used as it is.
+[[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
+                                              Mode mode, Dialect dialect = Dialect::kCurator);
+
+/// Numbers from here on are refused: the server is about to overflow and then hands out the same
+/// number twice (measured; see the protocol page on sequence numbers).
+inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
+
+/// The word for a mode in messages, data and tables: "exclusive", "write", "read".
+[[nodiscard]] std::string_view ModeName(Mode mode);
+[[nodiscard]] std::optional<Mode> ParseMode(std::string_view word);
+
+}  // namespace zklock::protocol

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace zklock::protocol {
+
+/// How long the lock is proven (protocol, section 4): pure arithmetic over the moments at which
+/// requests were sent that were answered. It holds no clock.
+///
+/// Two times count, for one session of granted time-out T. s: just before sending the newest
+/// committed request (create or heartbeat) that was answered with success: the session lived then.
+/// p: just before sending the newest answered request that was sent at least T/4 before s, so that
+/// a ping of leader and follower lay between; or, if newer, the newest accepted connect request
+/// that was sent no later than s (it touches the session at the leader; asking for a committed
+/// request after it also rules out a leader that had lost its quorum). The servers keep the session
+/// at least until p + T.
+class Lease {
+ public:
+  Lease() = default;
+  /// `timeout`: the granted T.
+  explicit Lease(Duration timeout) : timeout_(timeout) {}
+
+  /// A connect request sent at `sent` was accepted by a server.
+  void ConnectAccepted(TimePoint sent);
+  /// A request that was sent at `sent` has been answered, whatever the answer.
+  void Answered(TimePoint sent);
+  /// As Answered, and it was committed by a quorum with success.
+  void Committed(TimePoint sent);
+
+  /// p + T - max(T/24, 500 ms); none without a proof.
+  [[nodiscard]] std::optional<TimePoint> End() const;
+  /// s, for "was this answer newer than that event".
+  [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
+  [[nodiscard]] Duration timeout() const { return timeout_; }
+
+ private:
+  void Prove();
+
+  Duration timeout_{};
+  std::optional<TimePoint> last_commit_;  // s
+  std::optional<TimePoint> proven_;       // p
+  std::deque<TimePoint> answered_;        // not yet T/4 older than s, ascending
+  std::deque<TimePoint> connects_;        // accepted, not yet followed by a commit, ascending
+};
+
+/// When the command is told to stop and when it is killed, so that all are dead by `lease_end`.
+struct StopTimes {
+  TimePoint stop;  ///< the stop signal
+  TimePoint kill;  ///< KILL: 250 ms before the lease's end at the latest
+};
+/// `kill_after` is cut to T/6: the grace gives way to the lease.
+[[nodiscard]] StopTimes StopTimesFor(TimePoint lease_end, Duration kill_after, Duration timeout);
+
+/// The grace between stop signal and KILL that a lease of T allows: min(kill_after, T/6).
+[[nodiscard]] Duration GraceFor(Duration kill_after, Duration timeout);
+
+/// The heartbeat's period while holding: T/8.
+[[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
+/// A waiter's own small reads: every T/4.
+[[nodiscard]] Duration WaiterReadPeriod(Duration timeout);
+/// After how long without an answer a server is given up: max(P, 2 s), but no more than half of
+/// what is left until the stop signal.
+[[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop);
+
+/// Under this the lease arithmetic leaves nothing to live on: refused (78).
+inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);
+/// Under this an ordinary change of leader may end the command: warned of.
+inline constexpr Duration kComfortableSessionTimeout = std::chrono::seconds(10);
+
+}  // namespace zklock::protocol

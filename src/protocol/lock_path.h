@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace zklock::protocol {
+
+/// Why a LOCK (or a root, or a chroot) is no usable path: words that complete "LOCK '/x/' …".
+struct BadPath {
+  std::string reason;
+  friend bool operator==(const BadPath&, const BadPath&) = default;
+};
+
+/// A znode path that zklock may use, made absolute: `/jobs/backup` as it is, `backup` below `root`.
+/// Refused before any connection: empty, empty components, `.` and `..`, a trailing slash, control
+/// characters (C0, DEL, C1), invalid UTF-8 and code points that the servers refuse (U+D800..U+F8FF,
+/// U+FFF0..U+FFFF), `/` itself, `/zookeeper` and below. `root` must itself be valid.
+[[nodiscard]] std::variant<std::string, BadPath> ResolveLock(std::string_view lock,
+                                                             std::string_view root);
+
+/// The same rules for an absolute path: a root, a chroot.
+[[nodiscard]] std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path);
+
+/// The part before the last slash; "/" for a child of the root.
+[[nodiscard]] std::string ParentOf(std::string_view path);
+/// The part after the last slash.
+[[nodiscard]] std::string_view BaseOf(std::string_view path);
+
+}  // namespace zklock::protocol
