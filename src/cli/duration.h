@@ -13,7 +13,8 @@ namespace zklock::cli {
 /// overflowing one, or for trailing text.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
-/// For messages: "1h30m", "2.5s", "300ms", two units at the most.
+/// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
+/// A negative span, what is over already, is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
 
 }  // namespace zklock::cli

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/signalfd.h>
-
 #include <array>
 #include <csignal>
 #include <optional>
@@ -15,40 +13,50 @@ namespace zklock::process {
 struct SignalEvent {
   int number = 0;
   /// Sent by the kernel: the terminal. It reached the command's process group too, so it is not
-  /// passed on a second time.
+  /// passed on a second time. (The hangup of a session leader's terminal goes to the leader alone:
+  /// that one counts as sent to zklock.)
   bool from_terminal = false;
 };
 
-/// The signals zklock handles: blocked and read from a descriptor.
+/// The signals zklock handles (TERM INT HUP QUIT USR1 USR2 CONT TSTP): blocked and read from a
+/// descriptor.
 ///
 /// Made first of all in main, so that the mask and dispositions it saves are those that zklock was
 /// started with: the command gets exactly these back. A signal inherited as ignored stays ignored
-/// and is never reported (a blocked one would still reach signalfd).
+/// and is never reported (a blocked one would still reach signalfd). PIPE, TTIN and TTOU are
+/// blocked too: a closed or background standard error must not end or stop zklock. An ignored CHLD
+/// is set to its default, since children could not be waited for otherwise.
 class Signals final : public EventSource {
  public:
+  /// Throws std::system_error.
   Signals();
-  ~Signals() override;  ///< Restores the saved mask.
+  /// Restores the saved mask and CHLD's disposition. What has arrived and has not been taken is
+  /// dropped: it must not end zklock on its last steps.
+  ~Signals() override;
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// The next signal that arrived, in order; none when all have been taken.
+  /// The next signal that arrived; none when all have been taken.
   std::optional<SignalEvent> Next();
 
   /// Async-signal-safe; in a forked child: gives the saved mask and dispositions back.
   void RestoreInChild() const;
 
-  /// Stops zklock as the terminal's stop would have, until it is continued.
+  /// Stops zklock as the terminal's stop would have, until it is continued. Returns at once where
+  /// the kernel does not stop (an orphaned process group), and where a CONT came meanwhile.
   void StopSelf() const;
 
   [[nodiscard]] bool IsIgnored(int signal_number) const;
 
   Interest GetInterest() override;
+  /// Does nothing: take the signals with Next().
   void OnReady(short revents) override;
 
  private:
   sigset_t saved_mask_{};
-  sigset_t handled_{};
-  std::array<bool, 65> ignored_{};
+  sigset_t blocked_{};  // what was blocked here, the handled ones among them
+  std::array<bool, NSIG> ignored_{};
+  bool leads_session_ = false;
   UniqueFd fd_;
 };
 

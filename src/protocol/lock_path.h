@@ -15,7 +15,8 @@ struct BadPath {
 /// A znode path that zklock may use, made absolute: `/jobs/backup` as it is, `backup` below `root`.
 /// Refused before any connection: empty, empty components, `.` and `..`, a trailing slash, control
 /// characters (C0, DEL, C1), invalid UTF-8 and code points that the servers refuse (U+D800..U+F8FF,
-/// U+FFF0..U+FFFF), `/` itself, `/zookeeper` and below. `root` must itself be valid.
+/// U+FFF0..U+FFFF, and above, which they see as pairs of surrogates), `/` itself, `/zookeeper` and
+/// below. `root` must itself be valid; only here it may be `/`.
 [[nodiscard]] std::variant<std::string, BadPath> ResolveLock(std::string_view lock,
                                                              std::string_view root);
 

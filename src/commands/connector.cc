@@ -1,0 +1,104 @@
+#include "commands/connector.h"
+
+#include <algorithm>
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kCloseTimeout = 1s;
+constexpr Duration kLookupPause = 1s;
+
+}  // namespace
+
+Connector::Connector(process::EventLoop& loop, const cli::ServerOptions& options,
+                     const Clock& clock)
+    : loop_(loop),
+      clock_(clock),
+      servers_(options.servers),
+      session_({}, options.session_timeout, clock) {
+  loop_.Add(*this);
+  loop_.Add(session_);
+  BeginLookup();
+}
+
+Connector::~Connector() {
+  loop_.Remove(session_);
+  loop_.Remove(*this);
+}
+
+void Connector::BeginLookup() {
+  next_lookup_ = kNever;
+  rounds_at_lookup_ = session_.failed_rounds();
+  lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
+  has_names_ = !lookup_->result();
+  if (lookup_->result()) TakeLookup();
+}
+
+void Connector::TakeLookup() {
+  const process::LookupResult& result = *lookup_->result();
+  lookup_failures_ = result.failures;
+  // Addresses that no longer resolve are still better than none.
+  if (!result.endpoints.empty()) session_.SetEndpoints(result.endpoints);
+  hopeless_ = session_.endpoints().empty() &&
+              std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
+                          [](const auto& failure) { return failure.permanent; });
+  if (session_.endpoints().empty()) next_lookup_ = clock_.Now() + kLookupPause;
+  lookup_.reset();
+}
+
+std::string Connector::Tried() const {
+  std::string text;
+  const auto add = [&](const std::string& server, const std::string& reason) {
+    text += (text.empty() ? "" : ", ") + server + " (" + reason + ")";
+  };
+  for (const auto& failure : session_.Failures()) add(failure.server, failure.reason);
+  for (const auto& failure : lookup_failures_) {
+    add(zookeeper::ToString(failure.server), failure.reason);
+  }
+  if (text.empty()) {
+    for (const auto& server : servers_.servers) add(zookeeper::ToString(server), "no answer yet");
+  }
+  return text;
+}
+
+bool Connector::Close() {
+  session_.BeginClose();
+  process::EventLoop& loop = loop_;
+  /// Wakes the loop at the deadline.
+  class Alarm final : public EventSource {
+   public:
+    explicit Alarm(TimePoint at) : at_(at) {}
+    Interest GetInterest() override { return {.wake = at_}; }
+    void OnReady(short) override {}
+
+   private:
+    TimePoint at_;
+  };
+  const TimePoint deadline = clock_.Now() + kCloseTimeout;
+  Alarm alarm(deadline);
+  loop.Add(alarm);
+  while (!session_.IsClosed() && clock_.Now() < deadline) loop.RunOnce();
+  loop.Remove(alarm);
+  return session_.IsClosed();
+}
+
+EventSource::Interest Connector::GetInterest() {
+  if (lookup_ != nullptr) return lookup_->GetInterest();
+  // A connection in between has reset the count.
+  rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
+  if (has_names_ && session_.failed_rounds() > rounds_at_lookup_) return {.wake = clock_.Now()};
+  return {.wake = next_lookup_};
+}
+
+void Connector::OnReady(short revents) {
+  if (lookup_ != nullptr) {
+    lookup_->OnReady(revents);
+    if (lookup_->result()) TakeLookup();
+    return;
+  }
+  if (session_.failed_rounds() > rounds_at_lookup_ || clock_.Now() >= next_lookup_) BeginLookup();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/callback_scope.h"
+#include "lock/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// How a lock that was held is no longer ours.
+enum class Loss {
+  kRemoved,   ///< somebody deleted our contender
+  kExpired,   ///< the servers have ended the session
+  kUnproven,  ///< the lease ended before it could be proven anew
+};
+
+/// What happens while the lock is held, for the guard, messages and events.
+class HoldObserver {
+ public:
+  virtual ~HoldObserver() = default;
+  /// The lease now ends at `lease_end`; it only moves forward.
+  virtual void OnLease(TimePoint lease_end) = 0;
+  /// The server has gone or does not answer: the lease runs on unproven.
+  virtual void OnSuspect() {}
+  /// Proven again after OnSuspect.
+  virtual void OnConfirmed() {}
+};
+
+/// Keeps proving the held tickets: one committed heartbeat for all of them each T/8, at another
+/// server when this one does not answer in time (protocol, section 4).
+///
+/// Passive, like Acquire, and the store's listener after it. Made right after Acquired, so that the
+/// session is connected and the lease proven.
+class Hold final : public EventSource, public zookeeper::StoreListener {
+ public:
+  /// `kill_after`: between the stop signal and KILL, as asked for. Tickets are of one session.
+  Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
+       Duration kill_after, HoldObserver& observer);
+  ~Hold() override;
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
+  /// Set once, when the lock is no longer ours.
+  [[nodiscard]] const std::optional<Loss>& loss() const { return loss_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override;
+  void OnExpired() override;
+  void OnWatch(const std::string& path) override;
+
+ private:
+  /// kProven   the last heartbeat was answered. -> kAsking
+  /// kAsking   one is under way. -> kProven, kApart
+  /// kApart    no server. -> kAsking
+  /// kLost     the end. From each of the others.
+  enum class State { kProven, kAsking, kApart, kLost };
+
+  void SendHeartbeat();
+  void OnHeartbeat(const zookeeper::Reply& reply);
+  void WatchTickets();
+  void TakeLease();
+  void Suspect();
+  void Lose(Loss loss);
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const std::vector<Ticket> tickets_;
+  const Duration kill_after_;
+  HoldObserver& observer_;
+
+  State state_ = State::kProven;
+  bool suspect_ = false;
+  std::optional<Loss> loss_;
+  TimePoint lease_end_;
+  TimePoint stop_time_;
+  TimePoint next_heartbeat_;
+  TimePoint answer_deadline_ = kNever;
+
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

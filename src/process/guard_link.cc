@@ -1,0 +1,63 @@
+#include "process/guard_link.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "process/system_error.h"
+
+namespace zklock::process {
+
+namespace {
+
+constexpr Duration kKillMargin = std::chrono::milliseconds(250);
+
+TimePoint Before(TimePoint moment, Duration span) {
+  return moment == kNever ? kNever : moment - span;
+}
+
+}  // namespace
+
+TimePoint StopAt(TimePoint lease_end, Duration kill_after) {
+  return Before(lease_end, std::max(kill_after, kKillMargin));
+}
+
+TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after) {
+  return std::min(After(stopped_at, kill_after), Before(lease_end, kKillMargin));
+}
+
+SharedGuardPage::SharedGuardPage() {
+  void* memory =
+      mmap(nullptr, sizeof(GuardPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) ThrowErrno("mmap");
+  page_ = new (memory) GuardPage;
+}
+
+SharedGuardPage::~SharedGuardPage() { munmap(page_, sizeof(GuardPage)); }
+
+GuardSocket MakeGuardSocket() {
+  int ends[2];
+  Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), "socketpair");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool Send(int socket, const Message& message) {
+  return send(socket, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof message);
+}
+
+Received Receive(int socket) {
+  Message message;
+  for (;;) {
+    const ssize_t size = recv(socket, &message, sizeof message, MSG_DONTWAIT);
+    if (size == static_cast<ssize_t>(sizeof message)) return {message, false};
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return {std::nullopt, false};
+    return {std::nullopt, true};  // 0, or ECONNRESET: it left messages of ours unread
+  }
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace zklock::process {
+
+/// When the tree must be told to stop, for a lease that ends at `lease_end`: the grace before it,
+/// and 250 ms before it at the latest.
+[[nodiscard]] TimePoint StopAt(TimePoint lease_end, Duration kill_after);
+/// When it is killed, having been told to stop at `stopped_at`: after the grace, and 250 ms before
+/// the lease's end at the latest.
+[[nodiscard]] TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after);
+
+/// A moment in memory that zklock and the guard share.
+class SharedMoment {
+ public:
+  void Set(TimePoint moment) { value_ = moment.time_since_epoch().count(); }
+  [[nodiscard]] TimePoint Get() const { return TimePoint(Duration(value_)); }
+
+ private:
+  std::atomic<int64_t> value_{};
+  static_assert(std::atomic<int64_t>::is_always_lock_free);
+};
+
+/// What zklock wants of the guard. Only ever raised.
+enum class Order : int {
+  kGuard,  ///< keep the command
+  kEnd,    ///< the stop signal, KILL after the grace
+  kKill,   ///< KILL at once
+};
+
+/// The page that zklock and the guard share: what must get through though the other is stopped.
+struct GuardPage {
+  SharedMoment lease_end;  ///< D; written by zklock
+  /// Written by the guard: it has acknowledged D and what was ordered, and will look again (and
+  /// move this) at this moment at the latest. Later than that, it hangs.
+  SharedMoment guard_looks_at;
+  std::atomic<Order> order{Order::kGuard};  ///< written by zklock
+  std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
+  std::atomic<pid_t> command{0};            ///< written by the guard
+};
+
+/// Owns the mapping of one GuardPage, shared with processes forked after it was made.
+class SharedGuardPage {
+ public:
+  SharedGuardPage();  ///< Throws std::system_error.
+  ~SharedGuardPage();
+  SharedGuardPage(const SharedGuardPage&) = delete;
+  SharedGuardPage& operator=(const SharedGuardPage&) = delete;
+
+  GuardPage* operator->() const { return page_; }
+  GuardPage& operator*() const { return *page_; }
+
+ private:
+  GuardPage* page_;
+};
+
+/// One datagram between zklock and the guard.
+struct Message {
+  enum class Kind : int {
+    kWake,        ///< to the guard: look at the page
+    kForward,     ///< to the guard: send `number` to the command
+    kStarted,     ///< the command runs
+    kExecFailed,  ///< `number`: errno of execve. The guard has gone
+    kFailed,      ///< `number`: errno, `name`: the operation. The guard has gone
+    kSurvivor,    ///< `number`: pid, `name`. Comes before kEnded
+    kLeftBehind,  ///< `number`: pid, `name`. Comes before kCommandEnded
+    /// `number`: wait status of the command, which ended by itself. The guard waits: zklock
+    /// dismisses it, or orders it to end what the command left behind.
+    kCommandEnded,
+    kTreeEnded,  ///< `number`: wait status; `flag`: it ended by order. Nothing is left to guard
+  };
+  Kind kind{};
+  int number = 0;
+  bool flag = false;
+  std::array<char, 16> name{};  ///< null-terminated
+};
+
+/// Both ends are close-on-exec and do not block. Throws std::system_error.
+struct GuardSocket {
+  UniqueFd zklock;
+  UniqueFd guard;
+};
+[[nodiscard]] GuardSocket MakeGuardSocket();
+
+/// Never blocks and never raises PIPE. False when the other end has gone or reads nothing.
+bool Send(int socket, const Message& message);
+
+struct Received {
+  std::optional<Message> message;  ///< none: nothing there now
+  bool is_closed = false;          ///< the other end has gone
+};
+[[nodiscard]] Received Receive(int socket);
+
+}  // namespace zklock::process

@@ -1,0 +1,148 @@
+#include "process/name_lookup.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <system_error>
+
+namespace zklock::process {
+namespace {
+
+struct AddressListDeleter {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+/// getaddrinfo's error, or 0 and the addresses in the form the client library takes.
+int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>& addresses) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &found);
+  if (error != 0) return error;
+  const std::unique_ptr<addrinfo, AddressListDeleter> list(found);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    std::array<char, NI_MAXHOST> host{};
+    std::array<char, NI_MAXSERV> port{};
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, host.data(), host.size(), port.data(),
+                    port.size(), NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
+      addresses.push_back(std::string(host.data()) + ":" + port.data());
+    }
+  }
+  return 0;
+}
+
+/// In the helper: one line for each address or failure, "INDEX ADDRESS" or "INDEX !ERROR".
+[[noreturn]] void AnswerAndExit(const std::vector<zookeeper::Server>& servers, int to) {
+  std::string text;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    std::vector<std::string> addresses;
+    const int error = Resolve(servers[i], AI_ADDRCONFIG, addresses);
+    if (error != 0) text += std::to_string(i) + " !" + std::to_string(error) + "\n";
+    for (const std::string& address : addresses) text += std::to_string(i) + " " + address + "\n";
+  }
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t size = write(to, text.data() + written, text.size() - written);
+    if (size < 0 && errno != EINTR) break;
+    if (size > 0) written += static_cast<std::size_t>(size);
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+NameLookup::NameLookup(const std::vector<zookeeper::Server>& servers) {
+  for (const zookeeper::Server& server : servers) {
+    std::vector<std::string> addresses;
+    if (Resolve(server, AI_NUMERICHOST, addresses) != 0) {
+      servers_.push_back(server);
+      continue;
+    }
+    for (std::string& address : addresses) {
+      numeric_.endpoints.push_back({std::move(address), zookeeper::ToString(server)});
+    }
+  }
+  if (servers_.empty()) {
+    result_ = std::move(numeric_);
+    return;
+  }
+  std::array<int, 2> pipe_ends{};
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe");
+  }
+  answers_.Reset(pipe_ends[0]);
+  UniqueFd to(pipe_ends[1]);
+  const pid_t parent = getpid();
+  helper_ = fork();
+  if (helper_ < 0) {
+    throw std::system_error(errno, std::generic_category(), "fork for looking up names");
+  }
+  if (helper_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    AnswerAndExit(servers_, to.get());
+  }
+}
+
+NameLookup::~NameLookup() {
+  if (helper_ <= 0) return;
+  kill(helper_, SIGKILL);
+  while (waitpid(helper_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+EventSource::Interest NameLookup::GetInterest() {
+  if (result_) return {};
+  return {.fd = answers_.get(), .events = POLLIN};
+}
+
+void NameLookup::OnReady(short revents) {
+  if (result_ || revents == 0) return;
+  std::array<char, 4096> buffer{};
+  const ssize_t size = read(answers_.get(), buffer.data(), buffer.size());
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size > 0) {
+    text_.append(buffer.data(), static_cast<std::size_t>(size));
+    return;
+  }
+  Finish();
+}
+
+void NameLookup::Finish() {
+  LookupResult result = std::move(numeric_);
+  std::vector<bool> answered(servers_.size(), false);
+  std::istringstream lines(text_);
+  std::size_t index = 0;
+  std::string word;
+  while (lines >> index >> word && index < servers_.size()) {
+    answered[index] = true;
+    const zookeeper::Server& server = servers_[index];
+    if (word.front() != '!') {
+      result.endpoints.push_back({word, zookeeper::ToString(server)});
+      continue;
+    }
+    int error = 0;
+    std::from_chars(word.data() + 1, word.data() + word.size(), error);
+    result.failures.push_back({server, gai_strerror(error), error == EAI_NONAME});
+  }
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (!answered[i]) result.failures.push_back({servers_[i], "the look-up ended early", false});
+  }
+  result_ = std::move(result);
+}
+
+}  // namespace zklock::process

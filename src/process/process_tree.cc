@@ -1,0 +1,153 @@
+#include "process/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "process/pidfd.h"
+#include "process/system_error.h"
+
+namespace zklock::process {
+
+namespace {
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t size = read(file.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::nullopt;  // ESRCH: it ended meanwhile
+    if (size == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+}
+
+std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
+  while (!text.empty()) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+    if (error == std::errc()) pids.push_back(pid);
+    const size_t read = static_cast<size_t>(end - text.data());
+    text.remove_prefix(std::min(text.size(), read + 1));  // and the space behind it
+  }
+}
+
+}  // namespace
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
+  if (!text) return std::nullopt;
+  // pid (name) state ppid ...: the name may hold anything, parentheses and spaces too.
+  const size_t open = text->find('(');
+  const size_t close = text->rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+
+  ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), false};
+  std::istringstream fields(text->substr(close + 1));
+  char state = 0;
+  long threads = 0;
+  std::string skipped;
+  fields >> state >> stat.parent;
+  for (int i = 0; i < 15; ++i) fields >> skipped;  // process group to nice
+  fields >> threads >> skipped >> stat.id.start_time;
+  if (!fields) return std::nullopt;
+  // A leader that has ended is a zombie while other threads of it still run.
+  stat.is_dead = (state == 'Z' || state == 'X') && threads <= 1;
+  return stat;
+}
+
+void RequireProcessTree() {
+  const std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) ThrowErrno(("opening " + path).c_str());
+}
+
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = ProcPath(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
+  if (!directory) return children;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    if (const auto text = ReadFile(tasks + "/" + entry->d_name + "/children")) {
+      AppendPids(*text, children);
+    }
+  }
+  return children;
+}
+
+void WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit) {
+  struct Found {
+    pid_t pid;
+    pid_t parent;
+  };
+  std::vector<Found> to_visit;
+  std::set<pid_t> seen;  // one that moved meanwhile may be listed twice
+  const auto add_children = [&](pid_t parent) {
+    for (const pid_t child : ChildrenOf(parent)) {
+      if (seen.insert(child).second) to_visit.push_back({child, parent});
+    }
+  };
+  add_children(root);
+  while (!to_visit.empty()) {
+    const Found next = to_visit.back();
+    to_visit.pop_back();
+    if (visit({next.pid, next.parent, ReadProcessStat(next.pid)})) add_children(next.pid);
+  }
+}
+
+SignalResult SignalDescendant(const Descendant& process, int signal_number) {
+  const std::optional<PidFd> target = PidFd::Open(process.pid);
+  if (!target) return SignalResult::kGone;
+  // The descriptor names whoever has the pid now. If that still is the child of the parent it was
+  // listed under, and can be signalled after we looked, it is the one that was meant. What /proc
+  // hides (hidepid) cannot be looked at: pids are handed out in a circle, so that nobody else can
+  // have got it since the walk listed it.
+  if (process.stat) {
+    const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
+    if (!stat || stat->parent != process.parent || stat->id != process.stat->id) {
+      return SignalResult::kGone;
+    }
+  }
+  switch (target->Signal(signal_number)) {
+    case 0:
+      return SignalResult::kSent;
+    case EPERM:
+      return SignalResult::kRefused;
+    default:
+      return SignalResult::kGone;
+  }
+}
+
+KillResult KillDescendants(pid_t root, const std::function<bool(const Descendant&)>& is_spared) {
+  KillResult result{true, {}};
+  WalkDescendants(root, [&](const Descendant& process) {
+    if (is_spared(process)) return false;
+    if (process.is_dead()) return true;
+    if (SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
+      result.survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
+    } else {
+      result.nothing_alive = false;
+    }
+    return true;
+  });
+  return result;
+}
+
+}  // namespace zklock::process

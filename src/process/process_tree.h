@@ -1,0 +1,79 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zklock::process {
+
+/// Which process: a pid alone may have been used again.
+struct ProcessId {
+  pid_t pid = 0;
+  unsigned long long start_time = 0;  ///< clock ticks since boot; 0: /proc does not show it
+  friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+
+/// What /proc/PID/stat says of a process.
+struct ProcessStat {
+  ProcessId id;
+  pid_t parent = 0;
+  std::string name;      ///< at most 15 characters
+  bool is_dead = false;  ///< a zombie, all of its threads
+};
+
+/// None if there is no such process, or /proc does not show it (hidepid).
+[[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+
+/// Throws std::system_error unless /proc shows this process its own children: without that nothing
+/// could be ended reliably.
+void RequireProcessTree();
+
+/// The children of all threads of a process, the unreaped ones among them. Complete for children
+/// that stay what they are while it reads; what changes meanwhile is found by reading again.
+[[nodiscard]] std::vector<pid_t> ChildrenOf(pid_t pid);
+
+/// One process met on a walk.
+struct Descendant {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  std::optional<ProcessStat> stat;  ///< none where /proc does not show it
+  [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
+  [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
+};
+
+/// Visits the descendants of `root`, each before its children are listed: one that `visit` has
+/// killed cannot add any that the walk does not see, and orphans turn up as children of the
+/// subreaper on the next walk. `visit` returns whether to go on to its children.
+void WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
+
+enum class SignalResult {
+  kSent,
+  kGone,     ///< it has ended, or is no longer where the walk met it: the next walk knows
+  kRefused,  ///< it runs as another user
+};
+
+/// Signals a process met on a walk, and no other that got its pid meanwhile.
+SignalResult SignalDescendant(const Descendant& process, int signal_number);
+
+/// A process that could not be signalled, or was left behind.
+struct Survivor {
+  pid_t pid = 0;
+  std::string name;
+};
+
+/// What one pass of KILL over a tree has left.
+struct KillResult {
+  bool nothing_alive = false;  ///< but the survivors
+  std::vector<Survivor> survivors;
+};
+
+/// Sends KILL to every descendant of `root`, but for those that `is_spared` names and theirs. To be
+/// repeated until nothing is alive.
+[[nodiscard]] KillResult KillDescendants(
+    pid_t root, const std::function<bool(const Descendant&)>& is_spared);
+
+}  // namespace zklock::process

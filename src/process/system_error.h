@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cerrno>
+#include <system_error>
+
+namespace zklock::process {
+
+/// Throws std::system_error with errno, naming the operation that failed.
+[[noreturn]] inline void ThrowErrno(const char* operation) {
+  throw std::system_error(errno, std::generic_category(), operation);
+}
+
+/// `result`, unless it is -1: then throws std::system_error naming the operation.
+template <typename Result>
+Result Check(Result result, const char* operation) {
+  if (result == Result{-1}) ThrowErrno(operation);
+  return result;
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,216 @@
+#include "protocol/contender_name.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+
+namespace zklock::protocol {
+namespace {
+
+constexpr std::size_t kLongestHost = 40;
+constexpr std::size_t kUuidLength = 36;
+constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kSmallest = std::numeric_limits<std::int32_t>::min();
+
+struct KnownMark {
+  std::string_view text;
+  Mark mark;
+};
+
+// Disjoint as endings ("__lock__" does not end in "lock-"), so their order does not matter.
+constexpr std::array kKnownMarks{
+    KnownMark{"lock-", Mark::kLock},           KnownMark{"__WRIT__", Mark::kCuratorWrite},
+    KnownMark{"__READ__", Mark::kCuratorRead}, KnownMark{"__lock__", Mark::kKazooLock},
+    KnownMark{"__rlock__", Mark::kKazooRead},
+};
+
+// By hand, since <cctype> follows the locale.
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool IsHostCharacter(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
+}
+
+/// A name taken apart at the server's number.
+struct Split {
+  std::string_view before;
+  std::int64_t number;
+};
+
+/// Ten digits at the end, of a value that the server's 32 bits can have.
+std::optional<Split> SplitPositive(std::string_view name) {
+  constexpr std::size_t kDigits = 10;
+  if (name.size() < kDigits) return std::nullopt;
+  std::int64_t value = 0;
+  for (const char c : name.substr(name.size() - kDigits)) {
+    if (!IsDigit(c)) return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  if (value > kLargest) return std::nullopt;
+  return Split{name.substr(0, name.size() - kDigits), value};
+}
+
+/// A sign and what `%010d` prints behind it: nine digits, or ten of which the first is not 0.
+std::optional<Split> SplitNegative(std::string_view name) {
+  std::size_t digits = 0;
+  std::int64_t value = 0;
+  std::int64_t unit = 1;
+  while (digits < name.size() && digits < 10 && IsDigit(name[name.size() - 1 - digits])) {
+    value -= unit * (name[name.size() - 1 - digits] - '0');
+    unit *= 10;
+    ++digits;
+  }
+  if (digits < 9 || digits >= name.size()) return std::nullopt;
+  const std::size_t sign = name.size() - 1 - digits;
+  if (name[sign] != '-' || value == 0 || value < kSmallest) return std::nullopt;
+  if (digits == 10 && name[sign + 1] == '0') return std::nullopt;
+  return Split{name.substr(0, sign), value};
+}
+
+const KnownMark* FindMark(std::string_view before_number) {
+  const auto* const found =
+      std::find_if(kKnownMarks.begin(), kKnownMarks.end(),
+                   [&](const KnownMark& known) { return before_number.ends_with(known.text); });
+  return found == kKnownMarks.end() ? nullptr : &*found;
+}
+
+/// `x-SESSION-`: the C recipe prints the session in hex, its Java twin in decimal, signed.
+bool IsCRecipePrefix(std::string_view before_number) {
+  if (!before_number.starts_with("x-") || !before_number.ends_with('-')) return false;
+  before_number.remove_prefix(2);
+  if (before_number.empty()) return false;
+  before_number.remove_suffix(1);
+  if (before_number.starts_with('-')) before_number.remove_prefix(1);
+  return !before_number.empty() &&
+         std::all_of(before_number.begin(), before_number.end(), IsHexDigit);
+}
+
+bool IsUuid(std::string_view text) {
+  if (text.size() != kUuidLength) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : !IsHexDigit(text[i])) return false;
+  }
+  return true;
+}
+
+/// `HOST-UUID-`, as MakeContenderPrefix makes it.
+bool IsOurPrefix(std::string_view before_mark) {
+  if (!before_mark.ends_with('-')) return false;
+  before_mark.remove_suffix(1);
+  if (before_mark.size() < kUuidLength + 2) return false;
+  const std::size_t uuid = before_mark.size() - kUuidLength;
+  const std::string_view host = before_mark.substr(0, uuid - 1);
+  return IsUuid(before_mark.substr(uuid)) && before_mark[uuid - 1] == '-' &&
+         host.size() <= kLongestHost && std::all_of(host.begin(), host.end(), IsHostCharacter);
+}
+
+Program ProgramOf(std::string_view before_mark, Mark mark) {
+  switch (mark) {
+    case Mark::kKazooLock:
+    case Mark::kKazooRead:
+      return Program::kKazoo;
+    case Mark::kCRecipe:
+      return Program::kCRecipe;
+    case Mark::kNone:
+      return Program::kUnknown;
+    case Mark::kLock:
+    case Mark::kCuratorWrite:
+    case Mark::kCuratorRead:
+      break;
+  }
+  // go-zookeeper took over Curator's prefix.
+  if (before_mark.starts_with("_c_")) return Program::kCurator;
+  return IsOurPrefix(before_mark) ? Program::kZklock : Program::kUnknown;
+}
+
+/// The mark and the dash that sets it off from the UUID.
+std::string_view CuratorMark(Mode mode) {
+  switch (mode) {
+    case Mode::kExclusive:
+      return "-lock-";
+    case Mode::kWrite:
+      return "-__WRIT__";
+    case Mode::kRead:
+      return "-__READ__";
+  }
+  return "";
+}
+
+}  // namespace
+
+Mode ContenderName::mode() const {
+  switch (mark) {
+    case Mark::kCuratorWrite:
+      return Mode::kWrite;
+    case Mark::kCuratorRead:
+    case Mark::kKazooRead:
+      return Mode::kRead;
+    case Mark::kLock:
+    case Mark::kKazooLock:
+    case Mark::kCRecipe:
+    case Mark::kNone:
+      break;
+  }
+  return Mode::kExclusive;
+}
+
+std::optional<ContenderName> ParseContenderName(std::string_view name) {
+  const std::optional<Split> positive = SplitPositive(name);
+  const std::optional<Split> negative = SplitNegative(name);
+
+  // A known mark says where the number begins, and so whether a dash before it is its sign.
+  for (const auto& split : {positive, negative}) {
+    if (!split) continue;
+    if (const KnownMark* const known = FindMark(split->before)) {
+      const std::string_view before_mark =
+          split->before.substr(0, split->before.size() - known->text.size());
+      return ContenderName{std::string(name), split->number, known->mark,
+                           ProgramOf(before_mark, known->mark)};
+    }
+    if (IsCRecipePrefix(split->before)) {
+      return ContenderName{std::string(name), split->number, Mark::kCRecipe, Program::kCRecipe};
+    }
+  }
+  // Of an unknown name a dash is more likely a separator than a sign.
+  const std::optional<Split>& split = positive ? positive : negative;
+  if (!split) return std::nullopt;
+  return ContenderName{std::string(name), split->number, Mark::kNone, Program::kUnknown};
+}
+
+std::string MakeContenderPrefix(std::string_view host, std::string_view uuid, Mode mode,
+                                Dialect dialect) {
+  std::string prefix(host.substr(0, kLongestHost));
+  if (prefix.empty()) prefix = "host";
+  std::replace_if(
+      prefix.begin(), prefix.end(), [](char c) { return !IsHostCharacter(c); }, '-');
+  prefix += '-';
+  prefix += uuid;
+  switch (dialect) {
+    case Dialect::kCurator:
+      return prefix.append(CuratorMark(mode));
+  }
+  return prefix;
+}
+
+std::string_view ModeName(Mode mode) {
+  switch (mode) {
+    case Mode::kExclusive:
+      return "exclusive";
+    case Mode::kWrite:
+      return "write";
+    case Mode::kRead:
+      return "read";
+  }
+  return "";
+}
+
+std::optional<Mode> ParseMode(std::string_view word) {
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    if (word == ModeName(mode)) return mode;
+  }
+  return std::nullopt;
+}
+
+}  // namespace zklock::protocol

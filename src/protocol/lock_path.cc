@@ -1,0 +1,104 @@
+#include "protocol/lock_path.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace zklock::protocol {
+namespace {
+
+constexpr char32_t kInvalid = 0xFFFFFFFF;
+
+/// Reads one code point at `position` and moves behind it; kInvalid for what is no UTF-8 (RFC 3629:
+/// no overlong form, no surrogate, nothing above U+10FFFF).
+char32_t NextCodePoint(std::string_view text, std::size_t& position) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t lead = byte(position++);
+  if (lead < 0x80) return lead;
+
+  std::size_t more = 0;
+  char32_t least = 0;
+  char32_t point = 0;
+  if (lead >= 0xC0 && lead < 0xE0) {
+    more = 1, least = 0x80, point = lead & 0x1Fu;
+  } else if (lead >= 0xE0 && lead < 0xF0) {
+    more = 2, least = 0x800, point = lead & 0x0Fu;
+  } else if (lead >= 0xF0 && lead < 0xF8) {
+    more = 3, least = 0x10000, point = lead & 0x07u;
+  } else {
+    return kInvalid;
+  }
+  for (; more > 0; --more, ++position) {
+    if (position >= text.size() || (byte(position) & 0xC0u) != 0x80u) return kInvalid;
+    point = (point << 6) | (byte(position) & 0x3Fu);
+  }
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  return point < least || point > 0x10FFFF || surrogate ? kInvalid : point;
+}
+
+/// What is wrong with the characters, if anything; the servers' list is PathUtils.validatePath.
+std::optional<BadPath> CheckCharacters(std::string_view path) {
+  for (std::size_t position = 0; position < path.size();) {
+    const char32_t point = NextCodePoint(path, position);
+    if (point == kInvalid) return BadPath{"is not valid UTF-8"};
+    if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
+      return BadPath{"has a control character"};
+    }
+    // The servers look at UTF-16, where all above U+FFFF are pairs of D800..DFFF.
+    if ((point >= 0xE000 && point <= 0xF8FF) || point >= 0xFFF0) {
+      return BadPath{"has a character that ZooKeeper refuses in paths"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<BadPath> CheckComponents(std::string_view path) {
+  for (std::size_t start = 1; start <= path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string_view component = path.substr(start, end - start);
+    if (component.empty()) {
+      return BadPath{end == path.size() ? "ends in a slash" : "has an empty component"};
+    }
+    if (component == ".") return BadPath{"has '.' as a component"};
+    if (component == "..") return BadPath{"has '..' as a component"};
+    start = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path) {
+  if (path.empty()) return BadPath{"is empty"};
+  if (path.front() != '/') return BadPath{"does not begin with a slash"};
+  if (path == "/") return BadPath{"is the root of all znodes"};
+  if (auto bad = CheckCharacters(path)) return *bad;
+  if (auto bad = CheckComponents(path)) return *bad;
+  if (path == "/zookeeper" || path.starts_with("/zookeeper/")) {
+    return BadPath{"is kept for ZooKeeper itself"};
+  }
+  return std::string(path);
+}
+
+std::variant<std::string, BadPath> ResolveLock(std::string_view lock, std::string_view root) {
+  if (lock.empty()) return BadPath{"is empty"};
+  if (lock.front() == '/') return CheckAbsolutePath(lock);
+  std::string path(root == "/" ? "" : root);
+  path += '/';
+  path += lock;
+  return CheckAbsolutePath(path);
+}
+
+std::string ParentOf(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0) return "/";
+  return std::string(path.substr(0, slash));
+}
+
+std::string_view BaseOf(std::string_view path) {
+  // npos + 1 is 0: all of a name that has no slash.
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace zklock::protocol

@@ -1,0 +1,199 @@
+#include "zookeeper/connection.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zookeeper/zookeeper.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "base/unique_fd.h"
+#include "zookeeper/wire.h"
+
+namespace zklock::zookeeper {
+namespace {
+
+// Without a callback the library writes its log to standard error; what it would say, the states
+// below tell better.
+void DropLog(const char*) {}
+
+void IgnoreSessionEvent(zhandle_t*, int, int, const char*, void*) {}
+
+int Milliseconds(Duration span) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(span).count());
+}
+
+TimePoint WakeAfter(TimePoint now, const timeval& left) {
+  return now + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
+}
+
+// A socket whose other end is closed: what reads it sees the end, what writes it an error.
+UniqueFd DeadSocket() {
+  std::array<int, 2> pair{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "socketpair");
+  }
+  close(pair[1]);
+  return UniqueFd(pair[0]);
+}
+
+}  // namespace
+
+Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
+                       const Clock& clock)
+    : endpoint_(endpoint), clock_(clock) {
+  clientid_t id{};
+  if (previous != nullptr) {
+    id.client_id = previous->session_id;
+    std::memcpy(id.passwd, previous->password.data(),
+                std::min(sizeof id.passwd, previous->password.size()));
+  }
+  zoo_set_debug_level(static_cast<ZooLogLevel>(0));
+  handle_ =
+      zookeeper_init2(endpoint.address.c_str(), IgnoreSessionEvent, Milliseconds(timeout),
+                      previous != nullptr ? &id : nullptr, this, ZOO_NO_LOG_CLIENTENV, DropLog);
+  if (handle_ == nullptr) {
+    throw std::system_error(errno, std::generic_category(),
+                            "a client handle for " + endpoint.address);
+  }
+  // One numeric address: nothing to resolve again, ever.
+  zoo_set_servers_resolution_delay(handle_, -1);
+  before_call_ = clock_.Now();
+}
+
+Connection::~Connection() {
+  // A connected handle's close would end the session, and block: closing is the session's business.
+  if (state_ == State::kConnected) {
+    const UniqueFd socket(TakeSocket());
+    if (!socket && fd_ >= 0) shutdown(fd_, SHUT_RDWR);
+  }
+  zookeeper_close(handle_);
+}
+
+EventSource::Interest Connection::GetInterest() {
+  if (state_ == State::kExpired || state_ == State::kFailed) {
+    return {.wake = clock_.Now()};
+  }
+  before_call_ = clock_.Now();
+  int fd = -1;
+  int interest = 0;
+  timeval left{};
+  errno = 0;
+  const int result = zookeeper_interest(handle_, &fd, &interest, &left);
+  const int error = errno;
+  if (fd != fd_ && fd >= 0) {
+    // The library leaves its socket open across exec (measured); and a handshake is looked at only
+    // when enough of it is there to be judged.
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    const int least = kGreetingSize;
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+  }
+  fd_ = fd;
+  wants_write_ = (interest & ZOOKEEPER_WRITE) != 0;
+  Advance(result, error);
+  if (state_ == State::kExpired || state_ == State::kFailed) return {.wake = clock_.Now()};
+  return {.fd = fd_,
+          .events = static_cast<short>(((interest & ZOOKEEPER_READ) != 0 ? POLLIN : 0) |
+                                       (wants_write_ ? POLLOUT : 0)),
+          .wake = WakeAfter(before_call_, left)};
+}
+
+void Connection::Process(short revents) {
+  if (state_ == State::kExpired || state_ == State::kFailed || fd_ < 0) return;
+  if (state_ == State::kHandshaking && !GreetingIsSound(revents)) return;
+  int events = ((revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0) |
+               ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0);
+  if (state_ == State::kConnecting && (revents & (POLLHUP | POLLERR)) != 0) {
+    events |= ZOOKEEPER_WRITE;  // the library asks the socket for its error only then
+  }
+  // One call reads one reply; the rest is there already more often than not.
+  for (;;) {
+    before_call_ = clock_.Now();
+    errno = 0;
+    const int result = zookeeper_process(handle_, events);
+    Advance(result, errno);
+    if (state_ != State::kConnected || (events & ZOOKEEPER_READ) == 0) return;
+    pollfd more{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (poll(&more, 1, 0) <= 0) return;
+    events = ZOOKEEPER_READ;
+  }
+}
+
+bool Connection::GreetingIsSound(short revents) {
+  if ((revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
+  std::array<std::byte, kGreetingSize> first{};
+  const ssize_t size = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (size <= 0) return true;  // the library finds out why
+  switch (JudgeGreeting(first.data(), static_cast<std::size_t>(size))) {
+    case Greeting::kZooKeeper:
+      return true;
+    case Greeting::kTooShort:
+      // SO_RCVLOWAT woke us with less only because the other side has closed.
+      Fail("closes the connection at once");
+      return false;
+    case Greeting::kForeign:
+      Fail("answers, but it is no ZooKeeper server");
+      return false;
+  }
+  return true;
+}
+
+void Connection::Advance(int result, int error) {
+  const int library_state = zoo_state(handle_);
+  if (library_state == ZOO_EXPIRED_SESSION_STATE) {
+    state_ = State::kExpired;
+    return;
+  }
+  if (result != ZOK && result != ZNOTHING) {
+    // EHOSTDOWN is what the library makes of an end of file.
+    if (error == EHOSTDOWN) {
+      Fail(state_ == State::kConnected ? "closed the connection" : "closes the connection at once");
+    } else {
+      Fail(error != 0 ? std::generic_category().message(error) : zerror(result));
+    }
+    return;
+  }
+  if (state_ == State::kConnecting && library_state == ZOO_ASSOCIATING_STATE) {
+    connect_sent_ = before_call_;
+    state_ = State::kHandshaking;
+  }
+  if (state_ != State::kConnected && library_state == ZOO_CONNECTED_STATE) {
+    const int least = 1;
+    setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+    state_ = State::kConnected;
+  }
+}
+
+void Connection::Fail(std::string why) {
+  failure_ = std::move(why);
+  state_ = State::kFailed;
+}
+
+Credentials Connection::credentials() const {
+  const clientid_t* id = zoo_client_id(handle_);
+  return {.session_id = id->client_id, .password = std::string(id->passwd, sizeof id->passwd)};
+}
+
+Duration Connection::granted_timeout() const {
+  return std::chrono::milliseconds(zoo_recv_timeout(handle_));
+}
+
+int Connection::TakeSocket() {
+  // Asked anew: a request made since the last wait may be half sent.
+  if (state_ == State::kConnected) GetInterest();
+  if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
+  UniqueFd socket(fcntl(fd_, F_DUPFD_CLOEXEC, 3));
+  if (!socket) return -1;
+  const UniqueFd dead = DeadSocket();
+  if (dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
+  zookeeper_process(handle_, ZOOKEEPER_READ);
+  Fail("was left");
+  return socket.Release();
+}
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+
+typedef struct _zhandle zhandle_t;
+
+namespace zklock::zookeeper {
+
+/// What names a session to the servers: whoever has it may take the session over or close it.
+struct Credentials {
+  std::int64_t session_id = 0;
+  std::string password;  ///< 16 bytes, secret
+};
+
+/// One numeric address of a server, and the name under which the user knows it.
+struct Endpoint {
+  std::string address;  ///< as the client library takes it: "127.0.0.1:2181", "::1:2181"
+  std::string name;     ///< as the user wrote it: "zk1:2181"
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// One attempt at one server and, if it succeeds, the connection: one zhandle_t of the
+/// single-threaded client library with one numeric address, never reconnected.
+///
+/// The library's own reconnection is not used: it may never try half of the servers
+/// (ZOOKEEPER-2466), gives a silent connect two thirds of the session time-out, and resolves names
+/// blockingly. Throws std::system_error when the system refuses a handle.
+class Connection {
+ public:
+  enum class State {
+    kConnecting,   ///< TCP
+    kHandshaking,  ///< the connect request has been sent
+    kConnected,    ///< the session is accepted
+    kExpired,      ///< the servers have ended the session
+    kFailed,       ///< refused, closed, or no ZooKeeper: failure() says which
+  };
+
+  /// `previous`: the session to go on with; null for a new one. `timeout`: the T to ask for.
+  Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
+             const Clock& clock);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// What to wait for; may itself move the attempt on.
+  EventSource::Interest GetInterest();
+  /// Moves the attempt on, reads replies; their callbacks run inside.
+  void Process(short revents);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  /// Just before the connect request was sent; set from kHandshaking on.
+  [[nodiscard]] TimePoint connect_sent() const { return connect_sent_; }
+  [[nodiscard]] Credentials credentials() const;
+  [[nodiscard]] Duration granted_timeout() const;
+  /// For requests; null once the connection has been taken from the library.
+  [[nodiscard]] zhandle_t* handle() const { return handle_; }
+
+  /// Takes the socket away from the library, which from then on sees a connection that has ended:
+  /// its close neither blocks nor ends the session. Returns the socket, or -1. Requests that the
+  /// library has not wholly sent would be cut in the middle: then -1 as well.
+  [[nodiscard]] int TakeSocket();
+
+ private:
+  void Advance(int result, int error);
+  void Fail(std::string why);
+  /// False while a handshake's first bytes are still to come, or are no ZooKeeper's.
+  bool GreetingIsSound(short revents);
+
+  Endpoint endpoint_;
+  const Clock& clock_;
+  zhandle_t* handle_ = nullptr;
+  State state_ = State::kConnecting;
+  std::string failure_;
+  TimePoint connect_sent_{};
+  TimePoint before_call_{};
+  int fd_ = -1;         // the library's; -1 before the first connect
+  bool wants_write_ = false;
+};
+
+}  // namespace zklock::zookeeper

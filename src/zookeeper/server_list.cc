@@ -1,0 +1,122 @@
+#include "zookeeper/server_list.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "protocol/lock_path.h"
+
+namespace zklock::zookeeper {
+namespace {
+
+constexpr std::string_view kDefaultPort = "2181";
+constexpr std::string_view kBlanks = " \t";
+
+std::string_view Trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '-' || c == '_';
+}
+
+bool IsName(std::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), IsNameCharacter);
+}
+
+/// A numeric address, with a zone (`fe80::1%eth0`) or without.
+bool IsIpv6(std::string_view host) {
+  const std::size_t percent = host.find('%');
+  if (percent != std::string_view::npos && !IsName(host.substr(percent + 1))) return false;
+  const std::string digits(host.substr(0, percent));
+  // inet_pton would stop at a NUL.
+  if (digits.find('\0') != std::string::npos) return false;
+  in6_addr address{};
+  return inet_pton(AF_INET6, digits.c_str(), &address) == 1;
+}
+
+std::optional<std::string> ParsePort(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value < 1 || value > 65535) return std::nullopt;
+  return std::to_string(value);
+}
+
+/// One `HOST[:PORT]` without blanks around it. A reason completes "server N …".
+std::variant<Server, BadServerList> ParseServer(std::string_view text) {
+  std::string_view host;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return BadServerList{"has no ] for its ["};
+    host = text.substr(1, end - 1);
+    rest = text.substr(end + 1);
+    if (!IsIpv6(host)) return BadServerList{"has no IPv6 address between [ and ]"};
+    if (!rest.empty() && rest.front() != ':') return BadServerList{"has text behind ]"};
+  } else {
+    // `::1:2181` could end in a port or not: the brackets say which.
+    if (std::count(text.begin(), text.end(), ':') > 1) {
+      return BadServerList{"has several colons (an IPv6 address needs [ and ] around it)"};
+    }
+    host = text.substr(0, text.find(':'));
+    rest = text.substr(host.size());
+    if (host.empty()) return BadServerList{"has no host"};
+    if (!IsName(host)) return BadServerList{"has a character that no host name has"};
+  }
+  if (rest.empty()) return Server{std::string(host), std::string(kDefaultPort)};
+  auto port = ParsePort(rest.substr(1));
+  if (!port) return BadServerList{"has no port from 1 to 65535 behind its colon"};
+  return Server{std::string(host), std::move(*port)};
+}
+
+std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
+  // The client library refuses a chroot that ends in a slash; people write them.
+  if (text.ends_with('/')) text.remove_suffix(1);
+  if (text.empty()) return std::string();
+  auto checked = protocol::CheckAbsolutePath(text);
+  if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
+    return BadServerList{"its chroot " + bad->reason};
+  }
+  return std::get<std::string>(std::move(checked));
+}
+
+}  // namespace
+
+std::variant<ServerList, BadServerList> ParseServerList(std::string_view text) {
+  text = Trim(text);
+  std::string_view servers = text.substr(0, text.find('/'));
+  auto chroot = ParseChroot(text.substr(servers.size()));
+  if (auto* bad = std::get_if<BadServerList>(&chroot)) return std::move(*bad);
+
+  servers = Trim(servers);
+  if (servers.ends_with(',')) servers.remove_suffix(1);
+  if (Trim(servers).empty()) return BadServerList{"it names no server"};
+
+  ServerList list{{}, std::get<std::string>(std::move(chroot))};
+  for (std::size_t start = 0; start <= servers.size();) {
+    const std::size_t end = std::min(servers.find(',', start), servers.size());
+    auto server = ParseServer(Trim(servers.substr(start, end - start)));
+    if (const auto* bad = std::get_if<BadServerList>(&server)) {
+      return BadServerList{"server " + std::to_string(list.servers.size() + 1) + " " + bad->reason};
+    }
+    list.servers.push_back(std::get<Server>(std::move(server)));
+    start = end + 1;
+  }
+  return list;
+}
+
+std::string ToString(const Server& server) {
+  const bool ipv6 = server.host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + server.host + "]" : server.host) + ":" + server.port;
+}
+
+}  // namespace zklock::zookeeper

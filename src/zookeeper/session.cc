@@ -1,0 +1,533 @@
+#include "zookeeper/session.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <zookeeper/zookeeper.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace zklock::zookeeper {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Any number will do: replies keep the order, and the library's own begin near the time of day.
+constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
+
+constexpr int kMostDoublings = 4;
+constexpr Duration kLongestReconnectDelay = 1s;
+
+/// True for a result that the client library made up: no server has answered.
+bool IsLibraryResult(int result) {
+  switch (result) {
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZCLOSING:
+    case ZINVALIDSTATE:
+    case ZSESSIONEXPIRED:
+    case ZRUNTIMEINCONSISTENCY:
+    case ZMARSHALLINGERROR:
+    case ZSYSTEMERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Error ToError(int result) {
+  switch (result) {
+    case ZOK:
+      return Error::kNone;
+    case ZNONODE:
+      return Error::kNoNode;
+    case ZNODEEXISTS:
+      return Error::kNodeExists;
+    case ZNOAUTH:
+      return Error::kNoAuth;
+    case ZAUTHFAILED:
+      return Error::kAuthFailed;
+    case ZINVALIDACL:
+      return Error::kInvalidAcl;
+    case ZNOCHILDRENFOREPHEMERALS:
+      return Error::kNoChildrenForEphemerals;
+    case ZNOTEMPTY:
+      return Error::kNotEmpty;
+    case ZUNIMPLEMENTED:
+      return Error::kUnimplemented;
+    // The request was not done, but saying "lost" is as safe, and the cure is the same: reconnect.
+    case ZSESSIONMOVED:
+      return Error::kConnectionLoss;
+    default:
+      return IsLibraryResult(result) ? Error::kConnectionLoss : Error::kOther;
+  }
+}
+
+NodeStat ToNodeStat(const Stat* stat) {
+  if (stat == nullptr) return {};
+  return {.created_zxid = stat->czxid,
+          .created_ms = stat->ctime,
+          .modified_ms = stat->mtime,
+          .ephemeral_owner = stat->ephemeralOwner};
+}
+
+int CreateMode(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kContainer:
+      return ZOO_CONTAINER;
+    case NodeKind::kPersistent:
+      return ZOO_PERSISTENT;
+    case NodeKind::kEphemeral:
+      return ZOO_EPHEMERAL;
+    case NodeKind::kEphemeralSequential:
+      return ZOO_EPHEMERAL_SEQUENTIAL;
+  }
+  return ZOO_EPHEMERAL_SEQUENTIAL;
+}
+
+}  // namespace
+
+struct Session::Pending {
+  Session* session = nullptr;
+  TimePoint sent{};
+  bool commits = false;  // answered with success it has gone through a quorum
+  std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
+  // The library reads and writes these until the answer to a multi comes.
+  std::vector<std::string> paths;
+  std::vector<zoo_op_t> operations;
+  std::vector<zoo_op_result_t> results;
+};
+
+Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock)
+    : timeout_(timeout), clock_(clock), random_(std::random_device{}()), lease_(timeout) {
+  SetEndpoints(std::move(endpoints));
+}
+
+Session::~Session() {
+  listener_ = nullptr;
+  connection_.reset();  // its outstanding requests are answered into ready_, which dies unread
+}
+
+void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
+  std::shuffle(endpoints.begin(), endpoints.end(), random_);
+  endpoints_ = std::move(endpoints);
+  reasons_.assign(endpoints_.size(), "");
+  next_endpoint_ = 0;
+  tried_in_round_ = 0;
+  current_endpoint_ = 0;
+}
+
+std::vector<AttemptFailure> Session::Failures() const {
+  std::vector<AttemptFailure> failures;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    if (!reasons_[i].empty()) failures.push_back({endpoints_[i].name, reasons_[i]});
+  }
+  return failures;
+}
+
+std::string Session::connected_server() const {
+  return IsConnected() ? connection_->endpoint().name : "";
+}
+
+std::int64_t Session::session_id() const {
+  return credentials_ ? credentials_->session_id : 0;
+}
+
+// ---- attempts -------------------------------------------------------------------------------
+
+EventSource::Interest Session::GetInterest() {
+  const TimePoint now = clock_.Now();
+  if (!ready_.empty()) return {.wake = now};
+  switch (phase_) {
+    case Phase::kApart:
+      if (connection_ == nullptr) {
+        if (endpoints_.empty()) return {};  // until SetEndpoints
+        if (now < retry_at_) return {.wake = retry_at_};
+        StartAttempt(now);
+      }
+      break;
+    case Phase::kConnected:
+      return connection_->GetInterest();
+    case Phase::kClosing:
+      return {.fd = closing_socket_.get(), .events = POLLIN};
+    case Phase::kExpired:
+    case Phase::kClosed:
+      return {};
+  }
+  if (connection_ == nullptr) return {.wake = retry_at_};
+  Interest interest = connection_->GetInterest();
+  interest.wake = std::min(interest.wake, AttemptDeadline(now));
+  return interest;
+}
+
+void Session::OnReady(short revents) {
+  switch (phase_) {
+    case Phase::kApart:
+      if (connection_ == nullptr) break;
+      if (revents != 0) connection_->Process(revents);
+      CheckAttempt(clock_.Now());
+      break;
+    case Phase::kConnected:
+      if (revents != 0) connection_->Process(revents);
+      if (connection_->state() == Connection::State::kExpired) {
+        OnSessionGone();
+      } else if (connection_->state() == Connection::State::kFailed) {
+        LoseConnection(connection_->failure());
+      }
+      break;
+    case Phase::kClosing:
+      ReadCloseReply();
+      break;
+    case Phase::kExpired:
+    case Phase::kClosed:
+      break;
+  }
+  Deliver();
+  if (give_up_ && phase_ == Phase::kConnected) {
+    LoseConnection("did not answer");
+    Deliver();
+  }
+  give_up_ = false;
+}
+
+void Session::StartAttempt(TimePoint now) {
+  current_endpoint_ = next_endpoint_;
+  next_endpoint_ = (next_endpoint_ + 1) % endpoints_.size();
+  attempt_began_ = now;
+  try {
+    connection_ = std::make_unique<Connection>(endpoints_[current_endpoint_], timeout_,
+                                               credentials_ ? &*credentials_ : nullptr, clock_);
+  } catch (const std::system_error& error) {
+    EndAttempt(error.code().message(), now);  // an address family this host does not have
+  }
+}
+
+TimePoint Session::AttemptDeadline(TimePoint now) const {
+  const Duration timeout = lease_.timeout();
+  const bool handshaking = connection_->state() == Connection::State::kHandshaking;
+  const auto addresses = static_cast<std::int64_t>(endpoints_.size());
+  Duration allowed = handshaking
+                         ? std::max<Duration>(2s, timeout / 3)
+                         : std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) *
+                               (1 << std::min(failed_rounds_, kMostDoublings));
+  // While a command runs under the lock no single server may cost the lease.
+  if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
+  return (handshaking ? connection_->connect_sent() : attempt_began_) + allowed;
+}
+
+void Session::CheckAttempt(TimePoint now) {
+  switch (connection_->state()) {
+    case Connection::State::kConnected:
+      OnAccepted();
+      return;
+    case Connection::State::kExpired:
+      OnSessionGone();
+      return;
+    case Connection::State::kFailed:
+      EndAttempt(connection_->failure(), now);
+      return;
+    case Connection::State::kConnecting:
+      if (now >= AttemptDeadline(now)) EndAttempt("does not answer (no connection)", now);
+      return;
+    case Connection::State::kHandshaking:
+      if (now >= AttemptDeadline(now)) EndAttempt("is connected, but gives no session", now);
+      return;
+  }
+}
+
+void Session::EndAttempt(const std::string& reason, TimePoint now) {
+  connection_.reset();
+  reasons_[current_endpoint_] = reason;
+  retry_at_ = now;
+  if (++tried_in_round_ >= endpoints_.size()) {
+    tried_in_round_ = 0;
+    ++failed_rounds_;
+    retry_at_ = now + ReconnectDelay();
+  }
+}
+
+Duration Session::ReconnectDelay() {
+  // Holders first: a waiter has time, and a thousand of them come back at once.
+  if (stop_time_) return 20ms;
+  const Duration base =
+      std::min<Duration>(50ms * (1 << std::min(failed_rounds_, 8)), kLongestReconnectDelay);
+  return std::uniform_int_distribution<Duration::rep>(base.count() / 2,
+                                                      base.count())(random_) *
+         1ns;
+}
+
+void Session::OnAccepted() {
+  const bool fresh = !credentials_;
+  credentials_ = connection_->credentials();
+  if (fresh) lease_ = protocol::Lease(connection_->granted_timeout());
+  lease_.ConnectAccepted(connection_->connect_sent());
+  failed_rounds_ = 0;
+  tried_in_round_ = 0;
+  reasons_[current_endpoint_].clear();
+  phase_ = Phase::kConnected;
+  if (closing_) {
+    SendClose();
+    return;
+  }
+  ready_.emplace_back([this, fresh] {
+    if (listener_ != nullptr) listener_->OnConnected(fresh);
+  });
+}
+
+void Session::LoseConnection(const std::string& reason) {
+  reasons_[current_endpoint_] = reason;
+  phase_ = Phase::kApart;
+  connection_.reset();
+  const TimePoint now = clock_.Now();
+  retry_at_ = stop_time_ || closing_ ? now : now + ReconnectDelay();
+  ready_.emplace_back([this] {
+    if (listener_ != nullptr) listener_->OnDisconnected();
+  });
+}
+
+void Session::OnSessionGone() {
+  credentials_.reset();
+  connection_.reset();
+  if (closing_) {
+    phase_ = Phase::kClosed;  // which is what the close is for
+    return;
+  }
+  phase_ = Phase::kExpired;
+  ready_.emplace_back([this] {
+    if (listener_ != nullptr) listener_->OnExpired();
+  });
+}
+
+void Session::Renew() {
+  if (phase_ != Phase::kExpired) return;
+  lease_ = protocol::Lease(timeout_);
+  stop_time_.reset();
+  phase_ = Phase::kApart;
+  retry_at_ = clock_.Now();
+}
+
+void Session::GiveUpServer() {
+  // Possibly called from a callback of the connection that is to go.
+  if (phase_ != Phase::kConnected) return;
+  give_up_ = true;
+  ready_.emplace_back([] {});  // so that GetInterest asks to be called
+}
+
+// ---- the end --------------------------------------------------------------------------------
+
+void Session::BeginClose() {
+  listener_ = nullptr;
+  ready_.clear();
+  closing_ = true;
+  switch (phase_) {
+    case Phase::kConnected:
+      SendClose();
+      break;
+    case Phase::kApart:
+      if (!credentials_) phase_ = Phase::kClosed;
+      retry_at_ = clock_.Now();
+      break;
+    case Phase::kExpired:
+      phase_ = Phase::kClosed;
+      break;
+    case Phase::kClosing:
+    case Phase::kClosed:
+      break;
+  }
+}
+
+void Session::SendClose() {
+  // The library's own close blocks for up to 4.5 s and does not tell whether the servers have
+  // heard. Everything it has sent is before our close on the same socket.
+  closing_socket_.Reset(connection_->TakeSocket());
+  const CloseRequest request = MakeCloseRequest(kCloseXid);
+  close_scanner_ = ReplyScanner(kCloseXid);
+  connection_.reset();
+  ready_.clear();
+  if (closing_socket_ && send(closing_socket_.get(), request.data(), request.size(),
+                              MSG_NOSIGNAL | MSG_DONTWAIT) == std::ssize(request)) {
+    phase_ = Phase::kClosing;
+    return;
+  }
+  closing_socket_.Reset();
+  phase_ = Phase::kApart;
+  retry_at_ = clock_.Now();
+}
+
+void Session::ReadCloseReply() {
+  std::array<std::byte, 4096> buffer;
+  for (;;) {
+    const ssize_t size = recv(closing_socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (size <= 0) break;
+    if (close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size))) {
+      closing_socket_.Reset();
+      credentials_.reset();
+      phase_ = Phase::kClosed;
+      return;
+    }
+  }
+  // Lost before the reply: ask again elsewhere. Expired is then as good an answer.
+  closing_socket_.Reset();
+  phase_ = Phase::kApart;
+  retry_at_ = clock_.Now();
+}
+
+// ---- requests -------------------------------------------------------------------------------
+
+void Session::Deliver() {
+  while (!ready_.empty()) {
+    const std::function<void()> next = std::move(ready_.front());
+    ready_.pop_front();
+    next();
+  }
+}
+
+template <typename Send>
+void Session::Request(std::unique_ptr<Pending> pending, Send send) {
+  pending->session = this;
+  pending->sent = clock_.Now();
+  if (phase_ == Phase::kConnected) {
+    // From here on the library owns it, and gives it back to exactly one completion.
+    Pending* raw = pending.release();
+    if (send(*raw, connection_->handle()) == ZOK) return;
+    pending.reset(raw);
+  }
+  std::visit(
+      [&]<typename R>(Done<R>& done) {
+        R reply;
+        reply.error = Error::kConnectionLoss;
+        reply.sent = pending->sent;
+        ready_.emplace_back([done = std::move(done), reply = std::move(reply)] { done(reply); });
+      },
+      pending->done);
+}
+
+template <typename R>
+void Session::Complete(Pending& pending, int result, R reply) {
+  if (result == ZSESSIONMOVED) give_up_ = true;
+  if (result == ZOK && pending.commits) {
+    lease_.Committed(pending.sent);
+  } else if (!IsLibraryResult(result) && result != ZSESSIONMOVED) {
+    lease_.Answered(pending.sent);
+  }
+  reply.error = ToError(result);
+  reply.sent = pending.sent;
+  ready_.emplace_back([done = std::move(std::get<Done<R>>(pending.done)),
+                       reply = std::move(reply)] { done(reply); });
+}
+
+void Session::OnCreated(int result, const char* path, const ::Stat* stat, const void* data) {
+  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  CreateReply reply;
+  if (result == ZOK && path != nullptr) reply.path = path;
+  if (result == ZOK) reply.stat = ToNodeStat(stat);
+  pending->session->Complete(*pending, result, std::move(reply));
+}
+
+void Session::OnGot(int result, const char* value, int size, const ::Stat* stat,
+                    const void* data) {
+  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  GetReply reply;
+  if (result == ZOK && value != nullptr && size > 0) {
+    reply.data.assign(value, static_cast<std::size_t>(size));
+  }
+  if (result == ZOK) reply.stat = ToNodeStat(stat);
+  pending->session->Complete(*pending, result, std::move(reply));
+}
+
+void Session::OnListed(int result, const ::String_vector* names, const void* data) {
+  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  ListReply reply;
+  if (result == ZOK && names != nullptr) {
+    reply.children.assign(names->data, names->data + names->count);
+  }
+  pending->session->Complete(*pending, result, std::move(reply));
+}
+
+void Session::OnDone(int result, const void* data) {
+  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  pending->session->Complete(*pending, result, Reply{});
+}
+
+void Session::OnSynced(int result, const char* /*path*/, const void* data) {
+  OnDone(result, data);
+}
+
+void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
+                           void* self) {
+  // The library also tells every watcher of the connection's end; that is told once, elsewhere.
+  if (type == ZOO_SESSION_EVENT || path == nullptr) return;
+  auto* session = static_cast<Session*>(self);
+  session->ready_.emplace_back([session, path = std::string(path)] {
+    if (session->listener_ != nullptr) session->listener_->OnWatch(path);
+  });
+}
+
+void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
+                     Done<CreateReply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  pending->commits = true;
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
+                        &ZOO_OPEN_ACL_UNSAFE, CreateMode(kind), OnCreated, &request);
+  });
+}
+
+void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
+                     OnGot, &request);
+  });
+}
+
+void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
+                              this, OnListed, &request);
+  });
+}
+
+void Session::Delete(const std::string& path, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_adelete(handle, path.c_str(), -1, OnDone, &request);
+  });
+}
+
+void Session::Sync(const std::string& path, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_async(handle, path.c_str(), OnSynced, &request);
+  });
+}
+
+void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  pending->commits = true;
+  pending->paths = paths;
+  pending->operations.resize(paths.size());
+  pending->results.resize(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
+  }
+  Request(std::move(pending), [](Pending& request, zhandle_t* handle) {
+    return zoo_amulti(handle, static_cast<int>(request.operations.size()),
+                      request.operations.data(), request.results.data(), OnDone, &request);
+  });
+}
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "base/unique_fd.h"
+#include "zookeeper/connection.h"
+#include "zookeeper/store.h"
+#include "zookeeper/wire.h"
+
+struct Stat;           // the client library's
+struct String_vector;  // likewise
+
+namespace zklock::zookeeper {
+
+/// Why an address could not be used the last time it was tried.
+struct AttemptFailure {
+  std::string server;  ///< as the user wrote it
+  std::string reason;
+};
+
+/// One ZooKeeper session over as many connections as it takes: the real Store.
+///
+/// Passive: an event loop calls it. It tries the endpoints in a shuffled order, one Connection for
+/// each attempt, with its own time-outs, and goes on with the same session after every loss until
+/// the servers say that it has expired. Nothing here blocks; names are resolved elsewhere.
+class Session final : public Store, public EventSource {
+ public:
+  /// `timeout`: the session time-out to ask for. Starts at the first GetInterest().
+  Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock);
+  /// Leaves the session to expire unless it was closed.
+  ~Session() override;
+
+  /// Replaces the addresses to try from the next attempt on (a name's addresses have changed).
+  void SetEndpoints(std::vector<Endpoint> endpoints);
+  /// How many times all endpoints have been tried in vain since there last was a connection.
+  [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
+  /// What each server last said, in the order of the endpoints; empty reasons left out.
+  [[nodiscard]] std::vector<AttemptFailure> Failures() const;
+  /// The server in use, as the user wrote it; empty without one.
+  [[nodiscard]] std::string connected_server() const;
+  [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
+  [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
+  /// To continue somebody's session, before the first GetInterest(): closing it for a dead process.
+  void Adopt(Credentials credentials) { credentials_ = std::move(credentials); }
+
+  /// Ends the session, and with it everything it holds: sends the close and waits for its reply,
+  /// over a new connection if need be. No listener is called any more, requests are over.
+  void BeginClose();
+  /// The servers have confirmed that the session is over, or there never was one.
+  [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
+
+  // Store
+  void SetListener(StoreListener* listener) override { listener_ = listener; }
+  [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
+  [[nodiscard]] std::int64_t session_id() const override;
+  [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
+  void Create(const std::string& path, const std::string& data, NodeKind kind,
+              Done<CreateReply> done) override;
+  void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
+  void List(const std::string& path, Watch watch, Done<ListReply> done) override;
+  void Delete(const std::string& path, Done<Reply> done) override;
+  void Sync(const std::string& path, Done<Reply> done) override;
+  void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
+  void SetHolding(TimePoint stop) override { stop_time_ = stop; }
+  void GiveUpServer() override;
+  void Renew() override;
+
+  // EventSource
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  /// kApart: no connection, one is being tried for or waited for.
+  ///   kApart -> kConnected -> kApart ...        lost and found
+  ///   kApart -> kExpired -> kApart              by Renew()
+  ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
+  ///   kClosing -> kApart(closing_) -> kClosing  it was lost
+  ///   kExpired -> kClosed
+  enum class Phase { kApart, kConnected, kExpired, kClosing, kClosed };
+
+  /// Shared by the C callbacks: one outstanding request.
+  struct Pending;
+
+  void StartAttempt(TimePoint now);
+  void CheckAttempt(TimePoint now);
+  void EndAttempt(const std::string& reason, TimePoint now);
+  void OnAccepted();
+  void OnSessionGone();
+  void LoseConnection(const std::string& reason);
+  void SendClose();
+  void ReadCloseReply();
+  void Deliver();
+  [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
+  [[nodiscard]] Duration ReconnectDelay();
+
+  /// Hands a request to the library by `send` (pending, handle -> result); without a connection, or
+  /// when the library refuses it, it is answered kConnectionLoss.
+  template <typename Send>
+  void Request(std::unique_ptr<Pending> pending, Send send);
+  template <typename R>
+  void Complete(Pending& pending, int result, R reply);
+  static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
+  static void OnGot(int result, const char* value, int size, const ::Stat* stat,
+                    const void* data);
+  static void OnListed(int result, const ::String_vector* names, const void* data);
+  static void OnDone(int result, const void* data);
+  static void OnSynced(int result, const char* path, const void* data);
+  static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
+
+  std::vector<Endpoint> endpoints_;
+  std::vector<std::string> reasons_;  // by endpoint: what the last attempt came to
+  std::size_t next_endpoint_ = 0;
+  std::size_t tried_in_round_ = 0;
+  int failed_rounds_ = 0;
+
+  Duration timeout_;
+  const Clock& clock_;
+  std::minstd_rand random_;
+  StoreListener* listener_ = nullptr;
+
+  Phase phase_ = Phase::kApart;
+  bool closing_ = false;
+  bool give_up_ = false;
+  std::optional<Credentials> credentials_;
+  protocol::Lease lease_;
+  std::optional<TimePoint> stop_time_;  // set while something is held
+
+  std::unique_ptr<Connection> connection_;
+  std::size_t current_endpoint_ = 0;
+  TimePoint attempt_began_{};
+  TimePoint retry_at_{};
+
+  UniqueFd closing_socket_;
+  ReplyScanner close_scanner_{0};
+
+  std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
+};
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "protocol/lease.h"
+
+namespace zklock::zookeeper {
+
+/// What the servers, or the loss of them, answer to one request.
+enum class Error {
+  kNone,
+  kNoNode,
+  kNodeExists,
+  kNoAuth,
+  kAuthFailed,
+  kInvalidAcl,
+  kNoChildrenForEphemerals,
+  kNotEmpty,
+  kUnimplemented,
+  kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
+  kSessionExpired,
+  kOther,         ///< anything that a sound server does not answer to a sound request
+};
+
+/// The words for an error in messages: "no such znode", "not authorised", …
+[[nodiscard]] std::string_view ErrorText(Error error);
+
+/// What the servers tell of a znode.
+struct NodeStat {
+  std::int64_t created_zxid = 0;     ///< czxid: the fencing token of a contender
+  std::int64_t created_ms = 0;       ///< by the servers' clock, since 1970
+  std::int64_t modified_ms = 0;      ///< likewise
+  std::int64_t ephemeral_owner = 0;  ///< the session it lives with; 0: it stays
+};
+
+struct Reply {
+  Error error = Error::kNone;
+  TimePoint sent{};  ///< just before the request was sent
+};
+struct CreateReply : Reply {
+  std::string path;
+  NodeStat stat;
+};
+struct GetReply : Reply {
+  std::string data;
+  NodeStat stat;
+};
+struct ListReply : Reply {
+  std::vector<std::string> children;
+};
+
+template <typename R>
+using Done = std::function<void(const R&)>;
+
+enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential };
+
+/// Whether the servers are to send one event when the answer to this read changes.
+enum class Watch { kNo, kYes };
+
+/// Told of what happens without having been asked for.
+class StoreListener {
+ public:
+  virtual ~StoreListener() = default;
+  /// A server accepted the session. `fresh`: a new one; what the last one had created has gone.
+  virtual void OnConnected(bool fresh) = 0;
+  /// The server has gone; every outstanding request was answered kConnectionLoss before. Watches
+  /// are gone with it. The store looks for another server by itself.
+  virtual void OnDisconnected() = 0;
+  /// The servers have ended the session. Nothing happens until Renew().
+  virtual void OnExpired() = 0;
+  /// A watch on this path fired, whatever the event was.
+  virtual void OnWatch(const std::string& path) = 0;
+};
+
+/// What the lock layer asks of ZooKeeper: the port between the protocol and a real session (or the
+/// tests' fake).
+///
+/// Requests are sent in the order of the calls, and answered in that order, each exactly once and
+/// never before the call returns. Without a connection the answer is kConnectionLoss. Calls with
+/// one thread only; callbacks may call back into the store.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// At most one listener; null is none. The listener outlives its registration.
+  virtual void SetListener(StoreListener* listener) = 0;
+
+  [[nodiscard]] virtual bool IsConnected() const = 0;
+  /// 0 before the first session.
+  [[nodiscard]] virtual std::int64_t session_id() const = 0;
+  /// How long the session is proven to live; its timeout() is the granted T.
+  [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
+
+  virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
+                      Done<CreateReply> done) = 0;
+  virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
+  virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
+  virtual void Delete(const std::string& path, Done<Reply> done) = 0;
+  virtual void Sync(const std::string& path, Done<Reply> done) = 0;
+  /// The committed heartbeat: a multi of check(path, -1). It goes through a quorum, wakes no watch,
+  /// and fails with kNoNode if one is gone.
+  virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
+
+  /// While something is held: `stop` is when the command gets its stop signal unless the lease is
+  /// proven anew. Connection attempts hurry accordingly.
+  virtual void SetHolding(TimePoint stop) = 0;
+  /// The server does not answer: leave it, keep the session, try the next.
+  virtual void GiveUpServer() = 0;
+  /// After OnExpired: begin a new session.
+  virtual void Renew() = 0;
+};
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,64 @@
+#include "zookeeper/wire.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace zklock::zookeeper {
+namespace {
+
+constexpr std::int32_t kCloseSession = -11;
+
+void Put32(std::byte* to, std::int32_t value) {
+  const auto bits = static_cast<std::uint32_t>(value);
+  for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>((bits >> (24 - 8 * i)) & 0xffU);
+}
+
+std::int32_t Get32(const std::byte* from) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) bits = (bits << 8U) | std::to_integer<std::uint32_t>(from[i]);
+  return static_cast<std::int32_t>(bits);
+}
+
+}  // namespace
+
+CloseRequest MakeCloseRequest(std::int32_t xid) {
+  CloseRequest request{};
+  Put32(request.data(), 8);
+  Put32(request.data() + 4, xid);
+  Put32(request.data() + 8, kCloseSession);
+  return request;
+}
+
+Greeting JudgeGreeting(const std::byte* data, std::size_t size) {
+  if (size < kGreetingSize) return Greeting::kTooShort;
+  // protocolVersion 4, timeOut 4, sessionId 8, password 4 + 16, and since 3.4 readOnly 1.
+  const std::int32_t length = Get32(data);
+  const std::int32_t version = Get32(data + 4);
+  return (length == 36 || length == 37) && version == 0 ? Greeting::kZooKeeper : Greeting::kForeign;
+}
+
+bool ReplyScanner::Feed(const std::byte* data, std::size_t size) {
+  while (size > 0 && !seen_) {
+    if (skip_ > 0) {
+      const std::size_t step = std::min(skip_, size);
+      data += step;
+      size -= step;
+      skip_ -= step;
+      continue;
+    }
+    const std::size_t step = std::min(head_.size() - head_size_, size);
+    std::memcpy(head_.data() + head_size_, data, step);
+    head_size_ += step;
+    data += step;
+    size -= step;
+    if (head_size_ < head_.size()) break;
+    seen_ = Get32(head_.data() + 4) == xid_;
+    const std::int32_t length = Get32(head_.data());
+    // A frame holds its xid at least; a shorter one is no ZooKeeper's, and nothing follows from it.
+    skip_ = length > 4 ? static_cast<std::size_t>(length) - 4 : 0;
+    head_size_ = 0;
+  }
+  return seen_;
+}
+
+}  // namespace zklock::zookeeper
