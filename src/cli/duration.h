@@ -8,9 +8,9 @@
 
 namespace zklock::cli {
 
-/// Reads a DURATION: `90`, `1.5`, `500ms`, `30s`, `5m`, `2h`, `1d`, `1h30m` (units in falling order,
-/// each once; a plain number is seconds; a fraction with any unit). None for a negative, empty or
-/// overflowing one, or for trailing text.
+/// Reads a DURATION: `90`, `1.5`, `500ms`, `30s`, `5m`, `2h`, `1d`, `1h30m` (units in falling
+/// order, each once; a plain number is seconds; a fraction with any unit). None for a negative,
+/// empty or overflowing one, or for trailing text.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.

@@ -76,11 +76,11 @@ struct Message {
     /// `number`: wait status of the command, which ended by itself. The guard waits: zklock
     /// dismisses it, or orders it to end what the command left behind.
     kCommandEnded,
-    kTreeEnded,  ///< `number`: wait status; `flag`: it ended by order. Nothing is left to guard
+    kTreeEnded,  ///< `number`: wait status; `by_order`. Nothing is left to guard
   };
   Kind kind{};
   int number = 0;
-  bool flag = false;
+  int by_order = 0;
   std::array<char, 16> name{};  ///< null-terminated
 };
 

@@ -10,7 +10,6 @@
 #include <charconv>
 #include <csignal>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -135,19 +134,29 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   }
 }
 
-KillResult KillDescendants(pid_t root, const std::function<bool(const Descendant&)>& is_spared) {
-  KillResult result{true, {}};
-  WalkDescendants(root, [&](const Descendant& process) {
-    if (is_spared(process)) return false;
-    if (process.is_dead()) return true;
-    if (SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
-      result.survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
+TreeKiller::TreeKiller(pid_t root, std::function<bool(const Descendant&)> is_spared)
+    : root_(root), is_spared_(std::move(is_spared)) {}
+
+bool TreeKiller::Round() {
+  // One that ended during this walk may have left children to `root` after those were listed, and
+  // one that could not be signalled may have ended right after. So only a round that found nobody
+  // alive, nobody newly dead, and the same survivors as the round before settles it.
+  bool is_settled = true;
+  std::vector<Survivor> survivors;
+  WalkDescendants(root_, [&](const Descendant& process) {
+    if (is_spared_(process)) return false;
+    if (process.is_dead()) {
+      if (dead_.insert(process.id()).second) is_settled = false;
+    } else if (SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
+      survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
     } else {
-      result.nothing_alive = false;
+      is_settled = false;
     }
     return true;
   });
-  return result;
+  is_settled = is_settled && survivors == survivors_;
+  survivors_ = std::move(survivors);
+  return is_settled;
 }
 
 }  // namespace zklock::process

@@ -5,6 +5,7 @@
 #include <compare>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,17 +64,27 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number);
 struct Survivor {
   pid_t pid = 0;
   std::string name;
+  friend bool operator==(const Survivor&, const Survivor&) = default;
 };
 
-/// What one pass of KILL over a tree has left.
-struct KillResult {
-  bool nothing_alive = false;  ///< but the survivors
-  std::vector<Survivor> survivors;
-};
+/// Kills the descendants of `root`, this process, round after round.
+class TreeKiller {
+ public:
+  /// Those that `is_spared` names are left alone, and what is below them.
+  TreeKiller(pid_t root, std::function<bool(const Descendant&)> is_spared);
 
-/// Sends KILL to every descendant of `root`, but for those that `is_spared` names and theirs. To be
-/// repeated until nothing is alive.
-[[nodiscard]] KillResult KillDescendants(
-    pid_t root, const std::function<bool(const Descendant&)>& is_spared);
+  /// Sends KILL to every one. True once nothing is alive but the survivors. To be called again some
+  /// milliseconds later, or when a child has ended, until then.
+  bool Round();
+
+  /// Those that could not be signalled in the last round.
+  [[nodiscard]] const std::vector<Survivor>& survivors() const { return survivors_; }
+
+ private:
+  pid_t root_;
+  std::function<bool(const Descendant&)> is_spared_;
+  std::set<ProcessId> dead_;  // seen so in earlier rounds
+  std::vector<Survivor> survivors_;
+};
 
 }  // namespace zklock::process

@@ -13,8 +13,7 @@ namespace zklock::process {
 
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
-                            SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 // Their default would end or stop zklock for what it writes.
 constexpr int kSilenced[] = {SIGPIPE, SIGTTIN, SIGTTOU};
 

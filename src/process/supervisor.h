@@ -11,9 +11,18 @@
 
 #include "base/clock.h"
 #include "base/event_source.h"
+#include "process/executable.h"
+#include "process/process_tree.h"
 #include "process/signals.h"
 
 namespace zklock::process {
+
+/// What becomes of processes that outlive the command.
+enum class Descendants {
+  kLeave,  ///< left alone, and named in Ended
+  kWait,   ///< the end is reported when they have ended too
+  kKill,   ///< they are ended before the end is reported, as the whole tree would be
+};
 
 /// What to run, and how it is to be ended.
 struct CommandSpec {
@@ -23,27 +32,20 @@ struct CommandSpec {
   int stop_signal = 15;                  ///< what the tree gets first when it must end
   Duration kill_after{};                 ///< between the stop signal and KILL
   TimePoint lease_end = kNever;          ///< the first D (protocol: the lease)
+  Descendants descendants = Descendants::kLeave;
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
+  /// Not run when a process survived that could not be signalled: the lock must not go early.
+  /// All signals are blocked, 0 to 2 are /dev/null, other descriptors closed; it must not throw.
   std::function<void()> when_orphaned;
-};
-
-/// The command could not be executed: errno of execve.
-struct ExecFailed {
-  int error = 0;
-};
-
-/// A process of the command's tree that could not be signalled (it runs as another user).
-struct Survivor {
-  pid_t pid = 0;
-  std::string name;
 };
 
 /// How the command ended.
 struct Ended {
-  int wait_status = 0;              ///< as from waitpid, of the command itself
-  bool by_order = false;            ///< End() or the lease's end made it end
-  bool guard_failed = false;        ///< the guard died: the tree was ended by zklock
-  std::vector<Survivor> survivors;  ///< could not be signalled
+  int wait_status = 0;                ///< as from waitpid, of the command itself; KILL's if unknown
+  bool by_order = false;              ///< End() or the lease's end made it end
+  bool guard_failed = false;          ///< the guard died or hung: the tree was ended by zklock
+  std::vector<Survivor> survivors;    ///< could not be signalled (another user's), run on
+  std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
 };
 
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
@@ -51,12 +53,17 @@ struct Ended {
 /// The guard is forked here and forks the command. It ends the whole tree when told to, when the
 /// lease's end comes near, or when zklock has gone. After its report of the command's end nothing
 /// of the tree is left but, where the command ended by itself, descendants it left behind.
+///
+/// If the guard dies, or does not do in time what it must, zklock ends the tree itself. Then all
+/// children of this process that were not there at Start() count as the tree's.
 class Supervisor final : public EventSource {
  public:
-  /// Throws std::system_error when the system refuses (fork, pipe, no readable /proc).
+  /// Returns once the command's execve has succeeded or failed. Throws std::system_error when the
+  /// system refuses (fork, pipe, no readable /proc). Makes this process a subreaper for good.
   /// `signals` gives the mask and dispositions that the command gets back.
   static std::variant<std::unique_ptr<Supervisor>, ExecFailed> Start(const CommandSpec& command,
-                                                                    const Signals& signals);
+                                                                     const Signals& signals);
+  /// If the command has not ended: kills the whole tree and waits for that.
   ~Supervisor() override;
 
   /// Moves the lease's end. It only ever moves forward.

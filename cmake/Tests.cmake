@@ -1,0 +1,60 @@
+# One test program a suite (unit_tests from tests/unit/, ...), each case a test of ctest's, labelled
+# with its suite.
+
+find_package(Catch2 2.13 QUIET)
+if(NOT Catch2_FOUND)
+  zklock_need("Catch2 2.13" catch2)
+endif()
+include(Catch)
+
+# What the suites share. main() is apart: it takes long to compile, and does not change.
+file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cc)
+list(REMOVE_ITEM support_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/main.cc)
+file(GLOB test_main CONFIGURE_DEPENDS tests/support/main.cc)
+
+add_library(support INTERFACE)
+target_include_directories(support INTERFACE tests)
+target_link_libraries(support INTERFACE zklock_core Catch2::Catch2)
+if(test_main)
+  add_library(test_main OBJECT ${test_main})
+  target_link_libraries(test_main PRIVATE zklock_flags support)
+  target_sources(support INTERFACE $<TARGET_OBJECTS:test_main>)
+else()
+  target_link_libraries(support INTERFACE Catch2::Catch2WithMain)
+endif()
+if(support_sources)
+  add_library(test_support STATIC ${support_sources})
+  target_include_directories(test_support PUBLIC tests)
+  target_link_libraries(test_support PRIVATE zklock_flags PUBLIC zklock_core Catch2::Catch2)
+  target_link_libraries(support INTERFACE test_support)
+endif()
+
+# What each test finds in its environment.
+set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} UBSAN_OPTIONS=print_stacktrace=1)
+if(TARGET zklock)
+  list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
+endif()
+
+foreach(suite IN ITEMS unit server cli faults model)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${suite}/*.cc)
+  if(NOT sources)
+    continue()
+  endif()
+  add_executable(${suite}_tests ${sources})
+  target_link_libraries(${suite}_tests PRIVATE zklock_flags support)
+  target_link_options(${suite}_tests PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
+  if(TARGET zklock)
+    add_dependencies(${suite}_tests zklock)
+  endif()
+  # NoTests: a name that does not come through to the program fails instead of passing unrun.
+  catch_discover_tests(${suite}_tests TEST_PREFIX "${suite}:" EXTRA_ARGS -w NoTests)
+  # Properties are set behind the discovery, which cannot hold a list as a value.
+  set(properties ${CMAKE_CURRENT_BINARY_DIR}/${suite}_tests_properties.cmake)
+  file(GENERATE OUTPUT ${properties} CONTENT
+       "if(${suite}_tests_TESTS)
+  set_tests_properties(\${${suite}_tests_TESTS} PROPERTIES
+    LABELS ${suite} TIMEOUT 120 ENVIRONMENT [==[${environment}]==])
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
+endforeach()

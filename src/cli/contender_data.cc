@@ -1,0 +1,107 @@
+#include "cli/contender_data.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace zklock::cli {
+namespace {
+
+using nlohmann::json;
+
+// One process's pid, far from what the kernel allows, and still an int everywhere.
+constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
+
+std::string Dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// At most `size` bytes, not ending within a character.
+std::string_view Cut(std::string_view text, std::size_t size) {
+  if (text.size() <= size) return text;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
+  return text.substr(0, size);
+}
+
+template <typename T>
+void Put(json& object, const char* name, const std::optional<T>& value) {
+  if (value) object[name] = *value;
+}
+
+void Put(json& object, const char* name, const std::optional<std::string>& value,
+         std::size_t most) {
+  if (value && !value->empty()) object[name] = Cut(*value, most);
+}
+
+std::string Format(const ContenderData& data, std::size_t most_text) {
+  // Room for the fixed fields beside two long texts; no host or user is really longer.
+  constexpr std::size_t kMostName = 64;
+  json object = json::object();
+  Put(object, "version", data.version);
+  if (data.mode) object["mode"] = protocol::ModeName(*data.mode);
+  Put(object, "host", data.host, kMostName);
+  Put(object, "user", data.user, kMostName);
+  Put(object, "pid", data.pid);
+  Put(object, "bootId", data.boot_id, kMostName);
+  Put(object, "startTime", data.start_time);
+  Put(object, "command", data.command, most_text);
+  Put(object, "label", data.label, most_text);
+  Put(object, "owner", data.owner);
+  return Dump(object);
+}
+
+std::optional<std::int64_t> Number(const json& object, const char* name, std::int64_t least,
+                                   std::int64_t most) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  if (found->is_number_unsigned() &&
+      found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+    return std::nullopt;
+  }
+  const auto value = found->get<std::int64_t>();
+  if (value < least || value > most) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> Word(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+}  // namespace
+
+std::string FormatContenderData(const ContenderData& data) {
+  std::size_t most_text = kMostContenderData / 2;
+  std::string text = Format(data, most_text);
+  // Escapes make it longer by up to six times: cut until it fits.
+  while (text.size() > kMostContenderData) {
+    most_text /= 2;
+    text = Format(data, most_text);
+  }
+  return text;
+}
+
+std::optional<ContenderData> ParseContenderData(std::string_view text) {
+  if (text.size() > kMostContenderData) return std::nullopt;
+  // The parser refuses invalid UTF-8, which dump replaces: through a string of JSON's own first.
+  const std::string valid = json::parse(Dump(json(text))).get<std::string>();
+  const json object = json::parse(valid, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  ContenderData data;
+  data.version = Number(object, "version", 0, kLargest);
+  if (const auto word = Word(object, "mode")) data.mode = protocol::ParseMode(*word);
+  data.host = Word(object, "host");
+  data.user = Word(object, "user");
+  data.pid = Number(object, "pid", 1, kLargestPid);
+  data.boot_id = Word(object, "bootId");
+  data.start_time = Number(object, "startTime", 0, kLargest);
+  data.command = Word(object, "command");
+  data.label = Word(object, "label");
+  data.owner = Number(object, "owner", 1, kLargestPid);
+  return data;
+}
+
+}  // namespace zklock::cli

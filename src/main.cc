@@ -1,0 +1,74 @@
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <variant>
+
+#include "base/exit_status.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "commands/inspect.h"
+#include "commands/release.h"
+#include "commands/run.h"
+#include "process/message_sink.h"
+#include "process/signals.h"
+
+namespace zklock {
+namespace {
+
+int Dispatch(const cli::CommandLine& line, process::Signals& signals,
+             process::MessageSink& sink) {
+  if (const auto* run = std::get_if<cli::RunOptions>(&line)) {
+    return commands::Run(*run, signals, sink);
+  }
+  if (const auto* inspect = std::get_if<cli::InspectOptions>(&line)) {
+    cli::Report report(sink, inspect->verbosity);
+    return commands::Inspect(*inspect, signals, report);
+  }
+  if (const auto* release = std::get_if<cli::ReleaseOptions>(&line)) {
+    cli::Report report(sink, release->verbosity);
+    return commands::Release(*release, signals, report);
+  }
+  const std::string& text = std::get<cli::Text>(line).text;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return written && std::fflush(stdout) == 0 ? kExitOk : kExitSystem;
+}
+
+int Main(int argc, char** argv) {
+  // First of all: the mask and dispositions it finds are what the command gets back.
+  process::Signals signals;
+  process::MessageSink sink;
+  cli::Report report(sink, cli::Verbosity::kNormal);
+  int status = kExitInternal;
+  try {
+    status = Dispatch(cli::ParseCommandLine(argc, argv), signals, sink);
+  } catch (const cli::UsageError& error) {
+    report.Error(cli::UsageLines(error));
+    status = kExitUsage;
+  } catch (const std::system_error& error) {
+    report.Error(error.what());
+    status = kExitSystem;
+  } catch (const std::bad_alloc&) {
+    report.Error("out of memory");
+    status = kExitSystem;
+  } catch (const std::exception& error) {
+    report.Defect(error.what());
+  }
+  sink.Drain();
+  return status;
+}
+
+}  // namespace
+}  // namespace zklock
+
+int main(int argc, char** argv) {
+  try {
+    return zklock::Main(argc, argv);
+  } catch (const std::exception& error) {
+    // Before there was anything to report with.
+    fmt::print(stderr, "zklock: {}\n", error.what());
+    return zklock::kExitSystem;
+  }
+}

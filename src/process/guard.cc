@@ -1,0 +1,320 @@
+#include "process/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <set>
+#include <system_error>
+
+#include "base/exit_status.h"
+#include "process/pidfd.h"
+#include "process/system_error.h"
+#include "process/timer.h"
+
+namespace zklock::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Forks tell nobody: while the tree is being ended it is walked again this often.
+constexpr Duration kStopRound = milliseconds(50);
+constexpr Duration kKillRound = milliseconds(5);
+// What one round over a huge tree may take before zklock thinks that the guard hangs.
+constexpr Duration kLongRound = milliseconds(500);
+// Named in the report; one more would not help anybody, and the socket's buffer is finite.
+constexpr size_t kMostNamed = 32;
+
+class Guard {
+ public:
+  Guard(const GuardDuty& duty, UniqueFd socket) : duty_(duty), socket_(std::move(socket)) {}
+
+  void Run();
+  void ReportFailure(const std::system_error& error) const;
+
+ private:
+  // Only downwards, any step of it:
+  enum class Phase {
+    kRunning,   // the command runs, or with Descendants::kWait what it left behind
+    kReported,  // the command ended by itself, zklock has not dismissed us yet
+    kStopping,  // all have got the stop signal; newcomers get it too
+    kKilling,   // all get KILL, again and again
+    kFinished,
+  };
+
+  void Begin();
+  void LetGoOfDescriptors();
+  void Wait();
+  void ReadExecResult();
+  void ReadMessages();
+  void Reap();
+  void Advance(TimePoint now);
+  void CommandEnded(TimePoint now);
+  void BeginStopping(TimePoint now);
+  void StopNewcomers();
+  void Kill();
+  void Finish();
+
+  [[nodiscard]] TimePoint NextLook() const;
+  [[nodiscard]] bool MustKill() const;
+  void SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const;
+  void SendStatus(Message::Kind kind, bool by_order) const;
+
+  const GuardDuty& duty_;
+  UniqueFd socket_;
+  UniqueFd timer_;
+  UniqueFd child_signals_;
+  UniqueFd exec_result_;  // until the command has been executed
+  std::optional<PidFd> zklock_;
+
+  Phase phase_ = Phase::kRunning;
+  pid_t command_ = 0;
+  std::optional<int> command_status_;  // once it has been reaped
+  bool has_children_ = true;
+  bool is_orphaned_ = false;
+  bool lease_ran_out_ = false;
+  TimePoint stopped_at_ = kNever;
+  std::set<ProcessId> stopped_;  // have got the stop signal
+  TreeKiller killer_{getpid(), [](const Descendant&) { return false; }};
+};
+
+void Guard::Run() {
+  Begin();
+  while (phase_ != Phase::kFinished) {
+    Wait();
+    ReadExecResult();
+    ReadMessages();
+    Reap();
+    Advance(BootClock::now());
+  }
+  if (is_orphaned_ && killer_.survivors().empty() && duty_.spec.when_orphaned)
+    duty_.spec.when_orphaned();
+}
+
+void Guard::Begin() {
+  prctl(PR_SET_NAME, "lock-guard");  // so that `pkill zklock` spares it
+  Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
+  timer_ = MakeTimer();
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  child_signals_.Reset(Check(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+  // Besides the socket: a helper process that zklock forked may hold a copy of its end.
+  zklock_ = PidFd::Open(duty_.zklock);
+  if (getppid() != duty_.zklock) _exit(kExitInternal);
+
+  ForkedCommand forked = ForkCommand(duty_.image, duty_.signals);
+  command_ = forked.pid;
+  exec_result_ = std::move(forked.exec_result);
+  duty_.page.command = command_;
+  // Only now: the command stays in zklock's session and process group. Outside of it a KILL or
+  // STOP of the group spares the guard; and a session of its own, not just a group, so that it does
+  // not keep the command's group from being orphaned (setpgid(2), stops from the terminal).
+  setsid();
+}
+
+// The guard keeps no pipe of the user's open, and no connection of zklock's.
+void Guard::LetGoOfDescriptors() {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (null < 0 || dup2(null, stream) < 0) close(stream);
+  }
+  std::array<int, 4> kept = {socket_.get(), timer_.get(), child_signals_.get(),
+                             zklock_ ? zklock_->fd() : -1};
+  std::sort(kept.begin(), kept.end());
+  for (int fd = STDERR_FILENO + 1; fd < kept.back(); ++fd) {
+    if (!std::binary_search(kept.begin(), kept.end(), fd)) close(fd);
+  }
+  closefrom(kept.back() + 1);
+}
+
+void Guard::Wait() {
+  const TimePoint look = NextLook();
+  SetTimer(timer_.get(), look);
+  duty_.page.guard_looks_at.Set(look);
+  std::array<pollfd, 5> polled = {{{socket_.get(), POLLIN, 0},
+                                   {timer_.get(), POLLIN, 0},
+                                   {child_signals_.get(), POLLIN, 0},
+                                   {zklock_ ? zklock_->fd() : -1, POLLIN, 0},
+                                   {exec_result_.get(), POLLIN, 0}}};
+  if (is_orphaned_) polled[0].fd = polled[3].fd = -1;  // ready for ever
+  if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
+  duty_.page.guard_looks_at.Set(BootClock::now() + kLongRound);
+
+  if (polled[3].revents != 0) is_orphaned_ = true;
+  signalfd_siginfo taken;
+  while (read(child_signals_.get(), &taken, sizeof taken) > 0) {
+  }
+}
+
+void Guard::ReadExecResult() {
+  if (!exec_result_) return;
+  int error = 0;
+  const ssize_t size = read(exec_result_.get(), &error, sizeof error);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  exec_result_.Reset();
+  if (size == static_cast<ssize_t>(sizeof error)) {
+    kill(command_, SIGKILL);
+    if (!command_status_) waitpid(command_, nullptr, 0);  // it is in its _exit
+    Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
+    phase_ = Phase::kFinished;
+    return;
+  }
+  LetGoOfDescriptors();
+  Send(socket_.get(), {.kind = Message::Kind::kStarted});
+}
+
+void Guard::ReadMessages() {
+  for (;;) {
+    const Received received = Receive(socket_.get());
+    is_orphaned_ = is_orphaned_ || received.is_closed;
+    if (!received.message) return;
+    // Not yet reaped, so the pid is still the command's.
+    if (received.message->kind == Message::Kind::kForward && !command_status_) {
+      kill(command_, received.message->number);
+    }
+  }
+}
+
+void Guard::Reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    if (pid > 0) {
+      if (pid == command_) command_status_ = status;
+      continue;
+    }
+    has_children_ = !(pid < 0 && errno == ECHILD);
+    return;
+  }
+}
+
+bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
+
+TimePoint Guard::NextLook() const {
+  const TimePoint lease_end = duty_.page.lease_end.Get();
+  switch (phase_) {
+    case Phase::kRunning:
+    case Phase::kReported:
+      return StopAt(lease_end, duty_.spec.kill_after);
+    case Phase::kStopping:
+      return std::min(BootClock::now() + kStopRound,
+                      KillAt(stopped_at_, lease_end, duty_.spec.kill_after));
+    case Phase::kKilling:
+    case Phase::kFinished:
+      return BootClock::now() + kKillRound;
+  }
+  return kNever;
+}
+
+void Guard::Advance(TimePoint now) {
+  const TimePoint lease_end = duty_.page.lease_end.Get();
+  if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
+    lease_ran_out_ = now >= StopAt(lease_end, duty_.spec.kill_after);
+    if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);
+  }
+  if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
+  if (phase_ == Phase::kStopping) {
+    if (!has_children_) {
+      Finish();
+    } else if (MustKill() || now >= KillAt(stopped_at_, lease_end, duty_.spec.kill_after)) {
+      phase_ = Phase::kKilling;
+    } else {
+      StopNewcomers();
+    }
+  }
+  if (phase_ == Phase::kKilling) Kill();
+}
+
+void Guard::CommandEnded(TimePoint now) {
+  ReadExecResult();  // it may have failed, or have run and ended, since we looked
+  if (phase_ == Phase::kFinished) return;
+  if (has_children_ && duty_.spec.descendants == Descendants::kWait) return;
+  if (has_children_ && duty_.spec.descendants == Descendants::kKill) return BeginStopping(now);
+
+  std::vector<Survivor> left;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (!process.is_dead()) left.push_back({process.pid, process.stat ? process.stat->name : "?"});
+    return true;
+  });
+  SendNamed(Message::Kind::kLeftBehind, left);
+  SendStatus(Message::Kind::kCommandEnded, false);
+  phase_ = Phase::kReported;
+}
+
+void Guard::BeginStopping(TimePoint now) {
+  phase_ = Phase::kStopping;
+  stopped_at_ = now;
+  duty_.page.is_ending = true;
+}
+
+void Guard::StopNewcomers() {
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.is_dead() || stopped_.count(process.id()) > 0) return true;
+    if (SignalDescendant(process, duty_.spec.stop_signal) == SignalResult::kGone) return true;
+    SignalDescendant(process, SIGCONT);  // a stopped one could not act on it
+    stopped_.insert(process.id());
+    return true;
+  });
+}
+
+void Guard::Kill() {
+  const bool only_survivors = killer_.Round();
+  Reap();
+  if (has_children_ && !only_survivors) return;
+  Finish();
+}
+
+void Guard::Finish() {
+  ReadExecResult();
+  SendNamed(Message::Kind::kSurvivor, killer_.survivors());
+  SendStatus(Message::Kind::kTreeEnded, lease_ran_out_ || duty_.page.order != Order::kGuard);
+  phase_ = Phase::kFinished;
+}
+
+void Guard::SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const {
+  for (size_t i = 0; i < std::min(processes.size(), kMostNamed); ++i) {
+    Message message{.kind = kind, .number = processes[i].pid};
+    processes[i].name.copy(message.name.data(), message.name.size() - 1);
+    Send(socket_.get(), message);
+  }
+}
+
+void Guard::SendStatus(Message::Kind kind, bool by_order) const {
+  // A command that survived has no status: the one it should have got.
+  Send(socket_.get(),
+       {.kind = kind, .number = command_status_.value_or(SIGKILL), .by_order = by_order});
+}
+
+void Guard::ReportFailure(const std::system_error& error) const {
+  Message message{.kind = Message::Kind::kFailed, .number = error.code().value()};
+  const std::string what = error.what();  // "operation: text"
+  what.substr(0, what.find(':')).copy(message.name.data(), message.name.size() - 1);
+  Send(socket_.get(), message);
+}
+
+}  // namespace
+
+void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept {
+  Guard guard(duty, std::move(socket));
+  try {
+    guard.Run();
+  } catch (const std::system_error& error) {
+    guard.ReportFailure(error);
+    _exit(kExitSystem);
+  } catch (...) {
+    _exit(kExitInternal);  // zklock sees the socket's end, and ends the tree
+  }
+  _exit(kExitOk);
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,93 @@
+#include "process/identity.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "process/process_tree.h"
+#include "process/system_error.h"
+
+namespace zklock::process {
+namespace {
+
+struct PasswdEntry {
+  std::string_view name;
+  uid_t uid;
+};
+
+/// NAME:PASSWORD:UID:…
+std::optional<PasswdEntry> ParsePasswdLine(std::string_view line) {
+  const std::size_t after_name = line.find(':');
+  if (after_name == std::string_view::npos || after_name == 0) return std::nullopt;
+  const std::size_t before_uid = line.find(':', after_name + 1);
+  if (before_uid == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(before_uid + 1);
+  PasswdEntry entry{line.substr(0, after_name), 0};
+  const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), entry.uid);
+  if (parsed.ec != std::errc() || parsed.ptr == rest.data() + rest.size() || *parsed.ptr != ':') {
+    return std::nullopt;
+  }
+  return entry;
+}
+
+std::string UserName(uid_t uid) {
+  std::string claimed;
+  for (const char* const variable : {"USER", "LOGNAME"}) {
+    const char* const value = std::getenv(variable);
+    if (claimed.empty() && value != nullptr) claimed = value;
+  }
+  std::ifstream passwd("/etc/passwd");
+  for (std::string line; std::getline(passwd, line);) {
+    const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
+    if (!entry) continue;
+    if (entry->uid == uid) return std::string(entry->name);
+    // What the environment says is left over from before the user was changed.
+    if (entry->name == claimed) claimed.clear();
+  }
+  return claimed.empty() ? std::to_string(uid) : claimed;
+}
+
+std::string HostName() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  Check(gethostname(name.data(), name.size()), "gethostname");
+  return name.data();
+}
+
+}  // namespace
+
+Identity ThisProcess() {
+  Identity identity{.host = HostName(), .user = UserName(geteuid()), .pid = getpid()};
+  std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
+  std::getline(boot_id, identity.boot_id);
+  if (const auto stat = ReadProcessStat(identity.pid)) identity.start_time = stat->id.start_time;
+  return identity;
+}
+
+std::string MakeUuid() {
+  std::array<unsigned char, 16> bytes{};
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t size = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    if (size < 0 && errno != EINTR) ThrowErrno("getrandom");
+    if (size > 0) filled += static_cast<std::size_t>(size);
+  }
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);  // version 4
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);  // RFC 4122's variant
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += "0123456789abcdef"[bytes[i] >> 4U];
+    text += "0123456789abcdef"[bytes[i] & 0x0FU];
+  }
+  return text;
+}
+
+}  // namespace zklock::process

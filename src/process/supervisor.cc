@@ -1,0 +1,289 @@
+#include "process/supervisor.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "process/command.h"
+#include "process/guard.h"
+#include "process/guard_link.h"
+#include "process/system_error.h"
+#include "process/takeover.h"
+
+namespace zklock::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// How late the guard may be before it is suspected to hang.
+constexpr Duration kLateness = milliseconds(50);
+// How soon it has to begin with what was ordered.
+constexpr Duration kOrderTime = milliseconds(100);
+// The tree is taken over so long before the lease's end, if the guard was suspected before.
+constexpr Duration kTakeOverMargin = milliseconds(150);
+// How long a suspicion lasts at the least and at the most. It counts from when zklock saw it: if
+// both were stopped or asleep, the guard gets the time to wake up too.
+constexpr Duration kLeastPatience = milliseconds(50);
+constexpr Duration kUsualPatience = milliseconds(100);
+constexpr Duration kMostPatience = milliseconds(1000);
+// How long the destructor lets the guard kill the tree before it does so itself.
+constexpr Duration kAbandonTime = milliseconds(2000);
+
+}  // namespace
+
+/// The guard is in charge until it has reported the end, or there is a `takeover`. What comes of
+/// it is one of `ended`, `exec_failed`, `start_error`.
+struct Supervisor::State {
+  SharedGuardPage page;
+  UniqueFd socket;  // closed when the guard has gone
+  pid_t guard = 0;  // 0: reaped
+  Duration kill_after{};
+  Strangers strangers;
+
+  bool is_started = false;
+  std::optional<TimePoint> ordered_at;    // End()
+  std::optional<TimePoint> suspected_at;  // the guard seems to hang since then
+  std::optional<TakeOver> takeover;
+  std::vector<Survivor> survivors;
+  std::vector<Survivor> left_behind;
+
+  std::optional<ExecFailed> exec_failed;
+  std::optional<std::system_error> start_error;
+  std::optional<Ended> ended;
+
+  void ForkGuard(const CommandSpec& spec, const Signals& signals);
+  void Give(Order order);
+  void ReadMessages();
+  void Handle(const Message& message);
+  void CommandEnded(int wait_status);
+  void Dismiss();
+
+  [[nodiscard]] bool IsSettled() const { return ended || exec_failed || start_error; }
+  [[nodiscard]] bool LeaseRanOut() const {
+    return BootClock::now() >= StopAt(page->lease_end.Get(), kill_after);
+  }
+  [[nodiscard]] TimePoint GuardLooksAt() const;
+  [[nodiscard]] TimePoint SuspicionEnds() const;
+  [[nodiscard]] TimePoint Wake() const;
+  void WatchGuard(TimePoint now);
+  void BeginTakeOver();
+  void ContinueTakeOver();
+  void Serve();
+  void WaitOnce(TimePoint until);
+};
+
+void Supervisor::State::ForkGuard(const CommandSpec& spec, const Signals& signals) {
+  const ExecImage image(spec.executable, spec.arguments, spec.environment);
+  GuardSocket ends = MakeGuardSocket();
+  const GuardDuty duty{spec, image, signals, *page, getpid()};
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    ends.zklock.Reset();
+    RunGuard(duty, std::move(ends.guard));
+  }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  guard = Check(pid, "fork");
+  socket = std::move(ends.zklock);
+  if (const auto stat = ReadProcessStat(guard)) strangers.tree_begins = stat->id.start_time;
+}
+
+// The page is what counts, since the socket may be full if the guard is stopped.
+void Supervisor::State::Give(Order order) {
+  if (page->order.load() >= order) return;
+  page->order = order;
+  ordered_at = BootClock::now();
+  Send(socket.get(), {.kind = Message::Kind::kWake});
+}
+
+void Supervisor::State::ReadMessages() {
+  while (!IsSettled() && !takeover && socket) {
+    const Received received = Receive(socket.get());
+    if (received.message) {
+      Handle(*received.message);
+    } else {
+      if (received.is_closed) BeginTakeOver();
+      return;
+    }
+  }
+}
+
+void Supervisor::State::Handle(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::kStarted:
+      is_started = true;
+      return;
+    case Message::Kind::kExecFailed:
+      exec_failed = ExecFailed{message.number};
+      return Dismiss();
+    case Message::Kind::kFailed:
+      if (page->command != 0) return BeginTakeOver();
+      start_error.emplace(message.number, std::generic_category(), message.name.data());
+      return Dismiss();
+    case Message::Kind::kSurvivor:
+      survivors.push_back({message.number, message.name.data()});
+      return;
+    case Message::Kind::kLeftBehind:
+      left_behind.push_back({message.number, message.name.data()});
+      return;
+    case Message::Kind::kCommandEnded:
+      return CommandEnded(message.number);
+    case Message::Kind::kTreeEnded:
+      ended = Ended{message.number, message.by_order != 0, false, survivors, {}};
+      return Dismiss();
+    case Message::Kind::kWake:
+    case Message::Kind::kForward:
+      return;  // ours
+  }
+}
+
+void Supervisor::State::CommandEnded(int wait_status) {
+  // The end was ordered meanwhile, or the lease ran out before we read this: then the guard has to
+  // end what the command left behind, and reports again.
+  if (LeaseRanOut()) Give(Order::kEnd);
+  if (ordered_at) return left_behind.clear();
+  ended = Ended{wait_status, false, false, {}, left_behind};
+  Dismiss();
+}
+
+// It has nothing left to do: KILL reaches it even if it is stopped, and takes no time.
+void Supervisor::State::Dismiss() {
+  socket.Reset();
+  if (guard == 0) return;
+  kill(guard, SIGKILL);
+  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  guard = 0;
+}
+
+TimePoint Supervisor::State::GuardLooksAt() const {
+  const TimePoint looks_at = page->guard_looks_at.Get();
+  if (!ordered_at || page->is_ending) return looks_at;
+  return std::min(looks_at, *ordered_at + kOrderTime);
+}
+
+TimePoint Supervisor::State::SuspicionEnds() const {
+  const Duration patience = std::clamp(kill_after / 4, kUsualPatience, kMostPatience);
+  const TimePoint lease_end = page->lease_end.Get();
+  return std::clamp(lease_end - kTakeOverMargin, *suspected_at + kLeastPatience,
+                    *suspected_at + patience);
+}
+
+TimePoint Supervisor::State::Wake() const {
+  if (IsSettled()) return kNever;
+  if (takeover) return takeover->next_round();
+  if (suspected_at) return SuspicionEnds();
+  return After(GuardLooksAt(), kLateness);
+}
+
+void Supervisor::State::WatchGuard(TimePoint now) {
+  if (now < After(GuardLooksAt(), kLateness)) {
+    suspected_at.reset();
+  } else if (!suspected_at) {
+    suspected_at = now;
+  } else if (now >= SuspicionEnds()) {
+    BeginTakeOver();
+  }
+}
+
+void Supervisor::State::BeginTakeOver() {
+  socket.Reset();
+  takeover.emplace(guard, page->command, strangers);
+}
+
+void Supervisor::State::ContinueTakeOver() {
+  if (!takeover->Round()) return;
+  guard = 0;
+  const bool by_order = ordered_at || LeaseRanOut();
+  ended = Ended{takeover->command_status(), by_order, true, takeover->survivors(), {}};
+}
+
+void Supervisor::State::Serve() {
+  if (IsSettled()) return;
+  ReadMessages();
+  if (!IsSettled() && !takeover) WatchGuard(BootClock::now());
+  if (!IsSettled() && takeover) ContinueTakeOver();
+}
+
+// For the two moments without an event loop: the start and a hasty end.
+void Supervisor::State::WaitOnce(TimePoint until) {
+  const Duration span = std::min(Wake(), until) - BootClock::now();
+  const auto timeout = std::chrono::ceil<milliseconds>(
+      std::clamp(span, Duration::zero(), Duration(std::chrono::hours(1))));
+  pollfd polled{socket.get(), POLLIN, 0};
+  poll(&polled, 1, static_cast<int>(timeout.count()));
+  Serve();
+}
+
+std::variant<std::unique_ptr<Supervisor>, ExecFailed> Supervisor::Start(const CommandSpec& command,
+                                                                        const Signals& signals) {
+  RequireProcessTree();
+  Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
+  auto state = std::make_unique<State>();
+  state->kill_after = command.kill_after;
+  state->strangers.children = OwnChildren();
+  state->page->lease_end.Set(command.lease_end);
+  state->page->guard_looks_at.Set(StopAt(command.lease_end, command.kill_after));
+  state->ForkGuard(command, signals);
+
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(state)));
+  State& started = *supervisor->state_;
+  while (!started.is_started && !started.IsSettled()) started.WaitOnce(kNever);
+  if (started.exec_failed) return *started.exec_failed;
+  if (started.start_error) throw *started.start_error;
+  return supervisor;
+}
+
+Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Supervisor::~Supervisor() {
+  State& state = *state_;
+  try {
+    state.Give(Order::kKill);
+    const TimePoint patience = BootClock::now() + kAbandonTime;
+    while (!state.IsSettled()) {
+      if (!state.takeover && BootClock::now() >= patience) state.BeginTakeOver();
+      state.WaitOnce(state.takeover ? kNever : patience);
+    }
+  } catch (...) {
+    // Nothing more can be done here. The socket closes: the guard ends the tree.
+  }
+}
+
+void Supervisor::ExtendLease(TimePoint lease_end) {
+  if (lease_end > state_->page->lease_end.Get()) state_->page->lease_end.Set(lease_end);
+}
+
+void Supervisor::Forward(int signal_number) {
+  Send(state_->socket.get(), {.kind = Message::Kind::kForward, .number = signal_number});
+}
+
+void Supervisor::End() { state_->Give(Order::kEnd); }
+
+const std::optional<Ended>& Supervisor::ended() const { return state_->ended; }
+
+pid_t Supervisor::command_pid() const { return state_->page->command; }
+
+EventSource::Interest Supervisor::GetInterest() {
+  return {state_->socket.get(), POLLIN, state_->Wake()};
+}
+
+void Supervisor::OnReady(short /*revents*/) { state_->Serve(); }
+
+}  // namespace zklock::process

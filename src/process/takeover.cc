@@ -1,0 +1,56 @@
+#include "process/takeover.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace zklock::process {
+
+namespace {
+
+constexpr Duration kRound = std::chrono::milliseconds(5);
+
+// Whether it is no child of ours any more. A pid of ours cannot be used again before that.
+bool Reap(pid_t pid, int* status) {
+  const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
+  return result == pid || (result < 0 && errno == ECHILD);
+}
+
+}  // namespace
+
+std::set<ProcessId> OwnChildren() {
+  std::set<ProcessId> children;
+  for (const pid_t pid : ChildrenOf(getpid())) {
+    const auto stat = ReadProcessStat(pid);
+    children.insert(stat ? stat->id : ProcessId{pid, 0});
+  }
+  return children;
+}
+
+bool Strangers::Include(const ProcessId& id) const {
+  return children.count(id) > 0 || (id.start_time != 0 && id.start_time < tree_begins);
+}
+
+TakeOver::TakeOver(pid_t guard, pid_t command, Strangers strangers)
+    : guard_(guard),
+      command_(command),
+      command_status_(SIGKILL),
+      killer_(getpid(), [spared = std::move(strangers)](
+                            const Descendant& process) { return spared.Include(process.id()); }),
+      next_round_(BootClock::now()) {
+  kill(guard_, SIGKILL);
+}
+
+bool TakeOver::Round() {
+  const bool is_settled = killer_.Round();
+  if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
+  // The command comes to us only when the guard has gone.
+  if (guard_ == 0 && command_ != 0 && Reap(command_, &command_status_)) command_ = 0;
+  next_round_ = BootClock::now() + kRound;
+  return is_settled && guard_ == 0;
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <vector>
+
+#include "base/clock.h"
+#include "process/process_tree.h"
+
+namespace zklock::process {
+
+/// Processes that are not the tree's: the children that this process had before it forked the guard
+/// (`exec zklock` inherits such), and whatever else is older than the guard.
+struct Strangers {
+  std::set<ProcessId> children;
+  unsigned long long tree_begins = 0;  ///< start time of the guard
+
+  [[nodiscard]] bool Include(const ProcessId& id) const;
+};
+
+/// The children of this process.
+[[nodiscard]] std::set<ProcessId> OwnChildren();
+
+/// zklock ends the tree in the guard's place, because the guard died or hangs.
+///
+/// This process is a subreaper: what the guard kept is among its descendants, or will be. Only the
+/// guard and the command are reaped: other children may be somebody's to wait for.
+class TakeOver {
+ public:
+  TakeOver(pid_t guard, pid_t command, Strangers strangers);
+
+  /// Sends KILL to all of them, the guard first. True once nothing is alive but the survivors. To
+  /// be called again at next_round() until then.
+  bool Round();
+
+  [[nodiscard]] TimePoint next_round() const { return next_round_; }
+  /// As from waitpid; KILL's where the guard had reaped the command and could not tell any more.
+  [[nodiscard]] int command_status() const { return command_status_; }
+  [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
+
+ private:
+  pid_t guard_;    // 0: reaped
+  pid_t command_;  // 0: reaped
+  int command_status_;
+  TreeKiller killer_;
+  TimePoint next_round_;
+};
+
+}  // namespace zklock::process

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "zookeeper/connection.h"
+
+namespace zklock::zookeeper {
+
+/// Ends somebody's session, and with it all it holds, blocking for `timeout` at the most: for the
+/// guard, when zklock itself has been killed. True when the servers confirmed it.
+bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
+                  Duration session_timeout, Duration timeout);
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,221 @@
+#include "protocol/contender_name.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace zklock::protocol {
+namespace {
+
+const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
+struct Known {
+  std::string name;
+  std::int64_t number;
+  Mark mark;
+  Program program;
+  Mode mode;
+};
+
+void CheckKnown(const std::vector<Known>& names) {
+  for (const Known& known : names) {
+    CAPTURE(known.name);
+    const auto parsed = ParseContenderName(known.name);
+    REQUIRE(parsed);
+    CHECK(parsed->full == known.name);
+    CHECK(parsed->number == known.number);
+    CHECK(parsed->mark == known.mark);
+    CHECK(parsed->program == known.program);
+    CHECK(parsed->mode() == known.mode);
+    CHECK(parsed->reads() == (known.mode == Mode::kRead));
+  }
+}
+
+void CheckIgnored(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK_FALSE(ParseContenderName(name));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Our own names are read back") {
+  CheckKnown({
+      {"db1.example.org-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kZklock,
+       Mode::kExclusive},
+      {"db1-" + kUuid + "-__WRIT__0000000008", 8, Mark::kCuratorWrite, Program::kZklock,
+       Mode::kWrite},
+      {"db1-" + kUuid + "-__READ__0000000009", 9, Mark::kCuratorRead, Program::kZklock,
+       Mode::kRead},
+  });
+}
+
+TEST_CASE("A name is ours only with a host, a UUID and the dash before the mark") {
+  CheckKnown({
+      {kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"db1-" + kUuid + "lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"db_1-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {std::string(41, 'h') + "-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown,
+       Mode::kExclusive},
+      {"db1-0f8fad5b-d9cb-469f-a165-70867728950g-lock-0000000007", 7, Mark::kLock,
+       Program::kUnknown, Mode::kExclusive},
+      {"db1-0f8fad5bxd9cb-469f-a165-70867728950e-__READ__0000000007", 7, Mark::kCuratorRead,
+       Program::kUnknown, Mode::kRead},
+  });
+}
+
+TEST_CASE("Names of Curator, go-zookeeper, kazoo and the C recipe are known") {
+  CheckKnown({
+      {"_c_" + kUuid + "-lock-0000000000", 0, Mark::kLock, Program::kCurator, Mode::kExclusive},
+      {"_c_0f8fad5bd9cb469fa16570867728950e-lock-0000000012", 12, Mark::kLock, Program::kCurator,
+       Mode::kExclusive},
+      {"_c_" + kUuid + "-__WRIT__0000000001", 1, Mark::kCuratorWrite, Program::kCurator,
+       Mode::kWrite},
+      {"_c_" + kUuid + "-__READ__0000000002", 2, Mark::kCuratorRead, Program::kCurator,
+       Mode::kRead},
+      {"0f8fad5bd9cb469fa16570867728950e__lock__0000000003", 3, Mark::kKazooLock, Program::kKazoo,
+       Mode::kExclusive},
+      {"0f8fad5bd9cb469fa16570867728950e__rlock__0000000004", 4, Mark::kKazooRead, Program::kKazoo,
+       Mode::kRead},
+      {"x-0100000000abcdef-0000000005", 5, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
+      {"x-72057594037927936-0000000006", 6, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
+      {"x--72057594037927936-0000000006", 6, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
+  });
+}
+
+TEST_CASE("A known mark counts whatever stands before it") {
+  CheckKnown({
+      {"lock-0000000001", 1, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"__READ__0000000001", 1, Mark::kCuratorRead, Program::kUnknown, Mode::kRead},
+      {"__lock__0000000001", 1, Mark::kKazooLock, Program::kKazoo, Mode::kExclusive},
+      {"x-lock-0000000001", 1, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"block-0000000001", 1, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+  });
+}
+
+TEST_CASE("After the overflow a dash behind a known mark is the number's sign") {
+  CheckKnown({
+      {"x-lock--000000005", -5, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"x-lock--2147483648", -2147483648LL, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      // Ten digits alone would be a number here as well.
+      {"x-lock--1234567890", -1234567890, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"abc__rlock__-000000001", -1, Mark::kKazooRead, Program::kKazoo, Mode::kRead},
+      {"_c_" + kUuid + "-__WRIT__-2147483647", -2147483647, Mark::kCuratorWrite, Program::kCurator,
+       Mode::kWrite},
+      {"x-0100000000abcdef--000000005", -5, Mark::kCRecipe, Program::kCRecipe, Mode::kExclusive},
+      {"x-0100000000abcdef--1234567890", -1234567890, Mark::kCRecipe, Program::kCRecipe,
+       Mode::kExclusive},
+  });
+}
+
+TEST_CASE("The largest number is counted, what no server can write is not") {
+  CheckKnown({
+      {"x-lock-2147483647", 2147483647, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+  });
+  CheckIgnored({
+      "_c_lock-2147483649",
+      "lock--2147483649",
+      "lock--000000000",
+      "abc9999999999",
+  });
+}
+
+TEST_CASE("Unknown names that end in a server's number count as exclusive") {
+  CheckKnown({
+      {"build-2024010203", 2024010203, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"n_0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"-0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"n-000000003", -3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"lock-000000003", -3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      // No negative number is written with a leading 0: the second dash is the prefix's own.
+      {"lock--0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"n-2147483648", -2147483648LL, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"x--0000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"x-0000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"x-session-0000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+  });
+}
+
+TEST_CASE("Of more than ten digits the last ten are the number") {
+  CheckKnown({
+      {"abc71234567890", 1234567890, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"lock-10000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+      {"_c_x__READ__10000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+  });
+  // 2345678901 is more than a server's number can be.
+  CheckIgnored({"abc12345678901"});
+}
+
+TEST_CASE("Names that do not end in a server's number are ignored") {
+  CheckIgnored({
+      "",
+      "0",
+      "zzz",
+      "lock",
+      "lock-",
+      "leases",
+      "last-run",
+      "lock-0000000001x",
+      "lock- 000000001",
+      "lock-+000000001",
+      "build-3024010203",
+      "__lock__12345",
+      "-",
+      "123456789",
+      "x-0100000000abcdef-00000005",
+      "\xd9\xa0\xd9\xa1\xd9\xa2\xd9\xa3\xd9\xa4\xd9\xa5\xd9\xa6\xd9\xa7\xd9\xa8\xd9\xa9",
+  });
+}
+
+TEST_CASE("A prefix has host, UUID and the mark of the mode") {
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive) == "db1-" + kUuid + "-lock-");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kWrite) == "db1-" + kUuid + "-__WRIT__");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kRead) == "db1-" + kUuid + "-__READ__");
+}
+
+TEST_CASE("A host's name is cut and made harmless in the prefix") {
+  const std::string tail = "-" + kUuid + "-lock-";
+  CHECK(MakeContenderPrefix("", kUuid, Mode::kExclusive) == "host" + tail);
+  CHECK(MakeContenderPrefix("a/b_c d\n\xc3\xa9", kUuid, Mode::kExclusive) == "a-b-c-d---" + tail);
+  CHECK(MakeContenderPrefix("A.b-9", kUuid, Mode::kExclusive) == "A.b-9" + tail);
+  CHECK(MakeContenderPrefix(std::string(64, 'h'), kUuid, Mode::kExclusive) ==
+        std::string(40, 'h') + tail);
+}
+
+TEST_CASE("Every prefix we make is read back as ours, with any number") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 2000; ++round) {
+    std::string host(random() % 50, '\0');
+    for (char& c : host) c = static_cast<char>(random());
+    const auto number = static_cast<std::int32_t>(random());
+    const Mode mode = std::vector{Mode::kExclusive, Mode::kWrite, Mode::kRead}[random() % 3];
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "%010d", number);
+    CheckKnown({{MakeContenderPrefix(host, kUuid, mode) + digits, number,
+                 mode == Mode::kExclusive ? Mark::kLock
+                 : mode == Mode::kWrite   ? Mark::kCuratorWrite
+                                          : Mark::kCuratorRead,
+                 Program::kZklock, mode}});
+  }
+}
+
+TEST_CASE("Modes have words and are read from them") {
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    CHECK(ParseMode(ModeName(mode)) == mode);
+  }
+  CHECK(ModeName(Mode::kExclusive) == "exclusive");
+  CHECK(ModeName(Mode::kWrite) == "write");
+  CHECK(ModeName(Mode::kRead) == "read");
+  CHECK_FALSE(ParseMode(""));
+  CHECK_FALSE(ParseMode("Read"));
+  CHECK_FALSE(ParseMode("reads"));
+}
+
+}  // namespace zklock::protocol

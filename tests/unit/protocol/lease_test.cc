@@ -1,0 +1,342 @@
+#include "protocol/lease.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace zklock::protocol {
+namespace {
+
+using namespace std::chrono_literals;
+
+TimePoint At(Duration since_start) { return TimePoint(1000s) + since_start; }
+
+/// The end counted from the tests' start, or none.
+std::optional<Duration> End(const Lease& lease) {
+  if (!lease.End()) return std::nullopt;
+  return *lease.End() - At(0s);
+}
+
+std::optional<Duration> Ends(Duration since_start) { return since_start; }
+
+/// How long after `from` a command may run, with the contract's default of 5 s for its end.
+Duration UntilStop(const Lease& lease, Duration from) {
+  REQUIRE(lease.End());
+  return StopTimesFor(*lease.End(), 5s, lease.timeout()).stop - At(from);
+}
+
+/// The protocol's two sentences about s and p, word by word, with everything remembered.
+class Reference {
+ public:
+  explicit Reference(Duration timeout) : timeout_(timeout) {}
+  void ConnectAccepted(TimePoint sent) { connects_.push_back(sent); }
+  void Answered(TimePoint sent) { answered_.push_back(sent); }
+  void Committed(TimePoint sent) {
+    answered_.push_back(sent);
+    commits_.push_back(sent);
+  }
+
+  [[nodiscard]] std::optional<TimePoint> last_commit() const {
+    if (commits_.empty()) return std::nullopt;
+    return *std::max_element(commits_.begin(), commits_.end());
+  }
+
+  [[nodiscard]] std::optional<TimePoint> End() const {
+    if (commits_.empty()) return std::nullopt;
+    const TimePoint s = *last_commit();
+    std::vector<TimePoint> proofs;
+    for (const TimePoint t : answered_) {
+      if (t <= s - timeout_ / 4) proofs.push_back(t);
+    }
+    for (const TimePoint c : connects_) {
+      if (c <= s) proofs.push_back(c);
+    }
+    if (proofs.empty()) return std::nullopt;
+    const TimePoint p = *std::max_element(proofs.begin(), proofs.end());
+    return p + timeout_ - (timeout_ >= 12s ? timeout_ / 24 : Duration(500ms));
+  }
+
+ private:
+  Duration timeout_;
+  std::vector<TimePoint> connects_;
+  std::vector<TimePoint> answered_;
+  std::vector<TimePoint> commits_;
+};
+
+Duration RandomTimeout(std::mt19937_64& random) {
+  const Duration timeouts[] = {4s, 6s, 10s, 12s, 30s, 40s};
+  return timeouts[random() % std::size(timeouts)];
+}
+
+template <typename L>
+void Apply(L& lease, std::size_t kind, TimePoint sent) {
+  if (kind == 0) {
+    lease.ConnectAccepted(sent);
+  } else if (kind < 4) {
+    lease.Committed(sent);
+  } else {
+    lease.Answered(sent);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Without any answer there is no lease") {
+  const Lease lease(30s);
+  CHECK_FALSE(lease.End());
+  CHECK_FALSE(lease.last_commit());
+  CHECK(lease.timeout() == 30s);
+}
+
+TEST_CASE("A connect and the create that follows it prove from the connect on") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s));
+  CHECK_FALSE(lease.End());
+  lease.Committed(At(50ms));
+  CHECK(End(lease) == Ends(28750ms));
+  CHECK(lease.last_commit() == At(50ms));
+}
+
+TEST_CASE("A connect at the very moment of the commit counts, one after it does not") {
+  Lease lease(30s);
+  lease.Committed(At(10s));
+  lease.ConnectAccepted(At(10s) + 1ns);
+  CHECK_FALSE(lease.End());
+  lease.ConnectAccepted(At(10s));
+  CHECK(End(lease) == Ends(38750ms));
+  lease.Committed(At(11s));
+  CHECK(End(lease) == Ends(38750ms + 1ns));
+}
+
+TEST_CASE("Reads alone never prove anything") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s));
+  for (Duration t = 1s; t < 100s; t += 1s) lease.Answered(At(t));
+  CHECK_FALSE(lease.End());
+  CHECK_FALSE(lease.last_commit());
+}
+
+TEST_CASE("A commit alone does not prove itself") {
+  Lease lease(30s);
+  lease.Committed(At(0s));
+  CHECK_FALSE(lease.End());
+  lease.Committed(At(7500ms) - 1ns);
+  CHECK_FALSE(lease.End());
+  lease.Committed(At(7500ms));
+  CHECK(End(lease) == Ends(28750ms));
+}
+
+TEST_CASE("An answered request counts from a quarter of the time-out before the commit") {
+  Lease lease(30s);
+  lease.Answered(At(2s));
+  lease.Answered(At(2500ms));
+  lease.Answered(At(2500ms) + 1ns);
+  lease.Committed(At(10s));
+  CHECK(End(lease) == Ends(31250ms));
+}
+
+TEST_CASE("Without further commits the lease does not move, whatever is answered") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s));
+  lease.Committed(At(0s));
+  for (Duration t = 1s; t < 25s; t += 1s) lease.Answered(At(t));
+  lease.ConnectAccepted(At(25s));
+  CHECK(End(lease) == Ends(28750ms));
+  lease.Committed(At(26s));
+  CHECK(End(lease) == Ends(53750ms));
+}
+
+TEST_CASE("Answers that come out of order are all used") {
+  Lease lease(30s);
+  lease.Committed(At(20s));
+  lease.Answered(At(5s));
+  CHECK(End(lease) == Ends(33750ms));
+  lease.Answered(At(12s));
+  CHECK(End(lease) == Ends(40750ms));
+  lease.Answered(At(8s));
+  lease.Committed(At(3s));
+  CHECK(End(lease) == Ends(40750ms));
+  CHECK(lease.last_commit() == At(20s));
+}
+
+TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at the least") {
+  for (const auto& [timeout, end] : std::vector<std::pair<Duration, Duration>>{
+           {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
+    Lease lease(timeout);
+    lease.ConnectAccepted(At(0s));
+    lease.Committed(At(0s));
+    CHECK(End(lease) == Ends(end));
+  }
+}
+
+TEST_CASE("A holder with heartbeats lives at least 8 s without servers") {
+  const Duration timeout = 30s;
+  Lease lease(timeout);
+  lease.ConnectAccepted(At(0s));
+  lease.Committed(At(0s));
+  const Duration period = HeartbeatPeriod(timeout);
+  CHECK(period == 3750ms);
+  for (int beat = 1; beat <= 20; ++beat) {
+    // The servers vanish just before this heartbeat is sent.
+    CHECK(UntilStop(lease, beat * period) >= 8s);
+    lease.Committed(At(beat * period));
+  }
+  // p is two heartbeats old: 20 * 3.75 - 7.5 + 28.75 - 5.
+  CHECK(UntilStop(lease, 0s) == 91250ms);
+}
+
+TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
+  const Duration timeout = 30s;
+  for (Duration turn = 20s; turn < 40s; turn += 100ms) {
+    Lease lease(timeout);
+    lease.ConnectAccepted(At(0s));
+    lease.Committed(At(0s));
+    for (Duration t = 0s; t < turn; t += WaiterReadPeriod(timeout)) lease.Answered(At(t));
+    lease.Committed(At(turn));
+    CHECK(UntilStop(lease, turn) >= 8s);
+  }
+}
+
+TEST_CASE("Servers that come back before the stop signal lengthen the lease from the last answer") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s));
+  lease.Committed(At(0s));
+  lease.Committed(At(3750ms));
+  // 8 s of silence; the same connection lives on.
+  lease.Committed(At(15500ms));
+  CHECK(End(lease) == Ends(3750ms + 28750ms));
+}
+
+TEST_CASE("A reconnect lengthens the lease only with a commit after it") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s));
+  lease.Committed(At(0s));
+  lease.ConnectAccepted(At(12s));
+  lease.Answered(At(13s));
+  CHECK(End(lease) == Ends(28750ms));
+  lease.Committed(At(13s));
+  CHECK(End(lease) == Ends(12s + 28750ms));
+}
+
+TEST_CASE("Generated events: the lease is what the protocol says") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const Duration timeout = RandomTimeout(random);
+    Lease lease(timeout);
+    Reference reference(timeout);
+    TimePoint sent = At(0s);
+    std::optional<TimePoint> last_end;
+    // Some sequences are dense, some sparse; in some nothing commits for long.
+    const auto steps = static_cast<unsigned>(timeout / 1ms) / (random() % 2 == 0 ? 32 : 2);
+    const std::size_t kinds = random() % 2 == 0 ? 8 : 40;
+    for (int event = 0; event < 80; ++event) {
+      sent += random() % steps * 1ms;
+      const std::size_t kind = random() % kinds;
+      Apply(lease, kind, sent);
+      Apply(reference, kind, sent);
+      CAPTURE(event);
+      REQUIRE(lease.End() == reference.End());
+      REQUIRE(lease.last_commit() == reference.last_commit());
+      REQUIRE(lease.End() >= last_end);
+      last_end = lease.End();
+    }
+  }
+}
+
+TEST_CASE("Generated events: slightly out of order the lease is what the protocol says") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const Duration timeout = RandomTimeout(random);
+    Lease lease(timeout);
+    Reference reference(timeout);
+    const std::size_t kinds = random() % 2 == 0 ? 8 : 40;
+    for (int event = 0; event < 80; ++event) {
+      const auto jitter = random() % static_cast<unsigned>(timeout / 16 / 1ms) * 1ms;
+      const TimePoint sent = At(event * (timeout / 16)) + jitter;
+      const TimePoint late = sent - timeout / 16;
+      const std::size_t kind = random() % kinds;
+      for (const TimePoint moment : {sent, late}) {
+        Apply(lease, kind, moment);
+        Apply(reference, kind, moment);
+      }
+      CAPTURE(event);
+      REQUIRE(lease.End() == reference.End());
+      REQUIRE(lease.last_commit() == reference.last_commit());
+    }
+  }
+}
+
+TEST_CASE("Generated events: in any order the lease is never too long and never goes back") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const Duration timeout = RandomTimeout(random);
+    Lease lease(timeout);
+    Reference reference(timeout);
+    std::optional<TimePoint> last_end;
+    for (int event = 0; event < 80; ++event) {
+      const TimePoint sent = At(random() % static_cast<unsigned>(2 * timeout / 1ms) * 1ms);
+      const std::size_t kind = random() % 8;
+      Apply(lease, kind, sent);
+      Apply(reference, kind, sent);
+      CAPTURE(event);
+      REQUIRE(lease.End() <= reference.End());
+      REQUIRE(lease.End() >= last_end);
+      last_end = lease.End();
+    }
+  }
+}
+
+TEST_CASE("The stop signal comes the grace before the lease's end, KILL 250 ms before it") {
+  const StopTimes times = StopTimesFor(At(100s), 5s, 30s);
+  CHECK(times.stop == At(95s));
+  CHECK(times.kill == At(99750ms));
+}
+
+TEST_CASE("The grace gives way to the lease") {
+  CHECK(GraceFor(5s, 30s) == 5s);
+  CHECK(GraceFor(60s, 30s) == 5s);
+  CHECK(GraceFor(1s, 30s) == 1s);
+  CHECK(GraceFor(5s, 6s) == 1s);
+  CHECK(GraceFor(0s, 6s) == 0s);
+  CHECK(StopTimesFor(At(100s), 60s, 30s).stop == At(95s));
+}
+
+TEST_CASE("With hardly any grace the stop signal comes with KILL, never after it") {
+  for (const Duration grace : {Duration(0ms), Duration(100ms), Duration(250ms)}) {
+    const StopTimes times = StopTimesFor(At(100s), grace, 30s);
+    CHECK(times.stop == At(99750ms));
+    CHECK(times.kill == At(99750ms));
+  }
+}
+
+TEST_CASE("A heartbeat goes out each eighth of the time-out, a waiter's read each quarter") {
+  CHECK(HeartbeatPeriod(30s) == 3750ms);
+  CHECK(HeartbeatPeriod(4s) == 500ms);
+  CHECK(WaiterReadPeriod(30s) == 7500ms);
+  CHECK(WaiterReadPeriod(4s) == 1s);
+}
+
+TEST_CASE("A silent server is given up after a period, 2 s, or half of what is left") {
+  CHECK(AnswerTimeout(30s, 60s) == 3750ms);
+  CHECK(AnswerTimeout(30s, 4s) == 2s);
+  CHECK(AnswerTimeout(6s, 60s) == 2s);
+  CHECK(AnswerTimeout(6s, 3s) == 1500ms);
+  CHECK(AnswerTimeout(40s, Duration::max()) == 5s);
+}
+
+TEST_CASE("An answer gets 50 ms even where nothing is left") {
+  CHECK(AnswerTimeout(30s, 99ms) == 50ms);
+  CHECK(AnswerTimeout(30s, 0s) == 50ms);
+  CHECK(AnswerTimeout(30s, -10s) == 50ms);
+}
+
+}  // namespace zklock::protocol

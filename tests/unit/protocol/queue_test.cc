@@ -1,0 +1,387 @@
+#include "protocol/queue.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace zklock::protocol {
+namespace {
+
+const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
+using Names = std::vector<std::string>;
+
+std::string Numbered(const std::string& prefix, std::int64_t number) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%010lld", static_cast<long long>(number));
+  return prefix + digits;
+}
+std::string Exclusive(std::int64_t number) { return Numbered("a-" + kUuid + "-lock-", number); }
+std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT__", number); }
+std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
+
+const std::string kCuratorMutex = "_c_" + kUuid + "-lock-0000000004";
+const std::string kCuratorWriter = "_c_" + kUuid + "-__WRIT__0000000005";
+const std::string kCuratorReader = "_c_" + kUuid + "-__READ__0000000006";
+const std::string kKazooLock = "0f8fad5bd9cb469fa16570867728950e__lock__0000000007";
+const std::string kKazooReader = "0f8fad5bd9cb469fa16570867728950e__rlock__0000000008";
+
+std::string Show(const Decision& decision) {
+  struct {
+    std::string operator()(const Hold&) const { return "hold"; }
+    std::string operator()(const WaitFor& wait) const { return "wait for " + wait.predecessor; }
+    std::string operator()(const OwnMissing&) const { return "own missing"; }
+    std::string operator()(const NumbersUsedUp&) const { return "numbers used up"; }
+  } words;
+  return std::visit(words, decision);
+}
+
+std::string Decided(const Names& children, const std::string& own) {
+  return Show(Decide(children, own));
+}
+
+/// A contender of the generated queues. Whether it reads is known from the making, not from the
+/// code under test.
+struct Simulated {
+  std::string name;
+  std::int64_t number;
+  bool reads;
+};
+
+bool Conflict(const Simulated& a, const Simulated& b) { return !a.reads || !b.reads; }
+
+struct Style {
+  const char* prefix;
+  bool reads;
+};
+// The first letters differ, so that an order by name shows.
+constexpr Style kStyles[] = {
+    {"zeta-0f8fad5b-d9cb-469f-a165-70867728950e-lock-", false},
+    {"alpha-0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__", false},
+    {"host-0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
+    {"beta-1f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
+    {"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", false},
+    {"_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__", true},
+    {"0f8fad5bd9cb469fa16570867728950e__lock__", false},
+    {"0f8fad5bd9cb469fa16570867728950e__rlock__", true},
+    {"x-0100000000abcdef-", false},
+    {"n_", false},
+};
+
+/// Up to 12 contenders with rising, gapped numbers, in queue order.
+std::vector<Simulated> Generate(std::mt19937_64& random) {
+  std::vector<Simulated> queue(random() % 12 + 1);
+  const std::int64_t starts[] = {0, 999999990, 2147479900};
+  std::int64_t number = starts[random() % 3];
+  for (Simulated& contender : queue) {
+    number += static_cast<std::int64_t>(random() % 5 + 1);
+    const Style& style = kStyles[random() % std::size(kStyles)];
+    contender = {Numbered(style.prefix, number), number, style.reads};
+  }
+  return queue;
+}
+
+/// The names as a server might list them: in any order, with children that are no contenders.
+Names Children(const std::vector<Simulated>& queue, std::mt19937_64& random) {
+  Names children;
+  for (const char* other : {"0", "zzz", "lock", "last-run", "build-3024010203"}) {
+    if (random() % 3 == 0) children.push_back(other);
+  }
+  for (const Simulated& contender : queue) children.push_back(contender.name);
+  std::shuffle(children.begin(), children.end(), random);
+  return children;
+}
+
+std::vector<Simulated> Holders(const std::vector<Simulated>& queue, const Names& children) {
+  std::vector<Simulated> holders;
+  for (const Simulated& contender : queue) {
+    if (Decided(children, contender.name) == "hold") holders.push_back(contender);
+  }
+  return holders;
+}
+
+}  // namespace
+
+TEST_CASE("The only contender holds") {
+  CHECK(Decided({Exclusive(0)}, Exclusive(0)) == "hold");
+  CHECK(Decided({Write(3)}, Write(3)) == "hold");
+  CHECK(Decided({Read(3)}, Read(3)) == "hold");
+}
+
+TEST_CASE("An own name that is missing is never first") {
+  CHECK(Decided({}, Exclusive(0)) == "own missing");
+  CHECK(Decided({Exclusive(5)}, Exclusive(0)) == "own missing");
+  CHECK(Decided({Exclusive(5)}, "") == "own missing");
+  CHECK(Decided({"", "zzz"}, "zzz") == "own missing");
+}
+
+TEST_CASE("An exclusive contender or a writer waits for the nearest lower one of any kind") {
+  CHECK(Decided({Exclusive(1), Read(2), Exclusive(3)}, Exclusive(3)) == "wait for " + Read(2));
+  CHECK(Decided({Exclusive(1), Read(2), Write(3)}, Write(3)) == "wait for " + Read(2));
+  CHECK(Decided({Read(1), Write(2), Write(3)}, Write(3)) == "wait for " + Write(2));
+}
+
+TEST_CASE("A reader waits for the nearest lower one that excludes") {
+  CHECK(Decided({Write(1), Read(2), Read(3)}, Read(3)) == "wait for " + Write(1));
+  CHECK(Decided({Write(1), Exclusive(2), Read(3), Read(4)}, Read(4)) == "wait for " + Exclusive(2));
+  CHECK(Decided({Write(1), "n_0000000002", Read(3)}, Read(3)) == "wait for n_0000000002");
+}
+
+TEST_CASE("Readers hold together, other programs' included") {
+  const Names children{Read(1), kCuratorReader, Read(7), kKazooReader, Read(9)};
+  CHECK(Decided(children, Read(1)) == "hold");
+  CHECK(Decided(children, Read(7)) == "hold");
+  CHECK(Decided(children, Read(9)) == "hold");
+}
+
+TEST_CASE("A later contender never counts") {
+  // kazoo 2.8 lets a reader wait for a later writer, which waits for the reader.
+  CHECK(Decided({Read(1), Write(2)}, Read(1)) == "hold");
+  CHECK(Decided({Exclusive(1), Exclusive(2)}, Exclusive(1)) == "hold");
+}
+
+TEST_CASE("A reader does not pass a waiting writer") {
+  CHECK(Decided({Read(1), Write(2), Read(3)}, Read(3)) == "wait for " + Write(2));
+}
+
+TEST_CASE("The order is by number, not by name or by place in the list") {
+  CHECK(Decided({"zzz-lock-0000000001", Exclusive(2)}, Exclusive(2)) ==
+        "wait for zzz-lock-0000000001");
+  CHECK(Decided({Exclusive(9), Exclusive(10)}, Exclusive(9)) == "hold");
+  CHECK(Decided({Exclusive(10), Exclusive(9), Exclusive(3), Exclusive(7)}, Exclusive(10)) ==
+        "wait for " + Exclusive(9));
+  CHECK(Decided({Exclusive(999999999), Exclusive(1000000000)}, Exclusive(1000000000)) ==
+        "wait for " + Exclusive(999999999));
+}
+
+TEST_CASE("Of equal numbers the name decides") {
+  // Curator's downgrade makes a reader with its writer's number.
+  const Names children{kCuratorWriter, "_c_" + kUuid + "-__READ__0000000005", Read(6)};
+  CHECK(Decided(children, Read(6)) == "wait for " + kCuratorWriter);
+  CHECK(Decided({"a-lock-0000000001", "b-lock-0000000001"}, "a-lock-0000000001") == "hold");
+  CHECK(Decided({"a-lock-0000000001", "b-lock-0000000001"}, "b-lock-0000000001") ==
+        "wait for a-lock-0000000001");
+}
+
+TEST_CASE("Children that are no contenders are ignored") {
+  CHECK(Decided({"0", "lock", "last-run", Exclusive(5)}, Exclusive(5)) == "hold");
+}
+
+TEST_CASE("An unknown name with a server's number is waited for") {
+  CHECK(Decided({"build-2024010203", Exclusive(2024010204)}, Exclusive(2024010204)) ==
+        "wait for build-2024010203");
+  CHECK(Decided({"build-2024010203", Exclusive(5)}, Exclusive(5)) == "hold");
+}
+
+TEST_CASE("Numbers near the server's overflow are refused") {
+  CHECK(Decided({Exclusive(2147479999)}, Exclusive(2147479999)) == "hold");
+  CHECK(Decided({Exclusive(2147480000)}, Exclusive(2147480000)) == "numbers used up");
+  CHECK(Decided({Exclusive(2147483647)}, Exclusive(2147483647)) == "numbers used up");
+  CHECK(Decided({Exclusive(-1)}, Exclusive(-1)) == "numbers used up");
+  CHECK(Decided({Read(-2147483648LL)}, Read(-2147483648LL)) == "numbers used up");
+  CHECK(Decided({Exclusive(1), Exclusive(2147480000)}, Exclusive(2147480000)) == "numbers used up");
+}
+
+TEST_CASE("Another's negative number is lower than ours") {
+  CHECK(Decided({Exclusive(-5), Exclusive(5)}, Exclusive(5)) == "wait for " + Exclusive(-5));
+}
+
+TEST_CASE("The queue lists who counts, in order") {
+  Names order;
+  for (const ContenderName& contender :
+       Queue({Exclusive(10), "zzz", Read(-3), "lock", Write(9), kKazooLock})) {
+    order.push_back(contender.full);
+  }
+  CHECK(order == Names{Read(-3), kKazooLock, Write(9), Exclusive(10)});
+  CHECK(Queue({}).empty());
+}
+
+TEST_CASE("A lock is busy for a reader only while somebody excludes") {
+  CHECK_FALSE(IsBusy({}, Mode::kRead));
+  CHECK_FALSE(IsBusy({Read(1), kKazooReader}, Mode::kRead));
+  CHECK(IsBusy({Read(1), Write(2)}, Mode::kRead));
+  CHECK(IsBusy({Exclusive(1)}, Mode::kRead));
+  CHECK(IsBusy({"n_0000000001"}, Mode::kRead));
+}
+
+TEST_CASE("A lock is busy for a writer while anybody contends") {
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite}) {
+    CHECK_FALSE(IsBusy({}, mode));
+    CHECK_FALSE(IsBusy({"0", "lock", "last-run"}, mode));
+    CHECK(IsBusy({Read(1)}, mode));
+    CHECK(IsBusy({Exclusive(1)}, mode));
+  }
+}
+
+TEST_CASE("kazoo's contenders are strangers to every mode") {
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    for (const std::string& child : {kKazooLock, kKazooReader}) {
+      CHECK(FindStranger({child}, Exclusive(9), mode) ==
+            Stranger{child, "a kazoo program's contender, which does not see ours",
+                     "use another LOCK"});
+    }
+  }
+}
+
+TEST_CASE("A Curator mutex is a stranger to readers and writers") {
+  for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
+    CHECK(FindStranger({kCuratorMutex}, Read(9), mode) ==
+          Stranger{kCuratorMutex,
+                   "a contender of a Curator mutex, which does not see readers and writers",
+                   "use `zklock exclusive`, or another LOCK"});
+  }
+  CHECK_FALSE(FindStranger({kCuratorMutex}, Exclusive(9), Mode::kExclusive));
+}
+
+TEST_CASE("A Curator read/write lock is a stranger to exclusive contenders") {
+  for (const std::string& child : {kCuratorWriter, kCuratorReader}) {
+    CHECK(FindStranger({child}, Exclusive(9), Mode::kExclusive) ==
+          Stranger{child,
+                   "a contender of a Curator read/write lock, which does not see exclusive "
+                   "contenders",
+                   "use `zklock read` or `zklock write`, or another LOCK"});
+    CHECK_FALSE(FindStranger({child}, Write(9), Mode::kWrite));
+    CHECK_FALSE(FindStranger({child}, Read(9), Mode::kRead));
+  }
+}
+
+TEST_CASE("Our own names meet freely, and so do the C recipe's and unknown ones") {
+  const Names children{Exclusive(1),   Write(2), Read(3), "x-0100000000abcdef-0000000004",
+                       "n_0000000005", "lock",   "zzz",   "lock-0000000006"};
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    CHECK_FALSE(FindStranger(children, Exclusive(1), mode));
+  }
+}
+
+TEST_CASE("The first stranger of the queue is named, and never we ourselves") {
+  const auto stranger =
+      FindStranger({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1), Mode::kExclusive);
+  REQUIRE(stranger);
+  CHECK(stranger->child == kKazooLock);
+  CHECK_FALSE(FindStranger({kKazooLock}, kKazooLock, Mode::kExclusive));
+}
+
+TEST_CASE("Who waits for whom is shown for the whole queue") {
+  const auto waits = WaitsFor(Queue({Read(1), Read(2), Write(3), Read(4), Read(5), Exclusive(6)}));
+  using Index = std::optional<std::size_t>;
+  CHECK(waits == std::vector<Index>{Index{}, Index{}, Index{1}, Index{2}, Index{2}, Index{4}});
+  CHECK(WaitsFor({}).empty());
+}
+
+TEST_CASE("Generated queues: someone holds, no two holders conflict, waiting goes downwards") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    const auto queue = Generate(random);
+    const Names children = Children(queue, random);
+    const auto holders = Holders(queue, children);
+    REQUIRE_FALSE(holders.empty());
+    for (const Simulated& a : holders) {
+      for (const Simulated& b : holders) {
+        if (a.name != b.name && Conflict(a, b)) FAIL(a.name + " and " + b.name + " both hold");
+      }
+    }
+    for (const Simulated& contender : queue) {
+      const Decision decision = Decide(children, contender.name);
+      const auto* wait = std::get_if<WaitFor>(&decision);
+      if (wait == nullptr) continue;
+      const auto predecessor =
+          std::find_if(queue.begin(), queue.end(),
+                       [&](const Simulated& other) { return other.name == wait->predecessor; });
+      REQUIRE(predecessor != queue.end());
+      // Strictly downwards, so there is no circle.
+      CHECK(predecessor->number < contender.number);
+      CHECK(Conflict(*predecessor, contender));
+    }
+  }
+}
+
+TEST_CASE("Generated queues: the shown waits-for graph is what the contenders decide") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    const Names children = Children(Generate(random), random);
+    const auto queue = Queue(children);
+    const auto waits = WaitsFor(queue);
+    REQUIRE(waits.size() == queue.size());
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      const std::string shown = waits[i] ? "wait for " + queue[*waits[i]].full : "hold";
+      CHECK(shown == Decided(children, queue[i].full));
+    }
+  }
+}
+
+TEST_CASE("Generated queues: busy means that a newcomer at the tail would wait") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    auto queue = Generate(random);
+    if (random() % 2 == 0) {
+      queue.erase(std::remove_if(queue.begin(), queue.end(),
+                                 [](const Simulated& contender) { return !contender.reads; }),
+                  queue.end());
+    }
+    Names children = Children(queue, random);
+    for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+      Names with_us = children;
+      with_us.push_back(Numbered(MakeContenderPrefix("us", kUuid, mode), 2147479999));
+      CHECK(IsBusy(children, mode) == (Decided(with_us, with_us.back()) != "hold"));
+    }
+  }
+}
+
+TEST_CASE("Generated queues: they drain, everyone holds once, conflicting ones in order") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 500; ++round) {
+    CAPTURE(round);
+    auto queue = Generate(random);
+    std::set<std::string> has_held;
+    const std::size_t everyone = queue.size();
+    while (!queue.empty()) {
+      const auto holders = Holders(queue, Children(queue, random));
+      REQUIRE_FALSE(holders.empty());
+      for (const Simulated& holder : holders) {
+        has_held.insert(holder.name);
+        for (const Simulated& other : queue) {
+          const bool passed = other.number < holder.number && Conflict(other, holder);
+          if (passed) FAIL(holder.name + " passed " + other.name);
+        }
+      }
+      const std::string done = holders[random() % holders.size()].name;
+      queue.erase(std::find_if(queue.begin(), queue.end(),
+                               [&](const Simulated& contender) { return contender.name == done; }));
+    }
+    CHECK(has_held.size() == everyone);
+  }
+}
+
+TEST_CASE("Generated queues: a holder stays one while others come and go") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    auto queue = Generate(random);
+    const auto holders = Holders(queue, Children(queue, random));
+    const Simulated holder = holders[random() % holders.size()];
+    for (auto it = queue.begin(); it != queue.end();) {
+      it = it->name != holder.name && random() % 2 == 0 ? queue.erase(it) : it + 1;
+    }
+    const std::int64_t next = queue.back().number + 1;
+    const Style& style = kStyles[random() % std::size(kStyles)];
+    queue.push_back({Numbered(style.prefix, next), next, style.reads});
+    CHECK(Decided(Children(queue, random), holder.name) == "hold");
+  }
+}
+
+}  // namespace zklock::protocol
