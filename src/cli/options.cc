@@ -85,7 +85,7 @@ class Grammar {
 
   void AddServerOptions() {
     AddValue("-z,--servers", words_.servers, "HOST:PORT[,...][/CHROOT]",
-             "\nthe servers (default 127.0.0.1:2181)")
+             "the servers (default 127.0.0.1:2181)")
         ->envname("ZKLOCK_SERVERS");
     AddValue("--root", words_.root, "PATH", "where LOCKs without a slash are (/zklock)")
         ->envname("ZKLOCK_ROOT");
@@ -133,10 +133,6 @@ class Grammar {
                       : "'" + extras.front() + "' is one word too many");
     }
     if (required_lock_ && words_.locks.empty()) throw Error("no LOCK was named");
-    if (words_.locks.size() > 1) {
-      throw Error("more than one LOCK ('" + words_.locks[0] + "', '" + words_.locks[1] +
-                  "'): this version takes one; a command goes after '--'");
-    }
     if (words_.quiet && words_.verbose) throw Error("--quiet and --verbose exclude each other");
     return std::nullopt;
   }
@@ -177,6 +173,10 @@ class Grammar {
   }
 
   [[nodiscard]] std::string ReadLock() const {
+    if (words_.locks.size() > 1) {
+      throw Error("more than one LOCK ('" + words_.locks[0] + "' and '" + words_.locks[1] +
+                  "'): this version takes one at a time");
+    }
     const auto resolved = protocol::ResolveLock(words_.locks.front(), ReadRoot());
     if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
       throw Error("LOCK '" + words_.locks.front() + "' " + bad->reason);
@@ -250,7 +250,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
     grammar.AddFlag("-n,--nonblock", words.nonblock, "do not wait at all: the same as 'try'");
   }
   grammar.AddValue("-E,--conflict-exit-code", words.conflict_exit_code, "N",
-                   "\nstatus when somebody else was in the way (75)");
+                   "status when somebody else was in the way (75)");
   grammar.AddServerOptions();
   grammar.AddValue("-k,--kill-after", words.kill_after, "DURATION",
                    "from the stop signal to KILL (5s)");
@@ -267,6 +267,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   if (help) return *help;
 
   RunOptions options;
+  options.command = ReadCommand(grammar, shell->count() > 0, command);
   options.server = grammar.ReadServerOptions();
   options.verbosity = grammar.ReadVerbosity();
   options.lock = grammar.ReadLock();
@@ -291,7 +292,6 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   options.stop_signal = *signal;
   options.label = words.label;
   options.publish_command = words.publish_command;
-  options.command = ReadCommand(grammar, shell->count() > 0, command);
   return options;
 }
 

@@ -233,8 +233,13 @@ void Acquire::MakeLock() {
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
   for (const std::string& path : PathAndParents(request_.lock.path)) {
     store_.Create(path, "", kind, scope_.Wrap([this](const zookeeper::CreateReply& reply) {
-      // A parent that is there need not let us create in it: only the last word counts.
-      make_error_ = reply.error == Error::kNodeExists ? Error::kNone : reply.error;
+      // A parent that is there need not let us create in its own parent: what comes of the ones
+      // below counts. kNoNode only says that one above could not be made.
+      if (reply.error == Error::kNodeExists) {
+        make_error_ = Error::kNone;
+      } else if (reply.error != Error::kNoNode) {
+        make_error_ = reply.error;
+      }
     }));
   }
   Join();

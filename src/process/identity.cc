@@ -64,7 +64,10 @@ std::string HostName() {
 }  // namespace
 
 Identity ThisProcess() {
-  Identity identity{.host = HostName(), .user = UserName(geteuid()), .pid = getpid()};
+  Identity identity;
+  identity.host = HostName();
+  identity.user = UserName(geteuid());
+  identity.pid = getpid();
   std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
   std::getline(boot_id, identity.boot_id);
   if (const auto stat = ReadProcessStat(identity.pid)) identity.start_time = stat->id.start_time;

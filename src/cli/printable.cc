@@ -1,0 +1,187 @@
+#include "cli/printable.h"
+
+#include <fmt/format.h>
+#include <locale.h>
+#include <wchar.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::string_view kEllipsis = "…";
+
+// More than any script stacks on one letter: what is piled higher runs over the lines around it.
+constexpr std::size_t kMostMarks = 4;
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Default_Ignorable_Code_Point of Unicode 15 (invisible, or steering what stands around) but for
+// the variation selectors, which follow emoji; the line and paragraph separators; interlinear
+// notes.
+constexpr std::array kHidden{
+    Range{0x00AD, 0x00AD},   Range{0x034F, 0x034F},   Range{0x061C, 0x061C},
+    Range{0x115F, 0x1160},   Range{0x17B4, 0x17B5},   Range{0x180B, 0x180F},
+    Range{0x200B, 0x200F},   Range{0x2028, 0x202E},   Range{0x2060, 0x206F},
+    Range{0x3164, 0x3164},   Range{0xFEFF, 0xFEFF},   Range{0xFFA0, 0xFFA0},
+    Range{0xFFF0, 0xFFFB},   Range{0x1BCA0, 0x1BCA3}, Range{0x1D173, 0x1D17A},
+    Range{0xE0000, 0xE0FFF},
+};
+
+bool IsHidden(char32_t character) {
+  return std::any_of(kHidden.begin(), kHidden.end(), [character](const Range& range) {
+    return range.first <= character && character <= range.last;
+  });
+}
+
+/// The columns of characters, by the C library's Unicode tables whatever the user's locale is,
+/// which is restored at the end.
+class WidthTable {
+ public:
+  WidthTable() {
+    // Once: it is a file.
+    static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    unicode_ = kUnicode;
+    if (unicode_ != nullptr) previous_ = uselocale(unicode_);
+  }
+  ~WidthTable() {
+    if (unicode_ != nullptr) uselocale(previous_);
+  }
+  WidthTable(const WidthTable&) = delete;
+  WidthTable& operator=(const WidthTable&) = delete;
+
+  /// None: cannot be shown.
+  [[nodiscard]] std::optional<std::size_t> Of(char32_t character) const {
+    if (character < 0x20 || (character >= 0x7F && character < 0xA0) || IsHidden(character)) {
+      return std::nullopt;
+    }
+    if (character < 0x7F) return 1;
+    if (unicode_ == nullptr) return 1;  // no tables: columns may be out of line, no worse
+    const int width = wcwidth(static_cast<wchar_t>(character));
+    if (width < 0) return std::nullopt;
+    return static_cast<std::size_t>(width);
+  }
+
+ private:
+  locale_t unicode_ = nullptr;
+  locale_t previous_ = nullptr;
+};
+
+struct Character {
+  char32_t value;
+  std::size_t size;  ///< in bytes
+};
+
+/// The first character of `text`, which is not empty; none when it is not UTF-8 (too long forms,
+/// surrogates and what is past Unicode's end among them).
+std::optional<Character> Decode(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) return Character{lead, 1};
+  std::size_t size = 0;
+  char32_t value = 0;
+  char32_t least = 0;
+  if ((lead & 0xE0U) == 0xC0U) {
+    size = 2, value = lead & 0x1FU, least = 0x80;
+  } else if ((lead & 0xF0U) == 0xE0U) {
+    size = 3, value = lead & 0x0FU, least = 0x800;
+  } else if ((lead & 0xF8U) == 0xF0U) {
+    size = 4, value = lead & 0x07U, least = 0x10000;
+  } else {
+    return std::nullopt;
+  }
+  if (text.size() < size) return std::nullopt;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return std::nullopt;
+    value = (value << 6U) | (byte(i) & 0x3FU);
+  }
+  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (value < least || value > 0x10FFFF || is_surrogate) return std::nullopt;
+  return Character{value, size};
+}
+
+std::string Escape(char32_t character) {
+  if (character == '\n') return "\\n";
+  if (character == '\r') return "\\r";
+  if (character == '\t') return "\\t";
+  const auto value = static_cast<unsigned>(character);
+  if (value < 0x80) return fmt::format("\\x{:02x}", value);
+  if (value < 0x10000) return fmt::format("\\u{:04x}", value);
+  return fmt::format("\\U{:08x}", value);
+}
+
+/// One character as it is shown.
+struct Piece {
+  std::string text;
+  std::size_t width;
+};
+
+/// Takes foreign text apart, character by character.
+class Pieces {
+ public:
+  explicit Pieces(std::string_view text) : rest_(text) {}
+
+  /// None at the end.
+  std::optional<Piece> Next() {
+    if (rest_.empty()) return std::nullopt;
+    const std::optional<Character> character = Decode(rest_);
+    if (!character) {
+      const auto byte = static_cast<unsigned char>(rest_[0]);
+      rest_.remove_prefix(1);
+      return Escaped(fmt::format("\\x{:02x}", byte));
+    }
+    const std::string_view bytes = rest_.substr(0, character->size);
+    rest_.remove_prefix(character->size);
+    const std::optional<std::size_t> width = widths_.Of(character->value);
+    if (!width) return Escaped(Escape(character->value));
+    if (*width == 0 && ++marks_ > kMostMarks) return Escaped(Escape(character->value));
+    if (*width > 0) marks_ = 0;
+    return Piece{std::string(bytes), *width};
+  }
+
+ private:
+  Piece Escaped(std::string text) {
+    const std::size_t width = text.size();
+    marks_ = 0;
+    return {std::move(text), width};
+  }
+
+  std::string_view rest_;
+  WidthTable widths_;
+  // Marks since the last letter. At the beginning there is none to put one on, and it would land on
+  // what stands before the text.
+  std::size_t marks_ = kMostMarks;
+};
+
+}  // namespace
+
+std::string Printable(std::string_view foreign, std::size_t columns) {
+  if (columns == 0) return "";
+  std::string shown;
+  std::size_t width = 0;
+  std::size_t before_ellipsis = 0;  // how much of `shown` leaves room for it
+  Pieces pieces(foreign);
+  while (const std::optional<Piece> piece = pieces.Next()) {
+    if (piece->width > columns - width) {
+      return shown.substr(0, before_ellipsis).append(kEllipsis);
+    }
+    shown += piece->text;
+    width += piece->width;
+    if (width < columns) before_ellipsis = shown.size();
+  }
+  return shown;
+}
+
+std::size_t DisplayWidth(std::string_view text) {
+  std::size_t width = 0;
+  Pieces pieces(text);
+  while (const std::optional<Piece> piece = pieces.Next()) width += piece->width;
+  return width;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/acquire.h"
+#include "lock/callback_scope.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Why an errand came to nothing.
+using ErrandFailure = std::variant<Unreachable, Refused, Defect>;
+
+/// A short piece of work on the servers that can be begun anew as often as the connection is lost:
+/// it holds nothing, and its session does not matter.
+///
+/// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
+/// while it lives.
+class Errand : public EventSource, public zookeeper::StoreListener {
+ public:
+  ~Errand() override;
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+
+  /// It has ended: with a failure, or with the result that the errand has.
+  [[nodiscard]] bool IsOver() const { return over_; }
+  [[nodiscard]] const std::optional<ErrandFailure>& failure() const { return failure_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override;
+  void OnExpired() override;
+  void OnWatch(const std::string& /*path*/) override {}
+
+ protected:
+  /// `connect_timeout`: how long to be without a server that answers.
+  Errand(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
+
+  /// To be called when the object is complete.
+  void Start();
+  /// Does the work from its beginning, over a connection that has just been made.
+  virtual void Begin() = 0;
+
+  void Succeed();
+  void Fail(ErrandFailure failure);
+
+  /// A callback for a request: runs only while the connection lasts over which it was sent, and not
+  /// for a lost reply, which Begin() follows.
+  template <typename F>
+  auto OnReply(F f) {
+    return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
+      if (over_ || attempt != attempt_ || IsLost(reply.error)) return;
+      Heard();
+      f(reply);
+    });
+  }
+
+  [[nodiscard]] zookeeper::Store& store() { return store_; }
+
+ private:
+  [[nodiscard]] static bool IsLost(zookeeper::Error error);
+  void Heard();
+  [[nodiscard]] TimePoint AnswerDeadline() const;
+  [[nodiscard]] TimePoint ApartDeadline() const;
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const Duration connect_timeout_;
+
+  bool over_ = false;
+  std::optional<ErrandFailure> failure_;
+  std::uint64_t attempt_ = 0;             ///< counts connections, made and lost
+  int begins_ = 0;                        ///< how often the work was begun
+  std::optional<TimePoint> apart_since_;  ///< since when no server has answered
+  TimePoint answer_deadline_ = kNever;    ///< then the server is given up
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

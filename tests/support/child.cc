@@ -1,0 +1,388 @@
+#include "support/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <ostream>
+#include <stdexcept>
+#include <system_error>
+
+namespace zklock::test {
+
+namespace {
+
+template <typename Result>
+Result Check(Result result, const char* operation) {
+  if (result == Result{-1}) throw std::system_error(errno, std::generic_category(), operation);
+  return result;
+}
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Pipe MakePipe() {
+  int ends[2];
+  Check(pipe2(ends, O_CLOEXEC), "pipe2");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void SetNonblocking(const UniqueFd& fd) {
+  Check(fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
+}
+
+UniqueFd OpenPidFd(pid_t pid) {
+  return UniqueFd(static_cast<int>(Check(syscall(SYS_pidfd_open, pid, 0), "pidfd_open")));
+}
+
+std::vector<std::string> EnvironmentFor(const ChildOptions& options) {
+  std::vector<std::string> variables;
+  if (options.environment) {
+    variables = *options.environment;
+  } else {
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      variables.emplace_back(*variable);
+    }
+  }
+  for (const std::string& added : options.also_environment) {
+    const std::string name = added.substr(0, added.find('=') + 1);
+    std::erase_if(variables, [&](const std::string& old) { return old.rfind(name, 0) == 0; });
+    variables.push_back(added);
+  }
+  return variables;
+}
+
+// A body is not executed, so that close-on-exec does not help: without this it would hold the ends
+// of other children's pipes open.
+void CloseAsExecWould() {
+  std::vector<int> to_close;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    const int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) != 0) to_close.push_back(fd);
+  }
+  for (const int fd : to_close) close(fd);
+}
+
+// Without SIGPIPE, and without touching a disposition that children would inherit.
+ssize_t WriteQuietly(int fd, std::string_view text) {
+  sigset_t pipe_signal;
+  sigset_t before;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const ssize_t size = write(fd, text.data(), text.size());
+  const int error = errno;
+  const timespec at_once{};
+  if (size < 0 && error == EPIPE) sigtimedwait(&pipe_signal, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return size;
+}
+
+// In the child, with its standard streams in place.
+[[noreturn]] void BecomeChild(ChildOptions& options, const std::vector<std::string>& environment) {
+  try {
+    for (const int fd : options.inherit) Check(fcntl(fd, F_SETFD, 0), "fcntl");
+    if (!options.directory.empty()) Check(chdir(options.directory.c_str()), "chdir");
+    if (options.body) CloseAsExecWould();
+    if (options.prepare) options.prepare();
+    if (options.body) _exit(options.body());
+    std::vector<char*> argv;
+    for (std::string& word : options.argv) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    std::vector<char*> envp;
+    for (const std::string& variable : environment) {
+      envp.push_back(const_cast<char*>(variable.c_str()));
+    }
+    envp.push_back(nullptr);
+    execvpe(argv[0], argv.data(), envp.data());
+    Check(-1, argv[0]);
+  } catch (const std::exception& error) {
+    dprintf(STDERR_FILENO, "child: %s\n", error.what());
+  } catch (...) {
+  }
+  _exit(99);
+}
+
+// Under its number, and open in the command too.
+void UseAsStandardStream(int fd, int stream) {
+  if (fd == stream) {
+    Check(fcntl(fd, F_SETFD, 0), "fcntl");
+  } else {
+    Check(dup2(fd, stream), "dup2");
+  }
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Exit& exit) {
+  if (exit.exited) return out << "exited with " << exit.status;
+  return out << "killed by " << exit.signal;
+}
+
+Exit ExitFrom(int wait_status) {
+  if (WIFEXITED(wait_status)) return Exited(WEXITSTATUS(wait_status));
+  return Killed(WTERMSIG(wait_status));
+}
+
+Child Child::Start(ChildOptions options) {
+  const bool gives_input = options.keep_stdin || options.stdin_text;
+  Pipe in = gives_input ? MakePipe() : Pipe{UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)), {}};
+  Pipe out = MakePipe();
+  Pipe err = MakePipe();
+  const std::vector<std::string> environment = EnvironmentFor(options);
+
+  Child child;
+  child.name_ = options.argv.empty() ? "child" : options.argv.front();
+  child.owns_group_ = options.own_process_group;
+  child.pid_ = Check(fork(), "fork");
+  if (child.pid_ == 0) {
+    if (options.own_process_group) setpgid(0, 0);
+    UseAsStandardStream(in.read.get(), STDIN_FILENO);
+    UseAsStandardStream(out.write.get(), STDOUT_FILENO);
+    UseAsStandardStream(err.write.get(), STDERR_FILENO);
+    BecomeChild(options, environment);
+  }
+  // Here too, so that SignalGroup() works from now on. EACCES: it has been executed, and done it.
+  if (options.own_process_group) setpgid(child.pid_, child.pid_);
+  child.pidfd_ = OpenPidFd(child.pid_);
+  child.out_.fd = std::move(out.read);
+  child.err_.fd = std::move(err.read);
+  child.in_ = std::move(in.write);
+  SetNonblocking(child.out_.fd);
+  SetNonblocking(child.err_.fd);
+  if (options.stdin_text) {
+    SetNonblocking(child.in_);
+    child.unwritten_ = *options.stdin_text;
+    if (child.unwritten_.empty() && !options.keep_stdin) child.in_.Reset();
+  }
+  return child;
+}
+
+Child Child::StartOnTerminal(ChildOptions options) {
+  UniqueFd screen(Check(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), "posix_openpt"));
+  Check(grantpt(screen.get()), "grantpt");
+  Check(unlockpt(screen.get()), "unlockpt");
+  std::array<char, 64> name{};
+  if (ptsname_r(screen.get(), name.data(), name.size()) != 0) Check(-1, "ptsname_r");
+  const std::vector<std::string> environment = EnvironmentFor(options);
+
+  Child child;
+  child.name_ = options.argv.empty() ? "child" : options.argv.front();
+  child.owns_group_ = true;
+  // The child says when it is where it belongs: typed before, a Ctrl-C would be for nobody.
+  Pipe ready = MakePipe();
+  child.pid_ = Check(fork(), "fork");
+  if (child.pid_ == 0) {
+    setsid();
+    const int terminal = open(name.data(), O_RDWR);  // the first one: it becomes the controlling
+    ioctl(terminal, TIOCSCTTY, 0);
+    for (const int stream : {0, 1, 2}) dup2(terminal, stream);
+    if (terminal > STDERR_FILENO) close(terminal);
+    screen.Reset();
+    ready.read.Reset();
+    ready.write.Reset();
+    BecomeChild(options, environment);
+  }
+  ready.write.Reset();
+  char nothing = 0;
+  while (read(ready.read.get(), &nothing, 1) < 0 && errno == EINTR) {
+  }
+  child.pidfd_ = OpenPidFd(child.pid_);
+  child.in_.Reset(Check(fcntl(screen.get(), F_DUPFD_CLOEXEC, 3), "fcntl"));
+  child.out_.fd = std::move(screen);
+  SetNonblocking(child.out_.fd);
+  return child;
+}
+
+Child::Child(Child&& other) noexcept { *this = std::move(other); }
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this == &other) return *this;
+  KillAndReap();
+  pid_ = std::exchange(other.pid_, -1);
+  owns_group_ = other.owns_group_;
+  name_ = std::move(other.name_);
+  exit_ = other.exit_;
+  pidfd_ = std::move(other.pidfd_);
+  in_ = std::move(other.in_);
+  unwritten_ = std::move(other.unwritten_);
+  out_ = std::move(other.out_);
+  err_ = std::move(other.err_);
+  return *this;
+}
+
+Child::~Child() { KillAndReap(); }
+
+void Child::KillAndReap() noexcept {
+  if (pid_ <= 0) return;
+  // The group keeps its number while anybody is in it, the leader reaped or not.
+  if (owns_group_) kill(-pid_, SIGKILL);
+  if (!exit_) {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  pid_ = -1;
+}
+
+void Child::ReadAvailable(Stream& stream) {
+  std::array<char, 65536> buffer{};
+  while (stream.fd) {
+    const ssize_t size = read(stream.fd.get(), buffer.data(), buffer.size());
+    if (size > 0) {
+      stream.text.append(buffer.data(), static_cast<size_t>(size));
+    } else if (size < 0 && errno == EINTR) {
+      continue;
+    } else if (size < 0 && errno == EAGAIN) {
+      return;
+    } else {
+      stream.fd.Reset();  // at its end; EIO: nobody has the terminal open
+    }
+  }
+}
+
+bool Child::ReadMore(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration::zero()));
+  std::array<pollfd, 4> polled = {{{out_.fd.get(), POLLIN, 0},
+                                   {err_.fd.get(), POLLIN, 0},
+                                   {unwritten_.empty() ? -1 : in_.get(), POLLOUT, 0},
+                                   {exit_ ? -1 : pidfd_.get(), POLLIN, 0}}};
+  const int ready = poll(polled.data(), polled.size(), static_cast<int>(left.count()));
+  if (ready < 0 && errno != EINTR) Check(-1, "poll");
+  if (ready == 0) return false;
+  if (polled[2].revents != 0) {
+    const ssize_t size = WriteQuietly(in_.get(), unwritten_);
+    if (size > 0) unwritten_.erase(0, static_cast<size_t>(size));
+    if (size < 0 && errno != EAGAIN) unwritten_.clear();  // it reads no more
+    if (unwritten_.empty()) in_.Reset();
+  }
+  ReadAvailable(out_);
+  ReadAvailable(err_);
+  if (polled[3].revents != 0) ReapIfEnded();
+  return true;
+}
+
+bool Child::ReapIfEnded() {
+  if (exit_) return true;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  exit_ = ExitFrom(status);
+  // What it wrote before it ended is there to be read.
+  ReadAvailable(out_);
+  ReadAvailable(err_);
+  return true;
+}
+
+std::string Child::ReadUntil(Stream& stream, std::string_view text,
+                             std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const size_t found = stream.text.find(text, stream.seen);
+    if (found != std::string::npos) {
+      const size_t from = std::exchange(stream.seen, found + text.size());
+      return stream.text.substr(from, stream.seen - from);
+    }
+    if (!stream.fd) Fail("ended before it wrote '" + std::string(text) + "'");
+    if (!ReadMore(deadline)) Fail("did not write '" + std::string(text) + "'");
+  }
+}
+
+std::string Child::ReadUntil(std::string_view text, std::chrono::milliseconds patience) {
+  return ReadUntil(out_, text, patience);
+}
+
+std::string Child::ReadErrUntil(std::string_view text, std::chrono::milliseconds patience) {
+  return ReadUntil(err_, text, patience);
+}
+
+std::string Child::ReadLine(std::chrono::milliseconds patience) {
+  std::string line = ReadUntil(out_, "\n", patience);
+  line.pop_back();
+  if (!line.empty() && line.back() == '\r') line.pop_back();  // a terminal's
+  return line;
+}
+
+std::optional<std::string> Child::TryReadLine(std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  while (out_.fd && out_.text.find('\n', out_.seen) == std::string::npos) {
+    if (!ReadMore(deadline)) Fail("wrote no line");
+  }
+  if (out_.text.find('\n', out_.seen) == std::string::npos) return std::nullopt;
+  return ReadLine(patience);
+}
+
+void Child::ReadToEnd(std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  while (out_.fd || err_.fd) {
+    if (!ReadMore(deadline)) Fail("left its output open");
+  }
+}
+
+void Child::Write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t size = WriteQuietly(in_.get(), text);
+    if (size < 0 && errno == EINTR) continue;
+    text.remove_prefix(static_cast<size_t>(Check(size, "write")));
+  }
+}
+
+void Child::CloseInput() { in_.Reset(); }
+
+void Child::HangUp() {
+  in_.Reset();
+  out_.fd.Reset();
+}
+
+void Child::Signal(int number) const { Check(kill(pid_, number), "kill"); }
+
+void Child::SignalGroup(int number) const { Check(kill(-pid_, number), "kill"); }
+
+Exit Child::Wait(std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  while (!exit_) {
+    if (!ReadMore(deadline)) Fail("did not end");
+  }
+  return *exit_;
+}
+
+bool Child::HasEnded() { return ReapIfEnded(); }
+
+void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  siginfo_t info{};
+  // A blocking wait would have no deadline, and there is no descriptor for a stop.
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0) {
+    if (ReapIfEnded()) Fail("ended, and was to stop");
+    if (std::chrono::steady_clock::now() >= deadline) Fail("did not stop");
+    ReadMore(std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+  }
+}
+
+void Child::Fail(const std::string& what) const {
+  throw std::runtime_error(name_ + " (pid " + std::to_string(pid_) + ") " + what +
+                           "\n--- standard output:\n" + out_.text + "\n--- standard error:\n" +
+                           err_.text);
+}
+
+Finished Run(ChildOptions options, std::chrono::milliseconds patience) {
+  Child child = Child::Start(std::move(options));
+  const Exit exit = child.Wait(patience);
+  return {exit, child.out(), child.err()};
+}
+
+}  // namespace zklock::test

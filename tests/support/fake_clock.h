@@ -1,0 +1,18 @@
+#pragma once
+
+#include "base/clock.h"
+
+namespace zklock::testing {
+
+/// A clock that stands still until the test ticks it.
+class FakeClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint Now() const override { return now_; }
+  void Advance(Duration span) { now_ += span; }
+  void Set(TimePoint now) { now_ = now; }
+
+ private:
+  TimePoint now_ = TimePoint(std::chrono::hours(1));
+};
+
+}  // namespace zklock::testing

@@ -1,0 +1,254 @@
+#include "support/fake_store.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "protocol/lock_path.h"
+
+namespace zklock::testing {
+
+using protocol::BaseOf;
+using protocol::ParentOf;
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::NodeKind;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+// ---- the servers ----------------------------------------------------------------------------
+
+std::string FakeServers::Put(const std::string& path, std::int64_t owner, bool sequential,
+                             const std::string& data) {
+  std::string full = path;
+  Node& parent = nodes.at(ParentOf(path));
+  if (sequential) full += fmt::format("{:010d}", parent.next_number++);
+  nodes[full] = {.data = data, .owner = owner, .czxid = ++zxid};
+  Fire(ParentOf(full), true);
+  return full;
+}
+
+void FakeServers::Remove(const std::string& path) {
+  if (nodes.erase(path) == 0) return;
+  ++zxid;
+  Fire(path, false);
+  Fire(path, true);
+  Fire(ParentOf(path), true);
+}
+
+void FakeServers::EndSession(std::int64_t session) {
+  std::vector<std::string> gone;
+  for (const auto& [path, node] : nodes) {
+    if (node.owner == session && session != 0) gone.push_back(path);
+  }
+  for (const std::string& path : gone) Remove(path);
+}
+
+std::vector<std::string> FakeServers::Children(const std::string& path) const {
+  std::vector<std::string> children;
+  for (const auto& [child, node] : nodes) {
+    if (child != "/" && ParentOf(child) == path) children.emplace_back(BaseOf(child));
+  }
+  return children;
+}
+
+void FakeServers::Fire(const std::string& path, bool children) {
+  const auto [begin, end] = watchers_.equal_range(path);
+  std::vector<FakeStore*> told;
+  for (auto it = begin; it != end;) {
+    if (it->second.children == children) {
+      told.push_back(it->second.store);
+      it = watchers_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (FakeStore* store : told) store->events_.push_back(path);
+}
+
+// ---- one client -----------------------------------------------------------------------------
+
+FakeStore::FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout)
+    : servers_(servers), clock_(clock), timeout_(timeout), lease_(timeout) {}
+
+FakeStore::~FakeStore() {
+  std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });
+}
+
+void FakeStore::Connect() {
+  if (connected_ || awaits_renewal_) return;
+  given_up_ = false;
+  if (std::exchange(expired_, false)) {
+    session_ = 0;
+    awaits_renewal_ = true;
+    if (listener_ != nullptr) listener_->OnExpired();
+    return;
+  }
+  const bool fresh = session_ == 0;
+  if (fresh) {
+    session_ = servers_.next_session++;
+    lease_ = protocol::Lease(timeout_);
+  }
+  connected_ = true;
+  lease_.ConnectAccepted(clock_.Now());
+  if (listener_ != nullptr) listener_->OnConnected(fresh);
+}
+
+void FakeStore::Renew() { awaits_renewal_ = false; }
+
+void FakeStore::Disconnect() { LoseConnection(); }
+
+void FakeStore::Expire() {
+  servers_.EndSession(session_);
+  expired_ = true;
+  LoseConnection();
+}
+
+void FakeStore::LoseConnection() {
+  connected_ = false;
+  std::erase_if(servers_.watchers_, [this](const auto& one) { return one.second.store == this; });
+  events_.clear();
+  std::deque<Request> lost;
+  lost.swap(requests_);
+  for (const Request& request : lost) request.answer(Error::kConnectionLoss, request.sent);
+  if (listener_ != nullptr) listener_->OnDisconnected();
+}
+
+bool FakeStore::Step() {
+  if (!events_.empty()) {
+    const std::string path = events_.front();
+    events_.pop_front();
+    if (listener_ != nullptr) listener_->OnWatch(path);
+    return true;
+  }
+  if (requests_.empty()) return false;
+  if (!connected_) {
+    // Asked without a connection: answered all the same, but never done.
+    const Request request = std::move(requests_.front());
+    requests_.pop_front();
+    request.answer(Error::kConnectionLoss, request.sent);
+    return true;
+  }
+  const std::size_t number = requests_.front().number;
+  if (const auto hook = before_.extract(number)) hook.mapped()();
+  if (requests_.empty()) return true;  // the hook has ended the connection
+  if (const auto fault = faults_.extract(number)) {
+    const bool done =
+        fault.mapped() == Fault::kReplyLost || fault.mapped() == Fault::kExpiredReplyLost;
+    if (done) requests_.front().act();
+    const bool expires =
+        fault.mapped() == Fault::kExpiredNotDone || fault.mapped() == Fault::kExpiredReplyLost;
+    if (expires) {
+      Expire();
+    } else {
+      LoseConnection();
+    }
+    return true;
+  }
+  const Request request = std::move(requests_.front());
+  requests_.pop_front();
+  const Error error = request.act();
+  if (error == Error::kNone && request.commits) {
+    lease_.Committed(request.sent);
+  } else {
+    lease_.Answered(request.sent);
+  }
+  request.answer(error, request.sent);
+  return true;
+}
+
+void FakeStore::Run() {
+  for (int steps = 0; steps < 100000; ++steps) {
+    if (given_up_ && connected_) LoseConnection();
+    if (!connected_) Connect();
+    if (!Step() && (connected_ || awaits_renewal_)) return;
+  }
+  throw std::runtime_error("the store never comes to rest");
+}
+
+template <typename R>
+void FakeStore::Send(const std::string& what, bool commits, zookeeper::Done<R> done,
+                     std::function<Error(R&)> act) {
+  const auto reply = std::make_shared<R>();
+  requests_.push_back({.number = log_.size(),
+                       .sent = clock_.Now(),
+                       .commits = commits,
+                       .act = [reply, act = std::move(act)] { return act(*reply); },
+                       .answer =
+                           [reply, done = std::move(done)](Error error, TimePoint sent) {
+                             if (error == Error::kConnectionLoss) *reply = R{};
+                             reply->error = error;
+                             reply->sent = sent;
+                             done(*reply);
+                           }});
+  log_.push_back(what);
+}
+
+void FakeStore::Create(const std::string& path, const std::string& data, NodeKind kind,
+                       zookeeper::Done<CreateReply> done) {
+  Send<CreateReply>("create " + path, true, std::move(done), [=, this](CreateReply& reply) {
+    const auto parent = servers_.nodes.find(ParentOf(path));
+    if (kind == NodeKind::kContainer && !servers_.knows_containers) return Error::kUnimplemented;
+    if (parent == servers_.nodes.end()) return Error::kNoNode;
+    if (!parent->second.writable) return Error::kNoAuth;
+    if (parent->second.owner != 0) return Error::kNoChildrenForEphemerals;
+    const bool sequential = kind == NodeKind::kEphemeralSequential;
+    if (!sequential && servers_.Has(path)) return Error::kNodeExists;
+    const bool ephemeral = sequential || kind == NodeKind::kEphemeral;
+    reply.path = servers_.Put(path, ephemeral ? session_ : 0, sequential, data);
+    reply.stat.created_zxid = servers_.nodes.at(reply.path).czxid;
+    reply.stat.ephemeral_owner = servers_.nodes.at(reply.path).owner;
+    return Error::kNone;
+  });
+}
+
+void FakeStore::Get(const std::string& path, Watch watch, zookeeper::Done<GetReply> done) {
+  Send<GetReply>("get " + path, false, std::move(done), [=, this](GetReply& reply) {
+    const auto node = servers_.nodes.find(path);
+    if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (!node->second.readable) return Error::kNoAuth;
+    if (watch == Watch::kYes) servers_.watchers_.insert({path, {this, false}});
+    reply.data = node->second.data;
+    reply.stat = {.created_zxid = node->second.czxid, .ephemeral_owner = node->second.owner};
+    return Error::kNone;
+  });
+}
+
+void FakeStore::List(const std::string& path, Watch watch, zookeeper::Done<ListReply> done) {
+  Send<ListReply>("list " + path, false, std::move(done), [=, this](ListReply& reply) {
+    const auto node = servers_.nodes.find(path);
+    if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (!node->second.readable) return Error::kNoAuth;
+    if (watch == Watch::kYes) servers_.watchers_.insert({path, {this, true}});
+    reply.children = servers_.Children(path);
+    return Error::kNone;
+  });
+}
+
+void FakeStore::Delete(const std::string& path, zookeeper::Done<Reply> done) {
+  Send<Reply>("delete " + path, false, std::move(done), [=, this](Reply&) {
+    if (!servers_.Has(path)) return Error::kNoNode;
+    if (!servers_.Children(path).empty()) return Error::kNotEmpty;
+    servers_.Remove(path);
+    return Error::kNone;
+  });
+}
+
+void FakeStore::Sync(const std::string& path, zookeeper::Done<Reply> done) {
+  Send<Reply>("sync " + path, false, std::move(done), [](Reply&) { return Error::kNone; });
+}
+
+void FakeStore::Check(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
+  Send<Reply>("check " + paths.front(), true, std::move(done), [=, this](Reply&) {
+    for (const std::string& path : paths) {
+      if (!servers_.Has(path)) return Error::kNoNode;
+    }
+    return Error::kNone;
+  });
+}
+
+}  // namespace zklock::testing

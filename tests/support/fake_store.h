@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/fake_clock.h"
+#include "zookeeper/store.h"
+
+namespace zklock::testing {
+
+class FakeStore;
+
+/// One ZooKeeper's tree of znodes in memory, for any number of FakeStores.
+class FakeServers {
+ public:
+  struct Node {
+    std::string data;
+    std::int64_t owner = 0;  ///< session, 0: stays
+    std::int64_t czxid = 0;
+    std::int64_t next_number = 0;
+    bool readable = true;
+    bool writable = true;  ///< children may be created
+  };
+
+  FakeServers() { nodes["/"] = {}; }
+
+  /// A znode made behind everybody's back; its path (with the number, if sequential).
+  std::string Put(const std::string& path, std::int64_t owner, bool sequential = false,
+                  const std::string& data = "");
+  void Remove(const std::string& path);
+  /// Ends a session: its znodes go.
+  void EndSession(std::int64_t session);
+
+  [[nodiscard]] std::vector<std::string> Children(const std::string& path) const;
+  [[nodiscard]] bool Has(const std::string& path) const { return nodes.count(path) != 0; }
+
+  std::map<std::string, Node> nodes;
+  std::int64_t zxid = 100;
+  std::int64_t next_session = 1000;
+  bool knows_containers = true;
+
+ private:
+  friend class FakeStore;
+  struct Watcher {
+    FakeStore* store;
+    bool children;
+  };
+  void Fire(const std::string& path, bool children);
+  std::multimap<std::string, Watcher> watchers_;
+};
+
+/// What goes wrong with one request.
+enum class Fault {
+  kNotDone,            ///< the connection is lost before the servers have it
+  kReplyLost,          ///< it is done, the connection is lost before the answer
+  kExpiredNotDone,     ///< as kNotDone, and the session expires before the next connection
+  kExpiredReplyLost,   ///< as kReplyLost, and likewise
+};
+
+/// A Store over FakeServers that the test steps by hand: nothing is answered before Step(). Every
+/// request has a number, from 0, at which the test can place a fault or run something.
+class FakeStore final : public zookeeper::Store {
+ public:
+  FakeStore(FakeServers& servers, FakeClock& clock,
+            Duration timeout = std::chrono::seconds(30));
+  ~FakeStore() override;
+
+  /// A server accepts the session; makes one if there is none.
+  void Connect();
+  /// The connection is lost; outstanding requests were not done.
+  void Disconnect();
+  /// The servers end the session; the client learns of it with its next Connect().
+  void Expire();
+
+  /// Does and answers the oldest request, or delivers the oldest event. False: there was neither.
+  bool Step();
+  /// Steps, and connects again after each fault, until there is nothing left to do.
+  void Run();
+
+  void PlaceFault(std::size_t request, Fault fault) { faults_[request] = fault; }
+  /// Runs just before the servers do this request.
+  void Before(std::size_t request, std::function<void()> what) {
+    before_[request] = std::move(what);
+  }
+  [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
+  /// What was asked, in order: "create /l/x", "list /l", …
+  [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
+  [[nodiscard]] bool server_given_up() const { return given_up_; }
+
+  // Store
+  void SetListener(zookeeper::StoreListener* listener) override { listener_ = listener; }
+  [[nodiscard]] bool IsConnected() const override { return connected_; }
+  [[nodiscard]] std::int64_t session_id() const override { return session_; }
+  [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
+  void Create(const std::string& path, const std::string& data, zookeeper::NodeKind kind,
+              zookeeper::Done<zookeeper::CreateReply> done) override;
+  void Get(const std::string& path, zookeeper::Watch watch,
+           zookeeper::Done<zookeeper::GetReply> done) override;
+  void List(const std::string& path, zookeeper::Watch watch,
+            zookeeper::Done<zookeeper::ListReply> done) override;
+  void Delete(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
+  void Sync(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
+  void Check(const std::vector<std::string>& paths,
+             zookeeper::Done<zookeeper::Reply> done) override;
+  void SetHolding(TimePoint stop) override { stop_time = stop; }
+  void GiveUpServer() override { given_up_ = true; }
+  void Renew() override;
+
+  TimePoint stop_time{};
+
+ private:
+  friend class FakeServers;
+  struct Request {
+    std::size_t number;
+    TimePoint sent;
+    bool commits;
+    std::function<zookeeper::Error()> act;  ///< does it; fills the reply
+    std::function<void(zookeeper::Error, TimePoint)> answer;
+  };
+
+  template <typename R>
+  void Send(const std::string& what, bool commits, zookeeper::Done<R> done,
+            std::function<zookeeper::Error(R&)> act);
+  void LoseConnection();
+
+  FakeServers& servers_;
+  FakeClock& clock_;
+  Duration timeout_;
+  protocol::Lease lease_;
+  zookeeper::StoreListener* listener_ = nullptr;
+  bool connected_ = false;
+  bool expired_ = false;   ///< on the servers, not yet known here
+  bool given_up_ = false;
+  bool awaits_renewal_ = false;
+  std::int64_t session_ = 0;
+  std::deque<Request> requests_;
+  std::deque<std::string> events_;
+  std::vector<std::string> log_;
+  std::map<std::size_t, Fault> faults_;
+  std::map<std::size_t, std::function<void()>> before_;
+};
+
+}  // namespace zklock::testing

@@ -1,0 +1,129 @@
+#include "cli/contender_data.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace zklock::cli {
+namespace {
+
+ContenderData Nothing() {
+  ContenderData data;
+  data.version.reset();
+  return data;
+}
+
+}  // namespace
+
+TEST_CASE("A contender's data is one JSON object") {
+  CHECK(FormatContenderData({.mode = protocol::Mode::kWrite,
+                             .host = "build7",
+                             .user = "ci",
+                             .pid = 4242,
+                             .boot_id = "0e7c1a9e-3d9b-4a4e-9c39-0a4a2f6d1c52",
+                             .start_time = 8123456,
+                             .command = "backup.sh",
+                             .label = "https://ci.example/job/17"}) ==
+        R"({"bootId":"0e7c1a9e-3d9b-4a4e-9c39-0a4a2f6d1c52","command":"backup.sh",)"
+        R"("host":"build7","label":"https://ci.example/job/17","mode":"write","pid":4242,)"
+        R"("startTime":8123456,"user":"ci","version":1})");
+}
+
+TEST_CASE("What is not known or empty is left out of the data") {
+  CHECK(FormatContenderData({.host = "build7", .label = ""}) == R"({"host":"build7","version":1})");
+}
+
+TEST_CASE("What was written is read back") {
+  const ContenderData data{.mode = protocol::Mode::kRead,
+                           .host = "h",
+                           .user = "u",
+                           .pid = 1,
+                           .boot_id = "b",
+                           .start_time = 0,
+                           .command = "grep \"a\\b\"\n\x1b[31m",
+                           .label = "caf\xc3\xa9",
+                           .owner = 17};
+  CHECK(ParseContenderData(FormatContenderData(data)) == data);
+}
+
+TEST_CASE("What is no JSON object is no data") {
+  for (const char* const text : {"", "127.0.0.1", "42", "null", "[]", "\"x\"", "{", "{}x",
+                                 R"({"pid":1e999})", "{\"host\":}", "\x12\x34", "\xff\xfe"}) {
+    CAPTURE(text);
+    CHECK(ParseContenderData(text) == std::nullopt);
+  }
+}
+
+TEST_CASE("A foreign object says nothing") {
+  CHECK(ParseContenderData("{}") == Nothing());
+  CHECK(ParseContenderData(R"({"jobs":[{"host":"x"}]})") == Nothing());
+}
+
+TEST_CASE("Fields of a wrong type or an impossible value are not known") {
+  for (const char* const text : {
+           R"({"version":"1","mode":7,"host":1,"user":null,"pid":"4","bootId":[],"startTime":{}})",
+           R"({"mode":"EXCLUSIVE","pid":0,"owner":-1,"startTime":-1,"version":-1})",
+           R"({"pid":1.5,"owner":true,"startTime":1e3,"command":{},"label":false})",
+           R"({"pid":2147483648,"owner":18446744073709551615,"startTime":18446744073709551615})",
+           R"({"pid":1e99,"owner":99999999999999999999999999})",
+       }) {
+    CAPTURE(text);
+    CHECK(ParseContenderData(text).value_or(ContenderData{}) == Nothing());
+  }
+}
+
+TEST_CASE("One bad field does not hide the others") {
+  auto expected = Nothing();
+  expected.host = "build7";
+  CHECK(ParseContenderData(R"({"host":"build7","pid":"x"})") == expected);
+}
+
+TEST_CASE("Invalid UTF-8 in foreign data is replaced, and the rest still read") {
+  const auto data = ParseContenderData("{\"host\":\"caf\xe9\",\"user\":\"ci\"}");
+  REQUIRE(data);
+  CHECK(data->host == "caf\xef\xbf\xbd");
+  CHECK(data->user == "ci");
+}
+
+TEST_CASE("Invalid UTF-8 in our own label and command is replaced") {
+  CHECK(FormatContenderData({.command = "\xff", .label = "caf\xe9"}) ==
+        "{\"command\":\"\xef\xbf\xbd\",\"label\":\"caf\xef\xbf\xbd\",\"version\":1}");
+}
+
+TEST_CASE("Our own data is never longer than what is read") {
+  const std::string long_text(1000000, 'x');
+  const std::string escapes(100000, '\x01');
+  for (const std::string& text : {long_text, escapes}) {
+    const std::string data = FormatContenderData(
+        {.host = text, .user = text, .pid = 1, .boot_id = text, .command = text, .label = text});
+    CHECK(data.size() <= kMostContenderData);
+    const auto parsed = ParseContenderData(data);
+    REQUIRE(parsed);
+    CHECK(parsed->pid == 1);
+    CHECK(text.starts_with(parsed->command.value_or("?")));
+    CHECK(parsed->command->size() > 100);
+  }
+}
+
+TEST_CASE("Text is cut between characters") {
+  std::string text = "x";
+  while (text.size() < 5000) text += "\xe2\x82\xac";
+  const auto parsed = ParseContenderData(FormatContenderData({.label = text}));
+  REQUIRE(parsed);
+  CHECK(text.starts_with(parsed->label.value_or("?")));
+}
+
+TEST_CASE("Too much data is no data") {
+  CHECK(ParseContenderData(R"({"label":")" + std::string(kMostContenderData, 'x') + "\"}") ==
+        std::nullopt);
+}
+
+TEST_CASE("Deep nesting is harmless") {
+  CHECK(ParseContenderData(std::string(kMostContenderData, '[')) == std::nullopt);
+  const std::size_t depth = 2000;
+  CHECK(ParseContenderData(R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}") ==
+        Nothing());
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,601 @@
+#include "lock/acquire.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Mode;
+using testing::FakeClock;
+using testing::FakeServers;
+using testing::FakeStore;
+using testing::Fault;
+
+std::string NextUuid() {
+  static int number = 0;
+  char text[40];
+  std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012d", ++number);
+  return text;
+}
+
+class Notes final : public AcquireObserver {
+ public:
+  void OnPlaceLost() override { ++places_lost; }
+  void OnStranger(const protocol::Stranger& stranger) override {
+    strangers.push_back(stranger.child);
+  }
+  int places_lost = 0;
+  std::vector<std::string> strangers;
+};
+
+/// One contender with a store of its own, on the test's servers.
+struct Contender {
+  explicit Contender(FakeServers& servers, FakeClock& clock, Mode mode = Mode::kExclusive,
+                     bool try_only = false, std::optional<Duration> wait = std::nullopt,
+                     const std::string& path = "/l")
+      : store(servers, clock),
+        acquire(store, clock,
+                {.lock = {path, ""},
+                 .mode = mode,
+                 .host = "host",
+                 .data = "",
+                 .try_only = try_only,
+                 .wait = wait},
+                NextUuid, notes) {}
+
+  template <typename T>
+  [[nodiscard]] bool Ended() const {
+    return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
+  }
+  [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
+  [[nodiscard]] const Ticket& ticket() const {
+    return std::get<Acquired>(*acquire.outcome()).ticket;
+  }
+  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*acquire.outcome()).why; }
+  /// What run does at the end, whatever the outcome.
+  void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
+
+  Notes notes;
+  FakeStore store;
+  Acquire acquire;
+};
+
+struct World {
+  explicit World(bool lock_exists = true) {
+    if (lock_exists) servers.Put("/l", 0);
+  }
+  FakeClock clock;
+  FakeServers servers;
+};
+
+TEST_CASE("A free lock is taken with one create and one list, sent together") {
+  World world;
+  Contender self(world.servers, world.clock);
+  self.store.Connect();
+  CHECK(self.store.requests_sent() == 2);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.store.requests_sent() == 2);
+  CHECK(self.ticket().token == world.servers.nodes.at(self.ticket().path).czxid);
+  CHECK(self.ticket().session == self.store.session_id());
+}
+
+TEST_CASE("A LOCK that is not there is made with its parents, as containers where they are known") {
+  const bool containers = GENERATE(true, false);
+  World world(false);
+  world.servers.knows_containers = containers;
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(world.servers.Has("/a/b/c"));
+}
+
+TEST_CASE("A LOCK that is reaped between its making and the create is made again, bounded") {
+  World world(false);
+  Contender self(world.servers, world.clock);
+  // create, list; then create /l, create contender, list: the contender's create is the fourth.
+  self.store.Before(3, [&] { world.servers.Remove("/l"); });
+  self.store.Run();
+  CHECK(self.Holds());
+
+  Contender luckless(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/m");
+  for (std::size_t n = 0; n < 100; ++n) {
+    luckless.store.Before(n, [&, n] {
+      if (luckless.store.log()[n].find("host-") != std::string::npos) world.servers.Remove("/m");
+    });
+  }
+  luckless.store.Run();
+  CHECK(luckless.Ended<Defect>());
+}
+
+TEST_CASE("A waiter watches its predecessor and its own contender, and goes on when the first goes") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(holder);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.store.log().back().substr(0, 6) == "check ");  // the proof came last
+}
+
+TEST_CASE("The predecessor may go at any request of the way in") {
+  for (std::size_t at = 0; at < 8; ++at) {
+    CAPTURE(at);
+    World world;
+    const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+    Contender self(world.servers, world.clock);
+    bool removed = false;
+    self.store.Before(at, [&] {
+      world.servers.Remove(holder);
+      removed = true;
+    });
+    self.store.Run();
+    if (!removed) world.servers.Remove(holder);
+    self.store.Run();
+    CHECK(self.Holds());
+  }
+}
+
+TEST_CASE("A waiter in the middle that goes wakes the next only to look, not to hold") {
+  World world;
+  const std::string first = world.servers.Put("/l/a-lock-", 1, true);
+  const std::string second = world.servers.Put("/l/b-lock-", 2, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  world.servers.Remove(second);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(first);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("Readers hold together; a reader behind a waiting writer waits") {
+  World world;
+  Contender first(world.servers, world.clock, Mode::kRead);
+  Contender second(world.servers, world.clock, Mode::kRead);
+  first.store.Run();
+  second.store.Run();
+  CHECK(first.Holds());
+  CHECK(second.Holds());
+  Contender writer(world.servers, world.clock, Mode::kWrite);
+  writer.store.Run();
+  Contender late(world.servers, world.clock, Mode::kRead);
+  late.store.Run();
+  CHECK_FALSE(writer.acquire.outcome());
+  CHECK_FALSE(late.acquire.outcome());
+  first.Leave(world.servers);
+  writer.store.Run();
+  CHECK_FALSE(writer.acquire.outcome());
+  second.Leave(world.servers);
+  writer.store.Run();
+  late.store.Run();
+  CHECK(writer.Holds());
+  CHECK_FALSE(late.acquire.outcome());
+  writer.Leave(world.servers);
+  late.store.Run();
+  CHECK(late.Holds());
+}
+
+TEST_CASE("try creates nothing when the lock is visibly busy") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, Mode::kExclusive, true);
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kTaken);
+  for (const std::string& line : self.store.log()) CHECK(line.find("create") == std::string::npos);
+}
+
+TEST_CASE("try that loses the race between look and create leaves with the conflict") {
+  World world;
+  Contender self(world.servers, world.clock, Mode::kExclusive, true);
+  // sync, list, create: somebody is quicker.
+  self.store.Before(2, [&] { world.servers.Put("/l/other-lock-", 1, true); });
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kTaken);
+}
+
+TEST_CASE("try takes a lock whose holder goes between the look and the question who it is") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, Mode::kExclusive, true);
+  self.store.Before(2, [&] { world.servers.Remove(holder); });
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A wait that is over ends with a conflict, however often the connection was lost") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, 10s);
+  self.store.Run();
+  world.clock.Advance(6s);
+  self.store.Disconnect();
+  self.store.Run();
+  CHECK_FALSE(self.acquire.outcome());
+  world.clock.Advance(5s);
+  REQUIRE(self.acquire.GetInterest().wake <= world.clock.Now());
+  self.acquire.OnReady(0);
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kWaitOver);
+}
+
+TEST_CASE("A waiter whose contender somebody deletes is told to leave") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  for (const std::string& child : world.servers.Children("/l")) {
+    if (child.rfind("host-", 0) == 0) world.servers.Remove("/l/" + child);
+  }
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("A contender deleted at any moment never holds") {
+  for (std::size_t at = 2; at < 8; ++at) {
+    CAPTURE(at);
+    World world;
+    const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+    Contender self(world.servers, world.clock);
+    self.store.Before(at, [&] {
+      for (const std::string& child : world.servers.Children("/l")) {
+        if (child.rfind("host-", 0) == 0) world.servers.Remove("/l/" + child);
+      }
+    });
+    self.store.Run();
+    world.servers.Remove(holder);
+    self.store.Run();
+    if (at < self.store.requests_sent()) CHECK_FALSE(self.Holds());
+  }
+}
+
+// ---- lost replies, lost connections, lost sessions ------------------------------------------
+
+/// A contender behind another, with one fault at one request; the other goes at the end.
+void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
+  CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), lock_exists);
+  World world(lock_exists);
+  Contender holder(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/l");
+  if (lock_exists) holder.store.Run();
+  Contender self(world.servers, world.clock, mode, false, std::nullopt, "/l");
+  self.store.PlaceFault(at, fault);
+  self.store.Run();
+  if (lock_exists) {
+    REQUIRE(holder.Holds());
+    REQUIRE_FALSE(self.Holds());
+    // Exactly one contender of ours is in the queue: no ghost, and not none.
+    REQUIRE(world.servers.Children("/l").size() == 2);
+    holder.Leave(world.servers);
+    self.store.Run();
+  }
+  REQUIRE(self.Holds());
+  REQUIRE(world.servers.Children("/l").size() == 1);
+  const auto& node = world.servers.nodes.at(self.ticket().path);
+  REQUIRE(node.owner == self.store.session_id());
+  REQUIRE(node.czxid == self.ticket().token);
+}
+
+TEST_CASE("One lost reply, connection or session at any request leaves one contender that holds") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  const auto mode = GENERATE(Mode::kExclusive, Mode::kRead);
+  const bool lock_exists = GENERATE(true, false);
+  for (std::size_t at = 0; at < 12; ++at) CheckOneFault(at, fault, mode, lock_exists);
+}
+
+TEST_CASE("Two faults at any two requests leave one contender that holds") {
+  for (std::size_t first = 0; first < 9; ++first) {
+    for (std::size_t second = first + 1; second < 14; ++second) {
+      for (const Fault one : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost}) {
+        for (const Fault two : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost}) {
+          CAPTURE(first, second, static_cast<int>(one), static_cast<int>(two));
+          World world;
+          const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+          Contender self(world.servers, world.clock);
+          self.store.PlaceFault(first, one);
+          self.store.PlaceFault(second, two);
+          self.store.Run();
+          REQUIRE_FALSE(self.Holds());
+          REQUIRE(world.servers.Children("/l").size() == 2);
+          world.servers.Remove(holder);
+          self.store.Run();
+          REQUIRE(self.Holds());
+          REQUIRE(world.servers.Children("/l").size() == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A create whose reply was lost is adopted in the same session, after an answered check") {
+  World world;
+  Contender self(world.servers, world.clock);
+  self.store.PlaceFault(0, Fault::kReplyLost);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(world.servers.nodes.at("/l").next_number == 1);  // never created a second time
+  CHECK(self.store.log()[2].substr(0, 4) == "sync");
+  bool checked = false;
+  for (const std::string& line : self.store.log()) checked |= line.rfind("check", 0) == 0;
+  CHECK(checked);
+}
+
+TEST_CASE("An old session's contender is not adopted though it is still listed") {
+  World world;
+  Contender self(world.servers, world.clock);
+  // The create is done, its reply lost; the session is over, but its znode is seen for a while:
+  // under the new session's UUID it means nothing.
+  self.store.PlaceFault(0, Fault::kReplyLost);
+  self.store.Connect();
+  self.store.Step();
+  const std::string ghost = "/l/" + world.servers.Children("/l").front();
+  const std::int64_t old_session = self.store.session_id();
+  self.store.Expire();
+  world.servers.nodes[ghost] = {.data = "", .owner = old_session, .czxid = 7};
+  self.store.Run();
+  REQUIRE_FALSE(self.Holds());
+  world.servers.Remove(ghost);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.ticket().path != ghost);
+  CHECK(self.ticket().session != old_session);
+}
+
+TEST_CASE("A second contender with our UUID is deleted") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  std::string own;
+  for (const std::string& child : world.servers.Children("/l")) {
+    if (child.rfind("host-", 0) == 0) own = child;
+  }
+  const std::string ghost =
+      world.servers.Put("/l/" + own.substr(0, own.size() - 10), self.store.session_id(), true);
+  self.store.Disconnect();
+  self.store.Run();
+  CHECK_FALSE(world.servers.Has(ghost));
+  CHECK(world.servers.Has("/l/" + own));
+}
+
+TEST_CASE("A session that expires in the queue costs the place and is told of once") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  const std::string behind = world.servers.Put("/l/behind-lock-", 2, true);
+  self.store.Expire();
+  self.store.Run();
+  CHECK(self.notes.places_lost == 1);
+  world.servers.Remove("/l/other-lock-0000000000");
+  self.store.Run();
+  CHECK_FALSE(self.acquire.outcome());
+  world.servers.Remove(behind);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("No server within the connect time-out is the end; in the queue the session's is waited for") {
+  World world;
+  Contender self(world.servers, world.clock);
+  world.clock.Advance(14s);
+  self.acquire.OnReady(0);
+  CHECK_FALSE(self.acquire.outcome());
+  world.clock.Advance(2s);
+  self.acquire.OnReady(0);
+  CHECK(self.Ended<Unreachable>());
+
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender waiter(world.servers, world.clock);
+  waiter.store.Run();
+  waiter.store.Disconnect();
+  world.clock.Advance(29s);
+  waiter.acquire.OnReady(0);
+  CHECK_FALSE(waiter.acquire.outcome());
+  world.clock.Advance(2s);
+  waiter.acquire.OnReady(0);
+  CHECK(waiter.Ended<Unreachable>());
+}
+
+TEST_CASE("A server that accepts the session and then answers nothing is given up") {
+  World world;
+  Contender self(world.servers, world.clock);
+  self.store.Connect();
+  world.clock.Advance(11s);
+  REQUIRE(self.acquire.GetInterest().wake <= world.clock.Now());
+  self.acquire.OnReady(0);
+  CHECK(self.store.server_given_up());
+}
+
+TEST_CASE("A server that stops answering a waiter is given up") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  for (int i = 0; i < 4 && !self.store.server_given_up(); ++i) {
+    const auto wake = self.acquire.GetInterest().wake;
+    REQUIRE(wake != kNever);
+    world.clock.Set(wake);
+    self.acquire.OnReady(0);  // reads its own contender; no answer
+  }
+  CHECK(self.store.server_given_up());
+}
+
+TEST_CASE("A waiter keeps its lease fresh by a small read each quarter of T") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  for (int i = 0; i < 40; ++i) {
+    world.clock.Advance(7500ms);
+    self.acquire.OnReady(0);
+    self.store.Run();
+  }
+  world.servers.Remove(holder);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  const auto lease_end = self.store.lease().End();
+  REQUIRE(lease_end);
+  CHECK(*lease_end - world.clock.Now() > 10s);
+}
+
+TEST_CASE("A waiter that was asleep for long does not start on a stale lease") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  world.clock.Advance(29s);  // no reads: this process did not run
+  world.servers.Remove(holder);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.clock.Advance(7502ms);
+  self.acquire.OnReady(0);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+// ---- what cannot be used --------------------------------------------------------------------
+
+TEST_CASE("A predecessor that no session owns is named instead of waited for") {
+  const bool try_only = GENERATE(false, true);
+  World world;
+  world.servers.nodes["/l"].next_number = 2024010203;
+  world.servers.Put("/l/build-", 0, true);
+  Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+  self.store.Run();
+  REQUIRE(self.Ended<Unusable>());
+  CHECK(std::get<Unusable>(*self.acquire.outcome()).reason.find("build-2024010203") !=
+        std::string::npos);
+}
+
+TEST_CASE("Used-up sequence numbers are refused") {
+  World world;
+  world.servers.nodes["/l"].next_number = 2147480000;
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  CHECK(self.Ended<Unusable>());
+}
+
+TEST_CASE("Another program's contender that does not see ours is refused, by recipe") {
+  struct Case {
+    const char* name;
+    Mode mode;
+    bool refused;
+  };
+  const auto one = GENERATE(values<Case>({
+      {"/l/0123456789abcdef0123456789abcdef__lock__", Mode::kExclusive, true},
+      {"/l/0123456789abcdef0123456789abcdef__rlock__", Mode::kRead, true},
+      {"/l/_c_00000000-0000-4000-8000-000000000000-lock-", Mode::kRead, true},
+      {"/l/_c_00000000-0000-4000-8000-000000000000-lock-", Mode::kWrite, true},
+      {"/l/_c_00000000-0000-4000-8000-000000000000-lock-", Mode::kExclusive, false},
+      {"/l/_c_00000000-0000-4000-8000-000000000000-__WRIT__", Mode::kExclusive, true},
+      {"/l/_c_00000000-0000-4000-8000-000000000000-__READ__", Mode::kWrite, false},
+  }));
+  const bool try_only = GENERATE(false, true);
+  CAPTURE(one.name, static_cast<int>(one.mode));
+  World world;
+  world.servers.Put(one.name, 1, true);
+  Contender self(world.servers, world.clock, one.mode, try_only);
+  self.store.Run();
+  CHECK(self.Ended<Unusable>() == one.refused);
+}
+
+TEST_CASE("A program that comes later and does not see ours is reported once") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  world.servers.Put("/l/0123456789abcdef0123456789abcdef__lock__", 2, true);
+  self.store.Disconnect();
+  self.store.Run();
+  self.store.Disconnect();
+  self.store.Run();
+  CHECK(self.notes.strangers.size() == 1);
+  CHECK_FALSE(self.acquire.outcome());
+}
+
+TEST_CASE("A child 'lock' is refused when a session owns it, and let be when it is a LOCK below") {
+  const bool ephemeral = GENERATE(true, false);
+  const bool try_only = GENERATE(true, false);
+  World world;
+  world.servers.Put("/l/lock", ephemeral ? 1 : 0);
+  Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+  self.store.Run();
+  CHECK(self.Ended<Unusable>() == ephemeral);
+  CHECK(self.Holds() == !ephemeral);
+}
+
+TEST_CASE("Refusals of the servers are told with the operation") {
+  World world;
+  SECTION("to create a contender") {
+    world.servers.nodes["/l"].writable = false;
+    Contender self(world.servers, world.clock);
+    self.store.Run();
+    CHECK(self.Ended<Refused>());
+  }
+  SECTION("to list") {
+    world.servers.nodes["/l"].readable = false;
+    Contender self(world.servers, world.clock);
+    self.store.Run();
+    CHECK(self.Ended<Refused>());
+  }
+  SECTION("to make the LOCK") {
+    world.servers.nodes["/"].writable = false;
+    Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/m/n");
+    self.store.Run();
+    CHECK(self.Ended<Refused>());
+  }
+  SECTION("a LOCK that is somebody's ephemeral znode is no LOCK") {
+    world.servers.Put("/e", 5);
+    Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/e");
+    self.store.Run();
+    CHECK(self.Ended<Unusable>());
+  }
+}
+
+TEST_CASE("A predecessor that may not be read is waited for through its parent") {
+  World world;
+  const std::string first = world.servers.Put("/l/a-lock-", 1, true);
+  const std::string second = world.servers.Put("/l/b-lock-", 2, true);
+  world.servers.nodes[first].readable = false;
+  world.servers.nodes[second].readable = false;
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Put("/l/c-lock-", 3, true);  // wakes us, changes nothing
+  self.store.Run();
+  world.servers.Remove(first);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(second);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A session time-out too short for a lease is refused") {
+  World world;
+  FakeStore store(world.servers, world.clock, 3s);
+  Notes notes;
+  Acquire acquire(store, world.clock,
+                  {.lock = {"/l", ""}, .host = "host", .data = "", .wait = std::nullopt}, NextUuid,
+                  notes);
+  store.Run();
+  REQUIRE(acquire.outcome());
+  CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));
+}
+
+}  // namespace
+}  // namespace zklock::lock

@@ -1,0 +1,169 @@
+#include "lock/hold.h"
+
+#include <catch2/catch.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakeClock;
+using testing::FakeServers;
+using testing::FakeStore;
+
+class Notes final : public HoldObserver {
+ public:
+  void OnLease(TimePoint lease_end) override { leases.push_back(lease_end); }
+  void OnSuspect() override { ++suspects; }
+  void OnConfirmed() override { ++confirmations; }
+  std::vector<TimePoint> leases;
+  int suspects = 0;
+  int confirmations = 0;
+};
+
+/// A held lock with T = 30 s: P is 3.75 s, the lease's margin 1.25 s.
+struct Held {
+  Held() : store(servers, clock) {
+    servers.Put("/l", 0);
+    store.Connect();
+    store.Create("/l/host-lock-", "", zookeeper::NodeKind::kEphemeralSequential,
+                 [this](const zookeeper::CreateReply& reply) {
+                   ticket = {.lock = {"/l", ""},
+                             .mode = protocol::Mode::kExclusive,
+                             .path = reply.path,
+                             .session = store.session_id(),
+                             .token = reply.stat.created_zxid};
+                 });
+    store.Run();
+    began = clock.Now();
+    hold = std::make_unique<Hold>(store, clock, std::vector<Ticket>{ticket}, 5s, notes);
+    store.Run();
+  }
+
+  /// Lets time pass as a loop would: every wake-up in between is served.
+  void Pass(Duration span, bool servers_answer = true) {
+    const TimePoint end = clock.Now() + span;
+    for (;;) {
+      if (servers_answer) store.Run();
+      const TimePoint wake = hold->GetInterest().wake;
+      if (wake > end) break;
+      clock.Set(std::max(wake, clock.Now()));
+      hold->OnReady(0);
+    }
+    clock.Set(end);
+  }
+  [[nodiscard]] std::size_t Heartbeats() const {
+    const auto& log = store.log();
+    return static_cast<std::size_t>(
+        std::count(log.begin(), log.end(), "check " + ticket.path));
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  FakeStore store;
+  Notes notes;
+  Ticket ticket;
+  TimePoint began;
+  std::unique_ptr<Hold> hold;
+};
+
+TEST_CASE("A holder proves its lock by one heartbeat each eighth of T") {
+  Held held;
+  held.Pass(30s);
+  CHECK(held.Heartbeats() == 8);
+  CHECK_FALSE(held.hold->loss());
+  CHECK(std::is_sorted(held.notes.leases.begin(), held.notes.leases.end()));
+  CHECK(held.hold->lease_end() > held.clock.Now() + 15s);
+}
+
+TEST_CASE("Without an answer the lease ends in time, and not a moment too early") {
+  Held held;
+  held.store.Disconnect();
+  held.Pass(28s, false);
+  CHECK_FALSE(held.hold->loss());
+  held.Pass(1s, false);
+  REQUIRE(held.hold->loss());
+  CHECK(*held.hold->loss() == Loss::kUnproven);
+  CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
+}
+
+TEST_CASE("A server that does not answer is given up before half of what is left is gone") {
+  Held held;
+  held.Pass(3751ms, false);  // the heartbeat goes out
+  REQUIRE(held.Heartbeats() == 1);
+  held.Pass(4s, false);
+  CHECK(held.store.server_given_up());
+  CHECK(held.notes.suspects == 1);
+  CHECK_FALSE(held.hold->loss());
+  held.store.Run();  // another server, the same session
+  CHECK(held.notes.confirmations == 1);
+  held.Pass(60s);
+  CHECK_FALSE(held.hold->loss());
+}
+
+TEST_CASE("After a reconnection a sync and a heartbeat go out at once") {
+  Held held;
+  held.store.Disconnect();
+  const std::size_t before = held.store.requests_sent();
+  held.store.Connect();
+  const auto& log = held.store.log();
+  REQUIRE(log.size() >= before + 2);
+  CHECK(log[before] == "sync /l");
+  CHECK(log[before + 1] == "check " + held.ticket.path);
+}
+
+TEST_CASE("A contender that is deleted is a lost lock, told at once by its watch") {
+  Held held;
+  held.servers.Remove(held.ticket.path);
+  held.store.Run();
+  REQUIRE(held.hold->loss());
+  CHECK(*held.hold->loss() == Loss::kRemoved);
+}
+
+TEST_CASE("A contender deleted while there is no server is a lost lock at the first heartbeat") {
+  Held held;
+  held.store.Disconnect();
+  held.servers.Remove(held.ticket.path);
+  held.store.Run();
+  REQUIRE(held.hold->loss());
+  CHECK(*held.hold->loss() == Loss::kRemoved);
+}
+
+TEST_CASE("An expired session is a lost lock") {
+  Held held;
+  held.store.Expire();
+  held.store.Run();
+  REQUIRE(held.hold->loss());
+  CHECK(*held.hold->loss() == Loss::kExpired);
+}
+
+TEST_CASE("After a long sleep the lease is looked at before anything else") {
+  Held held;
+  held.clock.Advance(10min);
+  held.hold->OnReady(0);
+  REQUIRE(held.hold->loss());
+  CHECK(*held.hold->loss() == Loss::kUnproven);
+}
+
+TEST_CASE("A late answer to a heartbeat counts from when it was sent") {
+  Held held;
+  held.Pass(3751ms, false);
+  const TimePoint sent = held.clock.Now();
+  held.clock.Advance(20s);
+  held.store.Step();
+  CHECK(held.hold->lease_end() < sent + 30s);
+}
+
+TEST_CASE("The store learns when the command would be stopped, so that it hurries") {
+  Held held;
+  CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
+  held.Pass(20s);
+  CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
+}
+
+}  // namespace
+}  // namespace zklock::lock

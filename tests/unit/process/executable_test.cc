@@ -1,0 +1,130 @@
+#include "process/executable.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "process/system_error.h"
+
+namespace zklock::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Directories {
+ public:
+  Directories() {
+    std::string name = (fs::temp_directory_path() / "zklock-executable-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
+    root_ = name;
+  }
+  ~Directories() {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  Directories(const Directories&) = delete;
+  Directories& operator=(const Directories&) = delete;
+
+  std::string File(const std::string& name, fs::perms permissions) const {
+    const fs::path path = root_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << "#!/bin/sh\n";
+    fs::permissions(path, permissions);
+    return path.string();
+  }
+  std::string Path(const std::string& name) const { return (root_ / name).string(); }
+
+ private:
+  fs::path root_;
+};
+
+constexpr fs::perms kExecutable = fs::perms::owner_all | fs::perms::others_exec;
+constexpr fs::perms kPlain = fs::perms::owner_read;
+
+std::string Found(const std::variant<std::string, ExecFailed>& result) {
+  return std::get<std::string>(result);
+}
+
+int ErrorOf(const std::variant<std::string, ExecFailed>& result) {
+  return std::get<ExecFailed>(result).error;
+}
+
+TEST_CASE("a name is found in the first directory of PATH that has it") {
+  const Directories at;
+  const std::string first = at.File("a/tool", kExecutable);
+  const std::string second = at.File("b/tool", kExecutable);
+  CHECK(Found(FindExecutable("tool", at.Path("a") + ":" + at.Path("b"))) == first);
+  CHECK(Found(FindExecutable("tool", at.Path("none") + ":" + at.Path("b"))) == second);
+}
+
+TEST_CASE("a name with a slash is not looked for in PATH") {
+  const Directories at;
+  const std::string file = at.File("a/tool", kExecutable);
+  CHECK(Found(FindExecutable(file, "")) == file);
+  CHECK(ErrorOf(FindExecutable("./no-such-tool-anywhere", at.Path("a"))) == ENOENT);
+}
+
+TEST_CASE("without PATH the system's default path counts") {
+  CHECK(Found(FindExecutable("sh", std::nullopt)).find("/sh") != std::string::npos);
+}
+
+TEST_CASE("an empty element of PATH is the current directory") {
+  const Directories at;
+  at.File("here", kExecutable);
+  const fs::path before = fs::current_path();
+  fs::current_path(at.Path(""));
+  CHECK(Found(FindExecutable("here", "")) == "./here");
+  CHECK(Found(FindExecutable("here", "/nonexistent::")) == "./here");
+  fs::current_path(before);
+}
+
+TEST_CASE("a name that is nowhere is ENOENT, and 127") {
+  const Directories at;
+  const int error = ErrorOf(FindExecutable("tool", at.Path("a") + ":" + at.Path("b")));
+  CHECK(error == ENOENT);
+  CHECK(ExitStatusOf({error}) == 127);
+  CHECK(ErrorOf(FindExecutable("", "/bin")) == ENOENT);
+}
+
+TEST_CASE("a file that may not be executed is EACCES, and 126") {
+  const Directories at;
+  const std::string file = at.File("a/tool", kPlain);
+  CHECK(ErrorOf(FindExecutable(file, "")) == EACCES);
+  const int error = ErrorOf(FindExecutable("tool", at.Path("a") + ":" + at.Path("b")));
+  CHECK(error == EACCES);
+  CHECK(ExitStatusOf({error}) == 126);
+}
+
+TEST_CASE("a file that may not be executed is passed over for a later one that may") {
+  const Directories at;
+  at.File("a/tool", kPlain);
+  const std::string second = at.File("b/tool", kExecutable);
+  CHECK(Found(FindExecutable("tool", at.Path("a") + ":" + at.Path("b"))) == second);
+}
+
+TEST_CASE("a directory is not executable") {
+  const Directories at;
+  at.File("a/tool/file", kExecutable);
+  CHECK(ErrorOf(FindExecutable(at.Path("a/tool"), "")) == EACCES);
+  CHECK(ErrorOf(FindExecutable("tool", at.Path("a"))) == EACCES);
+}
+
+TEST_CASE("a path through a file is ENOTDIR, and 127") {
+  const Directories at;
+  const std::string file = at.File("a", kExecutable);
+  const int error = ErrorOf(FindExecutable(file + "/tool", ""));
+  CHECK(error == ENOTDIR);
+  CHECK(ExitStatusOf({error}) == 127);
+  CHECK(ErrorOf(FindExecutable("tool", file)) == ENOENT);
+}
+
+TEST_CASE("an overlong name is refused, not cut") {
+  CHECK(ErrorOf(FindExecutable(std::string(300, 'x'), "/bin")) == ENAMETOOLONG);
+}
+
+}  // namespace
+}  // namespace zklock::process

@@ -1,0 +1,207 @@
+#include "process/signals.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "process/event_loop.h"
+#include "support/child.h"
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using test::Child;
+using test::Exited;
+using test::Killed;
+
+SignalEvent NextOf(Signals& signals) {
+  EventLoop loop;
+  Alarm alarm(BootClock::now() + test::kPatience);
+  loop.Add(alarm);
+  loop.Add(signals);
+  for (;;) {
+    if (const auto event = signals.Next()) return *event;
+    loop.RunOnce();
+  }
+}
+
+void Say(const std::string& line) { dprintf(STDOUT_FILENO, "%s\n", line.c_str()); }
+
+void SayNext(Signals& signals) {
+  const SignalEvent event = NextOf(signals);
+  Say(std::to_string(event.number) + (event.from_terminal ? " from the terminal" : " sent"));
+}
+
+bool IsBlocked(int number) {
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, number) == 1;
+}
+
+TEST_CASE("each handled signal is reported, and not as the terminal's when somebody sent it") {
+  Signals signals;
+  CHECK_FALSE(signals.Next());
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP}) {
+    kill(getpid(), number);
+    const SignalEvent event = NextOf(signals);
+    CHECK(event.number == number);
+    CHECK_FALSE(event.from_terminal);
+  }
+  CHECK_FALSE(signals.Next());
+}
+
+TEST_CASE("the mask is as before when Signals has gone, and what was not taken is dropped") {
+  REQUIRE_FALSE(IsBlocked(SIGTERM));
+  {
+    const Signals signals;
+    CHECK(IsBlocked(SIGTERM));
+    kill(getpid(), SIGTERM);
+    kill(getpid(), SIGPIPE);
+    kill(getpid(), SIGTSTP);
+  }
+  CHECK_FALSE(IsBlocked(SIGTERM));
+  CHECK_FALSE(IsBlocked(SIGPIPE));
+}
+
+TEST_CASE("a closed reader, and a background terminal's stops, do not end or stop zklock") {
+  const Signals signals;
+  kill(getpid(), SIGPIPE);
+  kill(getpid(), SIGTTOU);
+  kill(getpid(), SIGTTIN);
+  SUCCEED("still here");
+}
+
+TEST_CASE("a signal inherited as ignored is not reported, blocked or not") {
+  Child child = Child::Start({.body =
+                                  [] {
+                                    Signals signals;
+                                    if (!signals.IsIgnored(SIGHUP)) return 1;
+                                    if (signals.IsIgnored(SIGTERM)) return 2;
+                                    kill(getpid(), SIGHUP);
+                                    kill(getpid(), SIGINT);
+                                    kill(getpid(), SIGTERM);
+                                    if (NextOf(signals).number != SIGTERM) return 3;
+                                    return signals.Next() ? 4 : 0;
+                                  },
+                              .prepare =
+                                  [] {
+                                    signal(SIGHUP, SIG_IGN);
+                                    signal(SIGINT, SIG_IGN);
+                                    sigset_t blocked;
+                                    sigemptyset(&blocked);
+                                    sigaddset(&blocked, SIGINT);
+                                    sigprocmask(SIG_BLOCK, &blocked, nullptr);
+                                  }});
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("children can be waited for although CHLD was inherited as ignored") {
+  Child child = Child::Start({.body =
+                                  [] {
+                                    const Signals signals;
+                                    const pid_t pid = fork();
+                                    if (pid == 0) {
+                                      signals.RestoreInChild();
+                                      struct sigaction action {};
+                                      sigaction(SIGCHLD, nullptr, &action);
+                                      _exit(action.sa_handler == SIG_IGN ? 7 : 8);
+                                    }
+                                    int status = 0;
+                                    if (waitpid(pid, &status, 0) != pid) return 1;
+                                    return WEXITSTATUS(status);
+                                  },
+                              .prepare = [] { signal(SIGCHLD, SIG_IGN); }});
+  CHECK(child.Wait() == Exited(7));
+}
+
+TEST_CASE("Ctrl-C, Ctrl-backslash and Ctrl-Z come from the terminal") {
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    Say("ready");
+    for (int i = 0; i < 3; ++i) SayNext(signals);
+    return 0;
+  }});
+  child.ReadUntil("ready");
+  child.Write("\x03");
+  child.ReadUntil(std::to_string(SIGINT) + " from the terminal");
+  child.Write("\x1c");
+  child.ReadUntil(std::to_string(SIGQUIT) + " from the terminal");
+  child.Write("\x1a");
+  child.ReadUntil(std::to_string(SIGTSTP) + " from the terminal");
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("a hangup goes to a session's leader alone, so that it counts as sent") {
+  int ends[2];
+  Check(pipe2(ends, O_CLOEXEC), "pipe2");
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  Child child = Child::StartOnTerminal({.body =
+                                            [&] {
+                                              Signals signals;
+                                              Say("ready");
+                                              const SignalEvent event = NextOf(signals);
+                                              dprintf(write_end.get(), "%d %d", event.number,
+                                                      event.from_terminal);
+                                              return 0;
+                                            },
+                                        .inherit = {ends[1]}});
+  write_end.Reset();
+  child.ReadUntil("ready");
+  child.HangUp();
+  CHECK(child.Wait() == Exited(0));
+  char text[16] = {};
+  Check(read(read_end.get(), text, sizeof text - 1), "read");
+  CHECK(std::string(text) == "1 0");
+}
+
+TEST_CASE("zklock stops itself, and takes its signals when it goes on") {
+  Child child = Child::Start({.body = [] {
+    Signals signals;
+    Say("ready");
+    SayNext(signals);
+    signals.StopSelf();
+    SayNext(signals);  // the CONT that woke it
+    kill(getpid(), SIGTSTP);
+    SayNext(signals);  // blocked again: it is reported, and does not stop
+    return 0;
+  }});
+  CHECK(child.ReadLine() == "ready");
+  child.Signal(SIGTSTP);
+  CHECK(child.ReadLine() == "20 sent");
+  child.WaitUntilStopped();
+  child.Signal(SIGCONT);
+  CHECK(child.ReadLine() == "18 sent");
+  CHECK(child.ReadLine() == "20 sent");
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("a CONT that came between the stop and stopping is not lost") {
+  Child child = Child::Start({.body = [] {
+    Signals signals;
+    kill(getpid(), SIGTSTP);
+    if (NextOf(signals).number != SIGTSTP) return 1;
+    kill(getpid(), SIGCONT);
+    signals.StopSelf();
+    return NextOf(signals).number == SIGCONT ? 0 : 2;
+  }});
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("nothing stops where nobody would continue it") {
+  // A session's leader is an orphaned process group: no shell would wake it.
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    signals.StopSelf();
+    return 0;
+  }});
+  CHECK(child.Wait() == Exited(0));
+}
+
+}  // namespace
+}  // namespace zklock::process

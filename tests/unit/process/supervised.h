@@ -1,0 +1,190 @@
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "process/event_loop.h"
+#include "process/signals.h"
+#include "process/supervisor.h"
+#include "process/system_error.h"
+#include "support/child.h"
+
+namespace zklock::process {
+
+/// Throws when its moment has come: no wait of a test is without an end.
+class Alarm final : public EventSource {
+ public:
+  explicit Alarm(TimePoint moment) : moment_(moment) {}
+  Interest GetInterest() override { return {-1, 0, moment_}; }
+  void OnReady(short /*revents*/) override {
+    if (BootClock::now() >= moment_) throw std::runtime_error("what was waited for did not come");
+  }
+
+ private:
+  TimePoint moment_;
+};
+
+/// A pipe from a command and all that it starts to the test. Scripts write to `>&$REPORT`; it ends
+/// when nobody of them is left.
+class ReportPipe {
+ public:
+  ReportPipe() {
+    int ends[2];
+    Check(pipe2(ends, O_CLOEXEC), "pipe2");
+    read_.Reset(ends[0]);
+    write_.Reset(ends[1]);
+    // dash knows descriptors of one digit only.
+    if (ends[1] > 9) throw std::runtime_error("too many descriptors open for this test");
+  }
+
+  [[nodiscard]] int write_end() const { return write_.get(); }
+  [[nodiscard]] std::string variable() const { return "REPORT=" + std::to_string(write_.get()); }
+  void Inherit(bool inherit) const {
+    Check(fcntl(write_.get(), F_SETFD, inherit ? 0 : FD_CLOEXEC), "fcntl");
+  }
+  void CloseWriteEnd() { write_.Reset(); }
+
+  std::string ReadLine() {
+    size_t end = 0;
+    while ((end = text_.find('\n')) == std::string::npos) {
+      if (!ReadMore()) throw std::runtime_error("the report ended with '" + text_ + "'");
+    }
+    std::string line = text_.substr(0, end);
+    text_.erase(0, end + 1);
+    return line;
+  }
+
+  /// What comes until the end, that is, until the whole tree is dead.
+  std::string ReadToEnd() {
+    while (ReadMore()) {
+    }
+    return std::exchange(text_, "");
+  }
+
+  [[nodiscard]] bool HasEnded() const {
+    pollfd polled{read_.get(), POLLIN, 0};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & (POLLIN | POLLHUP)) == POLLHUP;
+  }
+
+ private:
+  bool ReadMore() {
+    pollfd polled{read_.get(), POLLIN, 0};
+    const std::chrono::milliseconds patience = test::kPatience;
+    if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) {
+      throw std::runtime_error("no report came after '" + text_ + "'");
+    }
+    char buffer[4096];
+    const ssize_t size = Check(read(read_.get(), buffer, sizeof buffer), "read");
+    text_.append(buffer, static_cast<size_t>(size));
+    return size > 0;
+  }
+
+  UniqueFd read_;
+  UniqueFd write_;
+  std::string text_;
+};
+
+/// What a test says of a command; the rest is as if zklock had been typed without options.
+struct ScriptOptions {
+  int stop_signal = SIGTERM;
+  Duration kill_after = std::chrono::hours(1);
+  TimePoint lease_end = kNever;
+  Descendants descendants = Descendants::kLeave;
+};
+
+inline CommandSpec Script(const std::string& script, const ScriptOptions& options = {}) {
+  CommandSpec spec;
+  spec.executable = "/bin/sh";
+  spec.arguments = {"sh", "-c", script};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    spec.environment.emplace_back(*variable);
+  }
+  spec.stop_signal = options.stop_signal;
+  spec.kill_after = options.kill_after;
+  spec.lease_end = options.lease_end;
+  spec.descendants = options.descendants;
+  return spec;
+}
+
+/// Start(), where it is to succeed.
+inline std::unique_ptr<Supervisor> MustStart(const CommandSpec& spec, const Signals& signals) {
+  auto started = Supervisor::Start(spec, signals);
+  if (const auto* failed = std::get_if<ExecFailed>(&started)) {
+    throw std::system_error(failed->error, std::generic_category(), spec.executable);
+  }
+  return std::get<std::unique_ptr<Supervisor>>(std::move(started));
+}
+
+/// Serves the supervisor until the command has ended.
+inline Ended WaitForEnd(Supervisor& supervisor) {
+  EventLoop loop;
+  Alarm alarm(BootClock::now() + test::kPatience);
+  loop.Add(alarm);
+  loop.Add(supervisor);
+  while (!supervisor.ended()) loop.RunOnce();
+  return *supervisor.ended();
+}
+
+/// Serves the supervisor until a moment has come, or the command has ended.
+inline void ServeUntil(Supervisor& supervisor, TimePoint moment) {
+  struct Moment final : EventSource {
+    explicit Moment(TimePoint when) : moment(when) {}
+    Interest GetInterest() override { return {-1, 0, moment}; }
+    void OnReady(short /*revents*/) override {}
+    TimePoint moment;
+  };
+  EventLoop loop;
+  Moment until(moment);
+  loop.Add(until);
+  loop.Add(supervisor);
+  while (!supervisor.ended() && BootClock::now() < moment) loop.RunOnce();
+}
+
+/// A script under a supervisor in this process, and its reports.
+class Supervised {
+ public:
+  explicit Supervised(const std::string& script, const ScriptOptions& options = {}) {
+    CommandSpec spec = Script(script, options);
+    spec.environment.push_back(report.variable());
+    report.Inherit(true);
+    supervisor_ = MustStart(spec, signals);
+    report.CloseWriteEnd();
+  }
+
+  Supervisor& operator*() const { return *supervisor_; }
+  Supervisor* operator->() const { return supervisor_.get(); }
+  Ended WaitForEnd() const { return process::WaitForEnd(*supervisor_); }
+  void Destroy() { supervisor_.reset(); }
+  /// The guard is the command's parent.
+  [[nodiscard]] pid_t guard() const {
+    return ReadProcessStat(supervisor_->command_pid()).value().parent;
+  }
+
+  ReportPipe report;
+  Signals signals;
+
+ private:
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+/// `sh` text that starts a tree no stop signal ends: a plain child, one in a session of its own, an
+/// orphan in a session of its own. Each reports a line "up".
+inline std::string StubbornTree() {
+  return "trap '' TERM HUP INT; "
+         "sh -c 'echo up >&$REPORT; exec sleep 1000' & "
+         "setsid sh -c 'echo up >&$REPORT; exec sleep 1000' & "
+         "( setsid sh -c 'echo up >&$REPORT; exec sleep 1000' & ) ; "
+         "echo up >&$REPORT; ";
+}
+inline constexpr int kStubbornTreeSize = 4;
+
+}  // namespace zklock::process
