@@ -56,7 +56,9 @@ void Errand::OnDisconnected() {
 }
 
 void Errand::OnExpired() {
-  if (!over_) store_.Renew();
+  if (over_) return;
+  OnDisconnected();
+  store_.Renew();
 }
 
 void Errand::Succeed() { over_ = true; }

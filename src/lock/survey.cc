@@ -111,10 +111,11 @@ void Survey::OnListed(const std::string& path, const zookeeper::ListReply& reply
 }
 
 void Survey::TakeChildren(const std::string& path, const std::vector<std::string>& children) {
-  LockSurvey& lock = found_[path];
+  Found::value_type& found = *found_.try_emplace(path).first;
+  LockSurvey& lock = found.second;
   lock.path = Shown(request_.place, path);
   for (protocol::ContenderName& name : protocol::Queue(children)) {
-    to_read_.push_back({&lock, lock.entries.size()});
+    to_read_.push_back({&found, lock.entries.size()});
     lock.entries.push_back({.name = std::move(name)});
   }
   for (const std::string& child : children) {
@@ -131,12 +132,12 @@ void Survey::TakeChildren(const std::string& path, const std::vector<std::string
 
 void Survey::SendRead(Read read) {
   const std::string path =
-      ChildOf(request_.place.chroot + read.lock->path, read.lock->entries[read.entry].name.full);
+      ChildOf(read.lock->first, read.lock->second.entries[read.entry].name.full);
   store().Get(path, Watch::kNo, OnReply([this, read, path](const zookeeper::GetReply& reply) {
                 --under_way_;
                 OnRead(read, reply);
                 if (IsOver()) return;
-                if (walks() && !read.lock->entries[read.entry].IsContender()) {
+                if (walks() && !read.lock->second.entries[read.entry].IsContender()) {
                   to_list_.push_back(path);
                 }
                 Pump();
@@ -144,7 +145,7 @@ void Survey::SendRead(Read read) {
 }
 
 void Survey::OnRead(Read read, const zookeeper::GetReply& reply) {
-  QueueEntry& entry = read.lock->entries[read.entry];
+  QueueEntry& entry = read.lock->second.entries[read.entry];
   switch (reply.error) {
     case Error::kNone:
       entry.readable = true;
@@ -158,7 +159,7 @@ void Survey::OnRead(Read read, const zookeeper::GetReply& reply) {
     case Error::kAuthFailed:
       return;
     default:
-      return Fail(Defect{"reading a contender in " + read.lock->path + ": " +
+      return Fail(Defect{"reading a contender in " + read.lock->second.path + ": " +
                          std::string(zookeeper::ErrorText(reply.error))});
   }
 }

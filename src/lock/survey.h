@@ -28,10 +28,10 @@ struct QueueEntry {
 struct LockSurvey {
   std::string path;  ///< as the user knows it
   bool exists = true;
-  std::vector<QueueEntry> entries;  ///< in queue order
+  std::vector<QueueEntry> entries{};  ///< in queue order
   /// For each entry the index of the one it waits for; none: it holds, or is no contender.
-  std::vector<std::optional<std::size_t>> waits_for;
-  std::vector<std::string> ignored_children;  ///< names that do not count
+  std::vector<std::optional<std::size_t>> waits_for{};
+  std::vector<std::string> ignored_children{};  ///< names that do not count
 
   [[nodiscard]] bool IsHeld() const;
 };
@@ -67,8 +67,9 @@ class Survey final : public Errand {
   void Begin() override;
 
  private:
+  using Found = std::map<std::string, LockSurvey>;  // by path on the servers
   struct Read {
-    LockSurvey* lock;
+    Found::value_type* lock;
     std::size_t entry;
   };
 
@@ -83,8 +84,8 @@ class Survey final : public Errand {
 
   const SurveyRequest request_;
   SurveyResult result_;
-  std::map<std::string, LockSurvey> found_;  // by path on the servers
-  std::vector<std::string> to_list_;         // from its back: what was found last first
+  Found found_;
+  std::vector<std::string> to_list_;  // from its back: what was found last first
   std::deque<Read> to_read_;
   std::size_t under_way_ = 0;
 };

@@ -239,9 +239,9 @@ void Session::CheckAttempt(TimePoint now) {
   }
 }
 
-void Session::EndAttempt(const std::string& reason, TimePoint now) {
+void Session::EndAttempt(std::string reason, TimePoint now) {
   connection_.reset();
-  reasons_[current_endpoint_] = reason;
+  reasons_[current_endpoint_] = std::move(reason);
   retry_at_ = now;
   if (++tried_in_round_ >= endpoints_.size()) {
     tried_in_round_ = 0;
@@ -278,8 +278,8 @@ void Session::OnAccepted() {
   });
 }
 
-void Session::LoseConnection(const std::string& reason) {
-  reasons_[current_endpoint_] = reason;
+void Session::LoseConnection(std::string reason) {
+  reasons_[current_endpoint_] = std::move(reason);
   phase_ = Phase::kApart;
   connection_.reset();
   const TimePoint now = clock_.Now();

@@ -91,10 +91,11 @@ class Session final : public Store, public EventSource {
 
   void StartAttempt(TimePoint now);
   void CheckAttempt(TimePoint now);
-  void EndAttempt(const std::string& reason, TimePoint now);
+  /// `reason` by value: it is often the connection's own, which goes here.
+  void EndAttempt(std::string reason, TimePoint now);
   void OnAccepted();
   void OnSessionGone();
-  void LoseConnection(const std::string& reason);
+  void LoseConnection(std::string reason);
   void SendClose();
   void ReadCloseReply();
   void Deliver();

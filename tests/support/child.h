@@ -35,21 +35,21 @@ std::ostream& operator<<(std::ostream& out, const Exit& exit);
 /// What a child runs, and with what. Designated initializers read well:
 /// `Child::Start({.argv = {"sh", "-c", "echo ready; exec sleep 1000"}})`.
 struct ChildOptions {
-  std::vector<std::string> argv;  ///< the program is looked for in this process's PATH
+  std::vector<std::string> argv = {};  ///< the program is looked for in this process's PATH
   /// Instead of argv: runs in the forked child, which exits with what it returns (99 if it throws).
   /// It has the descriptors that an executed program would have.
-  std::function<int()> body;
+  std::function<int()> body = {};
   /// NAME=VALUE, all of it; none: this process's.
-  std::optional<std::vector<std::string>> environment;
+  std::optional<std::vector<std::string>> environment = {};
   /// NAME=VALUE, added to that or in place of what is there.
-  std::vector<std::string> also_environment;
-  std::string directory;                  ///< empty: this process's
-  std::optional<std::string> stdin_text;  ///< none: /dev/null, or with `keep_stdin` Write()
-  bool keep_stdin = false;                ///< standard input stays open for Write()
-  std::vector<int> inherit;               ///< descriptors it gets under the same numbers
+  std::vector<std::string> also_environment = {};
+  std::string directory = {};                  ///< empty: this process's
+  std::optional<std::string> stdin_text = {};  ///< none: /dev/null, or with `keep_stdin` Write()
+  bool keep_stdin = false;                     ///< standard input stays open for Write()
+  std::vector<int> inherit = {};               ///< descriptors it gets under the same numbers
   bool own_process_group = true;
   /// Runs in the child just before the command does: dispositions, limits.
-  std::function<void()> prepare;
+  std::function<void()> prepare = {};
 };
 
 /// What Run() collected.

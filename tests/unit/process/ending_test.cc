@@ -1,0 +1,266 @@
+// How a command's tree is ended, and what is left alone: the guard and zklock both in good health.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Exited;
+using test::ExitFrom;
+using test::Killed;
+
+// Waits for a tree's "up" lines.
+void WaitForTree(ReportPipe& report, int size) {
+  for (int i = 0; i < size; ++i) REQUIRE(report.ReadLine() == "up");
+}
+
+// Waits until the guard has sent something that the supervisor has not read.
+void WaitForNews(Supervisor& supervisor) {
+  pollfd polled{supervisor.GetInterest().fd, POLLIN, 0};
+  const milliseconds patience = test::kPatience;
+  REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
+}
+
+const std::string kHold = "while :; do wait; done";
+
+TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") {
+  Supervised command(StubbornTree() + "sleep 1000 & " + kHold, {.kill_after = milliseconds(50)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  command->End();
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
+  CHECK(ended.survivors.empty());
+  // Not one of them has the pipe open: they were dead before the end was reported.
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a command that ends on the stop signal is not killed") {
+  Supervised command("trap 'exit 7' TERM; sleep 1000 & echo up >&$REPORT; " + kHold);
+  WaitForTree(command.report, 1);
+  command->End();
+  command->End();
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK(ExitFrom(ended.wait_status) == Exited(7));
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("the grace is not cut short") {
+  Supervised command("trap '' TERM; echo up >&$REPORT; " + StubbornTree() + kHold,
+                     {.kill_after = milliseconds(300)});
+  WaitForTree(command.report, 1 + kStubbornTreeSize);
+  const TimePoint start = BootClock::now();
+  command->End();
+  command.WaitForEnd();
+  CHECK(BootClock::now() - start >= milliseconds(300));
+}
+
+TEST_CASE("the stop signal is the one that was asked for") {
+  Supervised command("trap 'exit 9' INT; trap '' TERM; sleep 1000 & echo up >&$REPORT; " + kHold,
+                     {.stop_signal = SIGINT});
+  WaitForTree(command.report, 1);
+  command->End();
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(9));
+}
+
+TEST_CASE("a stopped command can still act on the stop signal") {
+  Supervised command("trap 'exit 7' TERM; sleep 1000 & echo up >&$REPORT; " + kHold);
+  WaitForTree(command.report, 1);
+  kill(command->command_pid(), SIGSTOP);
+  command->End();
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
+}
+
+TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
+  Supervised command(
+      "trap '' TERM; sh -c 'echo up >&$REPORT; kill -STOP $$; exec sleep 1000' & " + kHold,
+      {.kill_after = milliseconds(50)});
+  WaitForTree(command.report, 1);
+  command->End();
+  command.WaitForEnd();
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("one that is started during the grace gets the stop signal too") {
+  Supervised command(
+      "trap 'setsid sh -c \"trap \\\"echo stopped >&$REPORT; kill \\\\\\$!; exit\\\" TERM; "
+      "sleep 1000 & echo late >&$REPORT; wait; wait\" & wait; exit 0' TERM; "
+      "sleep 1000 & echo up >&$REPORT; " +
+      kHold);
+  WaitForTree(command.report, 1);
+  command->End();
+  CHECK(command.report.ReadLine() == "late");
+  CHECK(command.report.ReadLine() == "stopped");
+  CHECK(command.WaitForEnd().by_order);
+}
+
+TEST_CASE("what the command leaves behind lives on by default, and is named") {
+  Supervised command("sleep 1000 & echo $! >&$REPORT; exit 3");
+  const Ended ended = command.WaitForEnd();
+  CHECK(ExitFrom(ended.wait_status) == Exited(3));
+  CHECK_FALSE(ended.by_order);
+  const pid_t left = std::stoi(command.report.ReadLine());
+  REQUIRE(ended.left_behind.size() == 1);
+  CHECK(ended.left_behind[0] == Survivor{left, "sleep"});
+  command.Destroy();
+  CHECK_FALSE(command.report.HasEnded());
+  kill(left, SIGKILL);
+  command.report.ReadToEnd();
+}
+
+TEST_CASE("what the command leaves behind is waited for where that was asked") {
+  Supervised command("sleep 1000 & echo $! >&$REPORT; exit 3", {.descendants = Descendants::kWait});
+  const pid_t left = std::stoi(command.report.ReadLine());
+  ServeUntil(*command, BootClock::now() + milliseconds(50));
+  CHECK_FALSE(command->ended());
+  kill(left, SIGKILL);
+  const Ended ended = command.WaitForEnd();
+  CHECK(ExitFrom(ended.wait_status) == Exited(3));
+  CHECK_FALSE(ended.by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("what is waited for ends with the lock") {
+  Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
+  command->End();
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("what the command leaves behind is ended where that was asked") {
+  Supervised command(StubbornTree() + "sleep 1000 & read line < /proc/self/fd/$REPORT; exit 3",
+                     {.kill_after = milliseconds(50), .descendants = Descendants::kKill});
+  WaitForTree(command.report, kStubbornTreeSize);
+  kill(command->command_pid(), SIGUSR1);
+  const Ended ended = command.WaitForEnd();
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
+  CHECK_FALSE(ended.by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("an end that was ordered while the command ended by itself takes what it left too") {
+  Supervised command(
+      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & "
+      "read line < /proc/self/fd/$REPORT; exit 3",
+      {.kill_after = milliseconds(50)});
+  WaitForTree(command.report, 1);
+  kill(command->command_pid(), SIGUSR1);
+  WaitForNews(*command);  // the report of the command's end is under way
+  command->End();
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
+  CHECK(ended.left_behind.empty());
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a lease that ran out before the report was read takes what the command left too") {
+  Supervised command(
+      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & "
+      "read line < /proc/self/fd/$REPORT; exit 3",
+      {.kill_after = milliseconds(50), .lease_end = BootClock::now() + milliseconds(1500)});
+  WaitForTree(command.report, 1);
+  kill(command->command_pid(), SIGUSR1);
+  WaitForNews(*command);
+  command.report.ReadToEnd();  // zklock hangs: the guard acts alone
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+}
+
+TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  Supervised command(StubbornTree() + kHold,
+                     {.kill_after = milliseconds(300), .lease_end = lease_end});
+  WaitForTree(command.report, kStubbornTreeSize);
+  command.report.ReadToEnd();  // zklock's loop does not run
+  CHECK(BootClock::now() < lease_end);
+  CHECK(BootClock::now() >= lease_end - milliseconds(300));
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
+}
+
+TEST_CASE("the grace begins so early that it is over before the lease's end") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(2500);
+  Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; sleep 1000 & " + kHold,
+                     {.kill_after = milliseconds(1500), .lease_end = lease_end});
+  CHECK(command.report.ReadLine() == "stopped");
+  CHECK(BootClock::now() < lease_end - milliseconds(250));
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
+}
+
+TEST_CASE("a grace that was ordered late gives way to the lease") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  Supervised command(StubbornTree() + kHold, {.kill_after = hours(1), .lease_end = kNever});
+  WaitForTree(command.report, kStubbornTreeSize);
+  command.Destroy();
+  Supervised other(StubbornTree() + kHold,
+                   {.kill_after = milliseconds(1000), .lease_end = lease_end});
+  WaitForTree(other.report, kStubbornTreeSize);
+  ServeUntil(*other, lease_end - milliseconds(900));
+  other->End();
+  other.WaitForEnd();
+  CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("a lease that has run out already ends the command at once") {
+  Supervised command("echo up >&$REPORT; " + kHold,
+                     {.kill_after = hours(1), .lease_end = BootClock::now() - seconds(1)});
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+}
+
+TEST_CASE("a lease that is extended lets the command run on") {
+  const TimePoint first = BootClock::now() + milliseconds(700);
+  Supervised command("echo up >&$REPORT; sleep 1000 & " + kHold,
+                     {.kill_after = milliseconds(300), .lease_end = first});
+  WaitForTree(command.report, 1);
+  command->ExtendLease(first + hours(1));
+  command->ExtendLease(first - hours(1));  // never backwards
+  ServeUntil(*command, first + milliseconds(100));
+  CHECK_FALSE(command->ended());
+  CHECK_FALSE(command.report.HasEnded());
+  command->End();
+  CHECK(command.WaitForEnd().by_order);
+}
+
+TEST_CASE("a lease extended again and again ends at its last end") {
+  Supervised command(StubbornTree() + kHold, {.kill_after = milliseconds(300),
+                                              .lease_end = BootClock::now() + milliseconds(600)});
+  TimePoint lease_end = BootClock::now();
+  for (int i = 0; i < 10 && !command->ended(); ++i) {
+    lease_end = BootClock::now() + milliseconds(600);
+    command->ExtendLease(lease_end);
+    ServeUntil(*command, BootClock::now() + milliseconds(100));
+  }
+  CHECK_FALSE(command->ended());
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(BootClock::now() >= lease_end - milliseconds(300));
+  CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("a supervisor that is given up ends the tree and waits for that") {
+  Supervised command(StubbornTree() + kHold);
+  WaitForTree(command.report, kStubbornTreeSize);
+  command.Destroy();
+  CHECK(command.report.HasEnded());
+}
+
+}  // namespace
+}  // namespace zklock::process

@@ -1,0 +1,298 @@
+#include "process/supervisor.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Child;
+using test::Exited;
+using test::ExitFrom;
+using test::Killed;
+
+std::string ReadWhole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+fs::path Proc(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+// A line of /proc/PID/status.
+std::string StatusLine(pid_t pid, const std::string& name) {
+  std::istringstream status(ReadWhole(Proc(pid) / "status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name + ":", 0) == 0) return line;
+  }
+  return "no " + name;
+}
+
+// Number to what is open there.
+std::map<std::string, std::string> Descriptors(pid_t pid) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::directory_iterator(Proc(pid) / "fd")) {
+    found[entry.path().filename().string()] = fs::read_symlink(entry.path()).string();
+  }
+  return found;
+}
+
+// A command that does nothing, and has become what it is when Start() returns.
+CommandSpec Sleep() {
+  CommandSpec spec;
+  spec.executable = "/bin/sleep";
+  spec.arguments = {"sleep", "1000"};
+  return spec;
+}
+
+struct TemporaryFile {
+  explicit TemporaryFile(const std::string& text, mode_t mode) {
+    std::string name = (fs::temp_directory_path() / "zklock-command-XXXXXX").string();
+    const UniqueFd file(Check(mkstemp(name.data()), "mkstemp"));
+    Check(write(file.get(), text.data(), text.size()), "write");
+    Check(fchmod(file.get(), mode), "fchmod");
+    path = name;
+  }
+  ~TemporaryFile() { unlink(path.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path;
+};
+
+int ExecError(const std::string& path, const Signals& signals) {
+  CommandSpec spec = Sleep();
+  spec.executable = path;
+  return std::get<ExecFailed>(Supervisor::Start(spec, signals)).error;
+}
+
+TEST_CASE("every exit status of the command comes back") {
+  const Signals signals;
+  for (int status = 0; status < 256; ++status) {
+    const auto command = MustStart(Script("exit " + std::to_string(status)), signals);
+    const Ended ended = WaitForEnd(*command);
+    CHECK(ExitFrom(ended.wait_status) == Exited(status));
+    CHECK_FALSE(ended.by_order);
+    CHECK_FALSE(ended.guard_failed);
+  }
+}
+
+TEST_CASE("a command killed by a signal is reported as killed by it") {
+  const Signals signals;
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
+                           SIGPIPE, SIGALRM, SIGTERM, SIGRTMIN, SIGRTMAX}) {
+    const auto command =
+        MustStart(Script("ulimit -c 0; kill -" + std::to_string(number) + " $$"), signals);
+    CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
+  }
+}
+
+TEST_CASE("a forwarded signal reaches the command") {
+  Supervised command(
+      "for s in TERM INT HUP QUIT USR1 USR2 CONT; do trap \"echo $s >&$REPORT\" $s; done; "
+      "sleep 1000 & echo ready >&$REPORT; while :; do wait; done");
+  ReportPipe& report = command.report;
+  CHECK(report.ReadLine() == "ready");
+  const std::pair<int, const char*> signals[] = {
+      {SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},  {SIGQUIT, "QUIT"},
+      {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}};
+  for (const auto& [number, name] : signals) {
+    command->Forward(number);
+    CHECK(report.ReadLine() == name);
+  }
+}
+
+TEST_CASE("a signal forwarded after the command's end hits nobody") {
+  Supervised command("exit 3");
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+  command->Forward(SIGTERM);
+  command->End();
+  CHECK(ExitFrom(command->ended()->wait_status) == Exited(3));
+}
+
+TEST_CASE("what cannot be executed is told with execve's errno, and nothing is left of it") {
+  const Signals signals;
+  const TemporaryFile no_interpreter("#!/nonexistent/interpreter\n", 0755);
+  const TemporaryFile not_executable("#!/bin/sh\n", 0644);
+  const auto before = ChildrenOf(getpid());
+  CHECK(ExecError("/nonexistent/command", signals) == ENOENT);
+  CHECK(ExecError(no_interpreter.path, signals) == ENOENT);
+  CHECK(ExecError(not_executable.path, signals) == EACCES);
+  CHECK(ExecError("/", signals) == EACCES);
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
+TEST_CASE("a script without an interpreter line is given to the shell, as execvp does") {
+  Signals signals;
+  ReportPipe report;
+  const TemporaryFile script("echo \"$0 $1 $2\" >&$REPORT\nexit 5\n", 0755);
+  CommandSpec spec = Script("");
+  spec.executable = script.path;
+  spec.arguments = {"the-name", "one word", "two"};
+  spec.environment.push_back(report.variable());
+  report.Inherit(true);
+  const auto command = MustStart(spec, signals);
+  report.CloseWriteEnd();
+  CHECK(report.ReadLine() == script.path + " one word two");
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
+}
+
+TEST_CASE("the command gets its arguments and environment word for word") {
+  const Signals signals;
+  CommandSpec spec = Sleep();
+  spec.arguments = {"another name", "1000", "2000"};
+  spec.environment = {"A=1", "EMPTY=", "B=x y\nz", "A=twice"};
+  const auto command = MustStart(spec, signals);
+  const std::string nul(1, '\0');
+  CHECK(ReadWhole(Proc(command->command_pid()) / "cmdline") ==
+        "another name" + nul + "1000" + nul + "2000" + nul);
+  CHECK(ReadWhole(Proc(command->command_pid()) / "environ") ==
+        "A=1" + nul + "EMPTY=" + nul + "B=x y\nz" + nul + "A=twice" + nul);
+}
+
+TEST_CASE("the command gets the descriptors zklock was given and no other") {
+  ReportPipe inherited;
+  const UniqueFd zklocks_own(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  std::map<std::string, std::string> expected;
+  inherited.Inherit(true);
+  for (const auto& [number, file] : Descriptors(getpid())) {
+    const int flags = fcntl(std::stoi(number), F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) expected[number] = file;
+  }
+  REQUIRE(expected.count(std::to_string(inherited.write_end())) == 1);
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  CHECK(Descriptors(command->command_pid()) == expected);
+}
+
+TEST_CASE("the guard holds nothing of the user's open and none of zklock's connections") {
+  ReportPipe inherited;
+  const UniqueFd connection(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  inherited.Inherit(true);
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+  int others = 0;
+  for (const auto& [number, file] : Descriptors(guard)) {
+    if (std::stoi(number) <= STDERR_FILENO) {
+      CHECK(file == "/dev/null");
+    } else {
+      ++others;
+      CHECK((file.rfind("socket:", 0) == 0 || file.rfind("anon_inode:", 0) == 0));
+    }
+  }
+  CHECK(others == 4);  // the socket, signalfd, timerfd, zklock's pidfd
+}
+
+TEST_CASE("pkill zklock spares the guard, and a signal to zklock's group does too") {
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const auto stat = ReadProcessStat(ReadProcessStat(command->command_pid()).value().parent).value();
+  CHECK(stat.parent == getpid());
+  CHECK(stat.name.find("zklock") == std::string::npos);
+  CHECK(getpgid(stat.id.pid) != getpgid(0));
+  CHECK(getsid(stat.id.pid) != getsid(0));
+}
+
+TEST_CASE("the command stays in zklock's process group, session, directory and priority") {
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const pid_t pid = command->command_pid();
+  CHECK(getpgid(pid) == getpgid(0));
+  CHECK(getsid(pid) == getsid(0));
+  CHECK(fs::read_symlink(Proc(pid) / "cwd") == fs::current_path());
+  CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == getpriority(PRIO_PROCESS, 0));
+  CHECK(StatusLine(pid, "Umask") == StatusLine(getpid(), "Umask"));
+  CHECK(ReadWhole(Proc(pid) / "limits") == ReadWhole(Proc(getpid()) / "limits"));
+}
+
+TEST_CASE("the command gets the signal mask and dispositions zklock was started with") {
+  Child child = Child::Start({.body =
+                                  [] {
+                                    const char* lines[] = {"SigBlk", "SigIgn", "SigCgt"};
+                                    std::string before;
+                                    for (const char* line : lines) {
+                                      before += StatusLine(getpid(), line) + "\n";
+                                    }
+                                    const Signals signals;
+                                    const auto command = MustStart(Sleep(), signals);
+                                    std::string inside;
+                                    for (const char* line : lines) {
+                                      inside += StatusLine(command->command_pid(), line) + "\n";
+                                    }
+                                    dprintf(1, "%s", before.c_str());
+                                    dprintf(2, "%s", inside.c_str());
+                                    return 0;
+                                  },
+                              .prepare =
+                                  [] {
+                                    // Whatever a sanitizer handles is not inherited either.
+                                    for (int n = 1; n < NSIG; ++n) signal(n, SIG_DFL);
+                                    for (const int n : {SIGHUP, SIGCHLD, SIGTSTP, SIGPIPE}) {
+                                      signal(n, SIG_IGN);
+                                    }
+                                    sigset_t blocked;
+                                    sigemptyset(&blocked);
+                                    sigaddset(&blocked, SIGUSR2);
+                                    sigaddset(&blocked, SIGWINCH);
+                                    sigprocmask(SIG_SETMASK, &blocked, nullptr);
+                                  }});
+  CHECK(child.Wait() == Exited(0));
+  CHECK(child.out().find("SigIgn:\t0000000000091001") != std::string::npos);
+  CHECK(child.err() == child.out());
+}
+
+TEST_CASE("a command that reads the terminal in the foreground is not disturbed") {
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    const auto command = MustStart(Script("read line && echo \"got $line\""), signals);
+    return WEXITSTATUS(WaitForEnd(*command).wait_status);
+  }});
+  child.Write("hello\n");
+  child.ReadUntil("got hello");
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("Ctrl-C reaches the command once, and zklock as the terminal's") {
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    const auto command =
+        MustStart(Script("trap 'echo interrupted' INT; sleep 1000 & echo ready; wait; "
+                         "trap - INT; echo ended; exit 4"),
+                  signals);
+    EventLoop loop;
+    loop.Add(signals);
+    loop.Add(*command);
+    while (!command->ended()) {
+      loop.RunOnce();
+      while (const auto event = signals.Next()) {
+        dprintf(1, "%d %s\n", event->number, event->from_terminal ? "terminal" : "sent");
+        if (!event->from_terminal) command->Forward(event->number);
+      }
+    }
+    return WEXITSTATUS(command->ended()->wait_status);
+  }});
+  child.ReadUntil("ready");
+  child.Write("\x03");
+  CHECK(child.Wait() == Exited(4));
+  const std::string& screen = child.out();
+  CHECK(screen.find("2 terminal") != std::string::npos);
+  CHECK(screen.find("interrupted") != std::string::npos);
+  CHECK(screen.find("interrupted") == screen.rfind("interrupted"));
+}
+
+}  // namespace
+}  // namespace zklock::process
