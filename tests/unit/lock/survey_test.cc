@@ -101,7 +101,6 @@ TEST_CASE("A persistent child with a number is no contender, and nobody waits fo
   bench.servers.Put("/l", 0);
   bench.servers.Put("/l/_c_x-lock-", kSession, true);
   bench.servers.Put("/l/build-2024010203", 0);
-  bench.servers.Put("/l/_c_y-lock-3024010203", kSession);
   bench.servers.Put("/l/_c_y-lock-2124010203", kSession);
   Survey survey = bench.Look("/l");
   bench.store.Run();

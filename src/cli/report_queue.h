@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/queue_view.h"
+
+namespace zklock::cli {
+
+// The sentences of `inspect` and `release`, each a line without "zklock: ". Paths are those that
+// the user knows; names and data of contenders may be anybody's bytes.
+
+/// Part of a tree may not be listed.
+[[nodiscard]] std::string Unlistable(const std::vector<std::string>& paths);
+/// What is on its way to standard output cannot be written.
+[[nodiscard]] std::string CannotPrint(const std::string& why);
+/// A signal ended it.
+[[nodiscard]] std::string Interrupted(const std::string& what, int signal_number);
+
+/// Who would lose the lock: state, mode, who and what as far as known.
+[[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);
+/// The question that follows, answered on the same line.
+[[nodiscard]] std::string ReleaseQuestion();
+/// Nobody can be asked.
+[[nodiscard]] std::string WantsYes();
+/// Such a child is not, or no longer, in the LOCK.
+[[nodiscard]] std::string NotThere(const std::string& lock, const std::string& contender);
+/// It is there, but deleting it would release nothing.
+[[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
+/// The user said no.
+[[nodiscard]] std::string NothingReleased(const std::string& lock);
+/// Done, and what that means.
+[[nodiscard]] std::string ForcedOut(const std::string& lock, const std::string& contender);
+
+}  // namespace zklock::cli

@@ -1,0 +1,42 @@
+#include "commands/visit.h"
+
+#include <variant>
+
+#include "base/exit_status.h"
+#include "commands/console.h"
+
+namespace zklock::commands {
+
+Visit::Visit(const cli::ServerOptions& options, process::Signals& signals, cli::Report& report)
+    : options_(options), signals_(signals), report_(report), connector_(loop_, options, clock_) {}
+
+std::optional<int> Visit::Run(lock::Errand& errand) {
+  loop_.Add(errand);
+  const auto signal =
+      RunUntil(loop_, signals_, [&] { return errand.IsOver() || connector_.IsHopeless(); });
+  loop_.Remove(errand);
+  if (signal) return kExitSignalBase + *signal;
+  if (!errand.IsOver()) return Explain(lock::Unreachable{});
+  if (errand.failure()) return Explain(*errand.failure());
+  return std::nullopt;
+}
+
+void Visit::Leave() {
+  // Unconfirmed it expires, and nothing of it stays.
+  (void)connector_.Close();
+}
+
+int Visit::Explain(const lock::ErrandFailure& failure) {
+  if (std::holds_alternative<lock::Unreachable>(failure)) {
+    report_.Unreachable(connector_.Tried(), options_.connect_timeout, connector_.IsHopeless());
+    return kExitUnavailable;
+  }
+  if (const auto* refused = std::get_if<lock::Refused>(&failure)) {
+    report_.Refused(*refused);
+    return kExitRefused;
+  }
+  report_.Defect(std::get<lock::Defect>(failure).what);
+  return kExitInternal;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,215 @@
+#include "cli/options.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace zklock::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+/// An environment variable for as long as a test needs it.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+CommandLine Parse(const Words& words) {
+  // What the surroundings of the test say of servers must not reach it.
+  for (const char* name : {"ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_SESSION_TIMEOUT"}) unsetenv(name);
+  std::vector<const char*> argv = {"zklock"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
+}
+
+RunOptions ParseRun(const Words& words) { return std::get<RunOptions>(Parse(words)); }
+
+std::string ErrorOf(const Words& words) {
+  try {
+    Parse(words);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("What follows -- is the command, word for word") {
+  const RunOptions options =
+      ParseRun({"exclusive", "/jobs/backup", "--", "cmd", "--wait", "--", "-q", "", "a b"});
+  CHECK(options.command == Words{"cmd", "--wait", "--", "-q", "", "a b"});
+  CHECK(options.lock == "/jobs/backup");
+  CHECK(options.verbosity == Verbosity::kNormal);
+}
+
+TEST_CASE("-c gives the line to the shell") {
+  CHECK(ParseRun({"exclusive", "-c", "echo a | wc", "/l"}).command ==
+        Words{"/bin/sh", "-c", "echo a | wc"});
+}
+
+TEST_CASE("The subcommand says the mode") {
+  using protocol::Mode;
+  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).mode == Mode::kExclusive);
+  CHECK(ParseRun({"read", "/l", "--", "c"}).mode == Mode::kRead);
+  CHECK(ParseRun({"write", "/l", "--", "c"}).mode == Mode::kWrite);
+  const RunOptions plain = ParseRun({"try", "/l", "--", "c"});
+  CHECK(plain.mode == Mode::kExclusive);
+  CHECK(plain.try_only);
+  CHECK(ParseRun({"try", "--read", "/l", "--", "c"}).mode == Mode::kRead);
+  CHECK(ParseRun({"try", "--write", "/l", "--", "c"}).mode == Mode::kWrite);
+}
+
+TEST_CASE("Not to wait at all has three spellings") {
+  CHECK(ParseRun({"exclusive", "-n", "/l", "--", "c"}).try_only);
+  CHECK(ParseRun({"exclusive", "--nonblock", "/l", "--", "c"}).try_only);
+  CHECK(ParseRun({"exclusive", "-w", "0", "/l", "--", "c"}).try_only);
+  CHECK_FALSE(ParseRun({"exclusive", "-w", "1", "/l", "--", "c"}).try_only);
+}
+
+TEST_CASE("Defaults are those of the contract") {
+  const RunOptions options = ParseRun({"exclusive", "--servers", "h:1", "/l", "--", "c"});
+  CHECK_FALSE(options.wait);
+  CHECK(options.conflict_exit_code == 75);
+  CHECK(options.server.connect_timeout == 15s);
+  CHECK(options.server.session_timeout == 30s);
+  CHECK(options.kill_after == 5s);
+  CHECK(options.stop_signal == SIGTERM);
+  CHECK_FALSE(options.publish_command);
+}
+
+TEST_CASE("Options are read wherever they stand before --, the last of two counts") {
+  const RunOptions options =
+      ParseRun({"write", "-w", "1m", "backup", "--root=/r", "-E", "9", "-E", "0", "-k", "500ms",
+                "--stop-signal", "int", "-l", "a label", "--publish-command", "-v",
+                "--session-timeout", "10s", "--connect-timeout", "2", "-z", "[::1]:9/c", "--", "c"});
+  CHECK(options.lock == "/r/backup");
+  CHECK(options.wait == Duration(1min));
+  CHECK(options.conflict_exit_code == 0);
+  CHECK(options.kill_after == 500ms);
+  CHECK(options.stop_signal == SIGINT);
+  CHECK(options.label == "a label");
+  CHECK(options.publish_command);
+  CHECK(options.verbosity == Verbosity::kVerbose);
+  CHECK(options.server.session_timeout == 10s);
+  CHECK(options.server.connect_timeout == 2s);
+  CHECK(options.server.servers.chroot == "/c");
+}
+
+TEST_CASE("The environment says where and who; arguments are stronger") {
+  const Variable servers("ZKLOCK_SERVERS", "zk1:2000");
+  const Variable root("ZKLOCK_ROOT", "/from/env");
+  const Variable label("ZKLOCK_LABEL", "from env");
+  const RunOptions from_environment = ParseRun({"exclusive", "l", "--", "c"});
+  CHECK(from_environment.server.servers.servers.front().host == "zk1");
+  CHECK(from_environment.lock == "/from/env/l");
+  CHECK(from_environment.label == "from env");
+  const RunOptions from_arguments =
+      ParseRun({"exclusive", "-z", "zk2:1", "--root", "/", "-l", "x", "l", "--", "c"});
+  CHECK(from_arguments.server.servers.servers.front().host == "zk2");
+  CHECK(from_arguments.lock == "/l");
+  CHECK(from_arguments.label == "x");
+}
+
+TEST_CASE("An empty variable is as good as none") {
+  const Variable servers("ZKLOCK_SERVERS", "");
+  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).server.servers.servers.front().host ==
+        "127.0.0.1");
+}
+
+TEST_CASE("Signals are named as kill(1) names them") {
+  const auto signal = [](const std::string& name) {
+    return ParseRun({"exclusive", "--stop-signal", name, "/l", "--", "c"}).stop_signal;
+  };
+  CHECK(signal("TERM") == SIGTERM);
+  CHECK(signal("SIGUSR1") == SIGUSR1);
+  CHECK(signal("hup") == SIGHUP);
+  CHECK(signal("9") == SIGKILL);
+}
+
+TEST_CASE("Wrong words say what is wrong, and with which") {
+  struct Case {
+    Words words;
+    std::string part;
+  };
+  const std::vector<Case> cases = {
+      {{}, "no subcommand"},
+      {{"exlusive"}, "'exlusive'"},
+      {{"--frob"}, "'--frob'"},
+      {{"exclusive", "--", "c"}, "no LOCK"},
+      {{"exclusive", "/l"}, "no command"},
+      {{"exclusive", "/l", "--"}, "no command"},
+      {{"exclusive", "/l", "c"}, "no command"},
+      {{"exclusive", "/l", "/m", "--", "c"}, "more than one LOCK"},
+      {{"exclusive", "-c", "x", "/l", "--", "c"}, "exclude each other"},
+      {{"exclusive", "--frob", "/l", "--", "c"}, "'--frob'"},
+      {{"exclusive", "/l", "--wait", "--", "c"}, "needs a value"},
+      {{"exclusive", "-w", "soon", "/l", "--", "c"}, "'soon'"},
+      {{"exclusive", "-w", "-1", "/l", "--", "c"}, "'-1'"},
+      {{"exclusive", "-w", "", "/l", "--", "c"}, "DURATION"},
+      {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "exclude each other"},
+      {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait'"},
+      {{"try", "--read", "--write", "/l", "--", "c"}, "exclude each other"},
+      {{"exclusive", "--read", "/l", "--", "c"}, "'--read'"},
+      {{"exclusive", "-E", "256", "/l", "--", "c"}, "'256'"},
+      {{"exclusive", "-E", "-1", "/l", "--", "c"}, "'-1'"},
+      {{"exclusive", "-E", "1x", "/l", "--", "c"}, "'1x'"},
+      {{"exclusive", "-E", "", "/l", "--", "c"}, "--conflict-exit-code"},
+      {{"exclusive", "--stop-signal", "BOO", "/l", "--", "c"}, "'BOO'"},
+      {{"exclusive", "--connect-timeout", "0", "/l", "--", "c"}, "more than 0"},
+      {{"exclusive", "--session-timeout", "100d", "/l", "--", "c"}, "too long"},
+      {{"exclusive", "-z", "h:0", "/l", "--", "c"}, "--servers"},
+      {{"exclusive", "-z", "h:1/zookeeper", "/l", "--", "c"}, "chroot"},
+      {{"exclusive", "--root", "r", "/l", "--", "c"}, "--root"},
+      {{"exclusive", "/l/", "--", "c"}, "'/l/'"},
+      {{"exclusive", "/", "--", "c"}, "LOCK '/'"},
+      {{"exclusive", "-q", "-v", "/l", "--", "c"}, "exclude each other"},
+      {{"inspect", "/l", "--", "c"}, "runs no command"},
+      {{"release", "/l"}, "--contender"},
+      {{"release", "/l", "--contender", "x"}, "--force"},
+      {{"release", "/l", "--contender", "a/b", "--force"}, "'a/b'"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.words);
+    CHECK_THAT(ErrorOf(one.words), Catch::Contains(one.part));
+  }
+}
+
+TEST_CASE("inspect looks at the root without a LOCK, and at everything with /") {
+  CHECK(std::get<InspectOptions>(Parse({"inspect"})).path == "/zklock");
+  CHECK(std::get<InspectOptions>(Parse({"inspect", "/"})).path == "/");
+  CHECK(std::get<InspectOptions>(Parse({"inspect", "x"})).path == "/zklock/x");
+}
+
+TEST_CASE("Help and version are text, and go before everything else") {
+  for (const Words& words : std::vector<Words>{
+           {"--help"}, {"-h"}, {"--version"}, {"exclusive", "--help"}, {"try", "-h", "--frob"}}) {
+    CAPTURE(words);
+    CHECK_FALSE(std::get<Text>(Parse(words)).text.empty());
+  }
+}
+
+TEST_CASE("Help fits into eighty columns") {
+  for (const char* name : {"exclusive", "read", "write", "try", "inspect", "release"}) {
+    const std::string text = std::get<Text>(Parse({name, "--help"})).text;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+      const std::size_t end = text.find('\n', begin);
+      CAPTURE(text.substr(begin, end - begin));
+      CHECK(end - begin <= 80);
+      begin = end + 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zklock::cli
