@@ -48,8 +48,8 @@ std::string Since(const ContenderView& contender) {
 std::string Command(const ContenderView& contender) {
   if (contender.state == ContenderState::kNoContender) return "";
   if (contender.data.command && !contender.data.command->empty()) return *contender.data.command;
-  return fmt::format(contender.readable ? "({})" : "({}; may not be read)",
-                     ProgramName(contender.program));
+  return fmt::format("({}{})", ProgramName(contender.program),
+                     contender.readable ? "" : "; may not be read");
 }
 
 std::string Label(const ContenderView& contender) { return contender.data.label.value_or(""); }

@@ -40,10 +40,10 @@ std::string CannotPrint(const std::string& why) {
   return fmt::format("cannot write to standard output: {}", why);
 }
 
-std::string Interrupted(const std::string& what, int signal_number) {
+std::string StoppedBy(int signal_number) {
   const char* const name = sigabbrev_np(signal_number);
-  return fmt::format("{} was ended by {}{}", what, name != nullptr ? "SIG" : "signal ",
-                     name != nullptr ? name : std::to_string(signal_number));
+  return name != nullptr ? fmt::format("stopped by SIG{}", name)
+                         : fmt::format("stopped by signal {}", signal_number);
 }
 
 std::string Meant(const std::string& lock, const ContenderView& contender) {

@@ -15,8 +15,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string Unlistable(const std::vector<std::string>& paths);
 /// What is on its way to standard output cannot be written.
 [[nodiscard]] std::string CannotPrint(const std::string& why);
-/// A signal ended it.
-[[nodiscard]] std::string Interrupted(const std::string& what, int signal_number);
+/// A signal came before all was done.
+[[nodiscard]] std::string StoppedBy(int signal_number);
 
 /// Who would lose the lock: state, mode, who and what as far as known.
 [[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);

@@ -11,6 +11,9 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/exit_status.h"
+#include "cli/report_queue.h"
+
 namespace zklock::commands {
 namespace {
 
@@ -81,6 +84,11 @@ std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
   }
   loop.Remove(signals);
   return ended_by;
+}
+
+int StoppedBy(int signal_number, cli::Report& report) {
+  report.Say(cli::StoppedBy(signal_number));
+  return kExitSignalBase + signal_number;
 }
 
 PrintResult Print(const std::string& text, process::Signals& signals) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/report.h"
 #include "process/event_loop.h"
 #include "process/signals.h"
 
@@ -14,6 +15,9 @@ namespace zklock::commands {
 /// stops zklock and ends nothing. `loop` has at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& done);
+
+/// Says that a signal ended it, and returns the exit status for that.
+[[nodiscard]] int StoppedBy(int signal_number, cli::Report& report);
 
 /// What became of an attempt to print.
 struct PrintResult {

@@ -90,7 +90,7 @@ int Inspect(const cli::InspectOptions& options, process::Signals& signals, cli::
     return IsHeld(findings) ? kExitConflict : kExitOk;
   }
   const PrintResult printed = Print(Text(options, findings), signals);
-  if (printed.signal) return kExitSignalBase + *printed.signal;
+  if (printed.signal) return StoppedBy(*printed.signal, report);
   // Nobody reads: ended without a word, as PIPE would have ended it.
   if (printed.error == EPIPE || printed.error == EBADF) return kExitSignalBase + SIGPIPE;
   if (printed.error != 0) {

@@ -57,7 +57,7 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
                            cli::Report& report) {
   if (options.yes) return std::nullopt;
   const Answer answer = AskYesNo("zklock: " + cli::ReleaseQuestion(), signals);
-  if (answer.signal) return kExitSignalBase + *answer.signal;
+  if (answer.signal) return StoppedBy(*answer.signal, report);
   if (answer.yes) return std::nullopt;
   report.Say(cli::NothingReleased(options.lock));
   return kExitConflict;
@@ -87,7 +87,12 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
   }
   const auto found = Find(options, signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
-  report.Error(cli::Meant(options.lock, std::get<cli::ContenderView>(found)));
+  const std::string meant = cli::Meant(options.lock, std::get<cli::ContenderView>(found));
+  if (options.yes) {
+    report.Say(meant);
+  } else {
+    report.Error(meant);  // a question is not asked without saying about whom
+  }
   if (const auto status = Confirm(options, signals, report)) return *status;
   return Delete(options, signals, report);
 }

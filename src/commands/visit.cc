@@ -15,7 +15,7 @@ std::optional<int> Visit::Run(lock::Errand& errand) {
   const auto signal =
       RunUntil(loop_, signals_, [&] { return errand.IsOver() || connector_.IsHopeless(); });
   loop_.Remove(errand);
-  if (signal) return kExitSignalBase + *signal;
+  if (signal) return StoppedBy(*signal, report_);
   if (!errand.IsOver()) return Explain(lock::Unreachable{});
   if (errand.failure()) return Explain(*errand.failure());
   return std::nullopt;

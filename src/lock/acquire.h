@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -64,8 +65,7 @@ struct Defect {
   std::string what;
 };
 
-using AcquireOutcome =
-    std::variant<Acquired, Busy, Unreachable, Refused, Unusable, Defect>;
+using AcquireOutcome = std::variant<Acquired, Busy, Unreachable, Refused, Unusable, Defect>;
 
 /// What happens on the way, for progress and events. Calls come while the acquisition works.
 class AcquireObserver {
@@ -163,7 +163,11 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void BeginStep(State state);
   /// A callback that runs only while the step in which it was made lasts.
   template <typename F>
-  auto InStep(F f);
+  auto InStep(F f) {
+    return scope_.Wrap([this, step = step_, f = std::move(f)](const auto& reply) {
+      if (step == step_) f(reply);
+    });
+  }
   [[nodiscard]] TimePoint ApartDeadline() const;
   [[nodiscard]] Duration AnswerTime() const;
   [[nodiscard]] std::string own_name() const;
@@ -184,14 +188,14 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   std::optional<Ticket> ticket_;
   bool joined_ = false;
 
-  bool containers_ = true;                              ///< the servers know container znodes
+  bool containers_ = true;                                 ///< the servers know container znodes
   zookeeper::Error make_error_ = zookeeper::Error::kNone;  ///< why a parent could not be made
-  int remakes_ = 0;                                     ///< how often LOCK had to be made
-  int missing_ = 0;               ///< how often our name was not listed though it is there
-  bool judged_ = false;           ///< a first list has been judged
-  bool plain_judged_ = false;     ///< a child `lock` has been looked at
-  bool stranger_told_ = false;    ///< one that came later has been reported
-  bool own_watched_ = false;      ///< on this connection
+  int remakes_ = 0;                                        ///< how often LOCK had to be made
+  int missing_ = 0;             ///< how often our name was not listed though it is there
+  bool judged_ = false;         ///< a first list has been judged
+  bool plain_judged_ = false;   ///< a child `lock` has been looked at
+  bool stranger_told_ = false;  ///< one that came later has been reported
+  bool own_watched_ = false;    ///< on this connection
   bool own_read_pending_ = false;
   std::string predecessor_;
   bool predecessor_unreadable_ = false;

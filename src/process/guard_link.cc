@@ -54,9 +54,10 @@ Received Receive(int socket) {
   for (;;) {
     const ssize_t size = recv(socket, &message, sizeof message, MSG_DONTWAIT);
     if (size == static_cast<ssize_t>(sizeof message)) return {message, false};
-    if (size < 0 && errno == EINTR) continue;
+    // ECONNRESET, once: it has gone and left messages of ours unread. Its own are still there.
+    if (size < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
     if (size < 0 && errno == EAGAIN) return {std::nullopt, false};
-    return {std::nullopt, true};  // 0, or ECONNRESET: it left messages of ours unread
+    return {std::nullopt, true};
   }
 }
 

@@ -1,0 +1,64 @@
+#include "cli/report_queue.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+namespace zklock::cli {
+namespace {
+
+ContenderView Holder() {
+  ContenderView view;
+  view.name = "b7-x-lock-0000000003";
+  view.position = 1;
+  view.program = protocol::Program::kZklock;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("Who is meant is said as far as it is known") {
+  ContenderView view = Holder();
+  view.data = {.host = "b7", .user = "ci", .pid = 4242, .command = "dump", .label = "nightly"};
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): user ci on b7, pid 4242, dump, "
+        "label 'nightly'");
+  view.data = {.host = "b7"};
+  view.state = ContenderState::kWaiting;
+  view.mode = protocol::Mode::kRead;
+  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
+}
+
+TEST_CASE("Of a contender that says nothing of itself the program is named") {
+  ContenderView view = Holder();
+  view.program = protocol::Program::kCurator;
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): of Curator, which does not say whose");
+  view.program = protocol::Program::kUnknown;
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): of a program that is not known");
+  view.readable = false;
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): whose data we may not read");
+}
+
+TEST_CASE("Foreign bytes in a sentence are made visible") {
+  ContenderView view = Holder();
+  view.data = {.host = "h\x1b[2J", .user = "\xff", .command = "a\nb"};
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 holds /l (exclusive): user \\xff on h\\x1b[2J, a\\nb");
+  CHECK(NotThere("/l", "\x1b") == "\\x1b is not in /l (any more): nothing was released");
+}
+
+TEST_CASE("What could not be listed is counted") {
+  CHECK(Unlistable({"/a"}) ==
+        "the servers do not let us list /a: what is locked there is not shown");
+  CHECK(Unlistable({"/a", "/b", "/c"}) ==
+        "the servers do not let us list /a and 2 more: what is locked there is not shown");
+}
+
+TEST_CASE("A signal is called by its name") {
+  CHECK(StoppedBy(SIGTERM) == "stopped by SIGTERM");
+  CHECK(StoppedBy(63) == "stopped by signal 63");
+}
+
+}  // namespace zklock::cli
