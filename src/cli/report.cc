@@ -5,17 +5,32 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/contender_data.h"
 #include "cli/duration.h"
 #include "cli/printable.h"
 
 namespace zklock::cli {
 namespace {
 
+// Of a foreign word in a message, in columns.
+constexpr std::size_t kMostShown = 60;
+
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
 std::string SignalName(int number) {
   const char* name = sigabbrev_np(number);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
+}
+
+/// "root's sleep, pid 3185 on web1, is before us", as far as its data tells; else its name.
+std::string Blocker(const lock::Busy& busy) {
+  const auto data = ParseContenderData(busy.blocker_data);
+  if (!data || !data->host || !data->pid) {
+    return fmt::format("{} is before us", Printable(busy.blocker, kMostShown));
+  }
+  return fmt::format("{}, pid {} on {}, is before us",
+                     Printable(data->command.value_or("a command"), kMostShown), *data->pid,
+                     Printable(*data->host, kMostShown));
 }
 
 }  // namespace
@@ -50,8 +65,7 @@ void Report::Unreachable(const std::string& tried, Duration time_out, bool hopel
 
 void Report::NotTaken(const std::string& lock, const lock::Busy& busy,
                       const RunOptions& options) {
-  const std::string blocker =
-      busy.blocker.empty() ? "" : fmt::format(" (behind {})", Printable(busy.blocker));
+  const std::string blocker = busy.blocker.empty() ? "" : fmt::format(" ({})", Blocker(busy));
   switch (busy.why) {
     case lock::Busy::Why::kTaken:
       return Say(fmt::format("{} is taken{}; the command was not run", lock, blocker));
@@ -112,6 +126,10 @@ void Report::Waiting(const std::string& lock, const std::string& predecessor, st
 void Report::Acquired(const lock::Ticket& ticket) {
   Step(fmt::format("{} is ours ({}, token {})", ticket.lock.shown(),
                    protocol::ModeName(ticket.mode), ticket.token));
+}
+
+void Report::Nested(const std::string& lock) {
+  Step(fmt::format("{} is held for us by a zklock above: going on under it", lock));
 }
 
 void Report::Started(const std::string& command, pid_t pid) {

@@ -39,6 +39,7 @@ class Report {
   void Queued(const std::string& contender);
   void Waiting(const std::string& lock, const std::string& predecessor, std::size_t ahead);
   void Acquired(const lock::Ticket& ticket);
+  void Nested(const std::string& lock);
 
   // While it runs, and after.
   void Started(const std::string& command, pid_t pid);

@@ -13,12 +13,14 @@
 #include "base/exit_status.h"
 #include "cli/contender_data.h"
 #include "commands/connector.h"
+#include "commands/outer.h"
 #include "lock/acquire.h"
 #include "lock/hold.h"
 #include "process/event_loop.h"
 #include "process/executable.h"
 #include "process/identity.h"
 #include "process/supervisor.h"
+#include "protocol/held.h"
 #include "protocol/lease.h"
 #include "zookeeper/close_session.h"
 
@@ -56,22 +58,22 @@ std::string ContenderDataFor(const cli::RunOptions& options, const process::Iden
 }
 
 /// The command's environment: ours, and what it holds.
-std::vector<std::string> EnvironmentFor(const lock::Ticket& ticket,
-                                        const process::Identity& self) {
+std::vector<std::string> EnvironmentFor(const lock::Ticket& ticket, const process::Identity& self) {
+  auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
+  held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
   const std::vector<std::pair<std::string, std::string>> added = {
       {"ZKLOCK_LOCK", ticket.lock.shown()},
       {"ZKLOCK_MODE", std::string(protocol::ModeName(ticket.mode))},
       {"ZKLOCK_NODE", ticket.shown_path()},
       {"ZKLOCK_TOKEN", std::to_string(ticket.token)},
-      {"ZKLOCK_HELD", fmt::format("{}:{}:{}:{}", protocol::ModeName(ticket.mode), self.pid,
-                                  self.start_time, ticket.path)},
+      {"ZKLOCK_HELD", protocol::FormatHeld(held)},
   };
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
-    const bool replaced = std::any_of(added.begin(), added.end(),
-                                      [&](const auto& one) { return one.first == name; });
+    const bool replaced =
+        std::any_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; });
     // Credentials are for zklock alone.
     if (!replaced && name != "ZKLOCK_AUTH") environment.push_back(text);
   }
@@ -135,6 +137,11 @@ class LockedRun {
     if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
       return CannotExecute(*failed);
     }
+    const Outer outer = LookForOuter(options_, lock_, signals_, report_);
+    if (const auto* status = std::get_if<int>(&outer)) return *status;
+    if (std::holds_alternative<HeldForUs>(outer)) {
+      return RunNested(std::get<std::string>(executable));
+    }
     connector_.emplace(loop_, options_.server, clock_);
     const WaitOutcome outcome = WaitForLock();
     if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
@@ -151,6 +158,32 @@ class LockedRun {
   }
 
  private:
+  /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
+  int RunNested(const std::string& executable) {
+    report_.Nested(lock_.shown());
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    auto started = process::Supervisor::Start({.executable = executable,
+                                               .arguments = options_.command,
+                                               .environment = std::move(environment),
+                                               .stop_signal = options_.stop_signal,
+                                               .kill_after = options_.kill_after,
+                                               .when_orphaned = nullptr},
+                                              signals_);
+    if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
+      return CannotExecute(*failed);
+    }
+    auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
+    report_.Started(options_.command.front(), supervisor.command_pid());
+    loop_.Add(supervisor);
+    while (!supervisor.ended()) {
+      loop_.RunOnce();
+      PassSignalsOn(supervisor, [] {});
+    }
+    loop_.Remove(supervisor);
+    return Conclude(*supervisor.ended());
+  }
+
   WaitOutcome WaitForLock() {
     AcquireReporter observer(report_, lock_.shown());
     lock::Acquire acquire(connector_->session(), clock_,
@@ -271,17 +304,19 @@ class LockedRun {
         report_.Lost(lock_.shown(), *hold.loss());
         supervisor.End();
       }
-      PassSignalsOn(hold, supervisor);
+      PassSignalsOn(supervisor,
+                    [&] { report_.Stopping(lock_.shown(), hold.lease_end() - clock_.Now()); });
     }
     loop_.Remove(hold);
     loop_.Remove(supervisor);
     return *supervisor.ended();
   }
 
-  void PassSignalsOn(const lock::Hold& hold, process::Supervisor& supervisor) {
+  template <typename F>
+  void PassSignalsOn(process::Supervisor& supervisor, F before_stop) {
     while (const auto signal = signals_.Next()) {
       if (signal->number == SIGTSTP) {
-        report_.Stopping(lock_.shown(), hold.lease_end() - clock_.Now());
+        before_stop();
         signals_.StopSelf();
       } else if (!signal->from_terminal) {
         // What the terminal sends reached the command as well, as members of one process group.

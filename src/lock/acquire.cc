@@ -15,6 +15,8 @@ using zookeeper::NodeKind;
 using zookeeper::Watch;
 
 constexpr int kMostMissing = 8;
+// Of a predecessor's data, for messages: anyone may have written a megabyte there.
+constexpr std::size_t kMostDataKept = 4096;
 
 std::size_t CountAhead(const std::vector<std::string>& children, const std::string& own_name) {
   const auto queue = protocol::Queue(children);
@@ -57,7 +59,7 @@ void Acquire::OnReady(short /*revents*/) {
   const TimePoint now = clock_.Now();
   if (state_ == State::kDone) return;
   if (now >= wait_deadline_) {
-    Finish(Busy{Busy::Why::kWaitOver, predecessor_});
+    Finish(Busy{Busy::Why::kWaitOver, predecessor_, predecessor_data_});
   } else if (now >= ApartDeadline()) {
     Finish(Unreachable{});
   } else if (now >= answer_deadline_) {
@@ -209,7 +211,10 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
 
 void Acquire::WatchPredecessor(const std::string& predecessor) {
   BeginStep(State::kWaiting);
-  if (predecessor != predecessor_) predecessor_unreadable_ = false;
+  if (predecessor != predecessor_) {
+    predecessor_unreadable_ = false;
+    predecessor_data_.clear();
+  }
   predecessor_ = predecessor;
   if (!own_watched_ && !request_.try_only) WatchOwn();
   if (predecessor_unreadable_) return WatchChildren();
@@ -222,6 +227,7 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
   switch (reply.error) {
     case Error::kNone:
       if (reply.stat.ephemeral_owner == 0) return Finish(NobodysContender(predecessor_));
+      predecessor_data_ = reply.data.substr(0, kMostDataKept);
       break;
     case Error::kNoNode:
       return List();
@@ -231,7 +237,7 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
     default:
       return OnUnexpected("read a contender of", reply.error);
   }
-  if (request_.try_only) return Finish(Busy{Busy::Why::kTaken, predecessor_});
+  if (request_.try_only) return Finish(Busy{Busy::Why::kTaken, predecessor_, predecessor_data_});
   answer_deadline_ = kNever;
   if (predecessor_unreadable_) WatchChildren();
 }
@@ -254,7 +260,7 @@ void Acquire::WatchOwn() {
   own_watched_ = true;
   store_.Get(ticket_->path, Watch::kYes, scope_.Wrap([this](const zookeeper::GetReply& reply) {
     if (state_ != State::kDone && reply.error == Error::kNoNode) {
-      Finish(Busy{Busy::Why::kRemoved, ""});
+      Finish(Busy{Busy::Why::kRemoved, "", ""});
     }
   }));
 }
@@ -267,7 +273,7 @@ void Acquire::ReadOwn() {
   store_.Get(ticket_->path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
     own_read_pending_ = false;
     if (state_ == State::kDone || reply.error == Error::kConnectionLoss) return;
-    if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, ""});
+    if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
     if (state_ == State::kWaiting) answer_deadline_ = kNever;
   }));
 }
@@ -276,7 +282,7 @@ void Acquire::CheckOwn() {
   BeginStep(State::kDeciding);
   store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
                  if (reply.error == Error::kNone) return List();
-                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, ""});
+                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
                  OnUnexpected("check our own contender in", reply.error);
                }));
 }
@@ -288,7 +294,7 @@ void Acquire::Confirm() {
 }
 
 void Acquire::OnConfirmed(const zookeeper::Reply& reply) {
-  if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, ""});
+  if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
   if (reply.error != Error::kNone) {
     return OnUnexpected("check our own contender in", reply.error);
   }

@@ -45,7 +45,8 @@ struct Busy {
     kRemoved,   ///< somebody deleted our contender: we were told to leave
   };
   Why why = Why::kTaken;
-  std::string blocker;  ///< the contender in the way; may be empty
+  std::string blocker;       ///< the contender in the way; may be empty
+  std::string blocker_data;  ///< its data: somebody else's, to be shown and not believed
 };
 /// No server had a session for us in time.
 struct Unreachable {};
@@ -198,6 +199,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   bool own_watched_ = false;    ///< on this connection
   bool own_read_pending_ = false;
   std::string predecessor_;
+  std::string predecessor_data_;
   bool predecessor_unreadable_ = false;
 
   std::optional<TimePoint> apart_since_;  ///< since when no server has done anything for us

@@ -136,7 +136,7 @@ void Acquire::Rejoin() {
     return;
   }
   store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
-                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, ""});
+                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
                  if (reply.error != Error::kNone) OnUnexpected("check", reply.error);
                }));
   store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
@@ -160,7 +160,7 @@ void Acquire::FindLostCreate(const zookeeper::ListReply& reply) {
 }
 
 void Acquire::AdoptIfOurs(const std::string& name, const zookeeper::GetReply& reply) {
-  if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, ""});
+  if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
   if (reply.error != Error::kNone) return OnUnexpected("read our own contender in", reply.error);
   if (reply.stat.ephemeral_owner != store_.session_id()) {
     // An older session's: it dies with that one, and is nobody's ticket (CURATOR-498, -604).

@@ -98,7 +98,8 @@ class Child {
   void SignalGroup(int number) const;
 
   /// Waits until it has ended, and collects what it has written; what others still write into its
-  /// pipes afterwards is not waited for (ReadToEnd does).
+  /// pipes afterwards is not waited for (ReadToEnd does). A terminal passes on what was written
+  /// last with a delay: use ReadUntil or ReadToEnd for that.
   Exit Wait(std::chrono::milliseconds patience = kPatience);
   [[nodiscard]] bool HasEnded();
   /// Waits until it is stopped (as by Ctrl-Z or SIGSTOP).

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-namespace zklock::testing {
+namespace zklock::test {
 
 /// A clock that stands still until the test ticks it.
 class FakeClock final : public Clock {
@@ -15,4 +15,4 @@ class FakeClock final : public Clock {
   TimePoint now_ = TimePoint(std::chrono::hours(1));
 };
 
-}  // namespace zklock::testing
+}  // namespace zklock::test

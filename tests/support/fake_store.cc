@@ -8,7 +8,7 @@
 
 #include "protocol/lock_path.h"
 
-namespace zklock::testing {
+namespace zklock::test {
 
 using protocol::BaseOf;
 using protocol::ParentOf;
@@ -251,4 +251,4 @@ void FakeStore::Check(const std::vector<std::string>& paths, zookeeper::Done<Rep
   });
 }
 
-}  // namespace zklock::testing
+}  // namespace zklock::test

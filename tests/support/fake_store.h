@@ -11,7 +11,7 @@
 #include "support/fake_clock.h"
 #include "zookeeper/store.h"
 
-namespace zklock::testing {
+namespace zklock::test {
 
 class FakeStore;
 
@@ -145,4 +145,4 @@ class FakeStore final : public zookeeper::Store {
   std::map<std::size_t, std::function<void()>> before_;
 };
 
-}  // namespace zklock::testing
+}  // namespace zklock::test

@@ -13,10 +13,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using protocol::Mode;
-using testing::FakeClock;
-using testing::FakeServers;
-using testing::FakeStore;
-using testing::Fault;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
 
 std::string NextUuid() {
   static int number = 0;

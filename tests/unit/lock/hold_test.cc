@@ -11,9 +11,9 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeClock;
-using testing::FakeServers;
-using testing::FakeStore;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
 
 class Notes final : public HoldObserver {
  public:

@@ -10,10 +10,10 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeClock;
-using testing::FakeServers;
-using testing::FakeStore;
-using testing::Fault;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
 
 struct Bench {
   Bench() {

@@ -13,10 +13,10 @@ namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeClock;
-using testing::FakeServers;
-using testing::FakeStore;
-using testing::Fault;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
 using Scope = SurveyRequest::Scope;
 
 constexpr std::int64_t kSession = 7;

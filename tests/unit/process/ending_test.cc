@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "process/pidfd.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
@@ -31,10 +32,16 @@ void WaitForNews(Supervisor& supervisor) {
   REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
 }
 
-const std::string kHold = "while :; do wait; done";
+void WaitForDeath(pid_t pid) {
+  const auto process = PidFd::Open(pid);
+  if (!process) return;
+  pollfd polled{process->fd(), POLLIN, 0};
+  const milliseconds patience = test::kPatience;
+  REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
+}
 
 TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") {
-  Supervised command(StubbornTree() + "sleep 1000 & " + kHold, {.kill_after = milliseconds(50)});
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
   WaitForTree(command.report, kStubbornTreeSize);
   command->End();
   const Ended ended = command.WaitForEnd();
@@ -47,7 +54,7 @@ TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") 
 }
 
 TEST_CASE("a command that ends on the stop signal is not killed") {
-  Supervised command("trap 'exit 7' TERM; sleep 1000 & echo up >&$REPORT; " + kHold);
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
   WaitForTree(command.report, 1);
   command->End();
   command->End();
@@ -58,9 +65,8 @@ TEST_CASE("a command that ends on the stop signal is not killed") {
 }
 
 TEST_CASE("the grace is not cut short") {
-  Supervised command("trap '' TERM; echo up >&$REPORT; " + StubbornTree() + kHold,
-                     {.kill_after = milliseconds(300)});
-  WaitForTree(command.report, 1 + kStubbornTreeSize);
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(300)});
+  WaitForTree(command.report, kStubbornTreeSize);
   const TimePoint start = BootClock::now();
   command->End();
   command.WaitForEnd();
@@ -68,15 +74,15 @@ TEST_CASE("the grace is not cut short") {
 }
 
 TEST_CASE("the stop signal is the one that was asked for") {
-  Supervised command("trap 'exit 9' INT; trap '' TERM; sleep 1000 & echo up >&$REPORT; " + kHold,
-                     {.stop_signal = SIGINT});
+  Supervised command("trap 'exit 9' INT; trap '' TERM; " + kSleeper + kWaitForEver,
+                     {.stop_signal = SIGINT, .kill_after = seconds(1)});
   WaitForTree(command.report, 1);
   command->End();
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(9));
 }
 
 TEST_CASE("a stopped command can still act on the stop signal") {
-  Supervised command("trap 'exit 7' TERM; sleep 1000 & echo up >&$REPORT; " + kHold);
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGSTOP);
   command->End();
@@ -84,9 +90,8 @@ TEST_CASE("a stopped command can still act on the stop signal") {
 }
 
 TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
-  Supervised command(
-      "trap '' TERM; sh -c 'echo up >&$REPORT; kill -STOP $$; exec sleep 1000' & " + kHold,
-      {.kill_after = milliseconds(50)});
+  Supervised command("trap '' TERM; sh -c 'echo up >&$REPORT; kill -STOP $$' & " + kWaitForEver,
+                     {.kill_after = milliseconds(50)});
   WaitForTree(command.report, 1);
   command->End();
   command.WaitForEnd();
@@ -95,25 +100,23 @@ TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
 
 TEST_CASE("one that is started during the grace gets the stop signal too") {
   Supervised command(
-      "trap 'setsid sh -c \"trap \\\"echo stopped >&$REPORT; kill \\\\\\$!; exit\\\" TERM; "
-      "sleep 1000 & echo late >&$REPORT; wait; wait\" & wait; exit 0' TERM; "
-      "sleep 1000 & echo up >&$REPORT; " +
-      kHold);
+      "trap 'trap - TERM; setsid sleep 1000 & wait $!; echo $? >&$REPORT; exit' TERM; " + kSleeper +
+          kWaitForEver,
+      {.kill_after = seconds(20)});
   WaitForTree(command.report, 1);
   command->End();
-  CHECK(command.report.ReadLine() == "late");
-  CHECK(command.report.ReadLine() == "stopped");
+  CHECK(command.report.ReadLine() == std::to_string(128 + SIGTERM));
   CHECK(command.WaitForEnd().by_order);
 }
 
 TEST_CASE("what the command leaves behind lives on by default, and is named") {
-  Supervised command("sleep 1000 & echo $! >&$REPORT; exit 3");
+  Supervised command("sh -c 'kill -STOP $$' & echo $! >&$REPORT; exit 3");
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Exited(3));
   CHECK_FALSE(ended.by_order);
   const pid_t left = std::stoi(command.report.ReadLine());
   REQUIRE(ended.left_behind.size() == 1);
-  CHECK(ended.left_behind[0] == Survivor{left, "sleep"});
+  CHECK(ended.left_behind[0] == Survivor{left, "sh"});
   command.Destroy();
   CHECK_FALSE(command.report.HasEnded());
   kill(left, SIGKILL);
@@ -134,13 +137,14 @@ TEST_CASE("what the command leaves behind is waited for where that was asked") {
 
 TEST_CASE("what is waited for ends with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
+  WaitForDeath(command->command_pid());
   command->End();
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("what the command leaves behind is ended where that was asked") {
-  Supervised command(StubbornTree() + "sleep 1000 & read line < /proc/self/fd/$REPORT; exit 3",
+  Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(50), .descendants = Descendants::kKill});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command->command_pid(), SIGUSR1);
@@ -151,10 +155,8 @@ TEST_CASE("what the command leaves behind is ended where that was asked") {
 }
 
 TEST_CASE("an end that was ordered while the command ended by itself takes what it left too") {
-  Supervised command(
-      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & "
-      "read line < /proc/self/fd/$REPORT; exit 3",
-      {.kill_after = milliseconds(50)});
+  Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
+                     {.kill_after = milliseconds(50)});
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);  // the report of the command's end is under way
@@ -168,8 +170,7 @@ TEST_CASE("an end that was ordered while the command ended by itself takes what 
 
 TEST_CASE("a lease that ran out before the report was read takes what the command left too") {
   Supervised command(
-      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & "
-      "read line < /proc/self/fd/$REPORT; exit 3",
+      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
       {.kill_after = milliseconds(50), .lease_end = BootClock::now() + milliseconds(1500)});
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGUSR1);
@@ -182,7 +183,7 @@ TEST_CASE("a lease that ran out before the report was read takes what the comman
 
 TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
-  Supervised command(StubbornTree() + kHold,
+  Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
   command.report.ReadToEnd();  // zklock's loop does not run
@@ -196,8 +197,9 @@ TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
 
 TEST_CASE("the grace begins so early that it is over before the lease's end") {
   const TimePoint lease_end = BootClock::now() + milliseconds(2500);
-  Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; sleep 1000 & " + kHold,
+  Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; " + kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(1500), .lease_end = lease_end});
+  WaitForTree(command.report, 1);
   CHECK(command.report.ReadLine() == "stopped");
   CHECK(BootClock::now() < lease_end - milliseconds(250));
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
@@ -205,10 +207,10 @@ TEST_CASE("the grace begins so early that it is over before the lease's end") {
 
 TEST_CASE("a grace that was ordered late gives way to the lease") {
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
-  Supervised command(StubbornTree() + kHold, {.kill_after = hours(1), .lease_end = kNever});
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = hours(1), .lease_end = kNever});
   WaitForTree(command.report, kStubbornTreeSize);
   command.Destroy();
-  Supervised other(StubbornTree() + kHold,
+  Supervised other(kStubbornTree + kWaitForEver,
                    {.kill_after = milliseconds(1000), .lease_end = lease_end});
   WaitForTree(other.report, kStubbornTreeSize);
   ServeUntil(*other, lease_end - milliseconds(900));
@@ -218,7 +220,7 @@ TEST_CASE("a grace that was ordered late gives way to the lease") {
 }
 
 TEST_CASE("a lease that has run out already ends the command at once") {
-  Supervised command("echo up >&$REPORT; " + kHold,
+  Supervised command("echo up >&$REPORT; " + kWaitForEver,
                      {.kill_after = hours(1), .lease_end = BootClock::now() - seconds(1)});
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
@@ -226,7 +228,7 @@ TEST_CASE("a lease that has run out already ends the command at once") {
 
 TEST_CASE("a lease that is extended lets the command run on") {
   const TimePoint first = BootClock::now() + milliseconds(700);
-  Supervised command("echo up >&$REPORT; sleep 1000 & " + kHold,
+  Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = first});
   WaitForTree(command.report, 1);
   command->ExtendLease(first + hours(1));
@@ -239,8 +241,9 @@ TEST_CASE("a lease that is extended lets the command run on") {
 }
 
 TEST_CASE("a lease extended again and again ends at its last end") {
-  Supervised command(StubbornTree() + kHold, {.kill_after = milliseconds(300),
-                                              .lease_end = BootClock::now() + milliseconds(600)});
+  Supervised command(
+      kStubbornTree + kWaitForEver,
+      {.kill_after = milliseconds(300), .lease_end = BootClock::now() + milliseconds(600)});
   TimePoint lease_end = BootClock::now();
   for (int i = 0; i < 10 && !command->ended(); ++i) {
     lease_end = BootClock::now() + milliseconds(600);
@@ -256,7 +259,7 @@ TEST_CASE("a lease extended again and again ends at its last end") {
 }
 
 TEST_CASE("a supervisor that is given up ends the tree and waits for that") {
-  Supervised command(StubbornTree() + kHold);
+  Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
   command.Destroy();
   CHECK(command.report.HasEnded());

@@ -176,15 +176,18 @@ class Supervised {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
+/// `sh` text for a child that does nothing, and reports "up" once it can be signalled: a shell's
+/// child that is not executed yet would swallow a signal that the shell has a trap for.
+inline const std::string kSleeper = "sh -c 'echo up >&$REPORT; exec sleep 1000' & ";
+
 /// `sh` text that starts a tree no stop signal ends: a plain child, one in a session of its own, an
-/// orphan in a session of its own. Each reports a line "up".
-inline std::string StubbornTree() {
-  return "trap '' TERM HUP INT; "
-         "sh -c 'echo up >&$REPORT; exec sleep 1000' & "
-         "setsid sh -c 'echo up >&$REPORT; exec sleep 1000' & "
-         "( setsid sh -c 'echo up >&$REPORT; exec sleep 1000' & ) ; "
-         "echo up >&$REPORT; ";
-}
+/// orphan in a session of its own. Each, and the shell itself, reports "up".
+inline const std::string kStubbornTree = "trap '' TERM HUP INT; " + kSleeper + "setsid " +
+                                         kSleeper + "( setsid " + kSleeper +
+                                         ") ; echo up >&$REPORT; ";
 inline constexpr int kStubbornTreeSize = 4;
+
+/// `sh` text: goes on for ever, and runs traps at once.
+inline const std::string kWaitForEver = "while :; do wait; done";
 
 }  // namespace zklock::process

@@ -1,0 +1,100 @@
+#include "protocol/held.h"
+
+#include <array>
+#include <charconv>
+
+#include "protocol/lock_path.h"
+
+namespace zklock::protocol {
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789ABCDEF";
+
+std::string Encode(std::string_view text) {
+  std::string encoded;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte > 0x20 && letter != '%') {
+      encoded += letter;
+    } else {
+      encoded += {'%', kHexDigits[byte >> 4U], kHexDigits[byte & 0xfU]};
+    }
+  }
+  return encoded;
+}
+
+std::optional<std::string> Decode(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const std::size_t high = kHexDigits.find(text[i + 1]);
+    const std::size_t low = kHexDigits.find(text[i + 2]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
+/// The part up to the next ':', which is taken off.
+std::string_view TakeField(std::string_view& text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view field = text.substr(0, colon);
+  text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
+  return field;
+}
+
+template <typename Number>
+bool ReadNumber(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0;
+}
+
+std::optional<HeldLock> ParseOne(std::string_view text) {
+  HeldLock held;
+  const auto mode = ParseMode(TakeField(text));
+  const bool numbers = ReadNumber(TakeField(text), held.pid) &&
+                       ReadNumber(TakeField(text), held.start_time);
+  const auto node = Decode(text);
+  if (!mode || !numbers || !node || node->empty() || node->front() != '/') return std::nullopt;
+  held.mode = *mode;
+  held.node = *node;
+  return held;
+}
+
+}  // namespace
+
+std::string FormatHeld(const std::vector<HeldLock>& held) {
+  std::string text;
+  for (const HeldLock& one : held) {
+    if (!text.empty()) text += ' ';
+    text += std::string(ModeName(one.mode)) + ':' + std::to_string(one.pid) + ':' +
+            std::to_string(one.start_time) + ':' + Encode(one.node);
+  }
+  return text;
+}
+
+std::vector<HeldLock> ParseHeld(std::string_view text) {
+  std::vector<HeldLock> held;
+  while (!text.empty()) {
+    const std::size_t blank = text.find(' ');
+    if (const auto one = ParseOne(text.substr(0, blank))) held.push_back(*one);
+    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
+  }
+  return held;
+}
+
+std::optional<HeldLock> FindHeld(const std::vector<HeldLock>& held, std::string_view path) {
+  for (auto one = held.rbegin(); one != held.rend(); ++one) {
+    if (ParentOf(one->node) == path) return *one;
+  }
+  return std::nullopt;
+}
+
+bool Covers(Mode outer, Mode inner) { return outer != Mode::kRead || inner == Mode::kRead; }
+
+}  // namespace zklock::protocol

@@ -1,0 +1,185 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "support/child.h"
+#include "support/server.h"
+
+namespace zklock::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadWhole(const fs::path& path) {
+  std::ifstream file(path);
+  REQUIRE(file);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The fenced block behind `<!-- example: NAME -->` in README.
+std::string Example(const std::string& name) {
+  const char* source = getenv("ZKLOCK_SOURCE_DIR");
+  REQUIRE(source != nullptr);
+  const std::string readme = ReadWhole(fs::path(source) / "README.md");
+  const std::string mark = "<!-- example: " + name + " -->\n```";
+  const std::size_t found = readme.find(mark);
+  REQUIRE(found != std::string::npos);
+  const std::size_t begin = readme.find('\n', found + mark.size()) + 1;
+  return readme.substr(begin, readme.find("```", begin) - begin);
+}
+
+/// A crontab line's command, as cron gives it to the shell.
+std::string CronCommand(const std::string& line) {
+  std::istringstream words(line);
+  std::string skipped;
+  for (int field = 0; field < 5; ++field) words >> skipped;
+  std::string command;
+  std::getline(words, command);
+  return command;
+}
+
+/// A directory with the programs that the examples run, each telling that it ran; zklock and they
+/// are on the path; LOCKs are below a chroot of the test's own.
+class Desk {
+ public:
+  Desk() {
+    std::string name = (fs::temp_directory_path() / "zklock-readme.XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    directory_ = name;
+    for (const char* program :
+         {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh", "import.sh", "publish.sh"}) {
+      Write(program, std::string("#!/bin/sh\necho ") + program + " ran with: \"$@\"\n");
+    }
+    const char* binary = getenv("ZKLOCK_BINARY");
+    REQUIRE(binary != nullptr);
+    path_ = fs::path(binary).parent_path().string() + ":" + directory_.string() + ":/usr/bin:/bin";
+    servers_ = TestServers() + "/readme" + name.substr(name.find_last_of('.'));
+  }
+  ~Desk() {
+    std::error_code ignored;
+    fs::remove_all(directory_, ignored);
+  }
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
+  void Write(const std::string& file, const std::string& text) const {
+    std::ofstream(directory_ / file) << text;
+    REQUIRE(chmod((directory_ / file).c_str(), 0755) == 0);
+  }
+  [[nodiscard]] ChildOptions Shell(const std::string& text) const {
+    return {.argv = {"/bin/sh", "-c", text},
+            .also_environment = {"PATH=" + path_, "ZKLOCK_SERVERS=" + servers_,
+                                 "CI_JOB_URL=https://ci.example/job/7", "ZKLOCK_LOCK="},
+            .directory = directory_.string()};
+  }
+
+ private:
+  fs::path directory_;
+  std::string path_;
+  std::string servers_;
+};
+
+/// Runs an example; what it printed on standard output.
+std::string OutputOf(const Desk& desk, const std::string& shell_text) {
+  const Finished finished = Run(desk.Shell(shell_text));
+  CAPTURE(shell_text, finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+  return finished.out;
+}
+
+/// A holder of `lock` that holds until it is told, for as long as the object lives.
+class Holder {
+ public:
+  Holder(const Desk& desk, const std::string& lock)
+      : child_(Child::Start([&] {
+          auto options =
+              desk.Shell("exec zklock exclusive " + lock + " -- sh -c 'echo held; read x'");
+          options.keep_stdin = true;
+          return options;
+        }())) {
+    REQUIRE(child_.ReadLine() == "held");
+  }
+  ~Holder() {
+    child_.CloseInput();
+    child_.Wait();
+  }
+
+ private:
+  Child child_;
+};
+
+TEST_CASE("README's crontab line runs the job on one host and keeps quiet on the others") {
+  const Desk desk;
+  const std::string command = CronCommand(Example("cron"));
+  CHECK(OutputOf(desk, command) == "backup.sh ran with: \n");
+  const Holder other(desk, "/jobs/backup");
+  CHECK(OutputOf(desk, command).empty());
+}
+
+TEST_CASE("README's queueing crontab line passes its arguments on") {
+  const Desk desk;
+  CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
+}
+
+TEST_CASE("README's deployment runs make") {
+  const Desk desk;
+  CHECK(OutputOf(desk, Example("ci")) == "make ran with: deploy\n");
+}
+
+TEST_CASE("README's search and rebuild run") {
+  const Desk desk;
+  CHECK(OutputOf(desk, Example("readwrite")) ==
+        "search.sh ran with: needle\nrebuild.sh ran with: \n");
+}
+
+TEST_CASE("README's script locks itself, with its arguments") {
+  const Desk desk;
+  desk.Write("report.sh",
+             "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
+  CHECK(OutputOf(desk, "./report.sh --month 'this one'") ==
+        "exclusive /jobs/report: --month this one\n");
+}
+
+TEST_CASE("README's script tells somebody else from a failure") {
+  const Desk desk;
+  const std::string example = Example("conflict");
+  CHECK(OutputOf(desk, example) == "import.sh ran with: \nimported\n");
+  {
+    const Holder other(desk, "/jobs/import");
+    CHECK(OutputOf(desk, example) == "somebody else is at it\n");
+  }
+  desk.Write("import.sh", "#!/bin/sh\nexit 3\n");
+  CHECK(OutputOf(desk, example) == "the import failed\n");
+}
+
+TEST_CASE("README's publisher gets a token that grows") {
+  const Desk desk;
+  const auto token = [&] {
+    const std::string out = OutputOf(desk, Example("token"));
+    const std::string mark = "publish.sh ran with: --fencing-token ";
+    REQUIRE(out.rfind(mark, 0) == 0);
+    return std::stoll(out.substr(mark.size()));
+  };
+  const auto first = token();
+  CHECK(token() > first);
+}
+
+TEST_CASE("README's look at a queue shows who holds") {
+  const Desk desk;
+  const Holder other(desk, "/jobs/backup");
+  const std::string out = OutputOf(desk, Example("inspect"));
+  CHECK_THAT(out, Catch::Contains("/jobs/backup: held by 1"));
+  CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
+}
+
+}  // namespace
+}  // namespace zklock::test

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "process/event_loop.h"
+#include "support/child.h"
+#include "zookeeper/session.h"
+
+namespace zklock::test {
+
+/// Wakes a loop at its moment.
+class Moment final : public EventSource {
+ public:
+  explicit Moment(TimePoint when) : when_(when) {}
+  Interest GetInterest() override { return {.wake = when_}; }
+  void OnReady(short /*revents*/) override {}
+  [[nodiscard]] bool has_come() const { return BootClock::now() >= when_; }
+
+ private:
+  TimePoint when_;
+};
+
+/// Runs a loop until `holds`, which is asked after each round; throws when that does not come.
+inline void RunUntil(process::EventLoop& loop, const std::function<bool()>& holds) {
+  Moment patience(BootClock::now() + kPatience);
+  loop.Add(patience);
+  while (!holds() && !patience.has_come()) loop.RunOnce();
+  loop.Remove(patience);
+  if (!holds()) throw std::runtime_error("what was waited for did not come");
+}
+
+/// A real session in a loop of its own, and all that its listener was told.
+class Client final : public zookeeper::StoreListener {
+ public:
+  Client(const std::vector<std::string>& servers, Duration timeout)
+      : session_(Endpoints(servers), timeout, clock_) {
+    session_.SetListener(this);
+    loop_.Add(session_);
+  }
+  ~Client() override { loop_.Remove(session_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] zookeeper::Session& session() { return session_; }
+  [[nodiscard]] process::EventLoop& loop() { return loop_; }
+  [[nodiscard]] const Clock& clock() const { return clock_; }
+
+  void RunOnce() { loop_.RunOnce(); }
+  void RunUntil(const std::function<bool()>& holds) { test::RunUntil(loop_, holds); }
+  void RunFor(Duration span) {
+    Moment end(BootClock::now() + span);
+    loop_.Add(end);
+    while (!end.has_come()) loop_.RunOnce();
+    loop_.Remove(end);
+  }
+  void Connect() {
+    RunUntil([&] { return session_.IsConnected() && !events.empty(); });
+  }
+
+  /// "connected, fresh", "connected", "disconnected", "expired", "watch PATH".
+  std::vector<std::string> events;
+
+  void OnConnected(bool fresh) override {
+    events.push_back(fresh ? "connected, fresh" : "connected");
+  }
+  void OnDisconnected() override { events.push_back("disconnected"); }
+  void OnExpired() override { events.push_back("expired"); }
+  void OnWatch(const std::string& path) override { events.push_back("watch " + path); }
+
+ private:
+  static std::vector<zookeeper::Endpoint> Endpoints(const std::vector<std::string>& servers) {
+    std::vector<zookeeper::Endpoint> endpoints;
+    for (const std::string& server : servers) endpoints.push_back({server, server});
+    return endpoints;
+  }
+
+  const SystemClock clock_;
+  process::EventLoop loop_;
+  zookeeper::Session session_;
+};
+
+}  // namespace zklock::test

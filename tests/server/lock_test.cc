@@ -1,0 +1,353 @@
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire.h"
+#include "lock/hold.h"
+#include "process/identity.h"
+#include "process/name_lookup.h"
+#include "server/client.h"
+#include "support/peer.h"
+#include "support/server.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Mode;
+
+/// What a contender is started with.
+struct Wish {
+  Mode mode = Mode::kExclusive;
+  bool try_only = false;
+  std::optional<Duration> wait = std::nullopt;
+  std::vector<std::string> servers = {TestServers()};
+  Duration session_timeout = 10s;
+};
+
+/// One zklock without a command: a session of its own, and its way through the queue.
+class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
+ public:
+  Contender(process::EventLoop& loop, std::string lock, Wish wish = {})
+      : loop_(loop), session_(Endpoints(wish.servers), wish.session_timeout, clock_) {
+    loop_.Add(session_);
+    acquire_.emplace(session_, clock_,
+                     lock::AcquireRequest{.lock = {std::move(lock), ""},
+                                          .mode = wish.mode,
+                                          .host = "host",
+                                          .data = "data",
+                                          .try_only = wish.try_only,
+                                          .wait = wish.wait,
+                                          .connect_timeout = 30s},
+                     process::MakeUuid, *this);
+    loop_.Add(*acquire_);
+  }
+  ~Contender() override {
+    if (hold_) loop_.Remove(*hold_);
+    if (acquire_) loop_.Remove(*acquire_);
+    loop_.Remove(session_);
+  }
+  Contender(const Contender&) = delete;
+  Contender& operator=(const Contender&) = delete;
+
+  [[nodiscard]] bool is_decided() const { return acquire_ && acquire_->outcome(); }
+  [[nodiscard]] bool has_acquired() const {
+    return is_decided() && std::holds_alternative<lock::Acquired>(*acquire_->outcome());
+  }
+  [[nodiscard]] const lock::AcquireOutcome& outcome() const { return *acquire_->outcome(); }
+  [[nodiscard]] const lock::Ticket& ticket() const {
+    return std::get<lock::Acquired>(outcome()).ticket;
+  }
+  [[nodiscard]] zookeeper::Session& session() { return session_; }
+  [[nodiscard]] lock::Hold& hold() { return *hold_; }
+
+  /// Waits until it holds; from then on it keeps proving it.
+  void Hold() {
+    RunUntil(loop_, [&] { return is_decided(); });
+    REQUIRE(has_acquired());
+    hold_.emplace(session_, clock_, std::vector<lock::Ticket>{ticket()}, 1s, *this);
+    loop_.Remove(*acquire_);
+    loop_.Add(*hold_);
+  }
+  void WaitUntilBehind() {
+    RunUntil(loop_, [&] { return !predecessor.empty() || is_decided(); });
+    REQUIRE_FALSE(is_decided());
+  }
+  void Leave() {
+    session_.BeginClose();
+    RunUntil(loop_, [&] { return session_.IsClosed(); });
+  }
+
+  std::string queued;
+  std::string predecessor;
+  int times_waiting = 0;
+  int leases = 0;
+  std::vector<std::string> doubts;
+
+  void OnQueued(const lock::Ticket& ticket) override { queued = ticket.path; }
+  void OnWaiting(const std::string& whom, std::size_t /*ahead*/) override {
+    predecessor = whom;
+    ++times_waiting;
+  }
+  void OnLease(TimePoint /*lease_end*/) override { ++leases; }
+  void OnSuspect() override { doubts.emplace_back("suspect"); }
+  void OnConfirmed() override { doubts.emplace_back("confirmed"); }
+
+ private:
+  static std::vector<zookeeper::Endpoint> Endpoints(const std::vector<std::string>& servers) {
+    std::vector<zookeeper::Endpoint> endpoints;
+    for (const std::string& server : servers) endpoints.push_back({server, server});
+    return endpoints;
+  }
+
+  process::EventLoop& loop_;
+  const SystemClock clock_;
+  zookeeper::Session session_;
+  std::optional<lock::Acquire> acquire_;
+  std::optional<lock::Hold> hold_;
+};
+
+std::string Base(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+TEST_CASE("holder, blocked, next: the lock goes from hand to hand in the order of arrival") {
+  const std::string lock = NewLock("hands");
+  process::EventLoop loop;
+  Contender holder(loop, lock);
+  holder.Hold();
+  Contender blocked(loop, lock);
+  blocked.WaitUntilBehind();
+  CHECK(blocked.predecessor == Base(holder.queued));
+  Contender next(loop, lock);
+  next.WaitUntilBehind();
+  CHECK(next.predecessor == Base(blocked.queued));
+
+  holder.Leave();
+  blocked.Hold();
+  CHECK(blocked.ticket().token > holder.ticket().token);
+  CHECK_FALSE(next.is_decided());
+  CHECK(next.times_waiting == 1);  // the first release woke the second alone
+  blocked.Leave();
+  next.Hold();
+  CHECK(next.ticket().token > blocked.ticket().token);
+  next.Leave();
+  Tree tree;
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a waiter that leaves lets nobody pass before the holder goes") {
+  const std::string lock = NewLock("leaves");
+  process::EventLoop loop;
+  Contender holder(loop, lock);
+  holder.Hold();
+  Contender blocked(loop, lock);
+  blocked.WaitUntilBehind();
+  Contender next(loop, lock);
+  next.WaitUntilBehind();
+  blocked.Leave();
+  RunUntil(loop, [&] { return next.times_waiting == 2; });
+  CHECK(next.predecessor == Base(holder.queued));
+  CHECK_FALSE(next.is_decided());
+  holder.Leave();
+  next.Hold();
+}
+
+TEST_CASE("readers hold together, and a writer waits for the last of them") {
+  const std::string lock = NewLock("readers");
+  process::EventLoop loop;
+  Contender first(loop, lock, {.mode = Mode::kRead});
+  first.Hold();
+  Contender second(loop, lock, {.mode = Mode::kRead});
+  second.Hold();
+  Contender writer(loop, lock, {.mode = Mode::kWrite});
+  writer.WaitUntilBehind();
+  second.Leave();
+  RunUntil(loop, [&] { return writer.times_waiting == 2; });
+  CHECK(writer.predecessor == Base(first.queued));
+  CHECK_FALSE(writer.is_decided());
+  first.Leave();
+  writer.Hold();
+}
+
+TEST_CASE("a reader does not pass a writer that waits") {
+  const std::string lock = NewLock("fair");
+  process::EventLoop loop;
+  Contender holder(loop, lock, {.mode = Mode::kRead});
+  holder.Hold();
+  Contender writer(loop, lock, {.mode = Mode::kWrite});
+  writer.WaitUntilBehind();
+  Contender reader(loop, lock, {.mode = Mode::kRead});
+  reader.WaitUntilBehind();
+  CHECK(reader.predecessor == Base(writer.queued));
+  holder.Leave();
+  writer.Hold();
+  CHECK_FALSE(reader.is_decided());
+  writer.Leave();
+  reader.Hold();
+}
+
+TEST_CASE("an exclusive contender conflicts with readers as a writer does") {
+  const std::string lock = NewLock("meet");
+  process::EventLoop loop;
+  Contender reader(loop, lock, {.mode = Mode::kRead});
+  reader.Hold();
+  Contender exclusive(loop, lock);
+  exclusive.WaitUntilBehind();
+  Contender writer(loop, lock, {.mode = Mode::kWrite});
+  writer.WaitUntilBehind();
+  CHECK(writer.predecessor == Base(exclusive.queued));
+}
+
+TEST_CASE("a try that finds the lock taken leaves without having made anything") {
+  const std::string lock = NewLock("try");
+  process::EventLoop loop;
+  Contender holder(loop, lock);
+  holder.Hold();
+  Tree tree;
+  const auto version = tree.Children(lock);
+  Contender busy(loop, lock, {.try_only = true});
+  RunUntil(loop, [&] { return busy.is_decided(); });
+  const auto* why = std::get_if<lock::Busy>(&busy.outcome());
+  REQUIRE(why != nullptr);
+  CHECK(why->why == lock::Busy::Why::kTaken);
+  CHECK(why->blocker == Base(holder.queued));
+  CHECK(busy.queued.empty());
+  CHECK(tree.Children(lock) == version);
+  holder.Leave();
+  Contender free(loop, lock, {.try_only = true});
+  free.Hold();
+}
+
+TEST_CASE("a wait that is over ends by itself") {
+  const std::string lock = NewLock("wait");
+  process::EventLoop loop;
+  Contender holder(loop, lock);
+  holder.Hold();
+  const TimePoint before = BootClock::now();
+  Contender blocked(loop, lock, {.wait = 300ms});
+  RunUntil(loop, [&] { return blocked.is_decided(); });
+  CHECK(BootClock::now() - before >= 300ms);
+  const auto* why = std::get_if<lock::Busy>(&blocked.outcome());
+  REQUIRE(why != nullptr);
+  CHECK(why->why == lock::Busy::Why::kWaitOver);
+  blocked.Leave();
+  Tree tree;
+  CHECK(tree.Children(lock).size() == 1);
+}
+
+TEST_CASE("a waiter whose contender is deleted is told at once") {
+  const std::string lock = NewLock("removed");
+  process::EventLoop loop;
+  Contender holder(loop, lock);
+  holder.Hold();
+  Contender blocked(loop, lock);
+  blocked.WaitUntilBehind();
+  Tree tree;
+  tree.Delete(blocked.queued);
+  RunUntil(loop, [&] { return blocked.is_decided(); });
+  const auto* why = std::get_if<lock::Busy>(&blocked.outcome());
+  REQUIRE(why != nullptr);
+  CHECK(why->why == lock::Busy::Why::kRemoved);
+}
+
+TEST_CASE("a holder whose contender is deleted is told at once") {
+  const std::string lock = NewLock("removed");
+  process::EventLoop loop;
+  Contender holder(loop, lock, {.session_timeout = 40s});
+  holder.Hold();
+  Tree tree;
+  const TimePoint before = BootClock::now();
+  tree.Delete(holder.queued);
+  RunUntil(loop, [&] { return holder.hold().loss().has_value(); });
+  CHECK(holder.hold().loss() == lock::Loss::kRemoved);
+  CHECK(BootClock::now() - before < 5s);  // before the next heartbeat was due
+}
+
+TEST_CASE("a holder keeps its lock over a connection that is cut") {
+  const std::string lock = NewLock("cut");
+  Proxy proxy(TestServers());
+  process::EventLoop loop;
+  Contender holder(loop, lock, {.servers = {proxy.address()}});
+  holder.Hold();
+  for (int i = 1; i <= 3; ++i) {
+    proxy.Cut();
+    RunUntil(loop, [&] { return holder.doubts.size() == 2u * static_cast<unsigned>(i); });
+    CHECK(holder.doubts.back() == "confirmed");
+  }
+  CHECK_FALSE(holder.hold().loss());
+}
+
+TEST_CASE("a holder leaves a server that hangs, and goes on with another") {
+  const std::string lock = NewLock("hang");
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  process::EventLoop loop;
+  Contender holder(loop, lock,
+                   {.servers = {first.address(), second.address()}, .session_timeout = 8s});
+  holder.Hold();
+  Proxy& used = holder.session().connected_server() == first.address() ? first : second;
+  used.Freeze();
+  RunUntil(loop, [&] { return holder.doubts.size() == 2 || holder.hold().loss(); });
+  CHECK(holder.doubts == std::vector<std::string>{"suspect", "confirmed"});
+  CHECK_FALSE(holder.hold().loss());
+}
+
+TEST_CASE("a holder without servers gives up before they can give the lock to the next") {
+  const std::string lock = NewLock("lease");
+  Proxy proxy(TestServers());
+  process::EventLoop loop;
+  Contender holder(loop, lock, {.servers = {proxy.address()}, .session_timeout = 4s});
+  holder.Hold();
+  Contender next(loop, lock);
+  next.WaitUntilBehind();
+
+  SECTION("when nothing passes any more") { proxy.Freeze(); }
+  SECTION("when what it sends still arrives, but no answer comes") { proxy.FreezeReplies(); }
+  RunUntil(loop, [&] { return holder.hold().loss() || next.is_decided(); });
+  CHECK_FALSE(next.is_decided());
+  REQUIRE(holder.hold().loss());
+  CHECK(holder.hold().loss() == lock::Loss::kUnproven);
+  next.Hold();
+}
+
+TEST_CASE("a reply to the create that is lost leaves one contender, which is adopted") {
+  const std::string lock = NewLock("adopt");
+  Tree tree;
+  tree.Create(lock);
+  Proxy proxy(TestServers());
+  process::EventLoop loop;
+  Contender contender(loop, lock, {.servers = {proxy.address()}});
+  RunUntil(loop, [&] { return contender.session().IsConnected(); });
+  proxy.FreezeReplies();
+  std::vector<std::string> children;
+  RunUntil(loop, [&] { return !(children = tree.Children(lock)).empty(); });
+  proxy.Cut();
+  proxy.Thaw();
+  contender.Hold();
+  CHECK(Base(contender.ticket().path) == children.front());
+  CHECK(tree.Children(lock) == children);
+}
+
+TEST_CASE("'localhost' is looked up, and leads to the server") {
+  const std::string server = TestServers();
+  process::EventLoop loop;
+  process::NameLookup lookup({{"localhost", server.substr(server.rfind(':') + 1)}});
+  loop.Add(lookup);
+  RunUntil(loop, [&] { return lookup.result().has_value(); });
+  loop.Remove(lookup);
+  CHECK(lookup.result()->failures.empty());
+  REQUIRE_FALSE(lookup.result()->endpoints.empty());
+
+  const SystemClock clock;
+  zookeeper::Session session(lookup.result()->endpoints, 10s, clock);
+  loop.Add(session);
+  RunUntil(loop, [&] { return session.IsConnected(); });
+  CHECK(session.connected_server() == "localhost" + server.substr(server.rfind(':')));
+  loop.Remove(session);
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,552 @@
+#include "zookeeper/session.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/client.h"
+#include "support/peer.h"
+#include "support/server.h"
+#include "zookeeper/close_session.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::NodeKind;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+/// One request through a real session, answered.
+template <typename R, typename Ask>
+R Answer(Client& client, Ask ask) {
+  std::optional<R> answer;
+  ask([&](const R& reply) { answer = reply; });
+  client.RunUntil([&] { return answer.has_value(); });
+  return *answer;
+}
+
+CreateReply Create(Client& client, const std::string& path, NodeKind kind = NodeKind::kEphemeral,
+                   const std::string& data = "") {
+  return Answer<CreateReply>(client,
+                             [&](auto done) { client.session().Create(path, data, kind, done); });
+}
+GetReply Get(Client& client, const std::string& path, Watch watch = Watch::kNo) {
+  return Answer<GetReply>(client, [&](auto done) { client.session().Get(path, watch, done); });
+}
+ListReply List(Client& client, const std::string& path, Watch watch = Watch::kNo) {
+  return Answer<ListReply>(client, [&](auto done) { client.session().List(path, watch, done); });
+}
+Reply Delete(Client& client, const std::string& path) {
+  return Answer<Reply>(client, [&](auto done) { client.session().Delete(path, done); });
+}
+Reply Sync(Client& client, const std::string& path) {
+  return Answer<Reply>(client, [&](auto done) { client.session().Sync(path, done); });
+}
+Reply Check(Client& client, const std::vector<std::string>& paths) {
+  return Answer<Reply>(client, [&](auto done) { client.session().Check(paths, done); });
+}
+
+/// A LOCK that is there.
+std::string MadeLock(Tree& tree, std::string_view name) { return tree.Create(NewLock(name)); }
+
+std::string ReasonOf(const std::string& server) {
+  Client client({server}, 4s);
+  client.RunUntil([&] { return client.session().failed_rounds() > 0; });
+  const auto failures = client.session().Failures();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.front().server == server);
+  return failures.front().reason;
+}
+
+}  // namespace
+
+TEST_CASE("a session begins, and the time-out that was granted counts") {
+  Client client({TestServers()}, 10s);
+  CHECK_FALSE(client.session().IsConnected());
+  CHECK(client.session().session_id() == 0);
+  client.Connect();
+  CHECK(client.events == std::vector<std::string>{"connected, fresh"});
+  CHECK(client.session().session_id() != 0);
+  CHECK(client.session().connected_server() == TestServers());
+  CHECK(client.session().lease().timeout() == 10s);
+
+  Client greedy({TestServers()}, 10h);
+  greedy.Connect();
+  CHECK(greedy.session().lease().timeout() == 40s);  // the server's maxSessionTimeout
+}
+
+TEST_CASE("what a session creates is there, as it was asked for") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "create");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+
+  const TimePoint before = BootClock::now();
+  const CreateReply made =
+      Create(client, lock + "/x-lock-", NodeKind::kEphemeralSequential, std::string("a\0b", 3));
+  REQUIRE(made.error == Error::kNone);
+  CHECK(made.path == lock + "/x-lock-0000000000");
+  CHECK(made.stat.ephemeral_owner == client.session().session_id());
+  CHECK(made.sent >= before);
+  const auto seen = tree.Get(made.path);
+  REQUIRE(seen);
+  CHECK(seen->data == std::string("a\0b", 3));
+  CHECK(seen->created_zxid == made.stat.created_zxid);
+  CHECK(seen->ephemeral_owner == client.session().session_id());
+
+  CHECK(Create(client, lock, NodeKind::kContainer).error == Error::kNodeExists);
+  CHECK(Create(client, lock + "/no/child").error == Error::kNoNode);
+  CHECK(Create(client, made.path + "/child").error == Error::kNoChildrenForEphemerals);
+}
+
+TEST_CASE("what is read is what is there") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "read");
+  tree.Create(lock + "/b", ZnodeKind::kEphemeral, "of b");
+  tree.Create(lock + "/a", ZnodeKind::kPersistent);
+  Client client({TestServers()}, 10s);
+  client.Connect();
+
+  const GetReply got = Get(client, lock + "/b");
+  CHECK(got.error == Error::kNone);
+  CHECK(got.data == "of b");
+  CHECK(got.stat.ephemeral_owner == tree.session());
+  CHECK(Get(client, lock + "/a").stat.ephemeral_owner == 0);
+  CHECK(Get(client, lock + "/c").error == Error::kNoNode);
+
+  ListReply list = List(client, lock);
+  std::sort(list.children.begin(), list.children.end());
+  CHECK(list.error == Error::kNone);
+  CHECK(list.children == std::vector<std::string>{"a", "b"});
+  CHECK(List(client, lock + "/a").children.empty());
+  CHECK(List(client, lock + "/c").error == Error::kNoNode);
+  CHECK(Sync(client, lock).error == Error::kNone);
+}
+
+TEST_CASE("what is deleted has gone") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "delete");
+  tree.Create(lock + "/x");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  CHECK(Delete(client, lock).error == Error::kNotEmpty);
+  CHECK(Delete(client, lock + "/x").error == Error::kNone);
+  CHECK_FALSE(tree.Exists(lock + "/x"));
+  CHECK(Delete(client, lock + "/x").error == Error::kNoNode);
+}
+
+TEST_CASE("a check succeeds while every one of its znodes is there") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "check");
+  tree.Create(lock + "/x");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  CHECK(Check(client, {lock}).error == Error::kNone);
+  CHECK(Check(client, {lock, lock + "/x"}).error == Error::kNone);
+  CHECK(Check(client, {lock, lock + "/gone"}).error == Error::kNoNode);
+  CHECK(Check(client, {lock + "/gone", lock}).error == Error::kNoNode);
+}
+
+TEST_CASE("a check, a create and reading prove the session by the rules of the lease") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "lease");
+  Client client({TestServers()}, 6s);
+  client.Connect();
+  // The connect request alone is no commit.
+  CHECK_FALSE(client.session().lease().End());
+  CHECK(Get(client, lock).error == Error::kNone);
+  CHECK_FALSE(client.session().lease().last_commit());
+  const Reply checked = Check(client, {lock});
+  CHECK(client.session().lease().last_commit() == checked.sent);
+  REQUIRE(client.session().lease().End());
+  // T less the margin, counted from the connect request, which was before the check.
+  CHECK(*client.session().lease().End() < checked.sent + 6s - 500ms);
+
+  // Refused, it proves nothing anew.
+  const auto end = client.session().lease().End();
+  CHECK(Check(client, {lock + "/gone"}).error == Error::kNoNode);
+  CHECK(client.session().lease().last_commit() == checked.sent);
+  CHECK(client.session().lease().End() == end);
+}
+
+TEST_CASE("a request without a connection is answered as lost, and not before the call returns") {
+  Client client({TestServers()}, 10s);
+  bool answered = false;
+  client.session().Sync("/", [&](const Reply& reply) {
+    answered = true;
+    CHECK(reply.error == Error::kConnectionLoss);
+  });
+  CHECK_FALSE(answered);
+  client.RunUntil([&] { return answered; });
+}
+
+TEST_CASE("answers come in the order of the requests") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "order");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  std::vector<int> order;
+  client.session().Create(lock + "/x", "", NodeKind::kEphemeral,
+                          [&](const CreateReply&) { order.push_back(1); });
+  client.session().List(lock, Watch::kNo, [&](const ListReply& reply) {
+    order.push_back(2);
+    CHECK(reply.children == std::vector<std::string>{"x"});  // asked before the create's answer
+  });
+  client.session().Get(lock + "/y", Watch::kNo, [&](const GetReply&) { order.push_back(3); });
+  client.session().Check({lock}, [&](const Reply&) { order.push_back(4); });
+  client.RunUntil([&] { return order.size() == 4; });
+  CHECK(order == std::vector<int>{1, 2, 3, 4});
+}
+
+TEST_CASE("a watch tells once of what changes") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "watch");
+  tree.Create(lock + "/x");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  Get(client, lock + "/x", Watch::kYes);
+  List(client, lock, Watch::kYes);
+  Get(client, lock + "/y", Watch::kYes);  // not there: a get leaves no watch
+  client.events.clear();
+
+  tree.SetData(lock + "/x", "new");
+  client.RunUntil([&] { return !client.events.empty(); });
+  CHECK(client.events == std::vector<std::string>{"watch " + lock + "/x"});
+  tree.Delete(lock + "/x");
+  client.RunUntil([&] { return client.events.size() == 2; });
+  CHECK(client.events.back() == "watch " + lock);
+  tree.Create(lock + "/y");
+  // The servers send events before the answers to what is asked later.
+  Sync(client, lock);
+  Get(client, lock);
+  CHECK(client.events.size() == 2);
+}
+
+TEST_CASE("a connection that is lost is made again, and the session goes on") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "cut");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  const std::int64_t session = client.session().session_id();
+  Create(client, lock + "/x");
+  Get(client, lock, Watch::kYes);
+  client.events.clear();
+
+  proxy.Cut();
+  client.RunUntil([&] { return client.events.size() == 2; });
+  CHECK(client.events == std::vector<std::string>{"disconnected", "connected"});
+  CHECK(client.session().session_id() == session);
+  CHECK(tree.Exists(lock + "/x"));
+  CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
+  CHECK(client.session().Failures().empty());
+}
+
+TEST_CASE("requests that are under way when the connection goes are answered first, as lost") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "lost");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  client.events.clear();
+
+  proxy.FreezeReplies();
+  client.session().Create(lock + "/x", "", NodeKind::kEphemeral, [&](const CreateReply& reply) {
+    CHECK(reply.error == Error::kConnectionLoss);
+    client.events.push_back("create lost");
+  });
+  client.session().Check({lock}, [&](const Reply& reply) {
+    CHECK(reply.error == Error::kConnectionLoss);
+    client.events.push_back("check lost");
+  });
+  client.RunOnce();
+  // The create was done though its reply is lost.
+  tree.WaitForChildren(lock, 1);
+  proxy.Cut();
+  client.RunUntil([&] { return client.events.size() == 3; });
+  CHECK(client.events == std::vector<std::string>{"create lost", "check lost", "disconnected"});
+  proxy.Thaw();
+  client.RunUntil([&] { return client.session().IsConnected(); });
+  CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
+}
+
+TEST_CASE("a server that hangs is left for another, with the same session") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "hang");
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  Client client({first.address(), second.address()}, 10s);
+  client.Connect();
+  Create(client, lock + "/x");
+  const std::int64_t session = client.session().session_id();
+  Proxy& used = client.session().connected_server() == first.address() ? first : second;
+  const Proxy& other = &used == &first ? second : first;
+
+  used.Freeze();
+  std::optional<Reply> answer;
+  client.session().Check({lock + "/x"}, [&](const Reply& reply) { answer = reply; });
+  client.session().GiveUpServer();
+  client.RunUntil([&] { return answer && client.session().IsConnected(); });
+  CHECK(answer->error == Error::kConnectionLoss);
+  CHECK(client.session().connected_server() == other.address());
+  CHECK(client.session().session_id() == session);
+  CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
+  const auto failures = client.session().Failures();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.front().server == used.address());
+  CHECK(failures.front().reason == "did not answer");
+}
+
+TEST_CASE("giving a server up from within an answer does no harm") {
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  client.events.clear();
+  client.session().Sync("/", [&](const Reply&) { client.session().GiveUpServer(); });
+  client.RunUntil([&] { return client.events.size() == 2; });
+  CHECK(client.events == std::vector<std::string>{"disconnected", "connected"});
+}
+
+TEST_CASE("an address that swallows packets does not keep a session from the next one") {
+  const BlackHole hole;
+  // The order is shuffled: enough of them, and it is tried first sooner or later.
+  for (int i = 0; i < 8; ++i) {
+    Client client({hole.address(), TestServers()}, 4s);
+    client.Connect();
+    CHECK(client.session().connected_server() == TestServers());
+  }
+}
+
+TEST_CASE("an address that swallows packets does not cost a session that is held") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "hole");
+  const BlackHole hole;
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 6s);
+  client.Connect();
+  Create(client, lock + "/x");
+  client.session().SetHolding(BootClock::now() + 4s);
+  client.session().SetEndpoints({{hole.address(), hole.address()},
+                                 {TestServers(), TestServers()},
+                                 {hole.address(), hole.address()}});
+  proxy.Cut();
+  client.RunUntil([&] { return client.session().connected_server() == TestServers(); });
+  CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
+  CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "connected"});
+}
+
+TEST_CASE("several addresses are all tried, and each says why it failed") {
+  const ClosedPort closed;
+  const Peer at_once(Peer::Manner::kClosesAtOnce);
+  const Peer web(Peer::Manner::kSpeaksHttp);
+  Client client({closed.address(), at_once.address(), web.address()}, 4s);
+  client.RunUntil([&] { return client.session().failed_rounds() > 0; });
+  std::vector<std::string> said;
+  for (const auto& failure : client.session().Failures()) {
+    said.push_back(failure.server + " " + failure.reason);
+  }
+  std::sort(said.begin(), said.end());
+  std::vector<std::string> wanted = {closed.address() + " Connection refused",
+                                     at_once.address() + " closes the connection at once",
+                                     web.address() + " answers, but it is no ZooKeeper server"};
+  std::sort(wanted.begin(), wanted.end());
+  CHECK(said == wanted);
+}
+
+TEST_CASE("a port where nobody listens is told of as refused") {
+  const ClosedPort closed;
+  CHECK(ReasonOf(closed.address()) == "Connection refused");
+}
+
+TEST_CASE("a peer that closes at once is told of as such") {
+  const Peer peer(Peer::Manner::kClosesAtOnce);
+  CHECK(ReasonOf(peer.address()) == "closes the connection at once");
+}
+
+TEST_CASE("a web server is told of as no ZooKeeper server") {
+  const Peer peer(Peer::Manner::kSpeaksHttp);
+  CHECK(ReasonOf(peer.address()) == "answers, but it is no ZooKeeper server");
+}
+
+TEST_CASE("a peer that says nothing is told of as one that gives no session") {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  CHECK(ReasonOf(peer.address()) == "is connected, but gives no session");
+}
+
+TEST_CASE("a peer that does not even answer the connect is told of as such") {
+  const BlackHole hole;
+  CHECK(ReasonOf(hole.address()) == "does not answer (no connection)");
+}
+
+TEST_CASE("a session that expired is noticed, and a new one can be begun") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "expiry");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  Create(client, lock + "/x");
+  const zookeeper::Credentials old = *client.session().credentials();
+  // Somebody else ends it: quicker than to wait for the servers to do so.
+  REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), 10s, kPatience));
+  client.RunUntil([&] { return client.events.back() == "expired"; });
+  CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "expired"});
+  CHECK_FALSE(tree.Exists(lock + "/x"));
+
+  client.session().Renew();
+  client.RunUntil([&] { return client.session().IsConnected(); });
+  CHECK(client.session().session_id() != old.session_id);
+  CHECK(client.events.back() == "connected, fresh");
+  CHECK(Create(client, lock + "/x").error == Error::kNone);
+}
+
+TEST_CASE("a session that the servers let expire is noticed at the next connection") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "expiry");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 4s);
+  client.Connect();
+  Create(client, lock + "/x");
+  proxy.Freeze();
+  tree.WaitForChildren(lock, 0);  // not asked meanwhile, the client sends no ping either
+  proxy.Cut();
+  proxy.Thaw();
+  client.RunUntil([&] { return client.events.back() == "expired"; });
+  CHECK(client.events.front() == "connected, fresh");
+}
+
+TEST_CASE("an idle session is kept alive by itself") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "idle");
+  Client client({TestServers()}, 4s);
+  client.Connect();
+  Create(client, lock + "/x");
+  client.RunFor(5s);  // longer than it lives unheard of, by a tick
+  CHECK(client.events == std::vector<std::string>{"connected, fresh"});
+  CHECK(tree.Exists(lock + "/x"));
+}
+
+TEST_CASE("the close has removed what was ephemeral before it is over") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  for (int i = 0; i < 20; ++i) {
+    Client client({TestServers()}, 10s);
+    client.Connect();
+    Create(client, lock + "/x");
+    client.session().BeginClose();
+    CHECK_FALSE(client.session().IsClosed());
+    client.RunUntil([&] { return client.session().IsClosed(); });
+    REQUIRE(tree.Children(lock).empty());
+  }
+}
+
+TEST_CASE("a close comes after the requests that were sent before it") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  const std::string data(300'000, 'x');
+  client.session().Create(lock + "/stays", data, NodeKind::kPersistent,
+                          [](const CreateReply&) { FAIL("nobody is told any more"); });
+  client.session().Create(lock + "/goes", "", NodeKind::kEphemeral,
+                          [](const CreateReply&) { FAIL("nobody is told any more"); });
+  client.RunOnce();
+  client.session().BeginClose();
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  // Either all was sent, and is done, or the close had to go over a new connection.
+  CHECK_FALSE(tree.Exists(lock + "/goes"));
+}
+
+TEST_CASE("a close goes over a new connection when the old one breaks") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 30s);
+  client.Connect();
+  Create(client, lock + "/x");
+
+  SECTION("before the close was sent") {
+    proxy.Freeze();
+    client.session().BeginClose();
+    proxy.Cut();
+    proxy.Thaw();
+  }
+  SECTION("before its reply came") {
+    proxy.FreezeReplies();
+    client.session().BeginClose();
+    tree.WaitForChildren(lock, 0);
+    proxy.Cut();
+    proxy.Thaw();
+  }
+  SECTION("before anybody thought of closing") {
+    client.events.clear();
+    proxy.Cut();
+    client.RunUntil([&] { return !client.events.empty(); });
+    client.session().BeginClose();
+  }
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a session that never was is closed at once") {
+  const ClosedPort closed;
+  Client client({closed.address()}, 10s);
+  client.session().BeginClose();
+  CHECK(client.session().IsClosed());
+}
+
+TEST_CASE("closing for somebody who is dead ends the session, and gives up in time") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "orphan");
+  Proxy proxy(TestServers());
+  std::optional<Client> client;
+  client.emplace(std::vector<std::string>{proxy.address()}, 30s);
+  client->Connect();
+  Create(*client, lock + "/x");
+  const zookeeper::Credentials credentials = *client->session().credentials();
+  const auto endpoints = client->session().endpoints();
+  client.reset();  // leaves the session to expire
+  CHECK(tree.Exists(lock + "/x"));
+
+  SECTION("with servers") {
+    CHECK(zookeeper::CloseSession(credentials, endpoints, 30s, kPatience));
+    CHECK_FALSE(tree.Exists(lock + "/x"));
+  }
+  SECTION("with one that hangs") {
+    proxy.Freeze();
+    const TimePoint before = BootClock::now();
+    CHECK_FALSE(zookeeper::CloseSession(credentials, endpoints, 30s, 300ms));
+    CHECK(BootClock::now() - before >= 300ms);
+    CHECK(BootClock::now() - before < 20s);
+  }
+  SECTION("with a wrong password it is not ended") {
+    CHECK(zookeeper::CloseSession({credentials.session_id, std::string(16, 'x')}, endpoints, 30s,
+                                  kPatience));
+    CHECK(tree.Exists(lock + "/x"));
+  }
+}
+
+TEST_CASE("without anybody to close it a session leaves nothing open") {
+  const auto count = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  Tree tree;
+  const auto before = count();
+  {
+    Client connected({TestServers()}, 10s);
+    connected.Connect();
+    const Peer peer(Peer::Manner::kSaysNothing);
+    Client shaking({peer.address()}, 10s);
+    shaking.RunOnce();
+    Client untried({TestServers()}, 10s);
+  }
+  CHECK(count() == before);
+}
+
+}  // namespace zklock::test

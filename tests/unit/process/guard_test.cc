@@ -1,0 +1,331 @@
+// What happens to the command when zklock or its guard is killed, stopped or hangs: no orphan, and
+// nobody alive when the lease ends.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using test::Child;
+using test::ChildOptions;
+using test::Exited;
+using test::ExitFrom;
+using test::Killed;
+
+// A named pipe on which when_orphaned reports: the guard has no descriptor of the test's left.
+class Notice {
+ public:
+  Notice() {
+    std::string name = (fs::temp_directory_path() / "zklock-notice-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
+    directory_ = name;
+    path_ = name + "/pipe";
+    Check(mkfifo(path_.c_str(), 0600), "mkfifo");
+    read_.Reset(Check(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
+  }
+  ~Notice() {
+    std::error_code ignored;
+    fs::remove_all(directory_, ignored);
+  }
+  Notice(const Notice&) = delete;
+  Notice& operator=(const Notice&) = delete;
+
+  // For CommandSpec::when_orphaned.
+  [[nodiscard]] std::function<void()> Sender() const {
+    return [path = path_] {
+      const UniqueFd pipe(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      [[maybe_unused]] const ssize_t size = write(pipe.get(), "x", 1);
+    };
+  }
+  [[nodiscard]] bool Comes(milliseconds patience = test::kPatience) const {
+    pollfd polled{read_.get(), POLLIN, 0};
+    return poll(&polled, 1, static_cast<int>(patience.count())) == 1 &&
+           (polled.revents & POLLIN) != 0;
+  }
+
+ private:
+  fs::path directory_;
+  std::string path_;
+  UniqueFd read_;
+};
+
+// A zklock of its own, to be killed: says the guard's and the command's pid, then lets its command
+// run. The tree's standard output is the child's, so that ReadToEnd() waits for its last process.
+ChildOptions Zklock(CommandSpec spec, std::function<void()> prepare_body = {}) {
+  return {.body =
+              [spec, prepare_body] {
+                Signals signals;
+                if (prepare_body) prepare_body();
+                const auto command = MustStart(spec, signals);
+                const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+                dprintf(1, "pids %d %d\n", guard, command->command_pid());
+                EventLoop loop;
+                loop.Add(*command);
+                while (!command->ended()) loop.RunOnce();
+                return 0;
+              },
+          .also_environment = {"REPORT=1"}};
+}
+
+CommandSpec Stubborn(const ScriptOptions& options) {
+  CommandSpec spec = Script(kStubbornTree + kWaitForEver, options);
+  spec.environment.push_back("REPORT=1");
+  return spec;
+}
+
+struct Pids {
+  pid_t guard = 0;
+  pid_t command = 0;
+};
+
+// The lines come in any order.
+Pids WaitForZklock(Child& zklock, int tree_size) {
+  Pids pids;
+  for (int i = 0; i < tree_size + 1; ++i) {
+    const std::string line = zklock.ReadLine();
+    if (line == "up") continue;
+    REQUIRE(sscanf(line.c_str(), "pids %d %d", &pids.guard, &pids.command) == 2);
+  }
+  return pids;
+}
+
+TEST_CASE("when zklock is killed the whole tree is killed at once, then the session is closed") {
+  const Notice notice;
+  CommandSpec spec = Stubborn({.kill_after = hours(1)});
+  spec.when_orphaned = notice.Sender();
+  Child zklock = Child::Start(Zklock(spec));
+  WaitForZklock(zklock, kStubbornTreeSize);
+  const TimePoint start = BootClock::now();
+  zklock.Signal(SIGKILL);
+  REQUIRE(notice.Comes());
+  WARN("whole tree dead and session closed after "
+       << std::chrono::duration_cast<milliseconds>(BootClock::now() - start).count() << " ms");
+  // Nobody had the pipe open any more when the notice came.
+  zklock.ReadToEnd(milliseconds(0));
+  CHECK(zklock.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends the others") {
+  const Notice notice;
+  CommandSpec spec = Stubborn({.kill_after = hours(1)});
+  spec.when_orphaned = notice.Sender();
+  Child zklock = Child::Start(Zklock(spec));
+  WaitForZklock(zklock, kStubbornTreeSize);
+  zklock.SignalGroup(SIGKILL);
+  CHECK(notice.Comes());
+  zklock.ReadToEnd(milliseconds(0));
+}
+
+TEST_CASE("zklock's death is noticed although a helper of its has the guard's socket open") {
+  int ends[2];
+  Check(pipe2(ends, O_CLOEXEC), "pipe2");
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  ChildOptions options = Zklock(Stubborn({.kill_after = hours(1)}));
+  const auto run = options.body;
+  options.inherit = {ends[0]};
+  // The helper is forked while the command runs, and lives until the test closes the pipe.
+  options.body = [&] {
+    Signals signals;
+    const auto command = MustStart(Stubborn({.kill_after = hours(1)}), signals);
+    if (fork() == 0) {
+      close(STDOUT_FILENO);
+      close(STDERR_FILENO);
+      char nothing = 0;
+      [[maybe_unused]] const ssize_t size = read(ends[0], &nothing, 1);
+      _exit(0);
+    }
+    dprintf(1, "pids 0 0\n");
+    WaitForEnd(*command);
+    return 0;
+  };
+  Child zklock = Child::Start(std::move(options));
+  WaitForZklock(zklock, kStubbornTreeSize);
+  zklock.Signal(SIGKILL);
+  zklock.ReadToEnd();
+  CHECK(zklock.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE("when zklock ends normally without waiting, its command does not run on") {
+  Child zklock = Child::Start({.body = [] {
+    Signals signals;
+    const auto command = MustStart(Stubborn({.kill_after = hours(1)}), signals);
+    _exit(5);  // no destructor runs
+    return 0;
+  }});
+  zklock.ReadToEnd();
+  CHECK(zklock.Wait() == Exited(5));
+}
+
+TEST_CASE("a stopped zklock's command ends before the lease does") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  Child zklock =
+      Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
+  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  zklock.Signal(SIGSTOP);
+  zklock.WaitUntilStopped();
+  // zklock itself has the pipes open: wait for the command instead.
+  const auto command = PidFd::Open(pids.command);
+  REQUIRE(command);
+  pollfd polled{command->fd(), POLLIN, 0};
+  REQUIRE(poll(&polled, 1, 60'000) == 1);
+  CHECK(BootClock::now() < lease_end);
+  zklock.Signal(SIGCONT);
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a job stopped as a whole ends before the lease does: the guard is outside of it") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  Child zklock =
+      Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
+  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  zklock.SignalGroup(SIGSTOP);
+  zklock.WaitUntilStopped();
+  const auto command = PidFd::Open(pids.command);
+  REQUIRE(command);
+  pollfd polled{command->fd(), POLLIN, 0};
+  REQUIRE(poll(&polled, 1, 60'000) == 1);
+  CHECK(BootClock::now() < lease_end);
+  zklock.Signal(SIGCONT);
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("when the guard is killed zklock ends the tree") {
+  Supervised command(kStubbornTree + kWaitForEver);
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGKILL);
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.guard_failed);
+  CHECK_FALSE(ended.by_order);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("when the guard is killed after an order to end, that is what ended the command") {
+  Supervised command(kStubbornTree + kWaitForEver);
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  command->End();
+  kill(command.guard(), SIGKILL);
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("children that zklock had before are strangers, and spared") {
+  Child stranger = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
+  REQUIRE(stranger.ReadLine() == "ready");
+  Supervised command(kStubbornTree + kWaitForEver);
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGKILL);
+  CHECK(command.WaitForEnd().guard_failed);
+  CHECK(command.report.HasEnded());
+  CHECK_FALSE(stranger.HasEnded());
+  CHECK(ChildrenOf(stranger.pid()).size() == 1);
+}
+
+TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(600), .lease_end = lease_end});
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGSTOP);
+  const Ended ended = command.WaitForEnd();
+  CHECK(BootClock::now() < lease_end);
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("with no grace at all a stopped guard is still found out in time") {
+  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = {}, .lease_end = lease_end});
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGSTOP);
+  const Ended ended = command.WaitForEnd();
+  CHECK(BootClock::now() < lease_end);
+  CHECK(ended.guard_failed);
+}
+
+TEST_CASE("a guard that does not acknowledge an extended lease is not trusted with it") {
+  const TimePoint first = BootClock::now() + milliseconds(1500);
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(600), .lease_end = first});
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGSTOP);
+  command->ExtendLease(first + hours(1));
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.guard_failed);
+  CHECK_FALSE(ended.by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(400)});
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGSTOP);
+  command->End();
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a guard that is stopped does not keep the destructor from ending the tree") {
+  Supervised command(kStubbornTree + kWaitForEver);
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  kill(command.guard(), SIGSTOP);
+  command.Destroy();
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("an order gets through to a guard whose socket is full") {
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
+  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  const pid_t guard = command.guard();
+  kill(guard, SIGSTOP);
+  for (int i = 0; i < 100'000; ++i) command->Forward(SIGCONT);
+  command->End();
+  kill(guard, SIGCONT);
+  const Ended ended = command.WaitForEnd();
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(ended.by_order);
+}
+
+TEST_CASE("a zklock that wakes up late gives its guard the time to do the same") {
+  // Both are stopped past the stop time of the lease the guard knows, which zklock had extended.
+  const TimePoint first = BootClock::now() + milliseconds(1000);
+  Supervised command(kSleeper + kWaitForEver,
+                     {.kill_after = milliseconds(500), .lease_end = first});
+  REQUIRE(command.report.ReadLine() == "up");
+  command->ExtendLease(first + hours(1));
+  const pid_t guard = command.guard();
+  kill(guard, SIGSTOP);
+  // zklock does not run its loop until then: that is how it is stopped here.
+  Supervised other("exec sleep 1000", {.lease_end = first + milliseconds(250)});
+  other.report.ReadToEnd();
+  REQUIRE(BootClock::now() > first);
+  kill(guard, SIGCONT);
+  ServeUntil(*command, BootClock::now() + milliseconds(500));
+  CHECK_FALSE(command->ended());
+  command->End();
+  CHECK_FALSE(command.WaitForEnd().guard_failed);
+}
+
+}  // namespace
+}  // namespace zklock::process

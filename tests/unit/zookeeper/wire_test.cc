@@ -1,0 +1,153 @@
+#include "zookeeper/wire.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zklock::zookeeper {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes FromText(std::string_view text) {
+  Bytes bytes;
+  for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
+  return bytes;
+}
+
+Bytes FromNumbers(std::initializer_list<int> numbers) {
+  Bytes bytes;
+  for (const int number : numbers) bytes.push_back(static_cast<std::byte>(number));
+  return bytes;
+}
+
+void Append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+void Append32(Bytes& to, std::int32_t value) {
+  const auto bits = static_cast<std::uint32_t>(value);
+  for (const int shift : {24, 16, 8, 0}) to.push_back(static_cast<std::byte>(bits >> shift & 0xff));
+}
+
+/// A frame as a server sends it: length, xid, zxid, error, and a body of this many bytes.
+Bytes ReplyFrame(std::int32_t xid, int body_size) {
+  Bytes frame;
+  Append32(frame, 16 + body_size);
+  Append32(frame, xid);
+  // The rest looks like anything, even like a frame of the xid that is looked for.
+  for (int i = 0; i < 12 + body_size; ++i) frame.push_back(std::byte{0x11});
+  return frame;
+}
+
+Greeting Judge(const Bytes& bytes) { return JudgeGreeting(bytes.data(), bytes.size()); }
+
+constexpr std::int32_t kXid = 0x11111111;
+
+// How many bytes of a stream are taken until the reply has been seen, when it comes in pieces of
+// this size; 0: it never was.
+std::size_t SeenAfter(const Bytes& stream, std::size_t piece) {
+  ReplyScanner scanner(kXid);
+  for (std::size_t from = 0; from < stream.size(); from += piece) {
+    const std::size_t size = std::min(piece, stream.size() - from);
+    if (scanner.Feed(stream.data() + from, size)) return from + size;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a close request is its length, its xid and the type -11") {
+  const CloseRequest request = MakeCloseRequest(0x01020304);
+  CHECK(Bytes(request.begin(), request.end()) ==
+        FromNumbers({0, 0, 0, 8, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xf5}));
+  const CloseRequest negative = MakeCloseRequest(-2);
+  CHECK(Bytes(negative.begin() + 4, negative.begin() + 8) == FromNumbers({0xff, 0xff, 0xff, 0xfe}));
+}
+
+TEST_CASE("a greeting of 36 or 37 bytes in version 0 is a ZooKeeper server's") {
+  CHECK(Judge(FromNumbers({0, 0, 0, 36, 0, 0, 0, 0})) == Greeting::kZooKeeper);
+  CHECK(Judge(FromNumbers({0, 0, 0, 37, 0, 0, 0, 0})) == Greeting::kZooKeeper);
+  CHECK(Judge(FromNumbers({0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0x75, 0x30})) == Greeting::kZooKeeper);
+}
+
+TEST_CASE("any other greeting is foreign") {
+  CHECK(Judge(FromNumbers({0, 0, 0, 35, 0, 0, 0, 0})) == Greeting::kForeign);
+  CHECK(Judge(FromNumbers({0, 0, 0, 38, 0, 0, 0, 0})) == Greeting::kForeign);
+  CHECK(Judge(FromNumbers({0, 0, 0, 37, 0, 0, 0, 1})) == Greeting::kForeign);
+  CHECK(Judge(FromNumbers({1, 0, 0, 37, 0, 0, 0, 0})) == Greeting::kForeign);
+  CHECK(Judge(FromNumbers({0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})) == Greeting::kForeign);
+  CHECK(Judge(FromText("HTTP/1.1 400 Bad Request\r\n")) == Greeting::kForeign);
+  CHECK(Judge(FromText("SSH-2.0-OpenSSH_9.2\r\n")) == Greeting::kForeign);
+  CHECK(Judge(FromNumbers({0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46, 0x00})) ==
+        Greeting::kForeign);  // a TLS alert
+}
+
+TEST_CASE("seven bytes are too few to judge") {
+  const Bytes whole = FromNumbers({0, 0, 0, 37, 0, 0, 0, 0});
+  for (std::size_t size = 0; size < kGreetingSize; ++size) {
+    CHECK(JudgeGreeting(whole.data(), size) == Greeting::kTooShort);
+  }
+  CHECK(Judge(FromText("HTTP/1.")) == Greeting::kTooShort);
+}
+
+TEST_CASE("a reply is found behind other frames, however the stream is split in two") {
+  Bytes stream;
+  Append(stream, ReplyFrame(-2, 0));   // a ping's
+  Append(stream, ReplyFrame(-1, 40));  // a watch event
+  Append(stream, ReplyFrame(7, 300));  // a late answer to something else
+  const std::size_t before = stream.size();
+  Append(stream, ReplyFrame(kXid, 0));
+  Append(stream, ReplyFrame(8, 10));
+
+  for (std::size_t first = 0; first <= stream.size(); ++first) {
+    ReplyScanner scanner(kXid);
+    CAPTURE(first);
+    // Its length and xid are enough to know it by.
+    CHECK(scanner.Feed(stream.data(), first) == (first >= before + 8));
+    CHECK(scanner.Feed(stream.data() + first, stream.size() - first));
+  }
+}
+
+TEST_CASE("a reply is found in pieces of any size") {
+  Bytes stream;
+  Append(stream, ReplyFrame(-2, 0));
+  Append(stream, ReplyFrame(7, 23));
+  const std::size_t before = stream.size();
+  Append(stream, ReplyFrame(kXid, 5));
+
+  for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
+    CAPTURE(piece);
+    const std::size_t pieces = (before + 8 + piece - 1) / piece;
+    CHECK(SeenAfter(stream, piece) == std::min(pieces * piece, stream.size()));
+  }
+}
+
+TEST_CASE("an xid inside another frame's body is not the reply") {
+  Bytes stream;
+  Append(stream, ReplyFrame(7, 64));  // full of bytes that look like kXid
+  Append(stream, ReplyFrame(-2, 0));
+  for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) == 0);
+}
+
+TEST_CASE("a reply that has been seen stays seen") {
+  ReplyScanner scanner(kXid);
+  const Bytes reply = ReplyFrame(kXid, 0);
+  CHECK(scanner.Feed(reply.data(), reply.size()));
+  const Bytes other = ReplyFrame(7, 3);
+  CHECK(scanner.Feed(other.data(), other.size()));
+  CHECK(scanner.Feed(nullptr, 0));
+}
+
+TEST_CASE("frames of impossible lengths are passed over without end or harm") {
+  Bytes stream;
+  for (const std::int32_t length : {0, 3, 4, -1, INT32_MIN}) {
+    Append32(stream, length);
+    Append32(stream, 7);
+  }
+  Append(stream, ReplyFrame(kXid, 0));
+  for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) > 0);
+}
+
+}  // namespace zklock::zookeeper
