@@ -61,8 +61,8 @@ exit status: 0, or as for 'zklock exclusive'
 }
 
 std::string ReleaseFooter() {
-  return R"(Deletes one contender at once. If it holds, the next may start before its command
-has ended: its zklock ends that as soon as it learns of the loss.
+  return R"(Deletes one contender at once. If it holds, the next may start before its
+command has ended: its zklock ends that as soon as it learns of the loss.
 
 exit status: 0 it is gone, 75 it was not there, else as for 'zklock exclusive'
 )";

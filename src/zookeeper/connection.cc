@@ -150,8 +150,8 @@ void Connection::Advance(int result, int error) {
     return;
   }
   if (result != ZOK && result != ZNOTHING) {
-    // EHOSTDOWN is what the library makes of an end of file.
-    if (error == EHOSTDOWN) {
+    // EHOSTDOWN is what the library makes of an end of file; a request on its way meets a reset.
+    if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
       Fail(state_ == State::kConnected ? "closed the connection" : "closes the connection at once");
     } else {
       Fail(error != 0 ? std::generic_category().message(error) : zerror(result));

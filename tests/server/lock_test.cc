@@ -300,17 +300,19 @@ TEST_CASE("a holder without servers gives up before they can give the lock to th
   const std::string lock = NewLock("lease");
   Proxy proxy(TestServers());
   process::EventLoop loop;
-  Contender holder(loop, lock, {.servers = {proxy.address()}, .session_timeout = 4s});
-  holder.Hold();
+  std::optional<Contender> holder;
+  holder.emplace(loop, lock, Wish{.servers = {proxy.address()}, .session_timeout = 4s});
+  holder->Hold();
   Contender next(loop, lock);
   next.WaitUntilBehind();
 
   SECTION("when nothing passes any more") { proxy.Freeze(); }
   SECTION("when what it sends still arrives, but no answer comes") { proxy.FreezeReplies(); }
-  RunUntil(loop, [&] { return holder.hold().loss() || next.is_decided(); });
+  RunUntil(loop, [&] { return holder->hold().loss() || next.is_decided(); });
   CHECK_FALSE(next.is_decided());
-  REQUIRE(holder.hold().loss());
-  CHECK(holder.hold().loss() == lock::Loss::kUnproven);
+  REQUIRE(holder->hold().loss());
+  CHECK(holder->hold().loss() == lock::Loss::kUnproven);
+  holder.reset();
   next.Hold();
 }
 

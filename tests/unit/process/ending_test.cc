@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "process/pidfd.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
@@ -20,22 +19,9 @@ using test::Exited;
 using test::ExitFrom;
 using test::Killed;
 
-// Waits for a tree's "up" lines.
-void WaitForTree(ReportPipe& report, int size) {
-  for (int i = 0; i < size; ++i) REQUIRE(report.ReadLine() == "up");
-}
-
 // Waits until the guard has sent something that the supervisor has not read.
 void WaitForNews(Supervisor& supervisor) {
   pollfd polled{supervisor.GetInterest().fd, POLLIN, 0};
-  const milliseconds patience = test::kPatience;
-  REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
-}
-
-void WaitForDeath(pid_t pid) {
-  const auto process = PidFd::Open(pid);
-  if (!process) return;
-  pollfd polled{process->fd(), POLLIN, 0};
   const milliseconds patience = test::kPatience;
   REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
 }
@@ -50,6 +36,17 @@ TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") 
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(ended.survivors.empty());
   // Not one of them has the pipe open: they were dead before the end was reported.
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a tree that never stays the same ends too") {
+  // Each of these is an orphan that leaves a child behind and ends, again and again.
+  Supervised command(
+      "trap '' TERM; hop() { hop & }; hop & hop & hop & echo up >&$REPORT; " + kWaitForEver,
+      {.kill_after = milliseconds(20)});
+  WaitForTree(command.report, 1);
+  command->End();
+  command.WaitForEnd();
   CHECK(command.report.HasEnded());
 }
 
@@ -100,8 +97,9 @@ TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
 
 TEST_CASE("one that is started during the grace gets the stop signal too") {
   Supervised command(
-      "trap 'trap - TERM; setsid sleep 1000 & wait $!; echo $? >&$REPORT; exit' TERM; " + kSleeper +
-          kWaitForEver,
+      "exec 2>/dev/null; trap 'trap - TERM; setsid sleep 1000 & wait $!; echo $? >&$REPORT; exit' "
+      "TERM; " +
+          kSleeper + kWaitForEver,
       {.kill_after = seconds(20)});
   WaitForTree(command.report, 1);
   command->End();

@@ -65,17 +65,14 @@ class Notice {
 
 // A zklock of its own, to be killed: says the guard's and the command's pid, then lets its command
 // run. The tree's standard output is the child's, so that ReadToEnd() waits for its last process.
-ChildOptions Zklock(CommandSpec spec, std::function<void()> prepare_body = {}) {
+ChildOptions Zklock(const CommandSpec& spec) {
   return {.body =
-              [spec, prepare_body] {
+              [spec] {
                 Signals signals;
-                if (prepare_body) prepare_body();
                 const auto command = MustStart(spec, signals);
                 const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
                 dprintf(1, "pids %d %d\n", guard, command->command_pid());
-                EventLoop loop;
-                loop.Add(*command);
-                while (!command->ended()) loop.RunOnce();
+                WaitForEnd(*command);
                 return 0;
               },
           .also_environment = {"REPORT=1"}};
@@ -109,11 +106,8 @@ TEST_CASE("when zklock is killed the whole tree is killed at once, then the sess
   spec.when_orphaned = notice.Sender();
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
-  const TimePoint start = BootClock::now();
   zklock.Signal(SIGKILL);
   REQUIRE(notice.Comes());
-  WARN("whole tree dead and session closed after "
-       << std::chrono::duration_cast<milliseconds>(BootClock::now() - start).count() << " ms");
   // Nobody had the pipe open any more when the notice came.
   zklock.ReadToEnd(milliseconds(0));
   CHECK(zklock.Wait() == Killed(SIGKILL));
@@ -135,8 +129,7 @@ TEST_CASE("zklock's death is noticed although a helper of its has the guard's so
   Check(pipe2(ends, O_CLOEXEC), "pipe2");
   const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
-  ChildOptions options = Zklock(Stubborn({.kill_after = hours(1)}));
-  const auto run = options.body;
+  ChildOptions options = Zklock({});
   options.inherit = {ends[0]};
   // The helper is forked while the command runs, and lives until the test closes the pipe.
   options.body = [&] {
@@ -178,11 +171,7 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
   const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
   zklock.Signal(SIGSTOP);
   zklock.WaitUntilStopped();
-  // zklock itself has the pipes open: wait for the command instead.
-  const auto command = PidFd::Open(pids.command);
-  REQUIRE(command);
-  pollfd polled{command->fd(), POLLIN, 0};
-  REQUIRE(poll(&polled, 1, 60'000) == 1);
+  WaitForDeath(pids.command);
   CHECK(BootClock::now() < lease_end);
   zklock.Signal(SIGCONT);
   CHECK(zklock.Wait() == Exited(0));
@@ -195,10 +184,7 @@ TEST_CASE("a job stopped as a whole ends before the lease does: the guard is out
   const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
   zklock.SignalGroup(SIGSTOP);
   zklock.WaitUntilStopped();
-  const auto command = PidFd::Open(pids.command);
-  REQUIRE(command);
-  pollfd polled{command->fd(), POLLIN, 0};
-  REQUIRE(poll(&polled, 1, 60'000) == 1);
+  WaitForDeath(pids.command);
   CHECK(BootClock::now() < lease_end);
   zklock.Signal(SIGCONT);
   CHECK(zklock.Wait() == Exited(0));
@@ -206,7 +192,7 @@ TEST_CASE("a job stopped as a whole ends before the lease does: the guard is out
 
 TEST_CASE("when the guard is killed zklock ends the tree") {
   Supervised command(kStubbornTree + kWaitForEver);
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
@@ -217,7 +203,7 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
 
 TEST_CASE("when the guard is killed after an order to end, that is what ended the command") {
   Supervised command(kStubbornTree + kWaitForEver);
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   command->End();
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
@@ -230,7 +216,7 @@ TEST_CASE("children that zklock had before are strangers, and spared") {
   Child stranger = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
   REQUIRE(stranger.ReadLine() == "ready");
   Supervised command(kStubbornTree + kWaitForEver);
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGKILL);
   CHECK(command.WaitForEnd().guard_failed);
   CHECK(command.report.HasEnded());
@@ -242,7 +228,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
   const TimePoint lease_end = BootClock::now() + milliseconds(2000);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = lease_end});
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
@@ -255,7 +241,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
 TEST_CASE("with no grace at all a stopped guard is still found out in time") {
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = {}, .lease_end = lease_end});
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
@@ -266,7 +252,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is not trusted wi
   const TimePoint first = BootClock::now() + milliseconds(1500);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = first});
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
   command->ExtendLease(first + hours(1));
   const Ended ended = command.WaitForEnd();
@@ -277,7 +263,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is not trusted wi
 
 TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(400)});
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
   command->End();
   const Ended ended = command.WaitForEnd();
@@ -288,7 +274,7 @@ TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
 
 TEST_CASE("a guard that is stopped does not keep the destructor from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver);
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
   command.Destroy();
   CHECK(command.report.HasEnded());
@@ -296,7 +282,7 @@ TEST_CASE("a guard that is stopped does not keep the destructor from ending the 
 
 TEST_CASE("an order gets through to a guard whose socket is full") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
-  for (int i = 0; i < kStubbornTreeSize; ++i) REQUIRE(command.report.ReadLine() == "up");
+  WaitForTree(command.report, kStubbornTreeSize);
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
   for (int i = 0; i < 100'000; ++i) command->Forward(SIGCONT);
@@ -316,10 +302,7 @@ TEST_CASE("a zklock that wakes up late gives its guard the time to do the same")
   command->ExtendLease(first + hours(1));
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
-  // zklock does not run its loop until then: that is how it is stopped here.
-  Supervised other("exec sleep 1000", {.lease_end = first + milliseconds(250)});
-  other.report.ReadToEnd();
-  REQUIRE(BootClock::now() > first);
+  HangUntil(first);
   kill(guard, SIGCONT);
   ServeUntil(*command, BootClock::now() + milliseconds(500));
   CHECK_FALSE(command->ended());

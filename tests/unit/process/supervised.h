@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "process/event_loop.h"
+#include "process/pidfd.h"
 #include "process/signals.h"
 #include "process/supervisor.h"
 #include "process/system_error.h"
@@ -134,8 +135,9 @@ inline Ended WaitForEnd(Supervisor& supervisor) {
   return *supervisor.ended();
 }
 
-/// Serves the supervisor until a moment has come, or the command has ended.
-inline void ServeUntil(Supervisor& supervisor, TimePoint moment) {
+/// Serves a supervisor until a moment has come, or the command has ended; without one, zklock
+/// hangs.
+inline void ServeUntil(Supervisor* supervisor, TimePoint moment) {
   struct Moment final : EventSource {
     explicit Moment(TimePoint when) : moment(when) {}
     Interest GetInterest() override { return {-1, 0, moment}; }
@@ -145,8 +147,34 @@ inline void ServeUntil(Supervisor& supervisor, TimePoint moment) {
   EventLoop loop;
   Moment until(moment);
   loop.Add(until);
-  loop.Add(supervisor);
-  while (!supervisor.ended() && BootClock::now() < moment) loop.RunOnce();
+  if (supervisor != nullptr) loop.Add(*supervisor);
+  while (BootClock::now() < moment && !(supervisor != nullptr && supervisor->ended())) {
+    loop.RunOnce();
+  }
+}
+inline void ServeUntil(Supervisor& supervisor, TimePoint moment) {
+  ServeUntil(&supervisor, moment);
+}
+inline void HangUntil(TimePoint moment) { ServeUntil(nullptr, moment); }
+
+/// Waits for the "up" of each process of a tree.
+inline void WaitForTree(ReportPipe& report, int size) {
+  for (int i = 0; i < size; ++i) {
+    if (const std::string line = report.ReadLine(); line != "up") {
+      throw std::runtime_error("not up, but " + line);
+    }
+  }
+}
+
+/// Waits until a process has ended, reaped or not.
+inline void WaitForDeath(pid_t pid) {
+  const auto process = PidFd::Open(pid);
+  if (!process) return;
+  pollfd polled{process->fd(), POLLIN, 0};
+  const std::chrono::milliseconds patience = test::kPatience;
+  if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) {
+    throw std::runtime_error("process " + std::to_string(pid) + " did not end");
+  }
 }
 
 /// A script under a supervisor in this process, and its reports.

@@ -1,0 +1,128 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "support/child.h"
+#include "support/server.h"
+
+namespace zklock::test {
+namespace {
+
+std::string Binary() {
+  const char* binary = getenv("ZKLOCK_BINARY");
+  REQUIRE(binary != nullptr);
+  return binary;
+}
+
+/// Runs a shell line in which $Z is zklock and $L a LOCK of the test's own.
+ChildOptions Line(const std::string& lock, const std::string& text) {
+  return {.argv = {"/bin/sh", "-c", text},
+          .also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()}};
+}
+
+TEST_CASE("A zklock under one that excludes goes on at once, whatever it asks for") {
+  const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
+  const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
+  CAPTURE(outer, inner);
+  const std::string lock = NewLock("nesting");
+  const Finished finished =
+      Run(Line(lock, "$Z " + outer + " $L -- $Z " + inner + " $L -- sh -c 'echo ran; exit 7'"));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(7));
+  CHECK(finished.out == "ran\n");
+}
+
+TEST_CASE("It runs under the outer lock: the same contender, the same token, no second one") {
+  const std::string lock = NewLock("nesting");
+  const Finished finished =
+      Run(Line(lock,
+               "$Z exclusive $L -- sh -c 'echo $ZKLOCK_NODE $ZKLOCK_TOKEN;"
+               " $Z exclusive $L -- sh -c \"echo \\$ZKLOCK_NODE \\$ZKLOCK_TOKEN\"'"));
+  REQUIRE(finished.exit == Exited(0));
+  const std::size_t end = finished.out.find('\n');
+  CHECK(finished.out.substr(0, end) == finished.out.substr(end + 1, end));
+  Tree tree;
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("A reader may read again, and is told why it can never write") {
+  const std::string lock = NewLock("nesting");
+  CHECK(Run(Line(lock, "$Z read $L -- $Z read $L -- true")).exit == Exited(0));
+  const Finished finished = Run(Line(lock, "$Z read $L -- $Z write $L -- true"));
+  CHECK(finished.exit == Exited(64));
+  CHECK_THAT(finished.err, Catch::Contains("for ever"));
+}
+
+TEST_CASE("A third LOCK between the two changes nothing") {
+  const std::string lock = NewLock("nesting");
+  CHECK(
+      Run(Line(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true")).exit ==
+      Exited(0));
+}
+
+TEST_CASE("Without the environment it is a stranger") {
+  const std::string lock = NewLock("nesting");
+  const Finished finished =
+      Run(Line(lock, "$Z exclusive $L -- env -u ZKLOCK_HELD $Z try -q $L -- true"));
+  CHECK(finished.exit == Exited(75));
+}
+
+TEST_CASE("A copied environment of a lock that somebody else holds counts for nothing") {
+  const std::string lock = NewLock("nesting");
+  Child holder = Child::Start([&] {
+    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x'");
+    options.keep_stdin = true;
+    return options;
+  }());
+  const std::string held = holder.ReadLine();
+  REQUIRE_FALSE(held.empty());
+  auto options = Line(lock, "$Z try -q $L -- true");
+  options.also_environment.push_back("ZKLOCK_HELD=" + held);
+  CHECK(Run(options).exit == Exited(75));
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+}
+
+TEST_CASE("When the outer lock was taken away while the outer zklock still lives, it queues") {
+  // The outer zklock is stopped, so that it cannot act on its loss before the inner one asks.
+  const std::string lock = NewLock("nesting");
+  Child outer = Child::Start([&] {
+    auto options = Line(lock,
+                        "exec $Z exclusive $L -- sh -c '"
+                        "echo $ZKLOCK_NODE; read go; $Z try -q $L -- echo ours; echo $?'");
+    options.keep_stdin = true;
+    return options;
+  }());
+  const std::string node = outer.ReadLine();
+  Tree tree;
+  outer.Signal(SIGSTOP);
+  outer.WaitUntilStopped();
+  tree.Delete(node);
+  // Somebody else has it now, so that a queueing `try` finds it taken.
+  Child next = Child::Start([&] {
+    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo next; read x'");
+    options.keep_stdin = true;
+    return options;
+  }());
+  REQUIRE(next.ReadLine() == "next");
+  outer.Write("go\n");
+  CHECK(outer.ReadLine() == "75");
+  outer.Signal(SIGCONT);
+  next.CloseInput();
+  CHECK(next.Wait() == Exited(0));
+}
+
+TEST_CASE("What runs nested ends when the outer lock is taken away") {
+  const std::string lock = NewLock("nesting");
+  Child outer = Child::Start(Line(
+      lock,
+      "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo $ZKLOCK_NODE; exec sleep 1000'"));
+  const std::string node = outer.ReadLine();
+  Tree().Delete(node);
+  CHECK(outer.Wait() == Exited(76));
+  outer.ReadToEnd();  // nobody of the tree has its output open any more
+}
+
+}  // namespace
+}  // namespace zklock::test
