@@ -18,8 +18,7 @@
 namespace zklock {
 namespace {
 
-int Dispatch(const cli::CommandLine& line, process::Signals& signals,
-             process::MessageSink& sink) {
+int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::MessageSink& sink) {
   if (const auto* run = std::get_if<cli::RunOptions>(&line)) {
     return commands::Run(*run, signals, sink);
   }
@@ -57,6 +56,7 @@ int Main(int argc, char** argv) {
     report.Defect(error.what());
   }
   sink.Drain();
+  signals.DieAsToldByTerminal(status);
   return status;
 }
 

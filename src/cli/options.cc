@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "cli/duration.h"
 #include "cli/help.h"
@@ -35,6 +36,8 @@ struct Words {
   std::string session_timeout = "30s";
   std::string kill_after = "5s";
   std::string stop_signal = "TERM";
+  std::string on_lost = "stop";
+  std::string descendants = "leave";
   std::string label;
   std::string shell_line;
   bool publish_command = false;
@@ -79,8 +82,7 @@ class Grammar {
     return app_.add_option(names, value, help)->type_name(type);
   }
   CLI::Option* AddFlag(const std::string& names, bool& value, const std::string& help) {
-    return app_.add_flag(names, value, help)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeLast);
+    return app_.add_flag(names, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 
   void AddServerOptions() {
@@ -92,8 +94,7 @@ class Grammar {
     AddValue("--connect-timeout", words_.connect_timeout, "DURATION",
              "how long to look for a server (15s)")
         ->envname("ZKLOCK_CONNECT_TIMEOUT");
-    AddValue("--session-timeout", words_.session_timeout, "DURATION",
-             "asked of the servers (30s)")
+    AddValue("--session-timeout", words_.session_timeout, "DURATION", "asked of the servers (30s)")
         ->envname("ZKLOCK_SESSION_TIMEOUT");
   }
 
@@ -147,6 +148,17 @@ class Grammar {
     }
     if (!zero_is_fine && *span == Duration::zero()) throw Error(option + " must be more than 0");
     return *span;
+  }
+
+  template <typename T>
+  [[nodiscard]] T ReadChoice(const std::string& option, const std::string& text,
+                             const std::vector<std::pair<std::string, T>>& choices) const {
+    std::string known;
+    for (const auto& [word, value] : choices) {
+      if (text == word) return value;
+      known += (known.empty() ? "" : ", ") + word;
+    }
+    throw Error(option + " '" + text + "' is none of " + known);
   }
 
   [[nodiscard]] ServerOptions ReadServerOptions() const {
@@ -246,7 +258,8 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
     grammar.AddFlag("--read", words.read, "as one of several readers");
     grammar.AddFlag("--write", words.write, "as a writer");
   } else {
-    wait = grammar.AddValue("-w,--wait", words.wait, "DURATION", "give up after this long in the queue");
+    wait = grammar.AddValue("-w,--wait", words.wait, "DURATION",
+                            "give up after this long in the queue");
     grammar.AddFlag("-n,--nonblock", words.nonblock, "do not wait at all: the same as 'try'");
   }
   grammar.AddValue("-E,--conflict-exit-code", words.conflict_exit_code, "N",
@@ -256,6 +269,9 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
                    "from the stop signal to KILL (5s)");
   grammar.AddValue("--stop-signal", words.stop_signal, "SIGNAL",
                    "sent first when the lock is lost (TERM)");
+  grammar.AddValue("--on-lost", words.on_lost, "stop|warn", "when the lock is lost (stop)");
+  grammar.AddValue("--descendants", words.descendants, "leave|wait|kill",
+                   "what outlives the command (leave)");
   const CLI::Option* shell =
       grammar.AddValue("-c", words.shell_line, "'SHELL LINE'", "run /bin/sh -c 'SHELL LINE'");
   grammar.AddValue("-l,--label", words.label, "TEXT", "shown by inspect")->envname("ZKLOCK_LABEL");
@@ -278,7 +294,8 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   if (words.nonblock && wait != nullptr && wait->count() > 0) {
     throw grammar.Error("--nonblock and --wait exclude each other");
   }
-  if (wait != nullptr && wait->count() > 0) options.wait = grammar.ReadDuration("--wait", words.wait, true);
+  if (wait != nullptr && wait->count() > 0)
+    options.wait = grammar.ReadDuration("--wait", words.wait, true);
   options.try_only = is_try || words.nonblock || options.wait == Duration::zero();
   const auto conflict = ParseNumber(words.conflict_exit_code, 0, 255);
   if (!conflict) {
@@ -290,6 +307,13 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   const auto signal = ParseSignal(words.stop_signal);
   if (!signal) throw grammar.Error("--stop-signal '" + words.stop_signal + "' is no signal");
   options.stop_signal = *signal;
+  options.on_lost = grammar.ReadChoice<OnLost>("--on-lost", words.on_lost,
+                                               {{"stop", OnLost::kStop}, {"warn", OnLost::kWarn}});
+  options.descendants =
+      grammar.ReadChoice<process::Descendants>("--descendants", words.descendants,
+                                               {{"leave", process::Descendants::kLeave},
+                                                {"wait", process::Descendants::kWait},
+                                                {"kill", process::Descendants::kKill}});
   options.label = words.label;
   options.publish_command = words.publish_command;
   return options;
@@ -317,15 +341,15 @@ CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_comm
   Grammar grammar("release");
   Words& words = grammar.words();
   grammar.AddLocks(true);
-  const CLI::Option* contender =
-      grammar.AddValue("--contender", words.contender, "NAME", "whose: a name that inspect -v shows");
+  const CLI::Option* contender = grammar.AddValue("--contender", words.contender, "NAME",
+                                                  "whose: a name that inspect -v shows");
   grammar.AddFlag("--force", words.force, "delete the contender, do not ask its program");
   grammar.AddFlag("--yes", words.yes, "do not ask for confirmation");
   grammar.AddServerOptions();
   grammar.AddVerbosity();
-  const auto help = grammar.Read(
-      arguments, "usage: zklock release [OPTIONS] LOCK --contender NAME --force\n",
-      ReleaseFooter());
+  const auto help =
+      grammar.Read(arguments, "usage: zklock release [OPTIONS] LOCK --contender NAME --force\n",
+                   ReleaseFooter());
   if (help) return *help;
   if (has_command) throw grammar.Error("release runs no command");
   ReleaseOptions options;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "process/supervisor.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/server_list.h"
 
@@ -31,6 +32,12 @@ struct ServerOptions {
 /// How much is said on standard error.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
+/// What becomes of the command when the lock is lost.
+enum class OnLost {
+  kStop,  ///< it is ended before the lease is
+  kWarn,  ///< said; it runs on, and mutual exclusion is off
+};
+
 /// exclusive, read, write, try.
 struct RunOptions {
   ServerOptions server;
@@ -42,6 +49,8 @@ struct RunOptions {
   int conflict_exit_code = 75;
   Duration kill_after = std::chrono::seconds(5);
   int stop_signal = 15;
+  OnLost on_lost = OnLost::kStop;
+  process::Descendants descendants = process::Descendants::kLeave;
   std::string label;
   bool publish_command = false;
   std::vector<std::string> command;  ///< word for word; with -c: /bin/sh -c LINE

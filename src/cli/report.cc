@@ -58,13 +58,13 @@ void Report::Unreachable(const std::string& tried, Duration time_out, bool hopel
     Error(fmt::format("no ZooKeeper server of that name: {}; see --servers", Printable(tried)));
     return;
   }
-  Error(fmt::format("no ZooKeeper server gave a session within {}: {}; "
-                    "is one running there? see --servers",
-                    FormatDuration(time_out), Printable(tried)));
+  Error(
+      fmt::format("no ZooKeeper server gave a session within {}: {}; "
+                  "is one running there? see --servers",
+                  FormatDuration(time_out), Printable(tried)));
 }
 
-void Report::NotTaken(const std::string& lock, const lock::Busy& busy,
-                      const RunOptions& options) {
+void Report::NotTaken(const std::string& lock, const lock::Busy& busy, const RunOptions& options) {
   const std::string blocker = busy.blocker.empty() ? "" : fmt::format(" ({})", Blocker(busy));
   switch (busy.why) {
     case lock::Busy::Why::kTaken:
@@ -73,9 +73,10 @@ void Report::NotTaken(const std::string& lock, const lock::Busy& busy,
       return Say(fmt::format("{} did not become free within {}{}; the command was not run", lock,
                              FormatDuration(options.wait.value_or(Duration::zero())), blocker));
     case lock::Busy::Why::kRemoved:
-      return Say(fmt::format("told to leave the queue of {}: our contender was deleted; "
-                             "the command was not run",
-                             lock));
+      return Say(
+          fmt::format("told to leave the queue of {}: our contender was deleted; "
+                      "the command was not run",
+                      lock));
   }
 }
 
@@ -100,7 +101,8 @@ void Report::StoppedWhileWaiting(const std::string& lock, int signal_number) {
 }
 
 void Report::ShortSession(Duration granted) {
-  Say(fmt::format("the servers grant a session time-out of only {}: an ordinary change of leader "
+  Say(
+      fmt::format("the servers grant a session time-out of only {}: an ordinary change of leader "
                   "may end the command; see --session-timeout",
                   FormatDuration(granted)));
 }
@@ -119,8 +121,7 @@ void Report::Queued(const std::string& contender) {
 }
 
 void Report::Waiting(const std::string& lock, const std::string& predecessor, std::size_t ahead) {
-  Step(fmt::format("waiting for {}: {} ahead, next to go {}", lock, ahead,
-                   Printable(predecessor)));
+  Step(fmt::format("waiting for {}: {} ahead, next to go {}", lock, ahead, Printable(predecessor)));
 }
 
 void Report::Acquired(const lock::Ticket& ticket) {
@@ -144,27 +145,33 @@ void Report::Confirmed(const std::string& lock) {
   Step(fmt::format("{}: confirmed, still ours", lock));
 }
 
-void Report::Lost(const std::string& lock, lock::Loss loss) {
+void Report::Lost(const std::string& lock, lock::Loss loss, OnLost on_lost) {
+  const char* consequence = on_lost == OnLost::kStop
+                                ? "the command is ended"
+                                : "the command runs on, and others may too (--on-lost warn)";
+  const char* reason = "";
   switch (loss) {
     case lock::Loss::kRemoved:
-      return Error(fmt::format("{} was taken away: our contender was deleted; "
-                               "ending the command",
-                               lock));
+      reason = "was taken away (our contender was deleted)";
+      break;
     case lock::Loss::kExpired:
-      return Error(
-          fmt::format("{} is lost: the servers ended the session; ending the command", lock));
+      reason = "is lost (the servers ended the session)";
+      break;
     case lock::Loss::kUnproven:
-      return Error(fmt::format("{} is lost: no server confirmed it in time", lock));
+      reason = "is lost (no server confirmed it in time)";
+      break;
   }
+  Error(fmt::format("{} {}: {}", lock, reason, consequence));
 }
 
-void Report::LostCommandStopped(const std::string& lock) {
-  Error(fmt::format("{}: the command was stopped before its lease ended", lock));
+void Report::LeaseRanOut(const std::string& lock) {
+  Error(
+      fmt::format("{} could not be proven in time: the command was ended before its lease", lock));
 }
 
 void Report::Survivor(const process::Survivor& survivor) {
-  Error(fmt::format("process {} ({}) could not be signalled and may still be running",
-                    survivor.pid, Printable(survivor.name)));
+  Error(fmt::format("process {} ({}) could not be signalled and may still be running", survivor.pid,
+                    Printable(survivor.name)));
 }
 
 void Report::LeftBehind(const process::Survivor& process) {
@@ -188,8 +195,8 @@ void Report::CommandEnded(int status) {
 void Report::Released(const std::string& lock) { Step(fmt::format("{}: released", lock)); }
 
 void Report::NotConfirmed(const std::string& lock) {
-  Step(fmt::format("no server confirmed the release of {}: it is free when the session ends",
-                   lock));
+  Step(
+      fmt::format("no server confirmed the release of {}: it is free when the session ends", lock));
 }
 
 std::string UsageLines(const UsageError& error) {

@@ -45,8 +45,8 @@ class Report {
   void Started(const std::string& command, pid_t pid);
   void Suspect(const std::string& lock);
   void Confirmed(const std::string& lock);
-  void Lost(const std::string& lock, lock::Loss loss);
-  void LostCommandStopped(const std::string& lock);
+  void Lost(const std::string& lock, lock::Loss loss, OnLost on_lost);
+  void LeaseRanOut(const std::string& lock);
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   void GuardFailed();

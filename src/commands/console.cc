@@ -1,5 +1,6 @@
 #include "commands/console.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <strings.h>
 #include <sys/ioctl.h>
@@ -43,6 +44,13 @@ class Writer final : public EventSource {
   std::string_view rest_;
   int error_ = 0;
 };
+
+/// False when it was closed at the start. Its number may be a descriptor of ours then, which shows:
+/// nothing that exec has passed on is close-on-exec.
+bool HasStandardOutput() {
+  const int flags = fcntl(STDOUT_FILENO, F_GETFD);
+  return flags >= 0 && (static_cast<unsigned>(flags) & FD_CLOEXEC) == 0;
+}
 
 /// Reads one line from standard input.
 class LineReader final : public EventSource {
@@ -92,6 +100,7 @@ int StoppedBy(int signal_number, cli::Report& report) {
 }
 
 PrintResult Print(const std::string& text, process::Signals& signals) {
+  if (!HasStandardOutput()) return {std::nullopt, EBADF};
   process::EventLoop loop;
   Writer writer(text);
   loop.Add(writer);

@@ -22,7 +22,7 @@ namespace zklock::commands {
 /// What became of an attempt to print.
 struct PrintResult {
   std::optional<int> signal;  ///< that ended it
-  int error = 0;              ///< errno; EPIPE where nobody reads any more
+  int error = 0;  ///< errno; EPIPE where nobody reads any more, EBADF where it is closed
 };
 /// Writes all of `text` to standard output. Signals end it even while nobody reads.
 [[nodiscard]] PrintResult Print(const std::string& text, process::Signals& signals);

@@ -1,7 +1,6 @@
 #include "commands/run.h"
 
 #include <fmt/core.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -168,6 +167,7 @@ class LockedRun {
                                                .environment = std::move(environment),
                                                .stop_signal = options_.stop_signal,
                                                .kill_after = options_.kill_after,
+                                               .descendants = options_.descendants,
                                                .when_orphaned = nullptr},
                                               signals_);
     if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
@@ -263,6 +263,7 @@ class LockedRun {
     report_.Acquired(ticket);
 
     const Duration grace = protocol::GraceFor(options_.kill_after, timeout);
+    const bool warn_only = options_.on_lost == cli::OnLost::kWarn;
     LeaseKeeper keeper(report_, lock_.shown());
     lock::Hold hold(session, clock_, {ticket}, grace, keeper);
     auto started = process::Supervisor::Start(
@@ -271,7 +272,8 @@ class LockedRun {
          .environment = EnvironmentFor(ticket, self_),
          .stop_signal = options_.stop_signal,
          .kill_after = grace,
-         .lease_end = hold.lease_end(),
+         .lease_end = warn_only ? kNever : hold.lease_end(),
+         .descendants = options_.descendants,
          .when_orphaned =
              [credentials = *session.credentials(), endpoints = session.endpoints(), timeout] {
                zookeeper::CloseSession(credentials, endpoints, timeout, timeout);
@@ -282,7 +284,7 @@ class LockedRun {
       return CannotExecute(*failed);
     }
     auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
-    keeper.SetSupervisor(&supervisor);
+    if (!warn_only) keeper.SetSupervisor(&supervisor);
     report_.Started(options_.command.front(), supervisor.command_pid());
 
     const process::Ended ended = Supervise(hold, supervisor);
@@ -297,12 +299,11 @@ class LockedRun {
     loop_.Add(hold);
     loop_.Add(supervisor);
     loop_.Add(connector_->session());
-    bool told = false;
     while (!supervisor.ended()) {
       loop_.RunOnce();
-      if (hold.loss() && !std::exchange(told, true)) {
-        report_.Lost(lock_.shown(), *hold.loss());
-        supervisor.End();
+      if (hold.loss() && !std::exchange(loss_told_, true)) {
+        report_.Lost(lock_.shown(), *hold.loss(), options_.on_lost);
+        if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
       }
       PassSignalsOn(supervisor,
                     [&] { report_.Stopping(lock_.shown(), hold.lease_end() - clock_.Now()); });
@@ -329,13 +330,11 @@ class LockedRun {
     for (const auto& survivor : ended.survivors) report_.Survivor(survivor);
     for (const auto& process : ended.left_behind) report_.LeftBehind(process);
     if (ended.guard_failed) report_.GuardFailed();
-    if (ended.by_order) {
-      report_.LostCommandStopped(lock_.shown());
+    if (ended.by_order || loss_told_) {
+      if (!loss_told_) report_.LeaseRanOut(lock_.shown());
       return kExitLost;
     }
-    const int status = WIFSIGNALED(ended.wait_status)
-                           ? kExitSignalBase + WTERMSIG(ended.wait_status)
-                           : WEXITSTATUS(ended.wait_status);
+    const int status = process::ShellStatus(ended.wait_status);
     report_.CommandEnded(status);
     return status;
   }
@@ -357,6 +356,7 @@ class LockedRun {
   const lock::LockName lock_;
   process::EventLoop loop_;
   std::optional<Connector> connector_;
+  bool loss_told_ = false;
 };
 
 }  // namespace

@@ -282,7 +282,8 @@ void Acquire::CheckOwn() {
   BeginStep(State::kDeciding);
   store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
                  if (reply.error == Error::kNone) return List();
-                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+                 if (reply.error == Error::kNoNode)
+                   return Finish(Busy{Busy::Why::kRemoved, "", ""});
                  OnUnexpected("check our own contender in", reply.error);
                }));
 }

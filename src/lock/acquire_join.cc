@@ -136,7 +136,8 @@ void Acquire::Rejoin() {
     return;
   }
   store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
-                 if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+                 if (reply.error == Error::kNoNode)
+                   return Finish(Busy{Busy::Why::kRemoved, "", ""});
                  if (reply.error != Error::kNone) OnUnexpected("check", reply.error);
                }));
   store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {

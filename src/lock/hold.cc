@@ -86,8 +86,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
 void Hold::WatchTickets() {
   // So that a contender deleted by force is noticed at once; the heartbeat decides what it means.
   for (const Ticket& ticket : tickets_) {
-    store_.Get(ticket.path, zookeeper::Watch::kYes,
-               scope_.Wrap([](const zookeeper::GetReply&) {}));
+    store_.Get(ticket.path, zookeeper::Watch::kYes, scope_.Wrap([](const zookeeper::GetReply&) {}));
   }
 }
 
@@ -95,8 +94,7 @@ void Hold::TakeLease() {
   const auto end = store_.lease().End();
   if (!end || *end <= lease_end_) return;
   lease_end_ = *end;
-  stop_time_ =
-      protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;
+  stop_time_ = protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;
   store_.SetHolding(stop_time_);
   observer_.OnLease(lease_end_);
 }

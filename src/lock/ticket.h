@@ -24,7 +24,7 @@ struct LockName {
 struct Ticket {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
-  std::string path;        ///< the contender's znode, chroot included
+  std::string path;  ///< the contender's znode, chroot included
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: grows from each holder to the next that conflicts
 

@@ -1,12 +1,14 @@
 #include "process/signals.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
 
+#include "base/exit_status.h"
 #include "process/system_error.h"
 
 namespace zklock::process {
@@ -78,6 +80,7 @@ std::optional<SignalEvent> Signals::Next() {
   // When its terminal hangs up the kernel sends HUP and CONT to the session's leader alone
   // (tty_signal_session_leader); the foreground group gets them only when the leader has ended.
   if (leads_session_ && (number == SIGHUP || number == SIGCONT)) from_terminal = false;
+  if (from_terminal && (number == SIGINT || number == SIGQUIT)) told_by_terminal_ = number;
   return SignalEvent{number, from_terminal};
 }
 
@@ -101,6 +104,17 @@ void Signals::StopSelf() const {
   sigprocmask(SIG_UNBLOCK, &stop, &before);
   raise(SIGTSTP);
   sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Signals::DieAsToldByTerminal(int status) const {
+  if (told_by_terminal_ == 0 || status != kExitSignalBase + told_by_terminal_) return;
+  prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core of the command, not of zklock
+  SetDisposition(told_by_terminal_, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, told_by_terminal_);
+  raise(told_by_terminal_);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
 }
 
 bool Signals::IsIgnored(int signal_number) const {

@@ -46,6 +46,11 @@ class Signals final : public EventSource {
   /// the kernel does not stop (an orphaned process group), and where a CONT came meanwhile.
   void StopSelf() const;
 
+  /// For the very end. Where `status` is 128+N and the terminal has sent N (INT or QUIT), this
+  /// process ends by N, which a shell shows as the same status: one that runs a loop or a script
+  /// asks how its child ended to decide whether Ctrl-C was meant for it too. Else does nothing.
+  void DieAsToldByTerminal(int status) const;
+
   [[nodiscard]] bool IsIgnored(int signal_number) const;
 
   Interest GetInterest() override;
@@ -57,6 +62,7 @@ class Signals final : public EventSource {
   sigset_t blocked_{};  // what was blocked here, the handled ones among them
   std::array<bool, NSIG> ignored_{};
   bool leads_session_ = false;
+  int told_by_terminal_ = 0;  // INT or QUIT, the last that came from there
   UniqueFd fd_;
 };
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/exit_status.h"
 #include "base/unique_fd.h"
 #include "process/command.h"
 #include "process/guard.h"
@@ -41,6 +42,11 @@ constexpr Duration kMostPatience = milliseconds(1000);
 constexpr Duration kAbandonTime = milliseconds(2000);
 
 }  // namespace
+
+int ShellStatus(int wait_status) {
+  return WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
 
 /// The guard is in charge until it has reported the end, or there is a `takeover`. What comes of
 /// it is one of `ended`, `exec_failed`, `start_error`.

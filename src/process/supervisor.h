@@ -48,6 +48,9 @@ struct Ended {
   std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
 };
 
+/// A wait status as shells show it: the exit status, or 128+N for signal N.
+[[nodiscard]] int ShellStatus(int wait_status);
+
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
 /// The guard is forked here and forks the command. It ends the whole tree when told to, when the

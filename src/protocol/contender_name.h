@@ -22,11 +22,11 @@ enum class Mark { kLock, kCuratorWrite, kCuratorRead, kKazooLock, kKazooRead, kC
 /// A child of a LOCK that counts in its queue, read from its name.
 ///
 /// Names that count end in a known mark and the server's number (`%010d`: ten digits, or a sign and
-/// nine or ten), are of the C recipe (`x-…-NNNNNNNNNN`), or end in such a number at all: numbers are
-/// given per parent, so waiting for an unknown one is safe.
+/// nine or ten), are of the C recipe (`x-…-NNNNNNNNNN`), or end in such a number at all: numbers
+/// are given per parent, so waiting for an unknown one is safe.
 struct ContenderName {
-  std::string full;           ///< the child's whole name
-  std::int64_t number = 0;    ///< the server's sequence number; negative after its overflow
+  std::string full;         ///< the child's whole name
+  std::int64_t number = 0;  ///< the server's sequence number; negative after its overflow
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
 

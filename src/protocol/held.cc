@@ -57,8 +57,8 @@ bool ReadNumber(std::string_view text, Number& number) {
 std::optional<HeldLock> ParseOne(std::string_view text) {
   HeldLock held;
   const auto mode = ParseMode(TakeField(text));
-  const bool numbers = ReadNumber(TakeField(text), held.pid) &&
-                       ReadNumber(TakeField(text), held.start_time);
+  const bool numbers =
+      ReadNumber(TakeField(text), held.pid) && ReadNumber(TakeField(text), held.start_time);
   const auto node = Decode(text);
   if (!mode || !numbers || !node || node->empty() || node->front() != '/') return std::nullopt;
   held.mode = *mode;

@@ -30,8 +30,8 @@ struct HeldLock {
 [[nodiscard]] std::optional<HeldLock> FindHeld(const std::vector<HeldLock>& held,
                                                std::string_view path);
 
-/// Whether who holds `outer` may have `inner` of the same LOCK at once. If not, waiting for it would
-/// never end: a reader that asks to write waits for itself.
+/// Whether who holds `outer` may have `inner` of the same LOCK at once. If not, waiting for it
+/// would never end: a reader that asks to write waits for itself.
 [[nodiscard]] bool Covers(Mode outer, Mode inner);
 
 }  // namespace zklock::protocol

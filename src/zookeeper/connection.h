@@ -81,7 +81,7 @@ class Connection {
   std::string failure_;
   TimePoint connect_sent_{};
   TimePoint before_call_{};
-  int fd_ = -1;         // the library's; -1 before the first connect
+  int fd_ = -1;  // the library's; -1 before the first connect
   bool wants_write_ = false;
 };
 

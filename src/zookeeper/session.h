@@ -109,8 +109,7 @@ class Session final : public Store, public EventSource {
   template <typename R>
   void Complete(Pending& pending, int result, R reply);
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
-  static void OnGot(int result, const char* value, int size, const ::Stat* stat,
-                    const void* data);
+  static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
   static void OnListed(int result, const ::String_vector* names, const void* data);
   static void OnDone(int result, const void* data);
   static void OnSynced(int result, const char* path, const void* data);

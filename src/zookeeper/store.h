@@ -24,7 +24,7 @@ enum class Error {
   kUnimplemented,
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
   kSessionExpired,
-  kOther,         ///< anything that a sound server does not answer to a sound request
+  kOther,  ///< anything that a sound server does not answer to a sound request
 };
 
 /// The words for an error in messages: "no such znode", "not authorised", …

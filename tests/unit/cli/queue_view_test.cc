@@ -108,7 +108,7 @@ TEST_CASE("The command gives way to the terminal's width") {
   lock::LockSurvey lock = Busy();
   lock.entries[0].data = Says("b7", 4242, "dump --everything --to /somewhere");
   const std::string text = LockText(lock, {.width = 100});
-  CHECK(text.find("17          -  dump --everyt…\n") != std::string::npos);
+  CHECK(text.find("17          -  dump --every…\n") != std::string::npos);
 }
 
 TEST_CASE("Readers hold together") {

@@ -1,0 +1,231 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// A command that says "ready", then the name of each signal it gets, until its input ends.
+Words Echoing() {
+  return {"perl", "-e",
+          "$| = 1;"
+          "for my $name (qw(TERM INT HUP QUIT USR1 USR2 CONT)) {"
+          "  $SIG{$name} = sub { print \"$name\\n\" }"
+          "}"
+          "print \"ready\\n\";"
+          "while (1) { my $n = sysread(STDIN, my $text, 1); last if defined $n && $n == 0 }"};
+}
+
+ChildOptions EchoingUnder(const Words& words) {
+  Words arguments = words;
+  arguments.emplace_back("--");
+  for (const std::string& word : Echoing()) arguments.push_back(word);
+  ChildOptions options = Zklock(arguments);
+  options.keep_stdin = true;
+  return options;
+}
+
+struct NamedSignal {
+  int number;
+  std::string name;
+};
+
+}  // namespace
+
+TEST_CASE("every exit status of the command comes through") {
+  // As readers, so that they need not wait for each other.
+  const std::string lock = NewLock("status");
+  constexpr int kAtOnce = 16;
+  for (int first = 0; first < 256; first += kAtOnce) {
+    std::vector<Child> children;
+    for (int status = first; status < first + kAtOnce; ++status) {
+      children.push_back(
+          Child::Start(Zklock({"read", lock, "--", "sh", "-c", "exit " + std::to_string(status)})));
+    }
+    for (int i = 0; i < kAtOnce; ++i) {
+      Child& child = children[static_cast<std::size_t>(i)];
+      CHECK(child.Wait() == Exited(first + i));
+      CHECK(child.err().empty());
+    }
+  }
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("a command that is killed by signal N gives 128 + N") {
+  const std::string lock = NewLock("killed");
+  const std::vector<int> signals = {SIGHUP,  SIGINT,  SIGQUIT,  SIGILL,  SIGTRAP,   SIGABRT,
+                                    SIGBUS,  SIGFPE,  SIGKILL,  SIGUSR1, SIGSEGV,   SIGUSR2,
+                                    SIGPIPE, SIGALRM, SIGTERM,  SIGXCPU, SIGVTALRM, SIGPROF,
+                                    SIGIO,   SIGSYS,  SIGRTMIN, SIGRTMAX};
+  for (const int number : signals) {
+    CAPTURE(number);
+    const Finished finished =
+        RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -" + std::to_string(number) + " $$"});
+    CHECK(finished.exit == Exited(128 + number));
+    CHECK(finished.err.empty());
+  }
+}
+
+TEST_CASE("a command that is not there gives 127, and nobody waits for a typo") {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  const std::string lock = NewLock("typo");
+  for (const std::string& command :
+       {std::string("no-such-command-anywhere"), std::string("/no/such/command"),
+        std::string("./no-such-command"), std::string("")}) {
+    CAPTURE(command);
+    const Finished finished =
+        RunZklock({"exclusive", "--servers", peer.address(), lock, "--", command, "argument"});
+    CHECK(finished.exit == Exited(127));
+    CHECK(finished.out.empty());
+    CHECK(finished.err == "zklock: " + command + ": command not found\n");
+  }
+  CHECK(peer.connections() == 0);
+}
+
+TEST_CASE("a command that cannot be executed gives 126, without joining the queue") {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  const TemporaryDirectory directory;
+  const std::string script = directory.Write("script", "#!/bin/sh\n");  // may not be executed
+  for (const std::string& command : {script, directory.path(), std::string("/etc/passwd")}) {
+    CAPTURE(command);
+    const Finished finished =
+        RunZklock({"try", "--servers", peer.address(), "/t/x", "--", command});
+    CHECK(finished.exit == Exited(126));
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + command + ": cannot be executed: "));
+    CHECK(Lines(finished.err).size() == 1);
+  }
+  CHECK(peer.connections() == 0);
+}
+
+TEST_CASE("what only the kernel finds out leaves the queue empty all the same") {
+  Tree tree;
+  const TemporaryDirectory directory;
+  const std::string no_interpreter = directory.WriteProgram("missing", "#!/no/such/interpreter\n");
+  const std::string lock = NewLock("interpreter");
+  const Finished finished = RunZklock({"exclusive", lock, "--", no_interpreter});
+  CHECK(finished.exit == Exited(127));
+  CHECK(Lines(finished.err).size() == 1);
+  CHECK(tree.Children(lock).empty());
+
+  // As execvp(3): a text that names no interpreter is a shell's.
+  const std::string bare = directory.WriteProgram("bare", "echo \"by a shell: $1\"\n");
+  const Finished bare_finished = RunZklock({"exclusive", lock, "--", bare, "a b"});
+  CHECK(bare_finished.exit == Exited(0));
+  CHECK(bare_finished.out == "by a shell: a b\n");
+}
+
+TEST_CASE("-c runs a shell line") {
+  const std::string lock = NewLock("shell");
+  const Finished finished =
+      RunZklock({"exclusive", "-c", "echo \"$0 $#\" | tr a-z A-Z; exit 3", lock});
+  CHECK(finished.exit == Exited(3));
+  CHECK(finished.out == "/BIN/SH 0\n");
+  CHECK(RunZklock({"exclusive", lock, "-c", ""}).exit == Exited(0));
+}
+
+TEST_CASE("signals that are sent to zklock reach the command") {
+  Child child = Child::Start(EchoingUnder({"exclusive", NewLock("forward")}));
+  REQUIRE(child.ReadLine() == "ready");
+  const std::vector<NamedSignal> signals = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
+                                            {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"},
+                                            {SIGCONT, "CONT"}};
+  for (int round = 0; round < 3; ++round) {
+    for (const NamedSignal& signal : signals) {
+      child.Signal(signal.number);
+      CHECK(child.ReadLine() == signal.name);
+    }
+  }
+  child.CloseInput();
+  CHECK(child.Wait() == Exited(0));
+  CHECK_FALSE(child.TryReadLine());  // none came twice
+}
+
+TEST_CASE("a command that ends by the signal that was passed on tells so") {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    const std::string lock = NewLock("passed");
+    Child holder = StartHolder(lock);
+    holder.Signal(number);
+    CHECK(holder.Wait() == Exited(128 + number));
+    CHECK(Tree().Children(lock).empty());
+  }
+}
+
+TEST_CASE("a signal ends a wait, and the queue is left before zklock ends") {
+  const std::string lock = NewLock("ended");
+  Tree tree;
+  Child holder = StartHolder(lock);
+  const auto alone = tree.Children(lock);
+  const std::vector<NamedSignal> signals = {
+      {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGQUIT, "SIGQUIT"}};
+  for (const NamedSignal& signal : signals) {
+    Child waiter = StartWaiter(lock);
+    CHECK(tree.Children(lock).size() == 2);
+    waiter.Signal(signal.number);
+    CHECK(waiter.Wait() == Exited(128 + signal.number));
+    CHECK(tree.Children(lock) == alone);
+    CHECK(waiter.out().empty());
+    CHECK_THAT(waiter.err(),
+               Catch::Contains("\nzklock: " + signal.name + " while waiting for " + lock));
+  }
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+}
+
+TEST_CASE("a signal ends the search for a server") {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    const int before = peer.connections();
+    Child child = Child::Start(Zklock({"exclusive", "-z", peer.address(), "/t/x", "--", "true"}));
+    peer.WaitForConnections(before + 1);
+    child.Signal(number);
+    CHECK(child.Wait() == Exited(128 + number));
+    CHECK(Lines(child.err()).size() == 1);
+  }
+}
+
+TEST_CASE("what was ignored when zklock started does not end its wait") {
+  const std::string lock = NewLock("nohup");
+  Child holder = StartHolder(lock);
+  ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
+  options.prepare = [] {
+    ResetSignals();
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGQUIT, SIG_IGN);
+  };
+  Child waiter = Child::Start(options);
+  waiter.ReadErrUntil("waiting for");
+  waiter.Signal(SIGHUP);
+  waiter.Signal(SIGINT);
+  waiter.Signal(SIGQUIT);
+  // Of two signals the lower one is taken first: had one of those counted, it would be the status.
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+}
+
+TEST_CASE("what was ignored when zklock started is not passed on") {
+  ChildOptions options = EchoingUnder({"exclusive", NewLock("nohup")});
+  options.prepare = [] {
+    ResetSignals();
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGUSR1, SIG_IGN);
+  };
+  Child child = Child::Start(options);  // the command itself ignores nothing
+  REQUIRE(child.ReadLine() == "ready");
+  child.Signal(SIGHUP);
+  child.Signal(SIGUSR1);
+  child.Signal(SIGUSR2);
+  CHECK(child.ReadLine() == "USR2");
+  child.Signal(SIGTERM);
+  CHECK(child.ReadLine() == "TERM");
+  child.CloseInput();
+  CHECK(child.Wait() == Exited(0));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
+}  // namespace
+
+TEST_CASE("holder, blocked, next: each waits for the one before it") {
+  const std::string lock = NewLock("hands");
+  Child holder = StartHolder(lock);
+  Child blocked = StartWaiter(lock);
+  Child next = StartWaiter(lock);
+  Tree tree;
+  CHECK(tree.Children(lock).size() == 3);
+
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  CHECK(blocked.ReadLine() == "held");
+  blocked.Write("7\n");
+  CHECK(blocked.Wait() == Exited(7));
+  CHECK(next.out().empty());
+  CHECK(next.ReadLine() == "held");
+  next.CloseInput();
+  CHECK(next.Wait() == Exited(0));
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("the lock is free when zklock has ended") {
+  const std::string lock = NewLock("free");
+  Tree tree;
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+    REQUIRE(tree.Children(lock).empty());
+  }
+}
+
+TEST_CASE(
+    "every spelling of not waiting leaves at once, with the conflict code, and makes nothing") {
+  const std::string lock = NewLock("busy");
+  Child holder = StartHolder(lock);
+  Tree tree;
+  const auto before = tree.Children(lock);
+  const std::vector<Words> spellings = {{"try"},
+                                        {"try", "--read"},
+                                        {"try", "--write"},
+                                        {"exclusive", "--nonblock"},
+                                        {"exclusive", "-n"},
+                                        {"exclusive", "--wait", "0"},
+                                        {"exclusive", "-w0s"},
+                                        {"read", "-n"},
+                                        {"write", "-n"}};
+  for (Words words : spellings) {
+    CAPTURE(words);
+    for (const auto& word : Words{lock, "--", "sh", "-c", "echo ran"}) words.push_back(word);
+    const Finished finished = RunZklock(words);
+    CHECK(finished.exit == Exited(75));
+    CHECK(finished.out.empty());
+    CHECK(finished.err == "zklock: " + lock + " is taken (behind " + before.front() +
+                              "); the command was not run\n");
+  }
+  // Nor did one come and go: the next contender's number is the one after the holder's.
+  CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
+             Catch::EndsWith("-0000000001"));
+}
+
+TEST_CASE("try takes what is free") {
+  const std::string lock = NewLock("free");
+  const Finished finished = RunZklock({"try", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"});
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "exclusive\n");
+  CHECK(RunZklock({"try", "--read", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"}).out == "read\n");
+  CHECK(RunZklock({"try", "--write", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"}).out ==
+        "write\n");
+  Child reader = StartHolder({"read"}, lock);
+  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(0));
+  CHECK(RunZklock({"try", "--write", lock, "--", "true"}).exit == Exited(75));
+}
+
+TEST_CASE("try does not pass a writer that waits") {
+  const std::string lock = NewLock("fair");
+  Child reader = StartHolder({"read"}, lock);
+  Child writer = StartWaiter({"write"}, lock);
+  CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(75));
+}
+
+TEST_CASE("the conflict code can be chosen from 0 to 255") {
+  const std::string lock = NewLock("code");
+  Child holder = StartHolder(lock);
+  for (const int code : {0, 1, 75, 128, 255}) {
+    const std::string text = std::to_string(code);
+    CHECK(RunZklock({"try", "-E", text, lock, "--", "true"}).exit == Exited(code));
+    CHECK(RunZklock({"exclusive", "-w", "1ms", "--conflict-exit-code=" + text, lock, "--", "true"})
+              .exit == Exited(code));
+  }
+}
+
+TEST_CASE("a wait that is over ends with the conflict code, not before, and leaves the queue") {
+  const std::string lock = NewLock("over");
+  Child holder = StartHolder(lock);
+  Tree tree;
+  const auto alone = tree.Children(lock);
+  const auto before = SteadyClock::now();
+  const Finished finished =
+      RunZklock({"exclusive", "--wait", "500ms", lock, "--", "sh", "-c", "echo ran"});
+  CHECK(SteadyClock::now() - before >= 500ms);
+  CHECK(SteadyClock::now() - before < 20s);
+  CHECK(finished.exit == Exited(75));
+  CHECK(finished.out.empty());
+  CHECK(finished.err == "zklock: " + lock + " did not become free within 500ms (behind " +
+                            alone.front() + "); the command was not run\n");
+  CHECK(tree.Children(lock) == alone);
+}
+
+TEST_CASE("readers run together") {
+  const std::string lock = NewLock("readers");
+  std::vector<Child> readers;
+  for (int i = 0; i < 5; ++i) readers.push_back(StartHolder({"read"}, lock));
+  Child writer = StartWaiter({"write"}, lock);
+  for (Child& reader : readers) {
+    CHECK(writer.out().empty());
+    reader.CloseInput();
+    CHECK(reader.Wait() == Exited(0));
+  }
+  CHECK(writer.ReadLine() == "held");
+}
+
+TEST_CASE("a reader waits behind a writer that waits") {
+  const std::string lock = NewLock("fair");
+  Child holder = StartHolder({"read"}, lock);
+  Child writer = StartWaiter({"write"}, lock);
+  Child reader = StartWaiter({"read"}, lock);
+  holder.CloseInput();
+  CHECK(writer.ReadLine() == "held");
+  CHECK(reader.out().empty());
+  writer.CloseInput();
+  CHECK(reader.ReadLine() == "held");
+}
+
+TEST_CASE("exclusive, write and read meet on one LOCK") {
+  const std::vector<std::string> modes = {"exclusive", "write", "read"};
+  for (const std::string& first : modes) {
+    for (const std::string& second : modes) {
+      CAPTURE(first, second);
+      const std::string lock = NewLock("meet");
+      Child holder = StartHolder({first}, lock);
+      const bool together = first == "read" && second == "read";
+      CHECK(RunZklock({second, "-n", lock, "--", "true"}).exit == Exited(together ? 0 : 75));
+    }
+  }
+}
+
+TEST_CASE("different LOCKs do not exclude each other, nor does one below another") {
+  const std::string lock = NewLock("apart");
+  Child holder = StartHolder(lock);
+  CHECK(RunZklock({"try", lock + "-2", "--", "true"}).exit == Exited(0));
+  CHECK(RunZklock({"try", lock + "/below", "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("a waiter whose contender is deleted leaves with the conflict code") {
+  const std::string lock = NewLock("removed");
+  Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  Tree tree;
+  tree.Delete(lock + "/" + InQueueOrder(tree.Children(lock)).back());
+  CHECK(waiter.Wait() == Exited(75));
+  CHECK_THAT(waiter.err(), Catch::Contains("\nzklock: told to leave the queue of " + lock));
+  CHECK(waiter.out().empty());
+}
+
+TEST_CASE("200 contenders at once add one each to a plain file, and the sum is right") {
+  constexpr int kContenders = 200;
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("counter", "0\n");
+  const std::string lock = NewLock("counter");
+  Child holder = StartHolder(lock);  // so that all of them are in the queue at one time
+  std::vector<Child> contenders;
+  for (int i = 0; i < kContenders; ++i) {
+    // Read, then write: two that run together lose a count.
+    contenders.push_back(Child::Start(Zklock(
+        {"exclusive", lock, "--", "sh", "-c",
+         "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));
+  }
+  Tree tree;
+  tree.WaitForChildren(lock, kContenders + 1);
+  CHECK(directory.Read("counter") == "0\n");
+  holder.CloseInput();
+  std::vector<int> seen;
+  for (Child& contender : contenders) {
+    REQUIRE(contender.Wait() == Exited(0));
+    CHECK(contender.err().empty());
+    seen.push_back(std::stoi(contender.out()));
+  }
+  std::sort(seen.begin(), seen.end());
+  for (int i = 0; i < kContenders; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i);
+  CHECK(directory.Read("counter") == std::to_string(kContenders) + "\n");
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("contenders that come and go at random leave the sum right, and nothing behind") {
+  constexpr int kContenders = 60;
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("counter", "0\n");
+  const std::string lock = NewLock("hurry");
+  std::vector<Child> contenders;
+  for (int i = 0; i < kContenders; ++i) {
+    Words words = {"exclusive", "-q"};
+    if (i % 3 == 1) words = {"exclusive", "-q", "--wait", std::to_string(i * 10) + "ms"};
+    if (i % 3 == 2) words = {"try", "-q"};
+    for (const std::string& word :
+         Words{lock, "--", "sh", "-c", "read n <\"$0\"; echo $((n + 1)) >\"$0\"", file}) {
+      words.push_back(word);
+    }
+    contenders.push_back(Child::Start(Zklock(words)));
+  }
+  int ran = 0;
+  for (Child& contender : contenders) {
+    const Exit exit = contender.Wait();
+    CHECK((exit == Exited(0) || exit == Exited(75)));
+    CHECK(contender.err().empty());
+    if (exit == Exited(0)) ++ran;
+  }
+  CHECK(ran >= kContenders / 3);
+  CHECK(directory.Read("counter") == std::to_string(ran) + "\n");
+  CHECK(Tree().Children(lock).empty());
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,290 @@
+// The promises of mutual exclusion and of no orphans, on the whole program. "Nobody of the command
+// runs any more" is not measured by time: every process of it keeps an flock(2) on a file, and the
+// next holder's command fails unless it gets that at once.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A tree that no stop signal ends: a child, one in a session of its own, an orphan in a session of
+/// its own. Each says "up"; each has the file locked for as long as it lives.
+const std::string kStubbornTree =
+    "trap '' TERM HUP INT CONT; "
+    "sh -c 'echo up; exec sleep 1000' & "
+    "setsid sh -c 'echo up; exec sleep 1000' & "
+    "( setsid sh -c 'echo up; exec sleep 1000' & ); "
+    "echo up; exec sleep 1000";
+constexpr int kTreeSize = 4;
+
+/// The command's own word on exclusion: `flock` fails with 1 if anybody still has the file.
+class Arena {
+ public:
+  /// `zklock WORDS LOCK -- …` with the stubborn tree.
+  Child StartStubborn(Words words) const {
+    for (const auto& word : Words{lock, "--", "flock", "-n", file_, "sh", "-c", kStubbornTree}) {
+      words.push_back(word);
+    }
+    Child child = Child::Start(Zklock(words));
+    for (int i = 0; i < kTreeSize; ++i) REQUIRE(child.ReadLine() == "up");
+    return child;
+  }
+
+  /// `zklock exclusive LOCK -- …`, queued behind it. It says "alone" if it is.
+  Child StartNext() const {
+    Child child = Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--",
+                                       "flock", "-n", file_, "echo", "alone"}));
+    child.ReadErrUntil("waiting for " + lock);
+    return child;
+  }
+
+  const std::string lock = NewLock("promise");
+
+ private:
+  const TemporaryDirectory directory_;
+  const std::string file_ = directory_.Write("file", "");
+};
+
+void MustRunAlone(Child& next) {
+  CHECK(next.ReadLine() == "alone");
+  CHECK(next.Wait() == Exited(0));
+}
+
+}  // namespace
+
+TEST_CASE("when the lock is taken away, the command is ended, all of it, and only then zklock") {
+  const Arena arena;
+  Child holder = arena.StartStubborn({"exclusive", "--kill-after", "100ms"});
+  Tree tree;
+  const auto children = tree.Children(arena.lock);
+  REQUIRE(children.size() == 1);
+  tree.Delete(arena.lock + "/" + children.front());
+  CHECK(holder.Wait() == Exited(76));
+  holder.ReadToEnd();  // whoever had its standard output has gone
+  // At the moment of its end, not some time later: the file is free.
+  const Words said = Lines(holder.err());
+  REQUIRE(said.size() == 2);
+  CHECK(said[0] ==
+        "zklock: " + arena.lock + " was taken away: our contender was deleted; ending the command");
+  CHECK(said[1] == "zklock: " + arena.lock + ": the command was stopped before its lease ended");
+}
+
+TEST_CASE("zklock does not end before what it ran has ended") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("file", "");
+  for (int i = 0; i < 5; ++i) {
+    const std::string lock = NewLock("promise");
+    Child holder = Child::Start(Zklock({"exclusive", "--kill-after", "50ms", lock, "--", "flock",
+                                        "-n", file, "sh", "-c", kStubbornTree}));
+    for (int up = 0; up < kTreeSize; ++up) REQUIRE(holder.ReadLine() == "up");
+    Tree tree;
+    tree.Delete(lock + "/" + tree.Children(lock).front());
+    CHECK(holder.Wait() == Exited(76));
+    CHECK(Run({.argv = {"flock", "-n", file, "true"}}).exit == Exited(0));
+  }
+}
+
+TEST_CASE("a command that heeds the stop signal gets the time to") {
+  const std::string lock = NewLock("grace");
+  Child holder =
+      Child::Start(Zklock({"exclusive", "--stop-signal", "USR1", lock, "--", "perl", "-e",
+                           "$| = 1; $SIG{USR1} = sub { print \"cleaned up\\n\"; exit 3 };"
+                           "print \"ready\\n\"; sleep 1000"}));
+  REQUIRE(holder.ReadLine() == "ready");
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+  CHECK(holder.ReadLine() == "cleaned up");
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("without a server the command is ended before the servers give the lock away") {
+  const Arena arena;
+  Proxy proxy(TestServers());
+  Child holder =
+      arena.StartStubborn({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"});
+  Child next = arena.StartNext();
+
+  SECTION("when nothing passes any more") {
+    proxy.Freeze();
+    MustRunAlone(next);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("when requests arrive, and no answer comes back") {
+    proxy.FreezeReplies();
+    CHECK(holder.Wait() == Exited(76));
+    MustRunAlone(next);
+  }
+  CHECK_THAT(holder.err(), Catch::Contains("is lost: no server confirmed it in time"));
+}
+
+TEST_CASE("a server that is away for less than the lease costs nothing") {
+  const std::string lock = NewLock("short");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "10s"}, lock);
+  Child holder = Child::Start(options);
+  REQUIRE(holder.ReadLine() == "held");
+
+  SECTION("because connections broke") {
+    for (int i = 0; i < 5; ++i) {
+      proxy.Cut();
+      holder.ReadErrUntil(lock + ": confirmed, still ours");
+    }
+  }
+  SECTION("because it hung") {
+    proxy.Freeze();
+    holder.ReadErrUntil("the server does not answer");
+    proxy.Thaw();
+    holder.ReadErrUntil(lock + ": confirmed, still ours");
+  }
+  Tree tree;
+  CHECK(tree.Children(lock).size() == 1);
+  holder.Write("5\n");
+  CHECK(holder.Wait() == Exited(5));
+}
+
+TEST_CASE("a waiter keeps its place over a server that is away") {
+  const std::string lock = NewLock("place");
+  Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter =
+      StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "10s"}, lock);
+  Tree tree;
+  const auto queue = tree.Children(lock);
+  const int connections = proxy.connections();
+
+  SECTION("when the lock became free before it came back") {
+    proxy.Freeze();
+    holder.CloseInput();
+    CHECK(holder.Wait() == Exited(0));
+    proxy.Cut();
+    proxy.Thaw();
+  }
+  SECTION("when the lock becomes free afterwards") {
+    proxy.Cut();
+    waiter.ReadErrUntil("waiting for");
+    CHECK(proxy.connections() > connections);
+    CHECK(tree.Children(lock) == queue);
+    holder.CloseInput();
+  }
+  CHECK(waiter.ReadLine() == "held");
+  CHECK(InQueueOrder(queue).back() == tree.Children(lock).front());
+}
+
+TEST_CASE("a waiter whose session expired queues anew") {
+  const std::string lock = NewLock("anew");
+  Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
+  Tree tree;
+  const auto queue = InQueueOrder(tree.Children(lock));
+  proxy.Freeze();
+  tree.WaitForChildren(lock, 1);
+  proxy.Thaw();
+  waiter.ReadErrUntil("the session expired while waiting for " + lock +
+                      ": queued anew, at the tail");
+  const auto now = InQueueOrder(tree.WaitForChildren(lock, 2));
+  CHECK(now.front() == queue.front());
+  CHECK(now.back() != queue.back());
+  holder.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE(
+    "when zklock is killed, its command dies, and the next one need not wait for the time-out") {
+  const Arena arena;
+  // The granted 40 s would be longer than the patience below.
+  Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
+  Child next = arena.StartNext();
+  holder.Signal(SIGKILL);
+  CHECK(next.ReadLine(20s) == "alone");
+  CHECK(next.Wait() == Exited(0));
+  holder.ReadToEnd();
+  CHECK(holder.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE(
+    "when zklock's whole process group is killed, what the command started dies all the same") {
+  const Arena arena;
+  Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
+  Child next = arena.StartNext();
+  holder.SignalGroup(SIGKILL);
+  CHECK(next.ReadLine(20s) == "alone");
+  CHECK(next.Wait() == Exited(0));
+  holder.ReadToEnd();
+}
+
+TEST_CASE("when zklock is stopped, its command does not outlive the lease") {
+  const Arena arena;
+  Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "4s"});
+  Child next = arena.StartNext();
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  MustRunAlone(next);
+  holder.Signal(SIGCONT);
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("a waiter that was stopped for longer than its session does not start by mistake") {
+  const Arena arena;
+  Child holder = arena.StartStubborn({"exclusive"});
+  Child waiter = Child::Start(Zklock(
+      {"exclusive", "-v", "--session-timeout", "4s", arena.lock, "--", "sh", "-c", "echo ran"}));
+  waiter.ReadErrUntil("waiting for");
+  waiter.Signal(SIGSTOP);
+  waiter.WaitUntilStopped();
+  Tree tree;
+  tree.WaitForChildren(arena.lock, 1);  // the stopped one's session is over
+  waiter.Signal(SIGCONT);
+  waiter.ReadErrUntil("queued anew");
+  waiter.ReadErrUntil("waiting for");
+  CHECK(waiter.out().empty());
+}
+
+TEST_CASE("the end of the command is not held up by servers that do not answer") {
+  const std::string lock = NewLock("hang");
+  Proxy proxy(TestServers());
+  Child holder = Child::Start(HolderOptions({"exclusive", "-v", "-z", proxy.address()}, lock));
+  REQUIRE(holder.ReadLine() == "held");
+  proxy.Freeze();
+  holder.Write("9\n");
+  CHECK(holder.Wait(20s) == Exited(9));
+  CHECK_THAT(holder.err(), Catch::Contains("no server confirmed the release of " + lock));
+}
+
+TEST_CASE("what outlives a command that ended by itself is left, and told of") {
+  const std::string lock = NewLock("left");
+  Child child = Child::Start(
+      Zklock({"exclusive", lock, "--", "sh", "-c", "sh -c 'echo $$; exec sleep 1000' & exit 4"}));
+  CHECK(child.Wait() == Exited(4));
+  const std::string pid = child.ReadLine();
+  CHECK(child.err() == "zklock: process " + pid +
+                           " (sleep) outlives the command; the lock is let go all the same\n");
+  CHECK(Tree().Children(lock).empty());
+  CHECK(kill(std::stoi(pid), SIGKILL) == 0);
+}
+
+TEST_CASE("a contender that is created though its answer is lost is no ghost") {
+  const std::string lock = NewLock("ghost");
+  Tree tree;
+  tree.Create(lock);
+  Proxy proxy(TestServers());
+  proxy.Delay(100ms);
+  // It has been told to go before it can know that it is in the queue.
+  Child child = Child::Start(Zklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}));
+  tree.WaitForChildren(lock, 1);
+  proxy.FreezeReplies();
+  child.Signal(SIGTERM);
+  CHECK(child.Wait() == Exited(128 + SIGTERM));
+  tree.WaitForChildren(lock, 0);
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,267 @@
+// What the command gets: all as without zklock, but for what the contract names. Most tests run one
+// probe twice, once by itself and once under zklock, and compare what it saw.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// How a probe is started, with zklock and without.
+struct Setting {
+  std::function<void()> prepare = ResetSignals;
+  std::vector<int> inherit{};
+  std::string directory{};
+};
+
+ChildOptions Apply(const Setting& setting, ChildOptions options) {
+  options.prepare = setting.prepare;
+  options.inherit = setting.inherit;
+  options.directory = setting.directory;
+  return options;
+}
+
+std::string Alone(const Setting& setting, const Words& probe) {
+  const Finished finished = Run(Apply(setting, {.argv = probe}));
+  REQUIRE(finished.exit == Exited(0));
+  REQUIRE_FALSE(finished.out.empty());
+  return finished.out;
+}
+
+std::string UnderZklock(const Setting& setting, const Words& probe) {
+  Words arguments = {"exclusive", NewLock("surroundings"), "--"};
+  arguments.insert(arguments.end(), probe.begin(), probe.end());
+  const Finished finished = Run(Apply(setting, Zklock(arguments)));
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  return finished.out;
+}
+
+const Words kStatus = {"grep", "-E", "^(Umask|Sig|Shd|Cap|NoNewPrivs|Uid|Gid|Groups|Seccomp:)",
+                       "/proc/self/status"};
+
+/// The value of a line `NAME:\tVALUE`.
+std::string ValueOf(const std::string& text, const std::string& name) {
+  for (const std::string& line : Lines(text)) {
+    if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the arguments reach the command word for word") {
+  const Words odd = {"sh",        "-c",    "for word; do printf '<%s>\\n' \"$word\"; done",
+                     "zero",      "a b",   "",
+                     "--",        "-q",    "--wait",
+                     "it's",      "\"",    "$HOME",
+                     "`id`",      "*",     "back\\slash",
+                     "new\nline", "tab\t", "\xc3\xa4\xff",
+                     "--help",    "-c",    "{}",
+                     "[a,b]",     "%h",    ""};
+  std::string wanted;
+  for (std::size_t i = 4; i < odd.size(); ++i) wanted += "<" + odd[i] + ">\n";
+  CHECK(UnderZklock({}, odd) == wanted);
+}
+
+TEST_CASE("the command's own name stays as it was typed") {
+  const Words probe = {"sh", "-c", "tr '\\0' '\\n' </proc/$$/cmdline | head -n 1"};
+  CHECK(UnderZklock({}, probe) == "sh\n");
+}
+
+TEST_CASE("the environment is as it was, and tells of the lock besides") {
+  const std::string lock = NewLock("environment");
+  ChildOptions options = Zklock({"write", lock, "--", "cat", "/proc/self/environ"});
+  Words before = {"PATH=" + std::string(getenv("PATH")),
+                  "LAST=first",
+                  "EMPTY=",
+                  "ODD=a=b\nc \xff",
+                  "HOME=/nowhere",
+                  "ZKLOCK_SERVERS=" + TestServers(),
+                  "ZKLOCK_LABEL=a label",
+                  "no value"};
+  options.environment = before;
+  options.also_environment = {"ZKLOCK_AUTH=digest:secret"};
+  const Finished finished = Run(options);
+  REQUIRE(finished.exit == Exited(0));
+
+  Words after;
+  for (std::size_t begin = 0; begin < finished.out.size();) {
+    after.emplace_back(finished.out.c_str() + begin);
+    begin += after.back().size() + 1;
+  }
+  REQUIRE(after.size() == before.size() + 5);
+  CHECK(Words(after.begin(), after.begin() + static_cast<long>(before.size())) == before);
+  after.erase(after.begin(), after.begin() + static_cast<long>(before.size()));
+  CHECK(after[0] == "ZKLOCK_LOCK=" + lock);
+  CHECK(after[1] == "ZKLOCK_MODE=write");
+  CHECK_THAT(after[2], Catch::StartsWith("ZKLOCK_NODE=" + lock + "/") &&
+                           Catch::EndsWith("-__WRIT__0000000000"));
+  CHECK(std::regex_match(after[3], std::regex("ZKLOCK_TOKEN=[1-9][0-9]*")));
+  CHECK_THAT(after[4], Catch::StartsWith("ZKLOCK_HELD="));
+}
+
+TEST_CASE("what is told of the lock is what the servers know") {
+  const std::string lock = NewLock("told");
+  Child holder = Child::Start([&] {
+    ChildOptions options =
+        Zklock({"exclusive", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN; read x"});
+    options.keep_stdin = true;
+    return options;
+  }());
+  const std::string told = holder.ReadLine();
+  const std::string node = told.substr(0, told.find(' '));
+  Tree tree;
+  CHECK(tree.Children(lock) == Words{BaseName(node)});
+  const auto znode = tree.Get(node);
+  REQUIRE(znode);
+  CHECK(std::to_string(znode->created_zxid) == told.substr(node.size() + 1));
+  CHECK(znode->ephemeral_owner != 0);
+}
+
+TEST_CASE("stale words of another lock in the environment are replaced") {
+  const std::string lock = NewLock("stale");
+  ChildOptions options = Zklock({"read", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE $ZKLOCK_LOCK"});
+  options.also_environment = {"ZKLOCK_MODE=write", "ZKLOCK_LOCK=/other", "ZKLOCK_TOKEN=7",
+                              "ZKLOCK_NODE=/other/x"};
+  CHECK(Run(options).out == "read " + lock + "\n");
+}
+
+TEST_CASE("the tokens of holders grow") {
+  const std::string lock = NewLock("tokens");
+  long long last = 0;
+  for (int i = 0; i < 5; ++i) {
+    const Finished finished =
+        RunZklock({"exclusive", lock, "--", "sh", "-c", "echo $ZKLOCK_TOKEN"});
+    const long long token = std::stoll(finished.out);
+    CHECK(token > last);
+    last = token;
+  }
+}
+
+TEST_CASE("the same descriptors are open in the command, and none of zklock's") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("file", "through descriptor nine\n");
+  const UniqueFd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd nine(fcntl(opened.get(), F_DUPFD_CLOEXEC, 9));
+  const std::string number = std::to_string(nine.get());
+  const Setting setting{.inherit = {nine.get()}};
+  const Words probe = {"sh", "-c", "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done"};
+  CHECK(UnderZklock(setting, probe) == Alone(setting, probe));
+  const Words reading = {"sh", "-c", "cat <&" + number};
+  if (nine.get() == 9) CHECK(UnderZklock(setting, reading) == "through descriptor nine\n");
+}
+
+TEST_CASE("standard streams that are closed stay closed, and do no harm") {
+  const auto closed = GENERATE(range(1, 8));  // a bit for each of the three
+  CAPTURE(closed);
+  Setting setting;
+  setting.prepare = [closed] {
+    ResetSignals();
+    for (int stream = 0; stream < 3; ++stream) {
+      if ((closed & 1 << stream) != 0) close(stream);
+    }
+  };
+  // It tells by its status which are open.
+  const std::string probe =
+      "status=0; for fd in 0 1 2; do"
+      "  if [ -e /proc/$$/fd/$fd ]; then status=$((status + (1 << fd))); fi;"
+      "done; exit $((status + 100))";
+  const std::string lock = NewLock("closed");
+  const Finished finished =
+      Run(Apply(setting, Zklock({"exclusive", "-v", lock, "--", "sh", "-c", probe})));
+  CHECK(finished.exit == Exited(100 + (7 - closed)));
+  CHECK(finished.out.empty());
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("standard input and output are the command's") {
+  const std::string lock = NewLock("streams");
+  ChildOptions options = Zklock({"exclusive", "-v", lock, "--", "sh", "-c", "cat; echo E >&2"});
+  std::string much;
+  for (int i = 0; i < 30'000; ++i) much += std::to_string(i) + "\n";
+  options.stdin_text = much;
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == much);
+  CHECK_THAT(finished.err, Catch::Contains("\nE\n"));
+}
+
+TEST_CASE("signal mask, dispositions and umask are as they were") {
+  Setting setting;
+  SECTION("by default") {}
+  SECTION("some blocked, some ignored") {
+    setting.prepare = [] {
+      ResetSignals();
+      for (const int number : {SIGHUP, SIGCHLD, SIGPIPE, SIGUSR1, SIGTSTP, SIGRTMIN + 3}) {
+        std::signal(number, SIG_IGN);
+      }
+      sigset_t blocked;
+      sigemptyset(&blocked);
+      for (const int number : {SIGTERM, SIGUSR2, SIGALRM, SIGCHLD, SIGRTMAX}) {
+        sigaddset(&blocked, number);
+      }
+      sigprocmask(SIG_SETMASK, &blocked, nullptr);
+      umask(0137);
+    };
+  }
+  SECTION("all that can be") {
+    setting.prepare = [] {
+      ResetSignals();
+      for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_IGN);
+      sigset_t all;
+      sigfillset(&all);
+      sigprocmask(SIG_SETMASK, &all, nullptr);
+      umask(0);
+    };
+  }
+  const std::string alone = Alone(setting, kStatus);
+  CHECK(UnderZklock(setting, kStatus) == alone);
+  CHECK_FALSE(ValueOf(alone, "SigBlk").empty());
+  CHECK_FALSE(ValueOf(alone, "Umask").empty());
+}
+
+TEST_CASE("working directory, priority and limits are as they were") {
+  const TemporaryDirectory directory;
+  Setting setting{.directory = directory.path()};
+  setting.prepare = [] {
+    ResetSignals();
+    if (nice(7) == -1) throw std::runtime_error("nice");
+    const rlimit files{200, 300};
+    setrlimit(RLIMIT_NOFILE, &files);
+  };
+  CHECK(UnderZklock(setting, {"pwd", "-P"}) == directory.path() + "\n");
+  CHECK(UnderZklock(setting, {"nice"}) == Alone(setting, {"nice"}));
+  const Words limits = {"cat", "/proc/self/limits"};
+  CHECK(UnderZklock(setting, limits) == Alone(setting, limits));
+  const Words timer_slack = {"cat", "/proc/self/timerslack_ns", "/proc/self/oom_score_adj",
+                             "/proc/self/cgroup"};
+  CHECK(UnderZklock(setting, timer_slack) == Alone(setting, timer_slack));
+}
+
+TEST_CASE("the command stays in zklock's process group and session") {
+  // pid (comm) state ppid pgrp session
+  Child child =
+      Child::Start(Zklock({"exclusive", NewLock("group"), "--", "cat", "/proc/self/stat"}));
+  const std::string stat = child.ReadLine();
+  std::smatch fields;
+  REQUIRE(std::regex_search(stat, fields, std::regex(R"(\) [A-Z] \d+ (\d+) (\d+) )")));
+  CHECK(fields[1] == std::to_string(child.pid()));
+  CHECK(fields[2] == std::to_string(getsid(0)));
+  CHECK(child.Wait() == Exited(0));
+}
+
+}  // namespace zklock::test

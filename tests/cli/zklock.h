@@ -1,0 +1,103 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/child.h"
+#include "support/server.h"
+
+namespace zklock::test {
+
+using Words = std::vector<std::string>;
+
+/// The zklock that was built with these tests.
+inline std::string Binary() {
+  const char* binary = std::getenv("ZKLOCK_BINARY");
+  if (binary == nullptr) throw std::runtime_error("ZKLOCK_BINARY is not set: run it by ctest");
+  return binary;
+}
+
+/// As a login shell would start it: whatever runs the tests may ignore or block signals.
+inline void ResetSignals() {
+  for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+
+/// This process's environment without what it may say to zklock.
+inline Words PlainEnvironment() {
+  Words variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("ZKLOCK_")) variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
+/// `zklock ARGUMENTS`, with the tests' server.
+inline ChildOptions Zklock(const Words& arguments) {
+  ChildOptions options;
+  options.argv = {Binary()};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.environment = PlainEnvironment();
+  options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
+  options.prepare = ResetSignals;
+  return options;
+}
+
+/// `zklock ARGUMENTS`, run to its end.
+inline Finished RunZklock(const Words& arguments) { return Run(Zklock(arguments)); }
+
+/// `zklock WORDS LOCK -- COMMAND` where the command says "held" and ends with status 0 when
+/// CloseInput() is called (or with what it is told to Write()).
+inline ChildOptions HolderOptions(Words words, const std::string& lock) {
+  for (const char* word : {"--", "sh", "-c", "echo held; read status; exit ${status:-0}"}) {
+    words.emplace_back(word);
+  }
+  words.insert(words.end() - 4, lock);
+  ChildOptions options = Zklock(words);
+  options.keep_stdin = true;
+  return options;
+}
+/// Started, and surely in its command.
+inline Child StartHolder(const Words& words, const std::string& lock) {
+  Child holder = Child::Start(HolderOptions(words, lock));
+  const std::string line = holder.ReadLine();
+  if (line != "held") throw std::runtime_error("a holder said '" + line + "'");
+  return holder;
+}
+inline Child StartHolder(const std::string& lock) { return StartHolder({"exclusive"}, lock); }
+
+/// Started, and surely queued behind somebody. `words` end with the subcommand's options.
+inline Child StartWaiter(Words words, const std::string& lock) {
+  words.insert(words.begin() + 1, "--verbose");
+  Child waiter = Child::Start(HolderOptions(std::move(words), lock));
+  waiter.ReadErrUntil("waiting for " + lock);
+  return waiter;
+}
+inline Child StartWaiter(const std::string& lock) { return StartWaiter({"exclusive"}, lock); }
+
+/// The lines of a text.
+inline Words Lines(const std::string& text) {
+  Words lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// `/t/x/HOST-UUID-lock-0000000000` without its LOCK.
+inline std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace zklock::test
