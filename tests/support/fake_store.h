@@ -56,18 +56,17 @@ class FakeServers {
 
 /// What goes wrong with one request.
 enum class Fault {
-  kNotDone,            ///< the connection is lost before the servers have it
-  kReplyLost,          ///< it is done, the connection is lost before the answer
-  kExpiredNotDone,     ///< as kNotDone, and the session expires before the next connection
-  kExpiredReplyLost,   ///< as kReplyLost, and likewise
+  kNotDone,           ///< the connection is lost before the servers have it
+  kReplyLost,         ///< it is done, the connection is lost before the answer
+  kExpiredNotDone,    ///< as kNotDone, and the session expires before the next connection
+  kExpiredReplyLost,  ///< as kReplyLost, and likewise
 };
 
 /// A Store over FakeServers that the test steps by hand: nothing is answered before Step(). Every
 /// request has a number, from 0, at which the test can place a fault or run something.
 class FakeStore final : public zookeeper::Store {
  public:
-  FakeStore(FakeServers& servers, FakeClock& clock,
-            Duration timeout = std::chrono::seconds(30));
+  FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
   ~FakeStore() override;
 
   /// A server accepts the session; makes one if there is none.
@@ -134,7 +133,7 @@ class FakeStore final : public zookeeper::Store {
   protocol::Lease lease_;
   zookeeper::StoreListener* listener_ = nullptr;
   bool connected_ = false;
-  bool expired_ = false;   ///< on the servers, not yet known here
+  bool expired_ = false;  ///< on the servers, not yet known here
   bool given_up_ = false;
   bool awaits_renewal_ = false;
   std::int64_t session_ = 0;

@@ -115,7 +115,8 @@ TEST_CASE("A LOCK that is reaped between its making and the create is made again
   CHECK(luckless.Ended<Defect>());
 }
 
-TEST_CASE("A waiter watches its predecessor and its own contender, and goes on when the first goes") {
+TEST_CASE(
+    "A waiter watches its predecessor and its own contender, and goes on when the first goes") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -388,7 +389,8 @@ TEST_CASE("A session that expires in the queue costs the place and is told of on
   CHECK(self.Holds());
 }
 
-TEST_CASE("No server within the connect time-out is the end; in the queue the session's is waited for") {
+TEST_CASE(
+    "No server within the connect time-out is the end; in the queue the session's is waited for") {
   World world;
   Contender self(world.servers, world.clock);
   world.clock.Advance(14s);

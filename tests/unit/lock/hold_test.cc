@@ -1,7 +1,7 @@
 #include "lock/hold.h"
 
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -58,8 +58,7 @@ struct Held {
   }
   [[nodiscard]] std::size_t Heartbeats() const {
     const auto& log = store.log();
-    return static_cast<std::size_t>(
-        std::count(log.begin(), log.end(), "check " + ticket.path));
+    return static_cast<std::size_t>(std::count(log.begin(), log.end(), "check " + ticket.path));
   }
 
   FakeClock clock;
