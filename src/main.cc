@@ -36,7 +36,8 @@ int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::M
 }
 
 int Main(int argc, char** argv) {
-  // First of all: the mask and dispositions it finds are what the command gets back.
+  process::ReserveStandardStreams();
+  // Then at once: the mask and dispositions it finds are what the command gets back.
   process::Signals signals;
   process::MessageSink sink;
   cli::Report report(sink, cli::Verbosity::kNormal);

@@ -204,7 +204,9 @@ std::string LockText(const lock::LockSurvey& lock, const ViewStyle& style) {
 
 std::string TreeText(const std::string& path, const std::vector<lock::LockSurvey>& locks,
                      const ViewStyle& style) {
-  if (locks.empty()) return fmt::format("{}: no lock at or below it is held\n", Printable(path));
+  if (locks.empty()) {
+    return fmt::format("{}: free, and no lock below it is held\n", Printable(path));
+  }
   Table table({{.title = "LOCK"},
                {.title = "HELD BY", .flexible = true},
                {.title = "WAITING", .align = Column::Align::kRight},

@@ -124,6 +124,8 @@ Answer AskYesNo(const std::string& question, process::Signals& signals) {
   LineReader reader;
   loop.Add(reader);
   const auto signal = RunUntil(loop, signals, [&] { return reader.IsDone(); });
+  // The cursor stands behind the question.
+  if (signal) (void)!write(STDERR_FILENO, "\n", 1);
   const bool yes =
       strcasecmp(reader.line().c_str(), "y") == 0 || strcasecmp(reader.line().c_str(), "yes") == 0;
   return {signal, yes && !signal};

@@ -29,6 +29,9 @@ using std::chrono::milliseconds;
 // Forks tell nobody: while the tree is being ended it is walked again this often.
 constexpr Duration kStopRound = milliseconds(50);
 constexpr Duration kKillRound = milliseconds(5);
+// What has not died of so many KILLs waits for a disk or a network: looked after less often.
+constexpr int kQuickKillRounds = 100;
+constexpr Duration kSlowKillRound = milliseconds(100);
 // What one round over a huge tree may take before zklock thinks that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
 // Named in the report; one more would not help anybody, and the socket's buffer is finite.
@@ -66,6 +69,7 @@ class Guard {
 
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
+  [[nodiscard]] bool ZklockHasGone() const;
   void SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const;
   void SendStatus(Message::Kind kind, bool by_order) const;
 
@@ -84,6 +88,7 @@ class Guard {
   bool lease_ran_out_ = false;
   TimePoint stopped_at_ = kNever;
   std::set<ProcessId> stopped_;  // have got the stop signal
+  int kill_rounds_ = 0;
   TreeKiller killer_{getpid(), [](const Descendant&) { return false; }};
 };
 
@@ -96,8 +101,9 @@ void Guard::Run() {
     Reap();
     Advance(BootClock::now());
   }
-  if (is_orphaned_ && killer_.survivors().empty() && duty_.spec.when_orphaned)
+  if (ZklockHasGone() && killer_.survivors().empty() && duty_.spec.when_orphaned) {
     duty_.spec.when_orphaned();
+  }
 }
 
 void Guard::Begin() {
@@ -148,12 +154,20 @@ void Guard::Wait() {
                                    {exec_result_.get(), POLLIN, 0}}};
   if (is_orphaned_) polled[0].fd = polled[3].fd = -1;  // ready for ever
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
-  duty_.page.guard_looks_at.Set(BootClock::now() + kLongRound);
+  // Never sooner than promised: a guard that the host gives no time is not a dead one.
+  duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 
   if (polled[3].revents != 0) is_orphaned_ = true;
   signalfd_siginfo taken;
   while (read(child_signals_.get(), &taken, sizeof taken) > 0) {
   }
+}
+
+// It may have been killed since we looked, and can no longer close its session. (When it ends by
+// itself it has dismissed the guard before.)
+bool Guard::ZklockHasGone() const {
+  pollfd polled{zklock_ ? zklock_->fd() : -1, POLLIN, 0};
+  return is_orphaned_ || poll(&polled, 1, 0) > 0;
 }
 
 void Guard::ReadExecResult() {
@@ -163,8 +177,10 @@ void Guard::ReadExecResult() {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   exec_result_.Reset();
   if (size == static_cast<ssize_t>(sizeof error)) {
-    kill(command_, SIGKILL);
-    if (!command_status_) waitpid(command_, nullptr, 0);  // it is in its _exit
+    if (!command_status_) {
+      kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
+      waitpid(command_, nullptr, 0);
+    }
     Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
     phase_ = Phase::kFinished;
     return;
@@ -211,7 +227,7 @@ TimePoint Guard::NextLook() const {
                       KillAt(stopped_at_, lease_end, duty_.spec.kill_after));
     case Phase::kKilling:
     case Phase::kFinished:
-      return BootClock::now() + kKillRound;
+      return BootClock::now() + (kill_rounds_ < kQuickKillRounds ? kKillRound : kSlowKillRound);
   }
   return kNever;
 }
@@ -268,6 +284,7 @@ void Guard::StopNewcomers() {
 }
 
 void Guard::Kill() {
+  ++kill_rounds_;
   const bool only_survivors = killer_.Round();
   Reap();
   if (has_children_ && !only_survivors) return;

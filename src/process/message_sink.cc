@@ -16,9 +16,19 @@ constexpr int kDrainMilliseconds = 5000;
 
 }  // namespace
 
+void ReserveStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest free number is this one: those below are taken by now.
+    const int access = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (open("/dev/null", access | O_CLOEXEC) < 0) return;
+  }
+}
+
 MessageSink::MessageSink() {
   struct stat status {};
-  if (fstat(STDERR_FILENO, &status) != 0) {
+  const int mode = fcntl(STDERR_FILENO, F_GETFL);
+  if (fstat(STDERR_FILENO, &status) != 0 || mode < 0 || (mode & O_ACCMODE) == O_RDONLY) {
     fd_ = -1;  // closed: nobody to tell
     return;
   }

@@ -7,6 +7,11 @@
 
 namespace zklock::process {
 
+/// Gives each standard stream that zklock was started without a placeholder that can be neither
+/// read nor written to, so that no descriptor of zklock's own takes its number. The command finds
+/// it closed as before. To be called before anything else is opened.
+void ReserveStandardStreams();
+
 /// Writes lines to standard error without ever blocking: a reader that has stopped reading (a
 /// stalled pipe, Ctrl-S) must not keep a heartbeat from being sent. What cannot be written waits,
 /// 64 KiB at most; what comes on top of that is dropped and said so.

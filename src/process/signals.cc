@@ -106,7 +106,9 @@ void Signals::StopSelf() const {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Signals::DieAsToldByTerminal(int status) const {
+void Signals::DieAsToldByTerminal(int status) {
+  while (Next()) {  // what came with the command's end may not have been taken yet
+  }
   if (told_by_terminal_ == 0 || status != kExitSignalBase + told_by_terminal_) return;
   prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core of the command, not of zklock
   SetDisposition(told_by_terminal_, SIG_DFL);

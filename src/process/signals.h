@@ -49,7 +49,7 @@ class Signals final : public EventSource {
   /// For the very end. Where `status` is 128+N and the terminal has sent N (INT or QUIT), this
   /// process ends by N, which a shell shows as the same status: one that runs a loop or a script
   /// asks how its child ended to decide whether Ctrl-C was meant for it too. Else does nothing.
-  void DieAsToldByTerminal(int status) const;
+  void DieAsToldByTerminal(int status);
 
   [[nodiscard]] bool IsIgnored(int signal_number) const;
 

@@ -33,11 +33,11 @@ constexpr Duration kLateness = milliseconds(50);
 constexpr Duration kOrderTime = milliseconds(100);
 // The tree is taken over so long before the lease's end, if the guard was suspected before.
 constexpr Duration kTakeOverMargin = milliseconds(150);
-// How long a suspicion lasts at the least and at the most. It counts from when zklock saw it: if
-// both were stopped or asleep, the guard gets the time to wake up too.
+// How long a suspicion lasts. It counts from when zklock saw it: if both were stopped or asleep,
+// the guard gets the time to wake up too. With the lease running out there is little of it.
+constexpr Duration kPatience = milliseconds(1000);
+constexpr Duration kHastyPatience = milliseconds(100);
 constexpr Duration kLeastPatience = milliseconds(50);
-constexpr Duration kUsualPatience = milliseconds(100);
-constexpr Duration kMostPatience = milliseconds(1000);
 // How long the destructor lets the guard kill the tree before it does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
@@ -168,14 +168,15 @@ void Supervisor::State::CommandEnded(int wait_status) {
   Dismiss();
 }
 
-// It has nothing left to do: KILL reaches it even if it is stopped, and takes no time.
+// It has nothing left to do: KILL reaches it even if it is stopped, and takes no time. The socket
+// stays open until then: its end would tell the guard to kill what the command left behind.
 void Supervisor::State::Dismiss() {
-  socket.Reset();
   if (guard == 0) return;
   kill(guard, SIGKILL);
   while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
   }
   guard = 0;
+  socket.Reset();
 }
 
 TimePoint Supervisor::State::GuardLooksAt() const {
@@ -185,7 +186,8 @@ TimePoint Supervisor::State::GuardLooksAt() const {
 }
 
 TimePoint Supervisor::State::SuspicionEnds() const {
-  const Duration patience = std::clamp(kill_after / 4, kUsualPatience, kMostPatience);
+  const Duration patience =
+      LeaseRanOut() ? std::clamp(kill_after / 4, kHastyPatience, kPatience) : kPatience;
   const TimePoint lease_end = page->lease_end.Get();
   return std::clamp(lease_end - kTakeOverMargin, *suspected_at + kLeastPatience,
                     *suspected_at + patience);
@@ -209,8 +211,8 @@ void Supervisor::State::WatchGuard(TimePoint now) {
 }
 
 void Supervisor::State::BeginTakeOver() {
+  takeover.emplace(guard, page->command, strangers);  // kills the guard
   socket.Reset();
-  takeover.emplace(guard, page->command, strangers);
 }
 
 void Supervisor::State::ContinueTakeOver() {

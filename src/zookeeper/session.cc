@@ -20,6 +20,9 @@ constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
 
+constexpr const char* kNoConnection = "does not answer (no connection)";
+constexpr const char* kNoSession = "is connected, but gives no session";
+
 }  // namespace
 
 Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock)
@@ -34,17 +37,37 @@ Session::~Session() {
 
 void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
   std::shuffle(endpoints.begin(), endpoints.end(), random_);
+  // What is known of an address that stays is still true, and one of them may be in use.
+  std::vector<std::string> reasons(endpoints.size());
+  std::size_t current = endpoints.size();
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const auto old = std::find(endpoints_.begin(), endpoints_.end(), endpoints[i]);
+    if (old != endpoints_.end()) {
+      reasons[i] = reasons_[static_cast<std::size_t>(old - endpoints_.begin())];
+    }
+    if (connection_ != nullptr && connection_->endpoint() == endpoints[i]) current = i;
+  }
   endpoints_ = std::move(endpoints);
-  reasons_.assign(endpoints_.size(), "");
+  reasons_ = std::move(reasons);
   next_endpoint_ = 0;
   tried_in_round_ = 0;
-  current_endpoint_ = 0;
+  current_endpoint_ = current;
+}
+
+void Session::SetReason(std::string reason) {
+  if (current_endpoint_ < reasons_.size()) reasons_[current_endpoint_] = std::move(reason);
 }
 
 std::vector<AttemptFailure> Session::Failures() const {
   std::vector<AttemptFailure> failures;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
-    if (!reasons_[i].empty()) failures.push_back({endpoints_[i].name, reasons_[i]});
+    std::string reason = reasons_[i];
+    // The attempt that is under way has come to nothing so far either.
+    if (reason.empty() && i == current_endpoint_ && phase_ == Phase::kApart && connection_) {
+      const bool handshaking = connection_->state() == Connection::State::kHandshaking;
+      reason = handshaking ? kNoSession : kNoConnection;
+    }
+    if (!reason.empty()) failures.push_back({endpoints_[i].name, std::move(reason)});
   }
   return failures;
 }
@@ -148,17 +171,17 @@ void Session::CheckAttempt(TimePoint now) {
       EndAttempt(connection_->failure(), now);
       return;
     case Connection::State::kConnecting:
-      if (now >= AttemptDeadline(now)) EndAttempt("does not answer (no connection)", now);
+      if (now >= AttemptDeadline(now)) EndAttempt(kNoConnection, now);
       return;
     case Connection::State::kHandshaking:
-      if (now >= AttemptDeadline(now)) EndAttempt("is connected, but gives no session", now);
+      if (now >= AttemptDeadline(now)) EndAttempt(kNoSession, now);
       return;
   }
 }
 
 void Session::EndAttempt(std::string reason, TimePoint now) {
   connection_.reset();
-  reasons_[current_endpoint_] = std::move(reason);
+  SetReason(std::move(reason));
   retry_at_ = now;
   if (++tried_in_round_ >= endpoints_.size()) {
     tried_in_round_ = 0;
@@ -183,7 +206,7 @@ void Session::OnAccepted() {
   lease_.ConnectAccepted(connection_->connect_sent());
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  reasons_[current_endpoint_].clear();
+  SetReason("");
   phase_ = Phase::kConnected;
   if (closing_) {
     SendClose();
@@ -195,7 +218,7 @@ void Session::OnAccepted() {
 }
 
 void Session::LoseConnection(std::string reason) {
-  reasons_[current_endpoint_] = std::move(reason);
+  SetReason(std::move(reason));
   phase_ = Phase::kApart;
   connection_.reset();
   const TimePoint now = clock_.Now();

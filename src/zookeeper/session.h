@@ -42,7 +42,8 @@ class Session final : public Store, public EventSource {
   void SetEndpoints(std::vector<Endpoint> endpoints);
   /// How many times all endpoints have been tried in vain since there last was a connection.
   [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
-  /// What each server last said, in the order of the endpoints; empty reasons left out.
+  /// What each server last said, or how far it let an attempt come that is still under way, in the
+  /// order of the endpoints; those without a reason left out.
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
   /// The server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
@@ -93,6 +94,8 @@ class Session final : public Store, public EventSource {
   void CheckAttempt(TimePoint now);
   /// `reason` by value: it is often the connection's own, which goes here.
   void EndAttempt(std::string reason, TimePoint now);
+  /// Of the server that is or was in use; forgotten if that is no longer one of ours.
+  void SetReason(std::string reason);
   void OnAccepted();
   void OnSessionGone();
   void LoseConnection(std::string reason);

@@ -120,7 +120,7 @@ TEST_CASE("what only the kernel finds out leaves the queue empty all the same") 
   CHECK(bare_finished.out == "by a shell: a b\n");
 }
 
-TEST_CASE("-c runs a shell line") {
+TEST_CASE("a shell line is run by -c") {
   const std::string lock = NewLock("shell");
   const Finished finished =
       RunZklock({"exclusive", "-c", "echo \"$0 $#\" | tr a-z A-Z; exit 3", lock});

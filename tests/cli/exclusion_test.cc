@@ -65,8 +65,10 @@ TEST_CASE(
     const Finished finished = RunZklock(words);
     CHECK(finished.exit == Exited(75));
     CHECK(finished.out.empty());
-    CHECK(finished.err == "zklock: " + lock + " is taken (behind " + before.front() +
-                              "); the command was not run\n");
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + lock + " is taken (sh, pid " +
+                                               std::to_string(holder.pid()) + " on ") &&
+                                 Catch::EndsWith(", is before us); the command was not run\n"));
+    CHECK(Lines(finished.err).size() == 1);
   }
   // Nor did one come and go: the next contender's number is the one after the holder's.
   CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
@@ -116,8 +118,9 @@ TEST_CASE("a wait that is over ends with the conflict code, not before, and leav
   CHECK(SteadyClock::now() - before < 20s);
   CHECK(finished.exit == Exited(75));
   CHECK(finished.out.empty());
-  CHECK(finished.err == "zklock: " + lock + " did not become free within 500ms (behind " +
-                            alone.front() + "); the command was not run\n");
+  CHECK_THAT(finished.err,
+             Catch::StartsWith("zklock: " + lock + " did not become free within 500ms (sh, pid ") &&
+                 Catch::EndsWith(", is before us); the command was not run\n"));
   CHECK(tree.Children(lock) == alone);
 }
 

@@ -1,19 +1,11 @@
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "support/child.h"
-#include "support/server.h"
+#include "cli/zklock.h"
 
 namespace zklock::test {
 namespace {
-
-std::string Binary() {
-  const char* binary = getenv("ZKLOCK_BINARY");
-  REQUIRE(binary != nullptr);
-  return binary;
-}
 
 /// Runs a shell line in which $Z is zklock and $L a LOCK of the test's own.
 ChildOptions Line(const std::string& lock, const std::string& text) {
@@ -71,7 +63,7 @@ TEST_CASE("Without the environment it is a stranger") {
 TEST_CASE("A copied environment of a lock that somebody else holds counts for nothing") {
   const std::string lock = NewLock("nesting");
   Child holder = Child::Start([&] {
-    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x'");
+    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x; :'");
     options.keep_stdin = true;
     return options;
   }());
@@ -101,7 +93,7 @@ TEST_CASE("When the outer lock was taken away while the outer zklock still lives
   tree.Delete(node);
   // Somebody else has it now, so that a queueing `try` finds it taken.
   Child next = Child::Start([&] {
-    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo next; read x'");
+    auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'");
     options.keep_stdin = true;
     return options;
   }());

@@ -8,8 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "support/child.h"
-#include "support/server.h"
+#include "cli/zklock.h"
 
 namespace zklock::test {
 namespace {
@@ -58,9 +57,8 @@ class Desk {
          {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh", "import.sh", "publish.sh"}) {
       Write(program, std::string("#!/bin/sh\necho ") + program + " ran with: \"$@\"\n");
     }
-    const char* binary = getenv("ZKLOCK_BINARY");
-    REQUIRE(binary != nullptr);
-    path_ = fs::path(binary).parent_path().string() + ":" + directory_.string() + ":/usr/bin:/bin";
+    path_ =
+        fs::path(Binary()).parent_path().string() + ":" + directory_.string() + ":/usr/bin:/bin";
     servers_ = TestServers() + "/readme" + name.substr(name.find_last_of('.'));
   }
   ~Desk() {
@@ -120,7 +118,7 @@ class Holder {
 TEST_CASE("README's crontab line runs the job on one host and keeps quiet on the others") {
   const Desk desk;
   const std::string command = CronCommand(Example("cron"));
-  CHECK(OutputOf(desk, command) == "backup.sh ran with: \n");
+  CHECK(OutputOf(desk, command) == "backup.sh ran with:\n");
   const Holder other(desk, "/jobs/backup");
   CHECK(OutputOf(desk, command).empty());
 }
@@ -138,7 +136,7 @@ TEST_CASE("README's deployment runs make") {
 TEST_CASE("README's search and rebuild run") {
   const Desk desk;
   CHECK(OutputOf(desk, Example("readwrite")) ==
-        "search.sh ran with: needle\nrebuild.sh ran with: \n");
+        "search.sh ran with: needle\nrebuild.sh ran with:\n");
 }
 
 TEST_CASE("README's script locks itself, with its arguments") {
@@ -152,7 +150,7 @@ TEST_CASE("README's script locks itself, with its arguments") {
 TEST_CASE("README's script tells somebody else from a failure") {
   const Desk desk;
   const std::string example = Example("conflict");
-  CHECK(OutputOf(desk, example) == "import.sh ran with: \nimported\n");
+  CHECK(OutputOf(desk, example) == "import.sh ran with:\nimported\n");
   {
     const Holder other(desk, "/jobs/import");
     CHECK(OutputOf(desk, example) == "somebody else is at it\n");

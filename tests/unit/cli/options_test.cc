@@ -88,10 +88,19 @@ TEST_CASE("Defaults are those of the contract") {
 }
 
 TEST_CASE("Options are read wherever they stand before --, the last of two counts") {
-  const RunOptions options =
-      ParseRun({"write", "-w", "1m", "backup", "--root=/r", "-E", "9", "-E", "0", "-k", "500ms",
-                "--stop-signal", "int", "-l", "a label", "--publish-command", "-v",
-                "--session-timeout", "10s", "--connect-timeout", "2", "-z", "[::1]:9/c", "--", "c"});
+  const RunOptions options = ParseRun({"write",     "-w",
+                                       "1m",        "backup",
+                                       "--root=/r", "-E",
+                                       "9",         "-E",
+                                       "0",         "-k",
+                                       "500ms",     "--stop-signal",
+                                       "int",       "-l",
+                                       "a label",   "--publish-command",
+                                       "-v",        "--session-timeout",
+                                       "10s",       "--connect-timeout",
+                                       "2",         "-z",
+                                       "[::1]:9/c", "--",
+                                       "c"});
   CHECK(options.lock == "/r/backup");
   CHECK(options.wait == Duration(1min));
   CHECK(options.conflict_exit_code == 0);

@@ -108,7 +108,7 @@ TEST_CASE("The command gives way to the terminal's width") {
   lock::LockSurvey lock = Busy();
   lock.entries[0].data = Says("b7", 4242, "dump --everything --to /somewhere");
   const std::string text = LockText(lock, {.width = 100});
-  CHECK(text.find("17          -  dump --every…\n") != std::string::npos);
+  CHECK(text.find("17          -  dump --everythi…\n") != std::string::npos);
 }
 
 TEST_CASE("Readers hold together") {
@@ -194,7 +194,7 @@ TEST_CASE("A tree is shown with a line for each lock") {
 }
 
 TEST_CASE("A tree without locks says so") {
-  CHECK(TreeText("/jobs", {}, {}) == "/jobs: no lock at or below it is held\n");
+  CHECK(TreeText("/jobs", {}, {}) == "/jobs: free, and no lock below it is held\n");
 }
 
 }  // namespace zklock::cli

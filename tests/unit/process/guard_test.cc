@@ -66,21 +66,19 @@ class Notice {
 // A zklock of its own, to be killed: says the guard's and the command's pid, then lets its command
 // run. The tree's standard output is the child's, so that ReadToEnd() waits for its last process.
 ChildOptions Zklock(const CommandSpec& spec) {
-  return {.body =
-              [spec] {
-                Signals signals;
-                const auto command = MustStart(spec, signals);
-                const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
-                dprintf(1, "pids %d %d\n", guard, command->command_pid());
-                WaitForEnd(*command);
-                return 0;
-              },
-          .also_environment = {"REPORT=1"}};
+  return {.body = [spec] {
+    Signals signals;
+    const auto command = MustStart(spec, signals);
+    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    dprintf(1, "pids %d %d\n", guard, command->command_pid());
+    WaitForEnd(*command);
+    return 0;
+  }};
 }
 
 CommandSpec Stubborn(const ScriptOptions& options) {
   CommandSpec spec = Script(kStubbornTree + kWaitForEver, options);
-  spec.environment.push_back("REPORT=1");
+  spec.environment.push_back("REPORT=1");  // the child's standard output
   return spec;
 }
 
@@ -188,6 +186,18 @@ TEST_CASE("a job stopped as a whole ends before the lease does: the guard is out
   CHECK(BootClock::now() < lease_end);
   zklock.Signal(SIGCONT);
   CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("when zklock and the guard are killed together the command dies too") {
+  CommandSpec spec = Script("echo up >&$REPORT; trap '' TERM; exec sleep 1000");
+  spec.environment.push_back("REPORT=1");
+  Child zklock = Child::Start(Zklock(spec));
+  const Pids pids = WaitForZklock(zklock, 1);
+  zklock.Signal(SIGSTOP);  // so that it cannot act on the guard's death
+  zklock.WaitUntilStopped();
+  kill(pids.guard, SIGKILL);
+  zklock.Signal(SIGKILL);
+  WaitForDeath(pids.command);
 }
 
 TEST_CASE("when the guard is killed zklock ends the tree") {

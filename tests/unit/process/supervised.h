@@ -168,13 +168,19 @@ inline void WaitForTree(ReportPipe& report, int size) {
 
 /// Waits until a process has ended, reaped or not.
 inline void WaitForDeath(pid_t pid) {
-  const auto process = PidFd::Open(pid);
-  if (!process) return;
-  pollfd polled{process->fd(), POLLIN, 0};
-  const std::chrono::milliseconds patience = test::kPatience;
-  if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) {
-    throw std::runtime_error("process " + std::to_string(pid) + " did not end");
+  const TimePoint deadline = BootClock::now() + test::kPatience;
+  while (BootClock::now() < deadline) {
+    const auto stat = ReadProcessStat(pid);
+    if (!stat || stat->is_dead) return;
+    const auto process = PidFd::Open(pid);
+    if (!process) return;
+    // Without such descriptors (valgrind) it looks again and again.
+    const bool has_fd = process->fd() >= 0;
+    pollfd polled{process->fd(), POLLIN, 0};
+    const std::chrono::milliseconds patience = test::kPatience;
+    poll(&polled, 1, has_fd ? static_cast<int>(patience.count()) : 5);
   }
+  throw std::runtime_error("process " + std::to_string(pid) + " did not end");
 }
 
 /// A script under a supervisor in this process, and its reports.

@@ -18,11 +18,11 @@ TEST_CASE("What is held is read back as it was written") {
 }
 
 TEST_CASE("Anybody's text in the variable is left out, not believed") {
-  for (const char* text : {"", " ", "x", "exclusive", "exclusive:1", "exclusive:1:2",
-                           "exclusive:1:2:", "exclusive:1:2:relative", "exclusive:-1:2:/a",
-                           "exclusive:0:2:/a", "exclusive:1x:2:/a", "sometimes:1:2:/a",
-                           "exclusive:1:2:/a%2", "exclusive:1:2:/a%zz",
-                           "exclusive:99999999999999999999:2:/a"}) {
+  for (const char* text :
+       {"", " ", "x", "exclusive", "exclusive:1", "exclusive:1:2",
+        "exclusive:1:2:", "exclusive:1:2:relative", "exclusive:-1:2:/a", "exclusive:0:2:/a",
+        "exclusive:1x:2:/a", "sometimes:1:2:/a", "exclusive:1:2:/a%2", "exclusive:1:2:/a%zz",
+        "exclusive:99999999999999999999:2:/a"}) {
     CAPTURE(text);
     CHECK(ParseHeld(text).empty());
   }
@@ -30,9 +30,8 @@ TEST_CASE("Anybody's text in the variable is left out, not believed") {
 }
 
 TEST_CASE("The innermost of a LOCK counts") {
-  const std::vector<HeldLock> held = {{Mode::kRead, 1, 1, "/a/x"},
-                                      {Mode::kWrite, 2, 2, "/b/x"},
-                                      {Mode::kRead, 3, 3, "/a/y"}};
+  const std::vector<HeldLock> held = {
+      {Mode::kRead, 1, 1, "/a/x"}, {Mode::kWrite, 2, 2, "/b/x"}, {Mode::kRead, 3, 3, "/a/y"}};
   CHECK(FindHeld(held, "/a")->pid == 3);
   CHECK(FindHeld(held, "/b")->pid == 2);
   CHECK_FALSE(FindHeld(held, "/a/x"));

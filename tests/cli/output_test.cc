@@ -1,0 +1,293 @@
+// Where LOCKs and servers come from, and what is said where.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+/// A pipe that takes no more, and that nobody reads.
+struct StalledPipe {
+  StalledPipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("pipe2");
+    read.Reset(ends[0]);
+    write.Reset(ends[1]);
+    const std::string much(65536, 'x');
+    while (::write(write.get(), much.data(), much.size()) > 0) {
+    }
+    while (::write(write.get(), much.data(), 1) > 0) {
+    }
+    fcntl(write.get(), F_SETFL, 0);  // as a shell would give it: blocking
+  }
+  UniqueFd read;
+  UniqueFd write;
+};
+
+/// `options` with its standard error in a pipe that nobody reads.
+ChildOptions WithStalledError(ChildOptions options, const StalledPipe& pipe) {
+  options.prepare = [fd = pipe.write.get()] {
+    ResetSignals();
+    dup2(fd, STDERR_FILENO);
+  };
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a run that succeeds says nothing by default") {
+  const Finished finished =
+      RunZklock({"exclusive", NewLock("quiet"), "--", "sh", "-c", "echo out; echo err >&2"});
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "out\n");
+  CHECK(finished.err == "err\n");
+}
+
+TEST_CASE("each step is said with -v, on standard error") {
+  const std::string lock = NewLock("verbose");
+  const Finished finished =
+      RunZklock({"exclusive", "-v", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN"});
+  CHECK(finished.exit == Exited(0));
+  const std::string node = finished.out.substr(0, finished.out.find(' '));
+  const std::string token = finished.out.substr(node.size() + 1);
+  const Words said = Lines(finished.err);
+  REQUIRE(said.size() == 5);
+  CHECK(said[0] == "zklock: queued as " + node);
+  CHECK(said[1] == "zklock: " + lock + " is ours (exclusive, token " +
+                       token.substr(0, token.size() - 1) + ")");
+  CHECK_THAT(said[2], Catch::StartsWith("zklock: running sh (pid "));
+  CHECK(said[3] == "zklock: the command ended with status 0");
+  CHECK(said[4] == "zklock: " + lock + ": released");
+}
+
+TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mail") {
+  const std::string lock = NewLock("quiet");
+  Child holder = StartHolder(lock);
+  for (const Words& words : {Words{"try", "-q"}, Words{"exclusive", "--quiet", "-w", "1ms"}}) {
+    Words all = words;
+    for (const std::string& word : Words{lock, "--", "true"}) all.push_back(word);
+    const Finished finished = RunZklock(all);
+    CHECK(finished.exit == Exited(75));
+    CHECK(finished.out.empty());
+    CHECK(finished.err.empty());
+  }
+}
+
+TEST_CASE("a lock that was lost is told of with -q too") {
+  const std::string lock = NewLock("quiet");
+  Child holder = StartHolder({"exclusive", "-q"}, lock);
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_THAT(holder.err(), Catch::Contains(lock + " was taken away"));
+}
+
+TEST_CASE("a short session time-out is warned of, unless quiet") {
+  const std::string lock = NewLock("warned");
+  CHECK_THAT(RunZklock({"exclusive", "--session-timeout", "5s", lock, "--", "true"}).err,
+             Catch::StartsWith("zklock: the servers grant a session time-out of only 5s: "));
+  CHECK(RunZklock({"exclusive", "-q", "--session-timeout", "5s", lock, "--", "true"}).err.empty());
+  CHECK(RunZklock({"exclusive", "--session-timeout", "10s", lock, "--", "true"}).err.empty());
+}
+
+TEST_CASE("the help of each subcommand is on standard output, and needs nothing else to be right") {
+  const std::vector<std::string> subcommands = {"exclusive", "read",    "write",
+                                                "try",       "inspect", "release"};
+  for (const std::string& subcommand : subcommands) {
+    CAPTURE(subcommand);
+    for (const char* option : {"--help", "-h"}) {
+      const Finished finished = RunZklock({subcommand, option});
+      CHECK(finished.exit == Exited(0));
+      CHECK(finished.err.empty());
+      CHECK_THAT(finished.out, Catch::Contains("zklock " + subcommand + " "));
+      CHECK_THAT(finished.out, Catch::Contains("--servers"));
+    }
+  }
+  // Behind -- it is the command's.
+  CHECK(RunZklock({"exclusive", NewLock("help"), "--", "echo", "--help"}).out == "--help\n");
+}
+
+TEST_CASE("zklock's own --help and --version are on standard output") {
+  for (const char* option : {"--help", "-h"}) {
+    const Finished finished = RunZklock({option});
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.err.empty());
+    for (const char* word : {"exclusive", "read", "write", "try", "inspect", "release"}) {
+      CHECK_THAT(finished.out, Catch::Contains(std::string("zklock ") + word));
+    }
+  }
+  const Finished version = RunZklock({"--version"});
+  CHECK(version.exit == Exited(0));
+  CHECK(version.err.empty());
+  CHECK_THAT(version.out, Catch::StartsWith("zklock ") &&
+                              Catch::Contains("ZooKeeper C client 3.") && Catch::Contains("TLS") &&
+                              Catch::Contains("SASL"));
+}
+
+TEST_CASE("help that cannot be written is no success") {
+  ChildOptions options = Zklock({"--help"});
+  SECTION("because nobody reads it") {
+    options.prepare = [] {
+      ResetSignals();
+      int ends[2];
+      if (pipe(ends) == 0) dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+    };
+  }
+  SECTION("because there is no standard output") {
+    options.prepare = [] {
+      ResetSignals();
+      close(STDOUT_FILENO);
+    };
+  }
+  SECTION("because the disk is full") {
+    options.prepare = [] {
+      ResetSignals();
+      dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+    };
+  }
+  CHECK(Run(options).exit == Exited(71));
+}
+
+TEST_CASE("a LOCK without a slash is below the root") {
+  const std::string root = NewLock("root");
+  const Words shows = {"--", "sh", "-c", "echo $ZKLOCK_LOCK"};
+  const auto lock_of = [&](Words words, const Words& environment = {}) {
+    words.insert(words.end(), shows.begin(), shows.end());
+    ChildOptions options = Zklock(words);
+    options.also_environment = environment;
+    return Run(options).out;
+  };
+  CHECK(lock_of({"exclusive", "--root", root, "a"}) == root + "/a\n");
+  CHECK(lock_of({"exclusive", "--root", root, "a/b"}) == root + "/a/b\n");
+  CHECK(lock_of({"exclusive", "a"}, {"ZKLOCK_ROOT=" + root}) == root + "/a\n");
+  CHECK(lock_of({"exclusive", "--root", root + "/x", "a"}, {"ZKLOCK_ROOT=/other"}) ==
+        root + "/x/a\n");
+  CHECK(lock_of({"exclusive", "--root", root, root + "/c"}) == root + "/c\n");
+  CHECK(lock_of({"exclusive", "--root", "/", root.substr(1)}) == root + "\n");
+  CHECK(lock_of({"exclusive", BaseName(root)}) == "/zklock/" + BaseName(root) + "\n");
+  CHECK(Tree().Exists(root + "/a/b"));
+}
+
+TEST_CASE("a LOCK and its parents are made where they are missing, and stay for the next") {
+  const std::string lock = NewLock("made") + "/deep/down";
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  Tree tree;
+  CHECK(tree.Exists(lock));
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("a chroot that is not there is made, and is not seen by the command") {
+  const std::string chroot = NewLock("chroot") + "/app";
+  const std::string servers = TestServers() + chroot;
+  const std::vector<Words> spellings = {{"exclusive", "--servers", servers},
+                                        {"exclusive", "--servers", servers + "/"}};
+  for (Words words : spellings) {
+    for (const char* word : {"/lock", "--", "sh", "-c", "echo $ZKLOCK_LOCK $ZKLOCK_NODE; read x"}) {
+      words.emplace_back(word);
+    }
+    ChildOptions options = Zklock(words);
+    options.keep_stdin = true;
+    Child child = Child::Start(options);
+    const std::string told = child.ReadLine();
+    CHECK_THAT(told, Catch::StartsWith("/lock /lock/"));
+    CHECK(Tree().Children(chroot + "/lock") == Words{BaseName(told)});
+  }
+}
+
+TEST_CASE("the environment names the servers, and an argument is stronger") {
+  ChildOptions options = Zklock({"exclusive", NewLock("env"), "--", "true"});
+  options.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1", "ZKLOCK_CONNECT_TIMEOUT=100ms"};
+  const Finished nobody = Run(options);
+  CHECK(nobody.exit == Exited(69));
+  CHECK_THAT(nobody.err, Catch::Contains("127.0.0.1:1 ") && Catch::Contains("100ms"));
+  ChildOptions argument = Zklock({"exclusive", "-z", TestServers(), NewLock("env"), "--", "true"});
+  argument.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1"};
+  CHECK(Run(argument).exit == Exited(0));
+  ChildOptions session = Zklock({"exclusive", NewLock("env"), "--", "true"});
+  session.also_environment = {"ZKLOCK_SESSION_TIMEOUT=5s"};
+  CHECK_THAT(Run(session).err, Catch::Contains("only 5s"));
+}
+
+TEST_CASE("the contender's data tells who it is, and of the command only its name") {
+  const std::string lock = NewLock("data");
+  const auto data_with = [&](Words words) {
+    for (const std::string& word :
+         Words{lock, "--", "sh", "-c", "echo held; read x", "secret argument"}) {
+      words.push_back(word);
+    }
+    ChildOptions options = Zklock(words);
+    options.keep_stdin = true;
+    Child holder = Child::Start(options);
+    holder.ReadLine();
+    Tree tree;
+    const std::string data = tree.Get(lock + "/" + tree.Children(lock).front()).value().data;
+    CHECK_THAT(data, Catch::Contains("\"pid\":" + std::to_string(holder.pid())));
+    holder.CloseInput();
+    holder.Wait();
+    return data;
+  };
+  const std::string plain = data_with({"exclusive", "-l", "a \"label\"\x01"});
+  CHECK_THAT(plain, Catch::Contains("\"sh\"") && !Catch::Contains("secret"));
+  CHECK_THAT(plain, Catch::Contains("\"a \\\"label\\\"\\u0001\""));
+  CHECK_THAT(data_with({"exclusive", "--publish-command"}), Catch::Contains("secret argument"));
+}
+
+TEST_CASE("standard error that nobody reads holds nothing up") {
+  const StalledPipe stalled;
+  const std::string lock = NewLock("stalled");
+  Tree tree;
+
+  SECTION("a run from its beginning to its end") {
+    Child child = Child::Start(WithStalledError(
+        HolderOptions({"exclusive", "-v", "--session-timeout", "4s"}, lock), stalled));
+    CHECK(child.ReadLine() == "held");
+    tree.WaitForChildren(lock, 1);
+    child.Write("6\n");
+    // The lock first: what is still to be said is waited for only when nothing is held any more.
+    tree.WaitForChildren(lock, 0);
+    CHECK(child.Wait() == Exited(6));
+  }
+  SECTION("a command that must be ended") {
+    Child child = Child::Start(WithStalledError(HolderOptions({"exclusive", "-v"}, lock), stalled));
+    CHECK(child.ReadLine() == "held");
+    tree.Delete(lock + "/" + tree.Children(lock).front());
+    child.ReadToEnd();  // the command has gone
+    CHECK(child.Wait() == Exited(76));
+  }
+  SECTION("a wait that is over") {
+    Child holder = StartHolder(lock);
+    Child waiter = Child::Start(
+        WithStalledError(Zklock({"exclusive", "-v", "-w", "100ms", lock, "--", "true"}), stalled));
+    tree.WaitForChildren(lock, 2);
+    tree.WaitForChildren(lock, 1);
+    CHECK(waiter.Wait() == Exited(75));
+  }
+}
+
+TEST_CASE("standard error whose reader has gone holds nothing up, and ends nothing") {
+  const std::string lock = NewLock("gone");
+  ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
+  options.prepare = [] {
+    ResetSignals();
+    int ends[2];
+    if (pipe(ends) == 0) dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+  };
+  Child child = Child::Start(options);
+  CHECK(child.ReadLine() == "held");
+  child.Write("3\n");
+  CHECK(child.Wait() == Exited(3));
+  CHECK(Tree().Children(lock).empty());
+}
+
+}  // namespace zklock::test

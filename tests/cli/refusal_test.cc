@@ -1,0 +1,421 @@
+// What zklock refuses, and how it says so: the status, one line (two for wrong words), nothing on
+// standard output, nothing left on the servers.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
+/// Refused for its words, before any connection.
+void CheckUsageError(const Words& words) {
+  CAPTURE(words);
+  const Peer peer(Peer::Manner::kSaysNothing);
+  ChildOptions options = Zklock(words);
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + peer.address());
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(64));
+  CHECK(finished.out.empty());
+  const Words lines = Lines(finished.err);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], Catch::StartsWith("zklock: "));
+  CHECK(lines[0].size() > std::string("zklock: ").size());
+  CHECK(lines[1] == "try 'zklock " + words.front() + " --help'");
+  CHECK(peer.connections() == 0);
+}
+
+/// `words` as an option of each kind of run.
+void CheckBadOption(const Words& option) {
+  for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
+    Words words = {subcommand};
+    words.insert(words.end(), option.begin(), option.end());
+    for (const char* word : {"/t/x", "--", "true"}) words.emplace_back(word);
+    CheckUsageError(words);
+  }
+}
+
+struct Refusal {
+  Finished finished;
+  std::string line;  ///< its one line on standard error
+};
+
+Refusal Refuse(const Words& words) {
+  Refusal refusal{RunZklock(words), ""};
+  CAPTURE(words, refusal.finished.err);
+  CHECK(refusal.finished.out.empty());
+  const Words lines = Lines(refusal.finished.err);
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::StartsWith("zklock: "));
+  refusal.line = lines[0];
+  return refusal;
+}
+
+}  // namespace
+
+TEST_CASE("every LOCK that is no usable path is refused before any connection") {
+  const std::vector<std::string> bad = {"",
+                                        "/",
+                                        "//",
+                                        "/a//b",
+                                        "/a/",
+                                        "a/",
+                                        "a//b",
+                                        ".",
+                                        "..",
+                                        "/.",
+                                        "/..",
+                                        "/a/./b",
+                                        "/a/../b",
+                                        "./a",
+                                        "../a",
+                                        "a/..",
+                                        "/zookeeper",
+                                        "/zookeeper/a",
+                                        "/a\nb",
+                                        "/a\tb",
+                                        "/a\x01",
+                                        "/\x1b[31m",
+                                        "/a\x7f",
+                                        "/a\xc2\x80",
+                                        "/a\xff",
+                                        "/\xc0\xaf",
+                                        "/\xed\xa0\x80",
+                                        "/\xef\xbf\xbf",
+                                        "/\xf0\x9f\x94\x92"};
+  for (const std::string& lock : bad) CheckUsageError({"exclusive", lock, "--", "true"});
+  for (const char* subcommand : {"read", "write", "try"}) {
+    CheckUsageError({subcommand, "/a//b", "--", "true"});
+  }
+  CheckUsageError({"inspect", "/a//b"});
+  CheckUsageError({"release", "/a/", "--contender", "x", "--force"});
+}
+
+TEST_CASE("a root or a chroot that is no usable path is refused") {
+  for (const char* root : {"relative", "/a/", "/a//b", "/zookeeper", "/a/.."}) {
+    CheckUsageError({"exclusive", "--root", root, "lock", "--", "true"});
+  }
+  for (const char* chroot : {"/a//b", "/zookeeper", "/a/../b", "//"}) {
+    CheckUsageError({"exclusive", "-z", std::string("127.0.0.1:1") + chroot, "/x", "--", "true"});
+  }
+}
+
+TEST_CASE("every DURATION that is none is refused, wherever one is asked for") {
+  const std::vector<std::string> bad = {"",
+                                        " ",
+                                        "x",
+                                        "-1",
+                                        "-1s",
+                                        "+1",
+                                        "1x",
+                                        "1 s",
+                                        "s",
+                                        "1h30",
+                                        "1s1s",
+                                        "1s1h",
+                                        "1.",
+                                        ".",
+                                        "1.5.2",
+                                        "1e3",
+                                        "0x10",
+                                        "inf",
+                                        "nan",
+                                        "1,5",
+                                        "5s ",
+                                        "99999999999999999999",
+                                        "9999999999d",
+                                        "1ms5"};
+  for (const std::string& text : bad)
+    CheckUsageError({"exclusive", "-w", text, "/t/x", "--", "true"});
+  for (const char* option : {"--kill-after", "--connect-timeout", "--session-timeout"}) {
+    CheckUsageError({"write", option, "1x", "/t/x", "--", "true"});
+    CheckUsageError({"write", option, "-1", "/t/x", "--", "true"});
+  }
+  for (const char* option : {"--connect-timeout", "--session-timeout"}) {
+    CheckUsageError({"write", option, "0", "/t/x", "--", "true"});
+  }
+  CheckUsageError({"write", "--session-timeout", "1000d", "/t/x", "--", "true"});
+}
+
+TEST_CASE("every conflict code that is no status is refused") {
+  for (const char* code : {"256", "-1", "x", "", "1x", "0x10", "99999999999", " 1", "1.5"}) {
+    CheckBadOption({"-E", code});
+  }
+}
+
+TEST_CASE("unknown options, missing values and superfluous words are refused") {
+  CheckBadOption({"--frob"});
+  CheckBadOption({"-x"});
+  CheckBadOption({"--wai=1"});
+  CheckBadOption({"--stop-signal", "NOSUCH"});
+  CheckBadOption({"--stop-signal", "0"});
+  CheckBadOption({"--stop-signal", ""});
+  CheckBadOption({"--servers", ""});
+  CheckBadOption({"--servers", "host:port"});
+  CheckBadOption({"--servers", "host:99999"});
+  CheckBadOption({"--servers", "::1:2181"});
+  CheckBadOption({"-q", "-v"});
+  CheckBadOption({"/t/other"});
+  for (const char* option : {"-z", "--servers", "-E", "-k", "--root", "-l", "--stop-signal"}) {
+    CheckUsageError({"exclusive", "/t/x", option, "--", "true"});
+  }
+  CheckUsageError({"exclusive", "/t/x", "--wait", "--", "true"});
+}
+
+TEST_CASE("a run without a command, or with two, is refused") {
+  CheckUsageError({"exclusive", "/t/x"});
+  CheckUsageError({"exclusive", "/t/x", "--"});
+  CheckUsageError({"exclusive", "/t/x", "true"});
+  CheckUsageError({"exclusive", "-c", "true", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "-c", "true", "/t/x", "--"});
+  CheckUsageError({"exclusive", "--", "true"});
+  CheckUsageError({"exclusive", "-c", "true"});
+  CheckUsageError({"exclusive"});
+}
+
+TEST_CASE("words that exclude each other are refused") {
+  CheckUsageError({"try", "--wait", "1s", "/t/x", "--", "true"});
+  CheckUsageError({"try", "-w", "0", "/t/x", "--", "true"});
+  CheckUsageError({"try", "--read", "--write", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "-n", "-w", "1s", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "--read", "/t/x", "--", "true"});
+  CheckUsageError({"inspect", "/t/x", "--", "true"});
+  CheckUsageError({"release", "/t/x"});
+}
+
+TEST_CASE("a bad value in the environment is refused as an argument would be") {
+  for (const char* variable :
+       {"ZKLOCK_ROOT=relative", "ZKLOCK_CONNECT_TIMEOUT=x", "ZKLOCK_SESSION_TIMEOUT=0"}) {
+    ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
+    options.also_environment = {variable};
+    const Finished finished = Run(options);
+    CAPTURE(variable, finished.err);
+    CHECK(finished.exit == Exited(64));
+    CHECK(Lines(finished.err).size() == 2);
+  }
+}
+
+TEST_CASE("no subcommand, or an unknown one, is refused") {
+  for (const Words& words : {Words{}, Words{"exlusive", "/t/x", "--", "true"}, Words{""},
+                             Words{"--frob"}, Words{"--"}, Words{"/t/x", "--", "true"}}) {
+    CAPTURE(words);
+    const Finished finished = RunZklock(words);
+    CHECK(finished.exit == Exited(64));
+    CHECK(finished.out.empty());
+    const Words lines = Lines(finished.err);
+    REQUIRE(lines.size() == 2);
+    CHECK_THAT(lines[0], Catch::StartsWith("zklock: "));
+    CHECK(lines[1] == "try 'zklock --help'");
+  }
+}
+
+TEST_CASE("foreign bytes in wrong words are shown, not given to the terminal") {
+  const Finished finished =
+      RunZklock({"exclusive", "/a\x1b]0;owned\x07\nzklock: all is fine", "--", "true"});
+  CHECK(finished.exit == Exited(64));
+  CHECK(Lines(finished.err).size() == 2);
+  CHECK(finished.err.find('\x1b') == std::string::npos);
+  CHECK(finished.err.find('\x07') == std::string::npos);
+}
+
+TEST_CASE("no server: 69 within the time allowed, naming those that were tried") {
+  const ClosedPort first;
+  const ClosedPort second;
+  const auto before = SteadyClock::now();
+  const auto refusal = Refuse({"exclusive", "-z", first.address() + "," + second.address(),
+                               "--connect-timeout", "300ms", "/t/x", "--", "true"});
+  const auto took = SteadyClock::now() - before;
+  CHECK(refusal.finished.exit == Exited(69));
+  CHECK(took >= 300ms);
+  CHECK(took < 10s);
+  CHECK_THAT(refusal.line, Catch::Contains("within 300ms"));
+  CHECK_THAT(refusal.line, Catch::Contains(first.address() + " (Connection refused)"));
+  CHECK_THAT(refusal.line, Catch::Contains(second.address() + " (Connection refused)"));
+}
+
+TEST_CASE("a peer that is no ZooKeeper server: 69 with the reason") {
+  const auto refuse = [](const std::string& address) {
+    const auto refusal = Refuse({"try", "-z", address, "--connect-timeout", "300ms",
+                                 "--session-timeout", "4s", "/t/x", "--", "true"});
+    CHECK(refusal.finished.exit == Exited(69));
+    return refusal.line;
+  };
+  SECTION("one that closes at once") {
+    const Peer peer(Peer::Manner::kClosesAtOnce);
+    CHECK_THAT(refuse(peer.address()),
+               Catch::Contains(peer.address() + " (closes the connection at once)"));
+  }
+  SECTION("a web server") {
+    const Peer peer(Peer::Manner::kSpeaksHttp);
+    CHECK_THAT(refuse(peer.address()),
+               Catch::Contains(peer.address() + " (answers, but it is no ZooKeeper server)"));
+  }
+  SECTION("one that says nothing") {
+    const Peer peer(Peer::Manner::kSaysNothing);
+    CHECK_THAT(refuse(peer.address()),
+               Catch::Contains(peer.address() + " (is connected, but gives no session)"));
+  }
+  SECTION("one that does not even answer the connect") {
+    const BlackHole hole;
+    CHECK_THAT(refuse(hole.address()),
+               Catch::Contains(hole.address() + " (does not answer (no connection))"));
+  }
+}
+
+TEST_CASE("bad servers among good ones do not matter") {
+  const ClosedPort closed;
+  const BlackHole hole;
+  const Peer web(Peer::Manner::kSpeaksHttp);
+  const Peer at_once(Peer::Manner::kClosesAtOnce);
+  const std::string servers = closed.address() + "," + hole.address() + "," + web.address() + "," +
+                              TestServers() + "," + at_once.address();
+  for (int i = 0; i < 3; ++i) {
+    const Finished finished =
+        RunZklock({"exclusive", "-z", servers, NewLock("among"), "--", "true"});
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.err.empty());
+  }
+}
+
+TEST_CASE("a server's name that does not exist is told of at once") {
+  const auto before = SteadyClock::now();
+  const auto refusal = Refuse({"exclusive", "-z", "no-such-host.invalid:2181", "--connect-timeout",
+                               "5s", "/t/x", "--", "true"});
+  CHECK(refusal.finished.exit == Exited(69));
+  CHECK(SteadyClock::now() - before < 20s);
+  CHECK_THAT(refusal.line, Catch::Contains("no-such-host.invalid:2181"));
+}
+
+TEST_CASE("a server is found by its name") {
+  const std::string server = TestServers();
+  CHECK(RunZklock({"exclusive", "-z", "localhost" + server.substr(server.rfind(':')),
+                   NewLock("name"), "--", "true"})
+            .exit == Exited(0));
+}
+
+TEST_CASE("a LOCK whose ACL lets nobody queue: 77, with the LOCK and what to look at") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("acl"));
+  tree.SetAcl(lock, kRead | kAdmin);
+  const auto refusal = Refuse({"exclusive", lock, "--", "true"});
+  CHECK(refusal.finished.exit == Exited(77));
+  CHECK_THAT(refusal.line, Catch::Contains("not authorised") && Catch::Contains(lock));
+}
+
+TEST_CASE("a LOCK that may not be listed: 77, and no contender is left in it") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("acl"));
+  tree.SetAcl(lock, kCreate | kDelete | kAdmin);
+  for (const char* subcommand : {"exclusive", "try"}) {
+    const auto refusal = Refuse({subcommand, lock, "--", "true"});
+    CHECK(refusal.finished.exit == Exited(77));
+    CHECK_THAT(refusal.line, Catch::Contains("list") && Catch::Contains(lock));
+  }
+  tree.SetAcl(lock, kRead | kAdmin);
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a LOCK that may not be made: 77") {
+  Tree tree;
+  const std::string parent = tree.Create(NewLock("acl"));
+  tree.SetAcl(parent, kRead | kAdmin);
+  const auto refusal = Refuse({"exclusive", parent + "/a/b", "--", "true"});
+  CHECK(refusal.finished.exit == Exited(77));
+  CHECK_THAT(refusal.line, Catch::Contains(parent + "/a/b"));
+  CHECK(tree.Children(parent).empty());
+}
+
+TEST_CASE("a LOCK that is there is used though its parent lets nobody create") {
+  Tree tree;
+  const std::string parent = NewLock("acl");
+  const std::string lock = tree.Create(parent + "/lock");
+  tree.SetAcl(parent, kRead | kAdmin);
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("a contender that may not be read is waited for all the same") {
+  Tree tree;
+  const std::string lock = NewLock("acl");
+  const std::string other =
+      tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, "secret");
+  tree.SetAcl(other, kAdmin);
+  Child waiter = StartWaiter(lock);
+  CHECK(waiter.out().empty());
+  tree.Delete(other);
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE("a LOCK in use by programs that would not see us: 78, with the name and a remedy") {
+  Tree tree;
+  const std::string lock = NewLock("dialect");
+  std::string other;
+  SECTION("kazoo's") {
+    other = "0123456789abcdef0123456789abcdef__lock__";
+    other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
+  }
+  SECTION("kazoo's reader") {
+    other = "0123456789abcdef0123456789abcdef__rlock__";
+    other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
+  }
+  SECTION("a plain one-znode lock") {
+    other = "lock";
+    tree.Create(lock + "/lock", ZnodeKind::kEphemeral);
+  }
+  SECTION("a lock below a lock") {
+    other = "build-0000000000";
+    tree.Create(lock + "/" + other);
+  }
+  for (const char* subcommand : {"exclusive", "try"}) {
+    const auto refusal = Refuse({subcommand, lock, "--", "sh", "-c", "echo ran"});
+    CHECK(refusal.finished.exit == Exited(78));
+    CHECK_THAT(refusal.line, Catch::Contains("'" + other + "'") && Catch::Contains(lock) &&
+                                 Catch::Contains("; "));
+    CHECK(tree.Children(lock) == Words{other});
+  }
+}
+
+TEST_CASE("Curator's mutex and our exclusive contenders meet; its mutex refuses our readers") {
+  Tree tree;
+  const std::string lock = NewLock("curator");
+  const std::string mutex = tree.Create(lock + "/_c_0e2d8a1c-5b9f-4f2e-9b9e-1c2d3e4f5a6b-lock-",
+                                        ZnodeKind::kEphemeralSequential, "10.0.0.1");
+  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
+  CHECK(RunZklock({"read", lock, "--", "true"}).exit == Exited(78));
+  Child waiter = StartWaiter(lock);
+  tree.Delete(mutex);
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE("a LOCK that is somebody's ephemeral znode: 78") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("ephemeral"), ZnodeKind::kEphemeral);
+  CHECK(Refuse({"exclusive", lock, "--", "true"}).finished.exit == Exited(78));
+  CHECK(Refuse({"exclusive", lock + "/below", "--", "true"}).finished.exit == Exited(78));
+  CHECK(Refuse({"try", lock, "--", "true"}).finished.exit == Exited(78));
+}
+
+TEST_CASE("a foreign contender's name is shown without its control characters") {
+  Tree tree;
+  const std::string lock = NewLock("bytes");
+  // What the servers let pass in a name is not harmless on a terminal: U+202E turns text around.
+  tree.Create(lock + "/evil\xe2\x80\xae-lock-", ZnodeKind::kEphemeralSequential);
+  const auto refusal = Refuse({"try", lock, "--", "true"});
+  CHECK(refusal.finished.exit == Exited(75));
+  CHECK(refusal.line.find("\xe2\x80\xae") == std::string::npos);
+}
+
+TEST_CASE("a session time-out that the servers cut below four seconds: 78") {
+  const auto refusal =
+      Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"});
+  CHECK(refusal.finished.exit == Exited(78));
+  CHECK_THAT(refusal.line, Catch::Contains("--session-timeout"));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,161 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+/// An interactive shell on a terminal, in which $Z is zklock and $L a LOCK of the test's own. What
+/// is typed is echoed, so the words that a test waits for are typed with a pair of quotes inside.
+class Terminal {
+ public:
+  explicit Terminal(std::string name) : lock_(NewLock(name)), shell_(Start(lock_)) {
+    Type("PS1='rea''dy> '");
+    shell_.ReadUntil("ready> ");
+  }
+  void Type(const std::string& line) { shell_.Write(line + "\n"); }
+  void Press(char key) { shell_.Write(std::string(1, static_cast<char>(key & 0x1f))); }
+  std::string ReadUntil(const std::string& text) { return shell_.ReadUntil(text); }
+  /// The status of the last command line.
+  std::string Status() {
+    Type("echo \"sta\"tus $?.");
+    shell_.ReadUntil("status ");
+    return shell_.ReadUntil(".");
+  }
+  [[nodiscard]] const std::string& lock() const { return lock_; }
+  [[nodiscard]] const std::string& screen() const { return shell_.out(); }
+  Child& shell() { return shell_; }
+
+ private:
+  static Child Start(const std::string& lock) {
+    ChildOptions options;
+    options.argv = {"bash", "--norc", "--noprofile", "-i"};
+    options.environment = PlainEnvironment();
+    options.also_environment = {"ZKLOCK_SERVERS=" + TestServers(),
+                                "Z=" + Binary(),
+                                "L=" + lock,
+                                "TERM=dumb",
+                                "PS1=",
+                                "HISTFILE="};
+    options.prepare = ResetSignals;
+    return Child::StartOnTerminal(std::move(options));
+  }
+  std::string lock_;
+  Child shell_;
+};
+
+TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's loop") {
+  Terminal terminal("terminal");
+  terminal.Type(
+      "for i in 1 2 3; do $Z exclusive $L -- sh -c 'echo tu\"\"rn; exec sleep 1000'; done");
+  terminal.ReadUntil("turn");
+  terminal.Press('C');
+  CHECK(terminal.Status() == "130.");
+  CHECK(terminal.screen().find("turn", terminal.screen().find("turn") + 1) == std::string::npos);
+  CHECK(Tree().Children(terminal.lock()).empty());
+}
+
+TEST_CASE("Ctrl-C reaches the command once") {
+  Terminal terminal("terminal");
+  terminal.Type(
+      "$Z exclusive $L -- bash -c 'trap \"n=\\$((n+1))\" INT; echo be\"\"gun; "
+      "while [ -z \"$n\" ]; do read -t 60 x; done; read -t 1 x; echo \"co\"unt $n.'");
+  terminal.ReadUntil("begun");
+  terminal.Press('C');
+  terminal.ReadUntil("count ");
+  CHECK(terminal.ReadUntil(".") == "1.");
+}
+
+TEST_CASE("Ctrl-C in the queue leaves it") {
+  Terminal terminal("terminal");
+  Child holder = StartHolder(terminal.lock());
+  terminal.Type("$Z exclusive -v $L -- true");
+  terminal.ReadUntil("waiting for");
+  terminal.Press('C');
+  terminal.ReadUntil("left the queue");
+  CHECK(terminal.Status() == "130.");
+  CHECK(Tree().Children(terminal.lock()).size() == 1);
+}
+
+TEST_CASE("Ctrl-Z stops the job and says for how long; fg goes on within the lease") {
+  Terminal terminal("terminal");
+  terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; read x; echo \"go\"t $x'");
+  terminal.ReadUntil("begun");
+  terminal.Press('Z');
+  terminal.ReadUntil("stays ours for");
+  terminal.ReadUntil("Stopped");
+  CHECK(Tree().Children(terminal.lock()).size() == 1);
+  terminal.Type("fg");
+  terminal.ReadUntil("begun");  // the shell shows the line again
+  terminal.Type("the word");
+  terminal.ReadUntil("got the word");
+  CHECK(terminal.Status() == "0.");
+}
+
+TEST_CASE("A job stopped for longer than its lease has lost lock and command when it goes on") {
+  Terminal terminal("terminal");
+  terminal.Type(
+      "$Z exclusive --session-timeout 4s -k 200ms $L -- "
+      "sh -c 'echo be\"\"gun; sleep 1000; echo \"sur\"vived'");
+  terminal.ReadUntil("begun");
+  terminal.Press('Z');
+  terminal.ReadUntil("Stopped");
+  Child next = StartHolder(terminal.lock());  // as soon as the servers give it away
+  terminal.Type("fg");
+  CHECK(terminal.Status() == "76.");
+  CHECK(terminal.screen().find("survived") == std::string::npos);
+}
+
+TEST_CASE("A command reads from the terminal as without zklock") {
+  Terminal terminal("terminal");
+  terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; cat'");
+  terminal.ReadUntil("begun");
+  terminal.Type("a line");
+  terminal.ReadUntil("a line");  // the echo
+  terminal.ReadUntil("a line");  // and cat's
+  terminal.Press('D');
+  CHECK(terminal.Status() == "0.");
+}
+
+TEST_CASE("In the middle of a pipeline it is one process of the job like the others") {
+  Terminal terminal("terminal");
+  terminal.Type("yes | $Z exclusive $L -- sed 's/y/a\"\"b/' | head -n 1");
+  terminal.ReadUntil("ab");
+  CHECK(terminal.Status() == "0.");
+  terminal.Type("cat | $Z exclusive $L -- sh -c 'echo be\"\"gun >&2; cat' | cat");
+  terminal.ReadUntil("begun");
+  terminal.Press('C');
+  CHECK(terminal.Status() == "130.");
+  CHECK(Tree().Children(terminal.lock()).empty());
+}
+
+TEST_CASE("A terminal that goes away ends the command and lets go of the lock") {
+  Terminal terminal("terminal");
+  terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; exec sleep 1000'");
+  terminal.ReadUntil("begun");
+  terminal.shell().HangUp();
+  CHECK(RunZklock({"exclusive", terminal.lock(), "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("With nohup the terminal may go away") {
+  Terminal terminal("terminal");
+  const std::string fifo = "/tmp/zklock-nohup-" + BaseName(terminal.lock());
+  REQUIRE(Run({.argv = {"mkfifo", fifo}}).exit == Exited(0));
+  terminal.Type("nohup $Z exclusive $L -- sh -c 'echo be\"\"gun >&2; cat " + fifo +
+                "' >/dev/null 2>" + fifo + "-log &");
+  Child writer = Child::Start(
+      {.argv = {"sh", "-c", "exec >" + fifo + "; echo open >&2; read x"}, .keep_stdin = true});
+  writer.ReadErrUntil("open");  // the command reads the other end: it runs
+  terminal.shell().HangUp();
+  terminal.shell().Wait();
+  const std::string contender = Tree().Children(terminal.lock()).at(0);
+  CHECK(Tree().Children(terminal.lock()) == Words{contender});
+  writer.CloseInput();
+  writer.Wait();
+  CHECK(RunZklock({"exclusive", terminal.lock(), "--", "true"}).exit == Exited(0));
+  Run({.argv = {"rm", "-f", fifo, fifo + "-log"}});
+}
+
+}  // namespace
+}  // namespace zklock::test

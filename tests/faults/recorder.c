@@ -1,0 +1,155 @@
+/* The command that the fault suite runs under zklock. It says when it lived, in a file that the
+ * driver made and mapped, so that what it said stays there however it ends:
+ *
+ *   recorder FILE MILLISECONDS [tree] [daemon] [leave] [stubborn] [slow] [status=N]
+ *
+ * It stamps CLOCK_BOOTTIME into FILE every 4 ms: the first stamp is later than its start, the last
+ * earlier than its end, so that two commands whose stamps overlap did run at one time.
+ *
+ * tree, daemon: a child that ignores the polite signals; a grandchild that has left for a session
+ * of its own. Both stamp too. leave: ends before them (they follow 200 ms later), else after them.
+ * stubborn: ignores TERM. slow: takes 150 ms to end on it. (histories.py knows the file's layout.)
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kSlots = 4, kSize = 4096, kTextSize = 3072, kTerminated = 40 };
+
+struct Slot {
+  int64_t pid;
+  int64_t begin;
+  int64_t last;
+  int64_t ended; /* by itself */
+};
+
+struct Record {
+  volatile int64_t hold_until; /* written by the driver: do not end before */
+  volatile int64_t finish;     /* the others are to end at this time */
+  struct Slot slots[kSlots];
+  char text[kTextSize];
+};
+
+static struct Record* record;
+static volatile sig_atomic_t terminated;
+
+static void OnTerm(int number) {
+  (void)number;
+  terminated = 1;
+}
+
+static int64_t Now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static volatile struct Slot* Enter(int index) {
+  volatile struct Slot* slot = &record->slots[index];
+  slot->pid = getpid();
+  slot->last = slot->begin = Now();
+  return slot;
+}
+
+static void Pause(void) {
+  const struct timespec span = {0, 4000000};
+  nanosleep(&span, NULL);
+}
+
+/* A process besides the main one. */
+static void LiveBeside(int index, pid_t main_pid) {
+  volatile struct Slot* slot = Enter(index);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  for (;;) {
+    const int64_t now = Now();
+    slot->last = now;
+    if (record->finish != 0 && now >= record->finish) break;
+    /* Killed from outside, and zklock leaves us alone. */
+    if (record->finish == 0 && kill(main_pid, 0) < 0 && errno == ESRCH) break;
+    Pause();
+  }
+  slot->ended = Now();
+  _exit(0);
+}
+
+static const char* Variable(const char* name) {
+  const char* value = getenv(name);
+  return value != NULL ? value : "";
+}
+
+int main(int argc, char** argv) {
+  int tree = 0;
+  int daemon_too = 0;
+  int leave = 0;
+  int stubborn = 0;
+  int slow = 0;
+  int status = 0;
+  if (argc < 3) return 99;
+  const int fd = open(argv[1], O_RDWR | O_CLOEXEC);
+  record = fd < 0 ? MAP_FAILED : mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (record == MAP_FAILED) return 99;
+  const int64_t span = atoll(argv[2]) * 1000000;
+  for (int i = 3; i < argc; ++i) {
+    tree |= strcmp(argv[i], "tree") == 0;
+    daemon_too |= strcmp(argv[i], "daemon") == 0;
+    leave |= strcmp(argv[i], "leave") == 0;
+    stubborn |= strcmp(argv[i], "stubborn") == 0;
+    slow |= strcmp(argv[i], "slow") == 0;
+    if (strncmp(argv[i], "status=", 7) == 0) status = atoi(argv[i] + 7);
+  }
+
+  snprintf(record->text, kTextSize, "%s\n%s\n%s\n%s\n", Variable("ZKLOCK_LOCK"),
+           Variable("ZKLOCK_MODE"), Variable("ZKLOCK_TOKEN"), Variable("ZKLOCK_NODE"));
+  volatile struct Slot* slot = Enter(0);
+  struct sigaction action = {.sa_handler = stubborn ? SIG_IGN : OnTerm};
+  sigaction(SIGTERM, &action, NULL);
+
+  const pid_t main_pid = getpid();
+  if (tree) {
+    if (fork() == 0) LiveBeside(1, main_pid);
+  }
+  if (daemon_too) {
+    const pid_t child = fork();
+    if (child == 0) {
+      setsid();
+      if (fork() == 0) LiveBeside(2, main_pid);
+      _exit(0);
+    }
+  }
+
+  int64_t terminated_at = 0;
+  for (;;) {
+    const int64_t now = Now();
+    slot->last = now;
+    if (terminated && terminated_at == 0) terminated_at = now;
+    if (terminated_at != 0) {
+      status = kTerminated;
+      if (!slow || now >= terminated_at + 150000000) break;
+    } else if (now >= slot->begin + span && now >= record->hold_until) {
+      break;
+    }
+    Pause();
+  }
+  record->finish = Now() + (leave ? 200000000 : 0);
+  if (!leave) {
+    for (int i = 1; i <= 2; ++i) {
+      const int there = i == 1 ? tree : daemon_too;
+      while (there && record->slots[i].ended == 0) {
+        slot->last = Now();
+        Pause();
+      }
+    }
+  }
+  slot->last = slot->ended = Now();
+  _exit(status);
+}

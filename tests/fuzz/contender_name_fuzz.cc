@@ -1,0 +1,226 @@
+// Children of a LOCK, one a line: each name is read, then the queue that they make is judged. The
+// first line is also a host's name.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fuzz/fuzz.h"
+#include "protocol/contender_name.h"
+#include "protocol/queue.h"
+
+namespace zklock::fuzz {
+namespace {
+
+using protocol::ContenderName;
+using protocol::Decision;
+using protocol::Mark;
+using protocol::Mode;
+using protocol::Program;
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kMostChildren = 48;
+constexpr std::string_view kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+constexpr std::array kModes{Mode::kExclusive, Mode::kWrite, Mode::kRead};
+
+/// As the servers print it.
+std::string Numbered(std::int64_t number) {
+  std::array<char, 24> digits{};
+  std::snprintf(digits.data(), digits.size(), "%010lld", static_cast<long long>(number));
+  return digits.data();
+}
+
+std::string_view TextOf(Mark mark) {
+  switch (mark) {
+    case Mark::kLock:
+      return "lock-";
+    case Mark::kCuratorWrite:
+      return "__WRIT__";
+    case Mark::kCuratorRead:
+      return "__READ__";
+    case Mark::kKazooLock:
+      return "__lock__";
+    case Mark::kKazooRead:
+      return "__rlock__";
+    case Mark::kCRecipe:
+      return "-";
+    case Mark::kNone:
+      break;
+  }
+  return "";
+}
+
+/// Whether the servers can have put a number of 32 bits behind some other name to make `name`.
+bool CanBeSequential(std::string_view name) {
+  for (std::size_t size = 10; size <= 11 && size <= name.size(); ++size) {
+    const std::string end(name.substr(name.size() - size));
+    if (end.find_first_not_of("-0123456789") != std::string::npos) continue;
+    const long long value = std::strtoll(end.c_str(), nullptr, 10);
+    const bool fits = value >= std::numeric_limits<std::int32_t>::min() &&
+                      value <= std::numeric_limits<std::int32_t>::max();
+    if (fits && Numbered(value) == end) return true;
+  }
+  return false;
+}
+
+void TryName(const std::string& name) {
+  const auto parsed = protocol::ParseContenderName(name);
+  Require(parsed.has_value() == CanBeSequential(name), "what ends in a server's number counts");
+  if (!parsed) return;
+  Require(parsed->full == name, "a name keeps its text");
+  const std::string number = Numbered(parsed->number);
+  Require(name.ends_with(number), "a name ends in its number");
+  const auto before = std::string_view(name).substr(0, name.size() - number.size());
+  Require(before.ends_with(TextOf(parsed->mark)), "a name has the mark that was found");
+  for (const Mark mark :
+       {Mark::kLock, Mark::kCuratorWrite, Mark::kCuratorRead, Mark::kKazooLock, Mark::kKazooRead}) {
+    if (before.ends_with(TextOf(mark)))
+      Require(parsed->mark == mark, "a mark that is there counts");
+  }
+  const bool says_read = parsed->mark == Mark::kCuratorRead || parsed->mark == Mark::kKazooRead;
+  Require(parsed->reads() == says_read, "who reads has a reader's mark");
+  Require((parsed->mode() == Mode::kRead) == says_read, "who asks to read has a reader's mark");
+  const bool kazoo = parsed->mark == Mark::kKazooLock || parsed->mark == Mark::kKazooRead;
+  Require((parsed->program == Program::kKazoo) == kazoo, "kazoo is known by its marks");
+}
+
+/// A name as we make it, on a host with this name.
+void TryHost(const std::string& host) {
+  for (const Mode mode : kModes) {
+    const std::string prefix = protocol::MakeContenderPrefix(host, kUuid, mode);
+    Require(prefix.size() <= 40 + 1 + kUuid.size() + 9, "a host's name is cut");
+    for (const std::int64_t number : {std::int64_t{0}, protocol::kLastUsableNumber}) {
+      const auto parsed = protocol::ParseContenderName(prefix + Numbered(number));
+      Require(parsed && parsed->number == number && parsed->mode() == mode &&
+                  parsed->program == Program::kZklock,
+              "our own name is read back as ours");
+    }
+  }
+}
+
+bool Conflict(const ContenderName& a, const ContenderName& b) { return !a.reads() || !b.reads(); }
+
+bool Lower(const ContenderName& a, const ContenderName& b) {
+  return a.number != b.number ? a.number < b.number : a.full < b.full;
+}
+
+const ContenderName* Find(const std::vector<ContenderName>& queue, std::string_view name) {
+  const auto found = std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
+    return contender.full == name;
+  });
+  return found == queue.end() ? nullptr : &*found;
+}
+
+/// What one contender decides, against everyone in its list.
+void TryDecision(const std::vector<ContenderName>& queue, const ContenderName& own,
+                 const Decision& decision) {
+  const bool usable = own.number >= 0 && own.number <= protocol::kLastUsableNumber;
+  Require(std::holds_alternative<protocol::NumbersUsedUp>(decision) == !usable,
+          "a number near the overflow is refused, and only such a one");
+  Require(!std::holds_alternative<protocol::OwnMissing>(decision), "a name in the list is found");
+  const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
+  const ContenderName* predecessor = nullptr;
+  if (wait != nullptr) {
+    predecessor = Find(queue, wait->predecessor);
+    Require(predecessor != nullptr, "who is waited for is in the list");
+    Require(Lower(*predecessor, own), "who is waited for is lower");
+    Require(Conflict(*predecessor, own), "who is waited for excludes");
+  }
+  for (const ContenderName& other : queue) {
+    if (!usable || !Lower(other, own) || !Conflict(other, own)) continue;
+    Require(predecessor != nullptr, "who holds has nobody lower who excludes");
+    Require(!Lower(*predecessor, other), "who is waited for is the nearest");
+  }
+}
+
+void TryDecisions(const Names& children, const std::vector<ContenderName>& queue) {
+  const Names backwards(children.rbegin(), children.rend());
+  const auto waits_for = protocol::WaitsFor(queue);
+  Require(waits_for.size() == queue.size(), "all of the queue are shown");
+  std::vector<const ContenderName*> holders;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const ContenderName& own = queue[i];
+    const Decision decision = protocol::Decide(children, own.full);
+    TryDecision(queue, own, decision);
+    Require(decision == protocol::Decide(backwards, own.full), "the list's order does not matter");
+    if (std::holds_alternative<protocol::NumbersUsedUp>(decision)) continue;
+    const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
+    Require(waits_for[i].has_value() == (wait != nullptr), "who is shown to wait waits");
+    if (wait != nullptr) {
+      Require(queue[*waits_for[i]].full == wait->predecessor, "it waits for whom it is shown to");
+      continue;
+    }
+    for (const ContenderName* const other : holders) {
+      Require(!Conflict(*other, own), "no two that exclude each other hold");
+    }
+    holders.push_back(&own);
+  }
+  if (!queue.empty() && queue.front().number >= 0 &&
+      queue.front().number <= protocol::kLastUsableNumber) {
+    Require(!holders.empty(), "somebody holds");
+  }
+}
+
+void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
+  if (!queue.empty() && queue.back().number >= protocol::kLastUsableNumber) return;
+  for (const Mode mode : kModes) {
+    const bool busy = protocol::IsBusy(children, mode);
+    const std::string own =
+        protocol::MakeContenderPrefix("us", kUuid, mode) + Numbered(protocol::kLastUsableNumber);
+    Require(protocol::Decide(children, own) == Decision(protocol::OwnMissing{}),
+            "who is not in the list is missing");
+    children.push_back(own);
+    const bool holds = protocol::Decide(children, own) == Decision(protocol::Hold{});
+    Require(holds == !busy, "busy is where a newcomer would wait");
+    children.pop_back();
+  }
+}
+
+bool IsStrange(const ContenderName& other, Mode mode) {
+  if (other.program == Program::kKazoo) return true;
+  if (other.program != Program::kCurator) return false;
+  return (other.mark == Mark::kLock) != (mode == Mode::kExclusive);
+}
+
+void TryStrangers(const Names& children, const std::vector<ContenderName>& queue) {
+  for (const Mode mode : kModes) {
+    for (const std::string& own : {children.front(), std::string("nobody")}) {
+      const auto expected =
+          std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
+            return contender.full != own && IsStrange(contender, mode);
+          });
+      const auto stranger = protocol::FindStranger(children, own, mode);
+      Require(stranger.has_value() == (expected != queue.end()), "who cannot see us is found");
+      if (!stranger) continue;
+      Require(stranger->child == expected->full, "the first who cannot see us is named");
+      Require(!stranger->reason.empty() && !stranger->remedy.empty(), "it is said what to do");
+    }
+  }
+}
+
+}  // namespace
+
+void Try(std::string_view input) {
+  Names children = Split(input, '\n', kMostChildren);
+  TryHost(children.front());
+  // A znode has no two children of one name.
+  std::sort(children.begin(), children.end());
+  children.erase(std::unique(children.begin(), children.end()), children.end());
+
+  for (const std::string& name : children) TryName(name);
+  const std::vector<ContenderName> queue = protocol::Queue(children);
+  Require(std::is_sorted(queue.begin(), queue.end(), Lower), "the queue is by number");
+  const auto counting = std::count_if(children.begin(), children.end(), CanBeSequential);
+  Require(queue.size() == static_cast<std::size_t>(counting), "all who count are in the queue");
+  TryDecisions(children, queue);
+  TryNewcomer(children, queue);
+  TryStrangers(children, queue);
+}
+
+}  // namespace zklock::fuzz

@@ -1,0 +1,140 @@
+// What `inspect` and `release` print of a LOCK that anybody may have written to. A line with the
+// terminal's width and the LOCK's path, then a line for each child: its name, a kind and the time
+// of its making (`e5`: ephemeral, `p5`: persistent, `u5`: unreadable), its data; by tabs. A newline
+// within any of them is written as the byte 1f.
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/queue_view.h"
+#include "cli/report_queue.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/text.h"
+#include "protocol/queue.h"
+
+namespace zklock::fuzz {
+namespace {
+
+using cli::ContenderState;
+using cli::ContenderView;
+using lock::LockSurvey;
+
+constexpr std::size_t kMostChildren = 24;
+
+std::string TakeField(std::string_view& line) {
+  std::string field = TakePart(line, '\t');
+  std::replace(field.begin(), field.end(), '\x1f', '\n');
+  return field;
+}
+
+std::int64_t ToNumber(std::string_view text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+lock::QueueEntry MakeEntry(std::string_view rest) {
+  lock::QueueEntry entry;
+  const std::string kind = TakeField(rest);
+  entry.readable = !kind.starts_with('u');
+  if (!entry.readable) return entry;
+  entry.stat.created_ms =
+      ToNumber(std::string_view(kind).substr(std::min<std::size_t>(1, kind.size())));
+  entry.stat.created_zxid = entry.stat.created_ms;
+  entry.stat.ephemeral_owner = kind.starts_with('p') ? 0 : 1;
+  entry.data = TakeField(rest);
+  return entry;
+}
+
+/// As lock::Survey leaves it: in queue order, who is no contender neither waiting nor waited for.
+LockSurvey MakeSurvey(std::string path, std::string_view children) {
+  std::map<std::string, lock::QueueEntry> entries;
+  for (const std::string& line : Split(children, '\n', kMostChildren)) {
+    std::string_view rest = line;
+    std::string name = TakeField(rest);
+    entries.emplace(std::move(name), MakeEntry(rest));
+  }
+  LockSurvey survey{.path = std::move(path)};
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries) {
+    names.push_back(name);
+    if (!protocol::ParseContenderName(name)) survey.ignored_children.push_back(name);
+  }
+  std::vector<protocol::ContenderName> queue;
+  std::vector<std::size_t> places;
+  for (protocol::ContenderName& name : protocol::Queue(names)) {
+    lock::QueueEntry entry = entries.at(name.full);
+    if (entry.IsContender()) {
+      places.push_back(survey.entries.size());
+      queue.push_back(name);
+    }
+    entry.name = std::move(name);
+    survey.entries.push_back(std::move(entry));
+  }
+  survey.waits_for.resize(survey.entries.size());
+  const auto waits_for = protocol::WaitsFor(queue);
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    if (waits_for[i]) survey.waits_for[places[i]] = places[*waits_for[i]];
+  }
+  return survey;
+}
+
+void TryQueue(const LockSurvey& survey, const std::vector<ContenderView>& queue) {
+  Require(queue.size() == survey.entries.size(), "everyone is described");
+  std::size_t position = 0;
+  bool may_hold = true;
+  for (const ContenderView& contender : queue) {
+    if (contender.state == ContenderState::kNoContender) {
+      Require(!contender.position && !contender.waits_for, "who is no contender has no place");
+      ++position;
+      continue;
+    }
+    Require(contender.position == ++position, "contenders come first, in order");
+    const bool holds = contender.state == ContenderState::kHeld;
+    Require(!holds || may_hold, "the holders come first");
+    may_hold = holds;
+    Require(contender.waits_for.has_value() == !holds, "who waits waits for somebody");
+    const std::size_t before = contender.waits_for.value_or(1);
+    Require(before >= 1 && (holds || before < position), "who is waited for stands before");
+  }
+}
+
+/// `lines` of them, and nothing in them that a terminal would obey.
+void RequireLines(const std::string& text, std::size_t lines) {
+  RequireHarmless(text, /*lines=*/true);
+  const auto ends = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  Require(text.ends_with('\n') && ends == lines, "nobody adds a line or takes one away");
+}
+
+}  // namespace
+
+void Try(std::string_view input) {
+  const std::string first_line = TakePart(input, '\n');
+  std::string_view rest = first_line;
+  const auto width =
+      static_cast<std::size_t>(std::clamp<std::int64_t>(ToNumber(TakeField(rest)), 0, 1000));
+  const LockSurvey survey = MakeSurvey(TakeField(rest), input);
+  const std::vector<ContenderView> queue = cli::DescribeQueue(survey);
+  TryQueue(survey, queue);
+
+  std::size_t lines = 1;
+  if (!queue.empty()) lines += 2 + queue.size();
+  if (!survey.ignored_children.empty()) lines += 2;
+  for (const bool with_names : {false, true}) {
+    RequireLines(cli::LockText(survey, {.width = width, .with_names = with_names}), lines);
+  }
+  for (const ContenderView& contender : queue) {
+    RequireHarmless(cli::Meant("/jobs/nightly", contender), /*lines=*/false);
+  }
+  // Only what is held is part of a tree.
+  std::vector<LockSurvey> held;
+  if (survey.IsHeld()) held = {survey, survey};
+  RequireLines(cli::TreeText(survey.path, held, {.width = width}), 1 + held.size());
+}
+
+}  // namespace zklock::fuzz

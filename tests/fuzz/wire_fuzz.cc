@@ -1,0 +1,93 @@
+// Four bytes of an xid, a byte that says how the rest comes in pieces, and what a server sends.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "fuzz/fuzz.h"
+#include "zookeeper/wire.h"
+
+namespace zklock::fuzz {
+namespace {
+
+using zookeeper::Greeting;
+using zookeeper::ReplyScanner;
+
+/// Big-endian, four bytes of it at `position`.
+std::int32_t Number(std::string_view bytes, std::size_t position) {
+  std::uint32_t number = 0;
+  for (const char byte : bytes.substr(position, 4)) {
+    number = number * 256 + static_cast<unsigned char>(byte);
+  }
+  return static_cast<std::int32_t>(number);
+}
+
+/// Where the head of the reply ends, if it is there.
+std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) {
+  for (std::size_t begin = 0; begin + 8 <= stream.size();) {
+    if (Number(stream, begin + 4) == xid) return begin + 8;
+    const std::int64_t length = Number(stream, begin);
+    begin += 4 + static_cast<std::size_t>(std::max<std::int64_t>(length, 4));
+  }
+  return std::nullopt;
+}
+
+/// Each piece a block of its own, so that reading beyond it is seen.
+std::vector<std::byte> Copy(std::string_view bytes) {
+  std::vector<std::byte> copy;
+  for (const char byte : bytes) copy.push_back(static_cast<std::byte>(byte));
+  copy.shrink_to_fit();
+  return copy;
+}
+
+/// Pieces of sizes that follow from `step`; 0: all at once.
+void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
+  const std::optional<std::size_t> reply = FindReply(stream, xid);
+  ReplyScanner scanner(xid);
+  std::size_t begin = 0;
+  std::size_t size = step;
+  do {
+    const std::size_t left = stream.size() - begin;
+    const std::vector<std::byte> piece = Copy(stream.substr(begin, step == 0 ? left : size));
+    const bool seen = scanner.Feed(piece.data(), piece.size());
+    begin += piece.size();
+    Require(seen == (reply && *reply <= begin), "the reply is seen as soon as its head is there");
+    size = size * 7 % 13 + (step == 1 ? 0 : 1);
+    if (step == 1) size = 1;
+  } while (begin < stream.size());
+  Require(scanner.Feed(nullptr, 0) == reply.has_value(), "what was seen stays so");
+}
+
+void TryGreeting(std::string_view stream) {
+  const std::vector<std::byte> bytes = Copy(stream);
+  Greeting expected = Greeting::kTooShort;
+  if (stream.size() >= zookeeper::kGreetingSize) {
+    const std::int32_t length = Number(stream, 0);
+    const bool known = (length == 36 || length == 37) && Number(stream, 4) == 0;
+    expected = known ? Greeting::kZooKeeper : Greeting::kForeign;
+  }
+  Require(zookeeper::JudgeGreeting(bytes.data(), bytes.size()) == expected,
+          "a greeting is known by its length and version");
+}
+
+}  // namespace
+
+void Try(std::string_view input) {
+  if (input.size() < 5) return;
+  const std::int32_t xid = Number(input, 0);
+  const auto step = static_cast<std::size_t>(static_cast<unsigned char>(input[4]));
+  const std::string_view stream = input.substr(5);
+  for (const std::size_t each : {std::size_t{0}, std::size_t{1}, step}) {
+    TryPieces(stream, xid, each);
+  }
+  TryGreeting(stream);
+
+  const auto request = zookeeper::MakeCloseRequest(xid);
+  Require(ReplyScanner(xid).Feed(request.data(), request.size()),
+          "a request is framed as a reply is");
+}
+
+}  // namespace zklock::fuzz
