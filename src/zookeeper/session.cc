@@ -63,9 +63,9 @@ std::vector<AttemptFailure> Session::Failures() const {
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     std::string reason = reasons_[i];
     // The attempt that is under way has come to nothing so far either.
-    if (reason.empty() && i == current_endpoint_ && phase_ == Phase::kApart && connection_) {
-      const bool handshaking = connection_->state() == Connection::State::kHandshaking;
-      reason = handshaking ? kNoSession : kNoConnection;
+    if (reason.empty() && i == current_endpoint_ && connection_ != nullptr) {
+      if (connection_->state() == Connection::State::kConnecting) reason = kNoConnection;
+      if (connection_->state() == Connection::State::kHandshaking) reason = kNoSession;
     }
     if (!reason.empty()) failures.push_back({endpoints_[i].name, std::move(reason)});
   }

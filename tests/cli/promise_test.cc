@@ -262,9 +262,12 @@ TEST_CASE("the end of the command is not held up by servers that do not answer")
 
 TEST_CASE("what outlives a command that ended by itself is left, and told of") {
   const std::string lock = NewLock("left");
-  Child child = Child::Start(
-      Zklock({"exclusive", lock, "--", "sh", "-c",
-              "perl -e '$| = 1; print \"$$\\n\"; sleep 1000' | { read pid; echo $pid; exit 4; }"}));
+  // It has told its pid before the command ends.
+  Child child =
+      Child::Start(Zklock({"exclusive", lock, "--", "perl", "-e",
+                           "$| = 1; pipe(my $read, my $write);"
+                           "if (!fork) { print \"$$\\n\"; syswrite($write, 'x'); sleep 1000 }"
+                           "sysread($read, my $text, 1); exit 4"}));
   const std::string pid = child.ReadLine();
   CHECK(child.Wait() == Exited(4));
   CHECK(child.err() == "zklock: process " + pid +

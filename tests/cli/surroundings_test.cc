@@ -50,7 +50,8 @@ std::string UnderZklock(const Setting& setting, const Words& probe) {
   return finished.out;
 }
 
-const Words kStatus = {"grep", "-E", "^(Umask|Sig|Shd|Cap|NoNewPrivs|Uid|Gid|Groups|Seccomp:)",
+const Words kStatus = {"grep", "-E",
+                       "^(Umask|Sig[BICP]|Shd|Cap|NoNewPrivs|Uid|Gid|Groups|Seccomp:)",
                        "/proc/self/status"};
 
 /// The value of a line `NAME:\tVALUE`.
