@@ -30,7 +30,9 @@ void Put(json& object, const char* name, const std::optional<T>& value) {
 
 void Put(json& object, const char* name, const std::optional<std::string>& value,
          std::size_t most) {
-  if (value && !value->empty()) object[name] = Cut(*value, most);
+  // What is no UTF-8 may be cut to nothing.
+  const std::string_view kept = Cut(value ? std::string_view(*value) : std::string_view(), most);
+  if (!kept.empty()) object[name] = kept;
 }
 
 std::string Format(const ContenderData& data, std::size_t most_text) {

@@ -103,20 +103,15 @@ class Grammar {
     AddFlag("-v,--verbose", words_.verbose, "say each step");
   }
 
-  void AddLocks(bool required) {
-    auto* option = app_.add_option("LOCK", words_.locks, "");
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    required_lock_ = required;
-  }
+  void RequireLock(bool required) { required_lock_ = required; }
 
   /// Reads `arguments`; the help text if that is what they ask for.
   std::optional<Text> Read(std::vector<std::string> arguments, const std::string& usage,
                            const std::string& footer) {
     app_.formatter(std::make_shared<HelpFormatter>(usage));
     app_.footer(footer);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
     try {
-      app_.parse(arguments);
+      app_.parse(AsCli11Takes(std::move(arguments)));
     } catch (const CLI::CallForHelp&) {
       return Text{app_.help()};
     } catch (const CLI::ArgumentMismatch& error) {
@@ -127,11 +122,12 @@ class Grammar {
       if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
       throw Error(what);
     }
-    const auto extras = app_.remaining();
-    if (!extras.empty()) {
-      throw Error(extras.front().rfind('-', 0) == 0
-                      ? "there is no option '" + extras.front() + "' here"
-                      : "'" + extras.front() + "' is one word too many");
+    // LOCKs are no positional of CLI11's: it would take `[a,b]` for a list.
+    for (const std::string& extra : app_.remaining()) {
+      if (extra.size() > 1 && extra.front() == '-') {
+        throw Error("there is no option '" + extra + "' here");
+      }
+      words_.locks.push_back(extra);
     }
     if (required_lock_ && words_.locks.empty()) throw Error("no LOCK was named");
     if (words_.quiet && words_.verbose) throw Error("--quiet and --verbose exclude each other");
@@ -209,6 +205,20 @@ class Grammar {
     }
   }
 
+  /// From the last to the first; and `--name=` as two words, since CLI11 would take the next one
+  /// for its value.
+  static std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
+        continue;
+      }
+      arguments[i].pop_back();
+      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
+    }
+    std::reverse(arguments.begin(), arguments.end());
+    return arguments;
+  }
+
   std::string name_;
   CLI::App app_;
   Words words_;
@@ -252,7 +262,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   Grammar grammar(name);
   Words& words = grammar.words();
   const bool is_try = name == "try";
-  grammar.AddLocks(true);
+  grammar.RequireLock(true);
   const CLI::Option* wait = nullptr;
   if (is_try) {
     grammar.AddFlag("--read", words.read, "as one of several readers");
@@ -321,7 +331,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
 
 CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command) {
   Grammar grammar("inspect");
-  grammar.AddLocks(false);
+  grammar.RequireLock(false);
   grammar.AddServerOptions();
   grammar.AddVerbosity();
   const auto help =
@@ -340,7 +350,7 @@ CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_comm
 CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command) {
   Grammar grammar("release");
   Words& words = grammar.words();
-  grammar.AddLocks(true);
+  grammar.RequireLock(true);
   const CLI::Option* contender = grammar.AddValue("--contender", words.contender, "NAME",
                                                   "whose: a name that inspect -v shows");
   grammar.AddFlag("--force", words.force, "delete the contender, do not ask its program");

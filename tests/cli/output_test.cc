@@ -179,6 +179,18 @@ TEST_CASE("a LOCK without a slash is below the root") {
   CHECK(Tree().Exists(root + "/a/b"));
 }
 
+TEST_CASE("a LOCK is taken as it is written, whatever it looks like") {
+  const std::string root = NewLock("odd");
+  for (const char* lock :
+       {"[a]", "[a,b]", "{}", "%a", "a b", "a=b", "-", "'a'", "\"a\"", "a,b", "\\"}) {
+    CAPTURE(lock);
+    const Finished finished = RunZklock({"exclusive", "--root", root, "--label=", lock, "--", "sh",
+                                         "-c", "printf '%s\n' \"$ZKLOCK_LOCK\""});
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.out == root + "/" + lock + "\n");
+  }
+}
+
 TEST_CASE("a LOCK and its parents are made where they are missing, and stay for the next") {
   const std::string lock = NewLock("made") + "/deep/down";
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));

@@ -54,8 +54,8 @@ class Arena {
 };
 
 void MustRunAlone(Child& next) {
-  CHECK(next.ReadLine() == "alone");
-  CHECK(next.Wait() == Exited(0));
+  REQUIRE(next.ReadLine() == "alone");
+  REQUIRE(next.Wait() == Exited(0));
 }
 
 }  // namespace

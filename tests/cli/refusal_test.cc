@@ -167,6 +167,10 @@ TEST_CASE("unknown options, missing values and superfluous words are refused") {
     CheckUsageError({"exclusive", "/t/x", option, "--", "true"});
   }
   CheckUsageError({"exclusive", "/t/x", "--wait", "--", "true"});
+  // An empty value is one: it does not make the next word the value.
+  CheckUsageError({"exclusive", "--servers=", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "--wait=", "1s", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "--nonblock=", "/t/x", "--", "true"});
 }
 
 TEST_CASE("a run without a command, or with two, is refused") {

@@ -59,10 +59,18 @@ TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's lo
 TEST_CASE("Ctrl-C reaches the command once") {
   Terminal terminal("terminal");
   terminal.Type(
-      "$Z exclusive $L -- bash -c 'trap \"n=\\$((n+1))\" INT; echo be\"\"gun; "
-      "while [ -z \"$n\" ]; do read -t 60 x; done; read -t 1 x; echo \"co\"unt $n.'");
+      "$Z exclusive $L -- sh -c 'trap \"n=\\$((n+1))\" INT; trap \"echo co\\\"\\\"unt \\$n.; "
+      "exit\" TERM; "
+      "sleep 1000 & echo be\"\"gun; wait; echo ag\"\"ain; while :; do wait; done'");
   terminal.ReadUntil("begun");
   terminal.Press('C');
+  terminal.ReadUntil("again");
+  // Had zklock passed it on, that would be before what it passes on now.
+  const std::string contender = terminal.lock() + "/" + Tree().Children(terminal.lock()).at(0);
+  const std::string data = Tree().Get(contender)->data;
+  const std::string mark = "\"pid\":";
+  const pid_t zklock = std::stoi(data.substr(data.find(mark) + mark.size()));
+  REQUIRE(kill(zklock, SIGTERM) == 0);
   terminal.ReadUntil("count ");
   CHECK(terminal.ReadUntil(".") == "1.");
 }
@@ -87,7 +95,7 @@ TEST_CASE("Ctrl-Z stops the job and says for how long; fg goes on within the lea
   terminal.ReadUntil("Stopped");
   CHECK(Tree().Children(terminal.lock()).size() == 1);
   terminal.Type("fg");
-  terminal.ReadUntil("begun");  // the shell shows the line again
+  terminal.ReadUntil("exclusive");  // the shell shows the line again
   terminal.Type("the word");
   terminal.ReadUntil("got the word");
   CHECK(terminal.Status() == "0.");
@@ -120,8 +128,8 @@ TEST_CASE("A command reads from the terminal as without zklock") {
 
 TEST_CASE("In the middle of a pipeline it is one process of the job like the others") {
   Terminal terminal("terminal");
-  terminal.Type("yes | $Z exclusive $L -- sed 's/y/a\"\"b/' | head -n 1");
-  terminal.ReadUntil("ab");
+  terminal.Type("yes | $Z exclusive $L -- sed 's/y/&&&&/' | head -n 1");
+  terminal.ReadUntil("yyyy");
   CHECK(terminal.Status() == "0.");
   terminal.Type("cat | $Z exclusive $L -- sh -c 'echo be\"\"gun >&2; cat' | cat");
   terminal.ReadUntil("begun");

@@ -52,7 +52,7 @@ TEST_CASE("What follows -- is the command, word for word") {
   CHECK(options.verbosity == Verbosity::kNormal);
 }
 
-TEST_CASE("-c gives the line to the shell") {
+TEST_CASE("A shell line goes to the shell by -c") {
   CHECK(ParseRun({"exclusive", "-c", "echo a | wc", "/l"}).command ==
         Words{"/bin/sh", "-c", "echo a | wc"});
 }

@@ -133,6 +133,18 @@ TEST_CASE("what the command leaves behind is waited for where that was asked") {
   CHECK(command.report.HasEnded());
 }
 
+TEST_CASE("a signal goes on to what is waited for, once the command itself has ended") {
+  Supervised command(
+      "sh -c 'trap \"echo told >&$REPORT; exit\" USR1; sleep 1000 & echo up >&$REPORT; " +
+          kWaitForEver + "' & exit 3",
+      {.descendants = Descendants::kWait});
+  WaitForTree(command.report, 1);
+  WaitForDeath(command->command_pid());
+  command->Forward(SIGUSR1);
+  CHECK(command.report.ReadLine() == "told");
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+}
+
 TEST_CASE("what is waited for ends with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
   WaitForDeath(command->command_pid());

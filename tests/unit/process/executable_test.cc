@@ -1,45 +1,24 @@
 #include "process/executable.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
-#include "process/system_error.h"
+#include "support/temporary.h"
 
 namespace zklock::process {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Directories {
+class Directories : public test::TemporaryDirectory {
  public:
-  Directories() {
-    std::string name = (fs::temp_directory_path() / "zklock-executable-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
-    root_ = name;
-  }
-  ~Directories() {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-  Directories(const Directories&) = delete;
-  Directories& operator=(const Directories&) = delete;
-
   std::string File(const std::string& name, fs::perms permissions) const {
-    const fs::path path = root_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << "#!/bin/sh\n";
-    fs::permissions(path, permissions);
-    return path.string();
+    fs::create_directories(fs::path(Path(name)).parent_path());
+    std::string file = Write(name, "#!/bin/sh\n");
+    fs::permissions(file, permissions);
+    return file;
   }
-  std::string Path(const std::string& name) const { return (root_ / name).string(); }
-
- private:
-  fs::path root_;
 };
 
 constexpr fs::perms kExecutable = fs::perms::owner_all | fs::perms::others_exec;

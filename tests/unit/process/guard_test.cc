@@ -8,16 +8,15 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "support/temporary.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using test::Child;
@@ -30,23 +29,13 @@ using test::Killed;
 class Notice {
  public:
   Notice() {
-    std::string name = (fs::temp_directory_path() / "zklock-notice-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
-    directory_ = name;
-    path_ = name + "/pipe";
-    Check(mkfifo(path_.c_str(), 0600), "mkfifo");
-    read_.Reset(Check(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
+    Check(mkfifo(path().c_str(), 0600), "mkfifo");
+    read_.Reset(Check(open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "open"));
   }
-  ~Notice() {
-    std::error_code ignored;
-    fs::remove_all(directory_, ignored);
-  }
-  Notice(const Notice&) = delete;
-  Notice& operator=(const Notice&) = delete;
 
   // For CommandSpec::when_orphaned.
   [[nodiscard]] std::function<void()> Sender() const {
-    return [path = path_] {
+    return [path = path()] {
       const UniqueFd pipe(open(path.c_str(), O_WRONLY | O_CLOEXEC));
       [[maybe_unused]] const ssize_t size = write(pipe.get(), "x", 1);
     };
@@ -58,8 +47,9 @@ class Notice {
   }
 
  private:
-  fs::path directory_;
-  std::string path_;
+  [[nodiscard]] std::string path() const { return directory_.Path("pipe"); }
+
+  test::TemporaryDirectory directory_;
   UniqueFd read_;
 };
 

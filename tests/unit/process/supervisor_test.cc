@@ -1,7 +1,6 @@
 #include "process/supervisor.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/temporary.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
@@ -60,20 +60,6 @@ CommandSpec Sleep() {
   spec.arguments = {"sleep", "1000"};
   return spec;
 }
-
-struct TemporaryFile {
-  explicit TemporaryFile(const std::string& text, mode_t mode) {
-    std::string name = (fs::temp_directory_path() / "zklock-command-XXXXXX").string();
-    const UniqueFd file(Check(mkstemp(name.data()), "mkstemp"));
-    Check(write(file.get(), text.data(), text.size()), "write");
-    Check(fchmod(file.get(), mode), "fchmod");
-    path = name;
-  }
-  ~TemporaryFile() { unlink(path.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string path;
-};
 
 int ExecError(const std::string& path, const Signals& signals) {
   CommandSpec spec = Sleep();
@@ -127,12 +113,14 @@ TEST_CASE("a signal forwarded after the command's end hits nobody") {
 
 TEST_CASE("what cannot be executed is told with execve's errno, and nothing is left of it") {
   const Signals signals;
-  const TemporaryFile no_interpreter("#!/nonexistent/interpreter\n", 0755);
-  const TemporaryFile not_executable("#!/bin/sh\n", 0644);
+  const test::TemporaryDirectory at;
+  const std::string no_interpreter =
+      at.WriteProgram("no-interpreter", "#!/nonexistent/interpreter\n");
+  const std::string not_executable = at.Write("not-executable", "#!/bin/sh\n");
   const auto before = ChildrenOf(getpid());
   CHECK(ExecError("/nonexistent/command", signals) == ENOENT);
-  CHECK(ExecError(no_interpreter.path, signals) == ENOENT);
-  CHECK(ExecError(not_executable.path, signals) == EACCES);
+  CHECK(ExecError(no_interpreter, signals) == ENOENT);
+  CHECK(ExecError(not_executable, signals) == EACCES);
   CHECK(ExecError("/", signals) == EACCES);
   CHECK(ChildrenOf(getpid()) == before);
 }
@@ -140,15 +128,16 @@ TEST_CASE("what cannot be executed is told with execve's errno, and nothing is l
 TEST_CASE("a script without an interpreter line is given to the shell, as execvp does") {
   Signals signals;
   ReportPipe report;
-  const TemporaryFile script("echo \"$0 $1 $2\" >&$REPORT\nexit 5\n", 0755);
+  const test::TemporaryDirectory at;
+  const std::string script = at.WriteProgram("script", "echo \"$0 $1 $2\" >&$REPORT\nexit 5\n");
   CommandSpec spec = Script("");
-  spec.executable = script.path;
+  spec.executable = script;
   spec.arguments = {"the-name", "one word", "two"};
   spec.environment.push_back(report.variable());
   report.Inherit(true);
   const auto command = MustStart(spec, signals);
   report.CloseWriteEnd();
-  CHECK(report.ReadLine() == script.path + " one word two");
+  CHECK(report.ReadLine() == script + " one word two");
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
@@ -200,12 +189,16 @@ TEST_CASE("the guard holds nothing of the user's open and none of zklock's conne
   CHECK(others == 4);  // the socket, signalfd, timerfd, zklock's pidfd
 }
 
-TEST_CASE("pkill zklock spares the guard, and a signal to zklock's group does too") {
+TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard") {
   const Signals signals;
   const auto command = MustStart(Sleep(), signals);
   const auto stat = ReadProcessStat(ReadProcessStat(command->command_pid()).value().parent).value();
   CHECK(stat.parent == getpid());
-  CHECK(stat.name.find("zklock") == std::string::npos);
+  CHECK(stat.name == "lock-guard");
+  const std::string own_name = ReadWhole(Proc(getpid()) / "cmdline").c_str();
+  const std::string its_name = ReadWhole(Proc(stat.id.pid) / "cmdline").c_str();
+  CHECK(its_name == std::string("guard").substr(0, own_name.size()));
+  CHECK(own_name != its_name);
   CHECK(getpgid(stat.id.pid) != getpgid(0));
   CHECK(getsid(stat.id.pid) != getsid(0));
 }

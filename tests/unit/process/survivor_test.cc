@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/temporary.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
@@ -25,10 +26,7 @@ constexpr uid_t kNobody = 65534;
 class Sudo {
  public:
   Sudo() {
-    std::string name = (fs::temp_directory_path() / "zklock-sudo-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) ThrowErrno("mkdtemp");
-    directory_ = name;
-    fs::permissions(directory_, fs::perms(0755));
+    fs::permissions(directory_.path(), fs::perms(0755));
     std::error_code error;
     fs::copy_file("/usr/bin/setpriv", path(), error);
     if (error || geteuid() != 0) return;
@@ -37,15 +35,8 @@ class Sudo {
                         .prepare = BecomeNobody})
                  .exit == Exited(0);
   }
-  ~Sudo() {
-    std::error_code ignored;
-    fs::remove_all(directory_, ignored);
-  }
-  Sudo(const Sudo&) = delete;
-  Sudo& operator=(const Sudo&) = delete;
-
   [[nodiscard]] bool works() const { return works_; }
-  [[nodiscard]] std::string path() const { return (directory_ / "becomer").string(); }
+  [[nodiscard]] std::string path() const { return directory_.Path("becomer"); }
   [[nodiscard]] std::string command() const {
     return path() + " --reuid=0 --regid=0 --clear-groups ";
   }
@@ -57,7 +48,7 @@ class Sudo {
   }
 
  private:
-  fs::path directory_;
+  test::TemporaryDirectory directory_;
   bool works_ = false;
 };
 

@@ -1,0 +1,153 @@
+// What the system may refuse: no /proc, a /proc that hides, no more processes, no more descriptors.
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Child;
+using test::Exited;
+
+// In a child: its own view of the mounts, with another /proc. False without the right to do so.
+bool MountOverProc(const char* type, const char* options) {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", "/proc", type, 0, options) == 0;
+}
+
+void BecomeUser(uid_t user) {
+  Check(setresgid(user, user, user), "setresgid");
+  Check(setresuid(user, user, user), "setresuid");
+}
+
+// A user that nothing else runs as, so that its processes can be counted.
+uid_t LonelyUser() { return 50'000 + static_cast<uid_t>(getpid()) % 10'000; }
+
+// Starts a command that must not start, and says what was thrown.
+int SayRefusal() {
+  Signals signals;
+  try {
+    MustStart(Script("exit 0"), signals);
+  } catch (const std::system_error& error) {
+    dprintf(1, "%d %s\n", error.code().value(), error.what());
+    return 0;
+  }
+  return 1;
+}
+
+constexpr int kNoRight = 77;
+
+// Whether the child could do what the test needs.
+bool Was(Child& child) {
+  const test::Exit exit = child.Wait();
+  if (exit == Exited(kNoRight)) {
+    WARN("needs root: not tested");
+    return false;
+  }
+  CHECK(exit == Exited(0));
+  return true;
+}
+
+TEST_CASE("without a readable /proc nothing is started") {
+  Child child = Child::Start({.body = [] {
+    if (!MountOverProc("tmpfs", nullptr)) return kNoRight;
+    return SayRefusal();
+  }});
+  if (!Was(child)) return;
+  CHECK(child.out().rfind("2 opening /proc/self/task/", 0) == 0);
+}
+
+TEST_CASE("a /proc that hides other users' processes does not hide them from the end") {
+  Child child = Child::Start(
+      {.body =
+           [] {
+             if (!MountOverProc("proc", "hidepid=2")) return kNoRight;
+             // The guard as nobody: the tree as well, and all is seen; what
+             // is another user's is tested with the survivors.
+             BecomeUser(65534);
+             Signals signals;
+             const auto command = MustStart(
+                 Script(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)}), signals);
+             char go = 0;
+             Check(read(STDIN_FILENO, &go, 1), "read");
+             command->End();
+             const Ended ended = WaitForEnd(*command);
+             return ended.by_order && ended.survivors.empty() ? 0 : 1;
+           },
+       .also_environment = {"REPORT=1"},
+       .keep_stdin = true});
+  for (int i = 0; i < kStubbornTreeSize; ++i) {
+    const auto line = child.TryReadLine();
+    if (!line) break;
+    CHECK(*line == "up");
+  }
+  child.Write("x");
+  if (!Was(child)) return;
+  child.ReadToEnd();
+}
+
+TEST_CASE("a guard that cannot be forked is an exception that says so") {
+  Child child = Child::Start({.body = [] {
+    if (geteuid() != 0) return kNoRight;
+    BecomeUser(LonelyUser());
+    const rlimit one{1, 1};
+    Check(setrlimit(RLIMIT_NPROC, &one), "setrlimit");
+    return SayRefusal();
+  }});
+  if (!Was(child)) return;
+  CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
+}
+
+TEST_CASE("a command that cannot be forked is an exception that says so") {
+  Child child = Child::Start({.body = [] {
+    if (geteuid() != 0) return kNoRight;
+    BecomeUser(LonelyUser());
+    const rlimit two{2, 2};  // zklock and its guard
+    Check(setrlimit(RLIMIT_NPROC, &two), "setrlimit");
+    return SayRefusal();
+  }});
+  if (!Was(child)) return;
+  CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
+}
+
+TEST_CASE("a tree that cannot be seen for want of descriptors is not taken for dead") {
+  Child child = Child::Start({.body = [] {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (;;) pause();
+    }
+    TreeKiller killer(getpid(), [](const Descendant&) { return false; });
+    rlimit limit{};
+    Check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+    const rlimit none{0, limit.rlim_max};
+    Check(setrlimit(RLIMIT_NOFILE, &none), "setrlimit");
+    if (killer.Round()) return 1;
+    try {
+      (void)ChildrenOf(getpid());
+      return 2;
+    } catch (const std::system_error& error) {
+      if (error.code().value() != EMFILE) return 3;
+    }
+    Check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+    const TimePoint deadline = BootClock::now() + test::kPatience;
+    while (!killer.Round()) {
+      if (BootClock::now() > deadline) return 4;
+    }
+    return ReadProcessStat(pid)->is_dead ? 0 : 5;
+  }});
+  CHECK(child.Wait() == Exited(0));
+}
+
+}  // namespace
+}  // namespace zklock::process
