@@ -25,7 +25,7 @@ using protocol::Program;
 
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kMostChildren = 48;
+constexpr std::size_t kMostChildren = 16;
 constexpr std::string_view kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 constexpr std::array kModes{Mode::kExclusive, Mode::kWrite, Mode::kRead};
 

@@ -37,9 +37,9 @@ std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) 
 
 /// Each piece a block of its own, so that reading beyond it is seen.
 std::vector<std::byte> Copy(std::string_view bytes) {
-  std::vector<std::byte> copy;
-  for (const char byte : bytes) copy.push_back(static_cast<std::byte>(byte));
-  copy.shrink_to_fit();
+  std::vector<std::byte> copy(bytes.size());
+  std::transform(bytes.begin(), bytes.end(), copy.begin(),
+                 [](char byte) { return static_cast<std::byte>(byte); });
   return copy;
 }
 

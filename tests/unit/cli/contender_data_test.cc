@@ -34,6 +34,11 @@ TEST_CASE("What is not known or empty is left out of the data") {
   CHECK(FormatContenderData({.host = "build7", .label = ""}) == R"({"host":"build7","version":1})");
 }
 
+TEST_CASE("What is cut to nothing is left out too") {
+  const std::string no_text(66, '\x82');
+  CHECK(FormatContenderData({.host = no_text}).find("host") == std::string::npos);
+}
+
 TEST_CASE("What was written is read back") {
   const ContenderData data{.mode = protocol::Mode::kRead,
                            .host = "h",

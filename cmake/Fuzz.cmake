@@ -1,0 +1,32 @@
+# One libFuzzer program a target: fuzz_NAME from tests/fuzz/NAME_fuzz.cc. Built by scripts/fuzz.
+
+option(ZKLOCK_FUZZ "Build the fuzzers; needs Clang, and fuzzer-no-link in ZKLOCK_SANITIZE" OFF)
+if(NOT ZKLOCK_FUZZ)
+  return()
+endif()
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT ZKLOCK_SANITIZE MATCHES "fuzzer-no-link")
+  message(FATAL_ERROR "The fuzzers are built by Clang with its coverage: cmake --preset fuzz")
+endif()
+
+# What reads foreign bytes, and what that needs: all else would only take time to build.
+file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
+list(APPEND fuzzed_sources
+     src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
+     src/lock/errand.cc src/lock/survey.cc
+     src/cli/contender_data.cc src/cli/duration.cc src/cli/printable.cc src/cli/queue_view.cc
+     src/cli/report_queue.cc src/cli/table.cc)
+add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
+            tests/fuzz/fuzz.cc tests/fuzz/text.cc)
+target_include_directories(fuzzed PUBLIC src tests)
+# An index beyond a view's end may still be within what AddressSanitizer knows.
+target_compile_definitions(fuzzed PUBLIC _GLIBCXX_ASSERTIONS)
+target_link_libraries(fuzzed PUBLIC zklock_flags zklock_fmt nlohmann_json::nlohmann_json)
+
+file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cc)
+foreach(fuzzer IN LISTS fuzzers)
+  cmake_path(GET fuzzer STEM name)
+  string(REGEX REPLACE "_fuzz$" "" name ${name})
+  add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${fuzzer})
+  target_link_libraries(fuzz_${name} PRIVATE fuzzed)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endforeach()
