@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/exit_status.h"
+#include "base/mutation.h"
 #include "cli/contender_data.h"
 #include "commands/connector.h"
 #include "commands/outer.h"
@@ -322,6 +323,7 @@ class LockedRun {
       } else if (!signal->from_terminal) {
         // What the terminal sends reached the command as well, as members of one process group.
         supervisor.Forward(signal->number);
+        if (kMutationReleaseFirst) connector_->Close();
       }
     }
   }

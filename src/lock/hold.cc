@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.h"
 #include "protocol/lease.h"
 
 namespace zklock::lock {
@@ -91,7 +92,7 @@ void Hold::WatchTickets() {
 }
 
 void Hold::TakeLease() {
-  const auto end = store_.lease().End();
+  const auto end = kMutationNoLease ? kNever : store_.lease().End();
   if (!end || *end <= lease_end_) return;
   lease_end_ = *end;
   stop_time_ = protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;

@@ -1,6 +1,5 @@
 #include "process/guard.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "base/exit_status.h"
+#include "process/descriptors.h"
 #include "process/pidfd.h"
 #include "process/system_error.h"
 #include "process/timer.h"
@@ -54,11 +54,12 @@ class Guard {
     kFinished,
   };
 
+  static void TakeName();
   void Begin();
-  void LetGoOfDescriptors();
   void Wait();
   void ReadExecResult();
   void ReadMessages();
+  void Forward(int signal_number);
   void Reap();
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
@@ -70,6 +71,7 @@ class Guard {
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
   [[nodiscard]] bool ZklockHasGone() const;
+  [[nodiscard]] int ZklockFd() const { return zklock_ ? zklock_->fd() : -1; }
   void SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const;
   void SendStatus(Message::Kind kind, bool by_order) const;
 
@@ -97,8 +99,8 @@ void Guard::Run() {
   while (phase_ != Phase::kFinished) {
     Wait();
     ReadExecResult();
-    ReadMessages();
     Reap();
+    ReadMessages();
     Advance(BootClock::now());
   }
   if (ZklockHasGone() && killer_.survivors().empty() && duty_.spec.when_orphaned) {
@@ -106,8 +108,16 @@ void Guard::Run() {
   }
 }
 
+// So that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the one goes by the process's
+// name, the other by the first word of its command line.
+void Guard::TakeName() {
+  prctl(PR_SET_NAME, "lock-guard");
+  char* const word = program_invocation_name;  // argv[0], this process's copy of it
+  std::strncpy(word, "guard", std::strlen(word));
+}
+
 void Guard::Begin() {
-  prctl(PR_SET_NAME, "lock-guard");  // so that `pkill zklock` spares it
+  TakeName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
   sigset_t child;
@@ -128,21 +138,6 @@ void Guard::Begin() {
   setsid();
 }
 
-// The guard keeps no pipe of the user's open, and no connection of zklock's.
-void Guard::LetGoOfDescriptors() {
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (null < 0 || dup2(null, stream) < 0) close(stream);
-  }
-  std::array<int, 4> kept = {socket_.get(), timer_.get(), child_signals_.get(),
-                             zklock_ ? zklock_->fd() : -1};
-  std::sort(kept.begin(), kept.end());
-  for (int fd = STDERR_FILENO + 1; fd < kept.back(); ++fd) {
-    if (!std::binary_search(kept.begin(), kept.end(), fd)) close(fd);
-  }
-  closefrom(kept.back() + 1);
-}
-
 void Guard::Wait() {
   const TimePoint look = NextLook();
   SetTimer(timer_.get(), look);
@@ -150,7 +145,7 @@ void Guard::Wait() {
   std::array<pollfd, 5> polled = {{{socket_.get(), POLLIN, 0},
                                    {timer_.get(), POLLIN, 0},
                                    {child_signals_.get(), POLLIN, 0},
-                                   {zklock_ ? zklock_->fd() : -1, POLLIN, 0},
+                                   {ZklockFd(), POLLIN, 0},
                                    {exec_result_.get(), POLLIN, 0}}};
   if (is_orphaned_) polled[0].fd = polled[3].fd = -1;  // ready for ever
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
@@ -166,7 +161,7 @@ void Guard::Wait() {
 // It may have been killed since we looked, and can no longer close its session. (When it ends by
 // itself it has dismissed the guard before.)
 bool Guard::ZklockHasGone() const {
-  pollfd polled{zklock_ ? zklock_->fd() : -1, POLLIN, 0};
+  pollfd polled{ZklockFd(), POLLIN, 0};
   return is_orphaned_ || poll(&polled, 1, 0) > 0;
 }
 
@@ -185,7 +180,7 @@ void Guard::ReadExecResult() {
     phase_ = Phase::kFinished;
     return;
   }
-  LetGoOfDescriptors();
+  KeepOnlyDescriptors({socket_.get(), timer_.get(), child_signals_.get(), ZklockFd()});
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
@@ -194,9 +189,22 @@ void Guard::ReadMessages() {
     const Received received = Receive(socket_.get());
     is_orphaned_ = is_orphaned_ || received.is_closed;
     if (!received.message) return;
-    // Not yet reaped, so the pid is still the command's.
-    if (received.message->kind == Message::Kind::kForward && !command_status_) {
-      kill(command_, received.message->number);
+    if (received.message->kind == Message::Kind::kForward) Forward(received.message->number);
+  }
+}
+
+void Guard::Forward(int signal_number) {
+  if (!command_status_) {
+    kill(command_, signal_number);  // not yet reaped, so the pid is still the command's
+  } else if (duty_.spec.descendants == Descendants::kWait) {
+    // Once only, so the children first: those of one that ends would not be met where they were.
+    std::vector<Descendant> all;
+    WalkDescendants(getpid(), [&](const Descendant& process) {
+      all.push_back(process);
+      return true;
+    });
+    for (auto process = all.rbegin(); process != all.rend(); ++process) {
+      SignalDescendant(*process, signal_number);
     }
   }
 }

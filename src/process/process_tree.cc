@@ -35,6 +35,9 @@ std::optional<std::string> ReadFile(const std::string& path) {
   }
 }
 
+// ENOENT and ESRCH: the process has gone, or is hidden. The rest may hide a living one.
+bool IsWant(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
 void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
@@ -81,26 +84,36 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   const std::string tasks = ProcPath(pid) + "/task";
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
-  if (!directory) return children;
+  if (!directory) {
+    if (IsWant(errno)) ThrowErrno("listing children");
+    return children;
+  }
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
     if (const auto text = ReadFile(tasks + "/" + entry->d_name + "/children")) {
       AppendPids(*text, children);
+    } else if (IsWant(errno)) {
+      ThrowErrno("listing children");
     }
   }
   return children;
 }
 
-void WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit) {
+bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit) {
   struct Found {
     pid_t pid;
     pid_t parent;
   };
   std::vector<Found> to_visit;
   std::set<pid_t> seen;  // one that moved meanwhile may be listed twice
+  bool is_complete = true;
   const auto add_children = [&](pid_t parent) {
-    for (const pid_t child : ChildrenOf(parent)) {
-      if (seen.insert(child).second) to_visit.push_back({child, parent});
+    try {
+      for (const pid_t child : ChildrenOf(parent)) {
+        if (seen.insert(child).second) to_visit.push_back({child, parent});
+      }
+    } catch (const std::system_error&) {
+      is_complete = false;  // the others are met all the same
     }
   };
   add_children(root);
@@ -109,6 +122,7 @@ void WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     to_visit.pop_back();
     if (visit({next.pid, next.parent, ReadProcessStat(next.pid)})) add_children(next.pid);
   }
+  return is_complete;
 }
 
 SignalResult SignalDescendant(const Descendant& process, int signal_number) {
@@ -143,7 +157,7 @@ bool TreeKiller::Round() {
   // alive, nobody newly dead, and the same survivors as the round before settles it.
   bool is_settled = true;
   std::vector<Survivor> survivors;
-  WalkDescendants(root_, [&](const Descendant& process) {
+  const bool is_complete = WalkDescendants(root_, [&](const Descendant& process) {
     if (is_spared_(process)) return false;
     if (process.is_dead()) {
       if (dead_.insert(process.id()).second) is_settled = false;
@@ -154,7 +168,7 @@ bool TreeKiller::Round() {
     }
     return true;
   });
-  is_settled = is_settled && survivors == survivors_;
+  is_settled = is_settled && is_complete && survivors == survivors_;
   survivors_ = std::move(survivors);
   return is_settled;
 }

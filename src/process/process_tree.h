@@ -33,8 +33,10 @@ struct ProcessStat {
 /// could be ended reliably.
 void RequireProcessTree();
 
-/// The children of all threads of a process, the unreaped ones among them. Complete for children
-/// that stay what they are while it reads; what changes meanwhile is found by reading again.
+/// The children of all threads of a process, the unreaped ones among them; none of a process that
+/// is not there. Complete for children that stay what they are while it reads; what changes
+/// meanwhile is found by reading again. Throws std::system_error when /proc cannot be read for want
+/// of descriptors or memory: nobody seen must not look like nobody there.
 [[nodiscard]] std::vector<pid_t> ChildrenOf(pid_t pid);
 
 /// One process met on a walk.
@@ -48,8 +50,9 @@ struct Descendant {
 
 /// Visits the descendants of `root`, each before its children are listed: one that `visit` has
 /// killed cannot add any that the walk does not see, and orphans turn up as children of the
-/// subreaper on the next walk. `visit` returns whether to go on to its children.
-void WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
+/// subreaper on the next walk. `visit` returns whether to go on to its children. False when some
+/// children could not be listed for want of descriptors or memory.
+bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
 
 enum class SignalResult {
   kSent,

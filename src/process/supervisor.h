@@ -63,7 +63,8 @@ class Supervisor final : public EventSource {
  public:
   /// Returns once the command's execve has succeeded or failed. Throws std::system_error when the
   /// system refuses (fork, pipe, no readable /proc). Makes this process a subreaper for good.
-  /// `signals` gives the mask and dispositions that the command gets back.
+  /// `signals` gives the mask and dispositions that the command gets back. Descriptors 0 to 2 must
+  /// be taken (ReserveStandardStreams).
   static std::variant<std::unique_ptr<Supervisor>, ExecFailed> Start(const CommandSpec& command,
                                                                      const Signals& signals);
   /// If the command has not ended: kills the whole tree and waits for that.
@@ -71,7 +72,8 @@ class Supervisor final : public EventSource {
 
   /// Moves the lease's end. It only ever moves forward.
   void ExtendLease(TimePoint lease_end);
-  /// Passes a signal on to the command itself.
+  /// Passes a signal on to the command itself; once that has ended, to all that
+  /// Descendants::kWait waits for.
   void Forward(int signal_number);
   /// Ends the whole tree now: the stop signal, KILL after the grace or shortly before the lease's
   /// end, whichever is first. Idempotent.

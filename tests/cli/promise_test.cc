@@ -62,13 +62,14 @@ void MustRunAlone(Child& next) {
 
 TEST_CASE("when the lock is taken away, the command is ended, all of it, and only then zklock") {
   const Arena arena;
-  Child holder = arena.StartStubborn({"exclusive", "--kill-after", "100ms"});
+  Child holder =
+      arena.StartStubborn({"exclusive", "--kill-after", "100ms", "--session-timeout", "40s"});
   Tree tree;
   const auto children = tree.Children(arena.lock);
   REQUIRE(children.size() == 1);
   tree.Delete(arena.lock + "/" + children.front());
-  CHECK(holder.Wait() == Exited(76));
-  holder.ReadToEnd();  // whoever had its standard output has gone
+  CHECK(holder.Wait(20s) == Exited(76));  // at once: the lease would last longer
+  holder.ReadToEnd();                     // whoever had its standard output has gone
   // At the moment of its end, not some time later: the file is free.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);

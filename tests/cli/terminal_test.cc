@@ -17,8 +17,12 @@ class Terminal {
   void Type(const std::string& line) { shell_.Write(line + "\n"); }
   void Press(char key) { shell_.Write(std::string(1, static_cast<char>(key & 0x1f))); }
   std::string ReadUntil(const std::string& text) { return shell_.ReadUntil(text); }
-  /// The status of the last command line.
+  /// The shell reads again. What is typed before may be thrown away with a Ctrl-C, or be read by
+  /// what still runs.
+  void AwaitPrompt() { shell_.ReadUntil("ready> "); }
+  /// The status of the command line that runs, when it has ended.
   std::string Status() {
+    AwaitPrompt();
     Type("echo \"sta\"tus $?.");
     shell_.ReadUntil("status ");
     return shell_.ReadUntil(".");
@@ -93,6 +97,7 @@ TEST_CASE("Ctrl-Z stops the job and says for how long; fg goes on within the lea
   terminal.Press('Z');
   terminal.ReadUntil("stays ours for");
   terminal.ReadUntil("Stopped");
+  terminal.AwaitPrompt();
   CHECK(Tree().Children(terminal.lock()).size() == 1);
   terminal.Type("fg");
   terminal.ReadUntil("exclusive");  // the shell shows the line again
@@ -109,6 +114,7 @@ TEST_CASE("A job stopped for longer than its lease has lost lock and command whe
   terminal.ReadUntil("begun");
   terminal.Press('Z');
   terminal.ReadUntil("Stopped");
+  terminal.AwaitPrompt();
   Child next = StartHolder(terminal.lock());  // as soon as the servers give it away
   terminal.Type("fg");
   CHECK(terminal.Status() == "76.");
@@ -131,6 +137,7 @@ TEST_CASE("In the middle of a pipeline it is one process of the job like the oth
   terminal.Type("yes | $Z exclusive $L -- sed 's/y/&&&&/' | head -n 1");
   terminal.ReadUntil("yyyy");
   CHECK(terminal.Status() == "0.");
+  terminal.AwaitPrompt();
   terminal.Type("cat | $Z exclusive $L -- sh -c 'echo be\"\"gun >&2; cat' | cat");
   terminal.ReadUntil("begun");
   terminal.Press('C');

@@ -40,9 +40,12 @@ TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") 
 }
 
 TEST_CASE("a tree that never stays the same ends too") {
-  // Each of these is an orphan that leaves a child behind and ends, again and again.
+  // Each of these is an orphan that leaves a child behind and ends, again and again (and not for
+  // ever, should this test fail).
   Supervised command(
-      "trap '' TERM; hop() { hop & }; hop & hop & hop & echo up >&$REPORT; " + kWaitForEver,
+      "trap '' TERM; hop() { [ $1 = 0 ] || hop $(($1 - 1)) & }; hop 20000 & hop 20000 & hop 20000 "
+      "& echo up >&$REPORT; " +
+          kWaitForEver,
       {.kill_after = milliseconds(20)});
   WaitForTree(command.report, 1);
   command->End();
@@ -135,8 +138,7 @@ TEST_CASE("what the command leaves behind is waited for where that was asked") {
 
 TEST_CASE("a signal goes on to what is waited for, once the command itself has ended") {
   Supervised command(
-      "sh -c 'trap \"echo told >&$REPORT; exit\" USR1; sleep 1000 & echo up >&$REPORT; " +
-          kWaitForEver + "' & exit 3",
+      "(trap 'echo told >&$REPORT; exit' USR1; " + kSleeper + kWaitForEver + ") & exit 3",
       {.descendants = Descendants::kWait});
   WaitForTree(command.report, 1);
   WaitForDeath(command->command_pid());

@@ -1,0 +1,213 @@
+"""Judges a history: what the contract promises, and how many times it was broken.
+
+Pure: values in, violations out. Times are seconds of CLOCK_BOOTTIME.
+"""
+
+import dataclasses
+import signal
+
+# Between clocks that cut off and clocks that do not; the servers' are never late.
+_TOLERANCE = 0.002
+# What recorder.c ends with when it was asked to.
+TERMINATED = 40
+_CONFLICT, _UNAVAILABLE, _LOST = 75, 69, 76
+
+
+@dataclasses.dataclass
+class Sent:
+    """A signal that the driver sent: to zklock, guard or command."""
+    moment: float
+    target: str
+    number: int
+
+
+@dataclasses.dataclass
+class Run:
+    """One start of zklock, and how it went."""
+    number: int
+    host: str
+    lock: str
+    word: str  # what stands on the command line: exclusive, read, write, try
+    timeout: float  # session time-out, seconds
+    spawned: float
+    may_conflict: bool = False  # it does not wait for ever
+    planned_status: int = 0
+    descendants: str = "leave"
+    signals: list = dataclasses.field(default_factory=list)
+    record: object = None  # histories.Record; None: the command did not begin
+    ended: float | None = None
+    status: int | None = None  # as Popen has it: -N for signal N
+    messages: str = ""
+
+    def reads(self):
+        return self.record.mode == "read"
+
+    def was_sent(self, target, *numbers):
+        return any(sent.target == target and (not numbers or sent.number in numbers)
+                   for sent in self.signals)
+
+    def begin(self):
+        return self.record.lives[0].begin
+
+    def last(self):
+        """When the last of its processes was seen alive that have to be gone with the lock."""
+        lives = self.record.lives
+        # What a killed command leaves behind is left, and said so.
+        left = self.descendants == "leave" and self.was_sent("command", signal.SIGKILL)
+        return max(life.last for life in (lives[:1] if left else lives))
+
+
+@dataclasses.dataclass
+class Violation:
+    kind: str
+    text: str
+    moment: float
+    runs: tuple = ()
+
+    def __str__(self):
+        return f"{self.kind}: {self.text}"
+
+
+def _name(run):
+    mode = run.record.mode if run.record else run.word
+    return f"run {run.number} ({mode} {run.lock} on {run.host})"
+
+
+def _by_lock(runs):
+    locks = {}
+    for run in runs:
+        if run.record is not None:
+            locks.setdefault(run.lock, []).append(run)
+    for lock in locks.values():
+        lock.sort(key=lambda run: run.begin())
+    return locks.values()
+
+
+def overlaps(runs):
+    """Conflicting commands of one lock that were alive at one time."""
+    found = []
+    for lock in _by_lock(runs):
+        latest = latest_excluding = None  # of those that began before, who was seen last
+        for run in lock:
+            other = latest_excluding if run.reads() else latest
+            if other is not None and other.last() >= run.begin():
+                found.append(Violation(
+                    "overlap", f"{_name(other)} was alive until {other.last() - run.begin():.3f} s"
+                    f" after {_name(run)} began", run.begin(), (other, run)))
+            if latest is None or run.last() > latest.last():
+                latest = run
+            if not run.reads() and (latest_excluding is None
+                                    or run.last() > latest_excluding.last()):
+                latest_excluding = run
+    return found
+
+
+def token_order(runs):
+    """Tokens grow from each command to the next that conflicts with it."""
+    found = []
+    for lock in _by_lock(runs):
+        highest = highest_excluding = None
+        for run in lock:
+            other = highest_excluding if run.reads() else highest
+            if other is not None and other.record.token >= run.record.token:
+                found.append(Violation(
+                    "token", f"{_name(run)} began after {_name(other)} with token"
+                    f" {run.record.token}, not above {other.record.token}", run.begin(),
+                    (other, run)))
+            if highest is None or run.record.token > highest.record.token:
+                highest = run
+            if not run.reads() and (highest_excluding is None
+                                    or run.record.token > highest_excluding.record.token):
+                highest_excluding = run
+    return found
+
+
+def unended(runs):
+    return [Violation("never ended", f"{_name(run)}, {run.messages!r}", run.spawned, (run,))
+            for run in runs if run.status is None]
+
+
+def _allowed_statuses(run, had_trouble):
+    if run.was_sent("zklock", signal.SIGKILL):
+        yield -signal.SIGKILL
+    if run.record is None:
+        if run.may_conflict:
+            yield _CONFLICT
+        if had_trouble(run.spawned, run.ended):
+            yield _UNAVAILABLE
+        if run.was_sent("zklock", signal.SIGTERM):
+            yield 128 + signal.SIGTERM
+        return
+    yield _LOST
+    if run.record.lives[0].ended is not None:
+        yield run.planned_status
+        if run.was_sent("zklock", signal.SIGTERM) or run.was_sent("guard"):
+            yield TERMINATED
+    if run.was_sent("command", signal.SIGKILL) or run.was_sent("guard"):
+        yield 128 + signal.SIGKILL
+    if run.was_sent("zklock", signal.SIGTERM):
+        yield 128 + signal.SIGTERM  # it came before the command could have a handler for it
+
+
+def forbidden_statuses(runs, had_trouble):
+    """`had_trouble(begin, end)`: whether servers were out of somebody's reach meanwhile."""
+    found = []
+    for run in runs:
+        if run.status is None or run.status in _allowed_statuses(run, had_trouble):
+            continue
+        how = "did not begin" if run.record is None else "ran"
+        if run.record is not None and run.record.lives[0].ended is None:
+            how = "was ended"
+        found.append(Violation("status", f"{_name(run)} ended with {run.status}, its command {how}:"
+                               f" {run.messages!r}", run.ended, (run,)))
+    return found
+
+
+def against_servers(runs, history):
+    """What the servers wrote down: whose znode a token is, and that no command lived on when its
+    znode had gone, or began while a conflicting one before it was there."""
+    found = []
+    modes = {run.record.token: run for run in runs if run.record is not None}
+    for run in modes.values():
+        znode = history.znodes.get(run.record.token)
+        if znode is None or znode.path != run.record.node:
+            found.append(Violation("token", f"{_name(run)} had token {run.record.token} and znode"
+                                   f" {run.record.node}: no such pair on the servers",
+                                   run.begin(), (run,)))
+        elif znode.removed is not None and run.last() > znode.removed + _TOLERANCE:
+            found.append(Violation("outlived", f"{_name(run)} was alive until"
+                                   f" {run.last() - znode.removed:.3f} s after the servers had"
+                                   f" {'expired' if znode.expired else 'released'} it",
+                                   run.last(), (run,)))
+    for lock in _by_lock(modes.values()):
+        before = []  # contenders that may still be there, in the order of their tokens
+        znodes = sorted((znode for znode in history.znodes.values()
+                         if znode.path.rsplit("/", 1)[0] == lock[0].lock),
+                        key=lambda znode: znode.token)
+        starts = {run.record.token: run for run in lock}
+        for znode in znodes:
+            run = starts.get(znode.token)
+            if run is not None:
+                # Readers need not begin in the order of their tokens: what went lately stays.
+                before = [other for other in before
+                          if other.removed is None or other.removed > run.begin() - 60]
+                passed = [other for other in before
+                          if (other.removed is None or other.removed > run.begin() + _TOLERANCE)
+                          and not (run.reads() and "__READ__" in other.path)]
+                if passed:
+                    found.append(Violation("passed", f"{_name(run)} began while {passed[0].path}"
+                                           " was before it in the queue", run.begin(), (run,)))
+            before.append(znode)
+    return found
+
+
+def ghosts(history):
+    return [Violation("ghost", f"{znode.path} is left on the servers", znode.created)
+            for znode in history.leftovers()]
+
+
+def check(runs, history, had_trouble):
+    """All of it."""
+    return (overlaps(runs) + token_order(runs) + unended(runs)
+            + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
+            + ghosts(history))

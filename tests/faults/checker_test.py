@@ -1,0 +1,288 @@
+"""The checker finds what it is for, and nothing else."""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zlib
+
+import checker
+import histories
+import report
+from checker import Run, Sent
+from histories import Life, Record, ServerHistory, Znode
+
+
+def run(number, begin, last, token, *, mode="exclusive", lock="/l", ended=True, status=0, **more):
+    lives = [Life(100 + number, begin, last, last if ended else None)]
+    mark = "__READ__" if mode == "read" else "lock-"
+    record = Record(lives, lock, mode, token, f"{lock}/host-{mark}{token:010}")
+    return Run(number=number, host="h1", lock=lock, word=mode, timeout=5, spawned=begin - 1,
+               record=record, ended=last + 0.01, status=status, **more)
+
+
+def idle(status, **more):
+    """A run whose command did not begin."""
+    return Run(number=1, host="h1", lock="/l", word="exclusive", timeout=5, spawned=1, ended=2,
+               status=status, **more)
+
+
+def history(runs, removed=None):
+    """What servers wrote that did all right."""
+    removed = removed or {}
+    return ServerHistory([Znode(one.record.node, one.record.token, 1, one.spawned,
+                                removed.get(one.number, one.last() + 0.005))
+                          for one in runs if one.record])
+
+
+def kinds(violations):
+    return sorted({violation.kind for violation in violations})
+
+
+def no_trouble(begin, end):
+    return False
+
+
+class WholeHistories(unittest.TestCase):
+    def test_a_history_that_is_right_has_no_violations(self):
+        runs = [run(1, 10, 11, 100), run(2, 11.1, 12, 200, mode="read"),
+                run(3, 11.2, 11.5, 300, mode="read"), run(4, 12.1, 13, 400, mode="write"),
+                run(5, 10.5, 12.5, 150, lock="/other"), idle(75, may_conflict=True)]
+        self.assertEqual([], checker.check(runs, history(runs), no_trouble))
+
+    def test_each_planted_fault_is_found_by_the_whole_check(self):
+        runs = [run(1, 10, 11.5, 100), run(2, 11, 12, 90), run(3, 13, 14, 300, status=70)]
+        runs.append(idle(None))
+        found = checker.check(runs, history(runs, {3: None}), no_trouble)
+        self.assertLessEqual({"overlap", "token", "status", "never ended", "ghost"},
+                             set(kinds(found)))
+
+
+class Overlaps(unittest.TestCase):
+    def test_two_exclusive_commands_that_touch_overlap(self):
+        self.assertEqual(1, len(checker.overlaps([run(1, 10, 11, 1), run(2, 11, 12, 2)])))
+        self.assertEqual(0, len(checker.overlaps([run(1, 10, 11, 1), run(2, 11.001, 12, 2)])))
+
+    def test_a_reader_among_readers_does_not_hide_a_writer(self):
+        runs = [run(1, 10, 15, 1, mode="read"), run(2, 11, 12, 2, mode="read"),
+                run(3, 14, 16, 3, mode="write")]
+        (found,) = checker.overlaps(runs)
+        self.assertEqual((1, 3), tuple(one.number for one in found.runs))
+
+    def test_a_reader_overlaps_with_the_writer_before_it(self):
+        runs = [run(1, 10, 12, 1, mode="write"), run(2, 11, 13, 2, mode="read")]
+        self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+
+    def test_one_long_gone_wrong_is_found_behind_shorter_ones(self):
+        runs = [run(1, 10, 20, 1), run(2, 11, 12, 2), run(3, 19, 21, 3)]
+        self.assertEqual(2, len(checker.overlaps(runs)))
+
+    def test_a_descendant_counts(self):
+        first = run(1, 10, 11, 1)
+        first.record.lives.append(Life(7, 10, 11.3, None))
+        self.assertEqual(["overlap"], kinds(checker.overlaps([first, run(2, 11.2, 12, 2)])))
+
+    def test_what_a_killed_command_leaves_behind_does_not_count_unless_it_was_to_be_ended(self):
+        for descendants, expected in (("leave", []), ("kill", ["overlap"])):
+            first = run(1, 10, 11, 1, descendants=descendants,
+                        signals=[Sent(11, "command", signal.SIGKILL)])
+            first.record.lives.append(Life(7, 10, 11.3, None))
+            self.assertEqual(expected,
+                             kinds(checker.overlaps([first, run(2, 11.2, 12, 2)])))
+
+    def test_other_locks_do_not_matter(self):
+        self.assertEqual([], checker.overlaps([run(1, 10, 20, 1), run(2, 11, 12, 2, lock="/m")]))
+
+
+class Tokens(unittest.TestCase):
+    def test_a_token_that_goes_back_is_found(self):
+        self.assertEqual(["token"],
+                         kinds(checker.token_order([run(1, 10, 11, 200), run(2, 12, 13, 100)])))
+
+    def test_a_token_that_comes_twice_is_found(self):
+        self.assertEqual(["token"],
+                         kinds(checker.token_order([run(1, 10, 11, 100), run(2, 12, 13, 100)])))
+
+    def test_readers_may_begin_in_any_order(self):
+        runs = [run(1, 10, 12, 200, mode="read"), run(2, 11, 13, 100, mode="read")]
+        self.assertEqual([], checker.token_order(runs))
+
+    def test_a_reader_behind_a_younger_writer_is_found(self):
+        runs = [run(1, 10, 11, 200, mode="write"), run(2, 12, 13, 100, mode="read")]
+        self.assertEqual(["token"], kinds(checker.token_order(runs)))
+
+
+class Statuses(unittest.TestCase):
+    def forbidden(self, one, trouble=False):
+        return bool(checker.forbidden_statuses([one], lambda begin, end: trouble))
+
+    def test_the_commands_own_status_is_right(self):
+        self.assertFalse(self.forbidden(run(1, 10, 11, 1, status=7, planned_status=7)))
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=0, planned_status=7)))
+
+    def test_a_command_that_was_ended_has_no_status_of_its_own(self):
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=0, ended=False)))
+        self.assertFalse(self.forbidden(run(1, 10, 11, 1, status=76, ended=False)))
+
+    def test_success_without_a_command_is_forbidden(self):
+        self.assertTrue(self.forbidden(idle(0)))
+        self.assertTrue(self.forbidden(idle(76)))
+
+    def test_a_conflict_is_for_those_that_do_not_wait_for_ever(self):
+        self.assertTrue(self.forbidden(idle(75)))
+        self.assertFalse(self.forbidden(idle(75, may_conflict=True)))
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=75, may_conflict=True)))
+
+    def test_unavailable_needs_servers_in_trouble(self):
+        self.assertTrue(self.forbidden(idle(69)))
+        self.assertFalse(self.forbidden(idle(69), trouble=True))
+
+    def test_a_signals_status_needs_the_signal(self):
+        self.assertTrue(self.forbidden(idle(143)))
+        self.assertFalse(self.forbidden(idle(143, signals=[Sent(1, "zklock", signal.SIGTERM)])))
+        self.assertTrue(self.forbidden(idle(-9)))
+        self.assertFalse(self.forbidden(idle(-9, signals=[Sent(1, "zklock", signal.SIGKILL)])))
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=137, ended=False)))
+        killed = run(1, 10, 11, 1, status=137, ended=False,
+                     signals=[Sent(11, "command", signal.SIGKILL)])
+        self.assertFalse(self.forbidden(killed))
+
+    def test_defects_are_never_right(self):
+        for status in (64, 70, 71, 77, 78, -6, -11):
+            self.assertTrue(self.forbidden(idle(status, may_conflict=True), trouble=True))
+
+    def test_one_that_did_not_end_is_found(self):
+        self.assertEqual(["never ended"], kinds(checker.unended([idle(None)])))
+
+
+class AgainstServers(unittest.TestCase):
+    def found(self, runs, **more):
+        return kinds(checker.against_servers(runs, history(runs, **more)))
+
+    def test_a_command_that_outlived_its_znode_is_found(self):
+        self.assertEqual(["outlived"], self.found([run(1, 10, 11, 1)], removed={1: 10.9}))
+
+    def test_a_token_without_its_znode_is_found(self):
+        one = run(1, 10, 11, 1)
+        self.assertEqual(["token"], kinds(checker.against_servers([one], ServerHistory([]))))
+
+    def test_one_that_began_before_its_predecessor_had_gone_is_found(self):
+        runs = [run(1, 10, 11, 1), run(2, 11.5, 12, 2)]
+        self.assertEqual(["passed"], self.found(runs, removed={1: 11.6}))
+        self.assertEqual([], self.found(runs, removed={1: 11.4}))
+
+    def test_a_waiter_that_is_passed_counts_too(self):
+        one = run(1, 10, 11, 5)
+        servers = history([one])
+        servers.znodes[4] = Znode("/l/x-lock-4", 4, 9, 8, 10.5)
+        self.assertEqual(["passed"], kinds(checker.against_servers([one], servers)))
+
+    def test_readers_pass_readers(self):
+        reader = run(1, 10, 11, 5, mode="read")
+        servers = history([reader])
+        servers.znodes[4] = Znode("/l/x-__READ__4", 4, 9, 8, 10.5)
+        self.assertEqual([], checker.against_servers([reader], servers))
+
+    def test_a_znode_that_is_left_is_found(self):
+        self.assertEqual(["ghost"], kinds(checker.ghosts(
+            ServerHistory([Znode("/l/x", 1, 1, 1.0), Znode("/l/y", 2, 1, 1.0, 2.0)]))))
+
+
+def transaction(session, request, zxid, milliseconds, kind, body=b""):
+    return struct.pack(">qiqqi", session, request, zxid, milliseconds, kind) + body
+
+
+def text(value):
+    return struct.pack(">i", len(value)) + value.encode()
+
+
+def create(path, ephemeral=True):
+    acl = struct.pack(">ii", 1, 31) + text("world") + text("anyone")
+    return text(path) + text("{}") + acl + bytes([ephemeral]) + struct.pack(">i", 1)
+
+
+def log_of(transactions):
+    entries = b"".join(struct.pack(">qi", zlib.adler32(one), len(one)) + one + b"B"
+                       for one in transactions)
+    return b"ZKLG" + bytes(12) + entries + bytes(64)
+
+
+class TransactionLogs(unittest.TestCase):
+    def read(self, *servers):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = []
+            for index, transactions in enumerate(servers):
+                paths.append([f"{directory}/{index}"])
+                with open(paths[-1][0], "wb") as file:
+                    file.write(log_of(transactions))
+            return ServerHistory.read(paths, "/l/")
+
+    def test_a_contender_from_its_create_to_its_end(self):
+        at = int(time.time() * 1000)
+        common = [transaction(7, 1, 10, at, 15, create("/l/a-lock-1")),
+                  transaction(7, 2, 11, at, 15, create("/l/b-lock-2")),
+                  transaction(8, 1, 12, at, 15, create("/l/c-lock-3")),
+                  transaction(9, 1, 13, at, 1, create("/l/d-lock-4")),
+                  transaction(9, 1, 14, at, 19, text("/l/container") + text("")
+                              + struct.pack(">ii", 0, 1)),
+                  transaction(7, 3, 15, at + 100, 14, struct.pack(">iii", 1, 2, 15)
+                              + text("/l/a-lock-1")),
+                  transaction(7, 4, 16, at + 200, -11),
+                  transaction(8, 0, 17, at + 300, -11)]
+        znodes = self.read(common, common, []).znodes
+        now = histories.now()
+        self.assertEqual([10, 11, 12, 13], sorted(znodes))
+        self.assertAlmostEqual(0.1, znodes[10].removed - znodes[10].created, places=3)
+        self.assertAlmostEqual(now, znodes[10].created, delta=1)
+        self.assertFalse(znodes[11].expired)
+        self.assertTrue(znodes[12].expired)
+        self.assertIsNone(znodes[13].removed)
+
+    def test_what_one_server_alone_wrote_was_not_committed(self):
+        lonely = [transaction(7, 1, 10, 1, 15, create("/l/a-lock-1"))]
+        self.assertEqual({}, self.read(lonely, [], []).znodes)
+
+
+class Recorders(unittest.TestCase):
+    """Against the real one, where it is named."""
+
+    @unittest.skipUnless("ZKLOCK_RECORDER" in os.environ, "no $ZKLOCK_RECORDER")
+    def test_what_the_recorder_writes_is_read(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = histories.RecordFile(f"{directory}/record")
+            self.assertIsNone(file.read())
+            before = histories.now()
+            environment = {"ZKLOCK_LOCK": "/l", "ZKLOCK_MODE": "read", "ZKLOCK_TOKEN": "42",
+                           "ZKLOCK_NODE": "/l/x"}
+            status = subprocess.run([os.environ["ZKLOCK_RECORDER"], file.path, "50", "tree",
+                                     "daemon", "status=7"], env=environment).returncode
+            record = file.read()
+            self.assertEqual(7, status)
+            self.assertEqual(("/l", "read", 42, "/l/x"),
+                             (record.lock, record.mode, record.token, record.node))
+            self.assertEqual(3, len(record.lives))
+            for life in record.lives:
+                self.assertTrue(before < life.begin < life.ended < histories.now())
+            self.assertGreaterEqual(record.lives[0].last - record.lives[0].begin, 0.05)
+
+
+class Reports(unittest.TestCase):
+    def test_the_next_is_who_waited_and_conflicts(self):
+        victim = run(1, 10, 15, 1)
+        late = run(3, 15.5, 16, 3)
+        late.spawned = 15.2
+        runs = [victim, run(2, 16.1, 17, 2), late]
+        runs[1].spawned = 11
+        servers = history(runs)
+        self.assertAlmostEqual(1.1, report.succession(victim, runs, 15.0, servers))
+        servers.znodes[2] = Znode("/l/left-lock-2", 2, 9, 8, 16.0, expired=True)
+        runs[1].record.token = 4
+        self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

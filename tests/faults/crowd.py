@@ -1,0 +1,314 @@
+"""The contenders: on every host some slots, each of which runs one zklock after the other."""
+
+import dataclasses
+import heapq
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import checker
+import histories
+
+
+class Reaper:
+    """Collects every child of this process, orphans that came to it included. Serves in a thread
+    of its own, and calls what is due there too."""
+
+    def __init__(self):
+        self._callbacks = {}
+        self._lock = threading.RLock()
+        self._due = []  # a heap: moment, number, callback
+        self._number = 0
+        self._ends = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def start(self):
+        self._thread.start()
+
+    def stop(self):
+        self._ends = True
+        self._thread.join()
+
+    def spawn(self, command, callback, **options):
+        """A Popen; `callback(status)` once it has ended."""
+        with self._lock:  # so that it is not collected before it is known
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True,
+                                       **options)
+            self._callbacks[process.pid] = (process, callback)
+            return process
+
+    def later(self, seconds, callback):
+        with self._lock:
+            self._number += 1
+            heapq.heappush(self._due, (time.monotonic() + seconds, self._number, callback))
+
+    def _serve(self):
+        while not self._ends:
+            time.sleep(0.01)
+            with self._lock:
+                self._collect()
+                while self._due and self._due[0][0] <= time.monotonic():
+                    heapq.heappop(self._due)[2]()
+
+    def _collect(self):
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            _, status = os.waitpid(found.si_pid, 0)
+            process, callback = self._callbacks.pop(found.si_pid, (None, None))
+            if callback is not None:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                callback(process.returncode)
+
+
+@dataclasses.dataclass
+class Plan:
+    """What a contender will do: drawn from its slot's random numbers, so that a seed gives the
+    same crowd again."""
+    lock: str
+    word: str
+    options: list
+    timeout: float
+    milliseconds: int
+    manner: list  # of the command: recorder.c's words
+    descendants: str = "leave"
+    status: int = 0
+    may_conflict: bool = False
+    pause: float = 0.0
+    stalls: bool = False  # standard error is a pipe that is full and nobody reads
+
+
+def draw_plan(numbers, locks, timeouts):
+    word = numbers.choices(["exclusive", "write", "read", "try"], [40, 15, 30, 15])[0]
+    plan = Plan(lock=numbers.choice(locks), word=word, options=[],
+                timeout=numbers.choice(timeouts),
+                milliseconds=numbers.randint(5, 150), manner=[],
+                pause=numbers.uniform(0, 0.1) if word != "try" else numbers.uniform(0.2, 0.8))
+    if numbers.random() < 0.2:
+        plan.milliseconds = numbers.randint(500, 2000)
+    if word == "try":
+        plan.options += numbers.choice([[], ["--read"], ["--write"]])
+        plan.may_conflict = True
+    elif numbers.random() < 0.25:
+        plan.options += ["--wait", f"{numbers.randint(0, 3000)}ms"]
+        plan.may_conflict = True
+    plan.options += ["--kill-after", numbers.choice(["100ms", "500ms", "1s", "5s"])]
+    plan.descendants = numbers.choice(["leave", "leave", "kill", "wait"])
+    plan.options += ["--descendants", plan.descendants]
+    plan.manner += numbers.choice([[], ["tree"], ["daemon"], ["tree", "daemon"]])
+    plan.manner += ["leave"] if plan.descendants != "leave" else []
+    plan.manner += numbers.choice([[], [], ["slow"], ["stubborn"]])
+    plan.status = numbers.choice([0, 0, 0, 7])
+    plan.manner += [f"status={plan.status}"]
+    return plan
+
+
+class Contender:
+    """One run of zklock, alive or over."""
+
+    def __init__(self, number, host, plan, directory):
+        self.plan = plan
+        self.file = histories.RecordFile(f"{directory}/{number}.record")
+        self.error_path = f"{directory}/{number}.err"
+        self.run = checker.Run(
+            number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
+            spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
+            descendants=plan.descendants)
+        self.process = None
+        self.full_pipe = None
+
+    def is_alive(self):
+        return self.run.status is None
+
+    def guard(self):
+        """Its pid; None without one."""
+        for pid in children_of(self.process.pid):
+            try:
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() == "lock-guard":
+                        return pid
+            except OSError:
+                pass
+        return None
+
+    def server_address(self):
+        """The server it is connected to, as /proc/net/tcp has it: (address, port)."""
+        try:
+            own = {os.readlink(f"/proc/{self.process.pid}/fd/{fd}")
+                   for fd in os.listdir(f"/proc/{self.process.pid}/fd")}
+            with open(f"/proc/{self.process.pid}/net/tcp") as file:
+                for line in list(file)[1:]:
+                    fields = line.split()
+                    if fields[3] == "01" and f"socket:[{fields[9]}]" in own:
+                        address, port = fields[2].split(":")
+                        numbers = reversed(bytes.fromhex(address))
+                        return ".".join(map(str, numbers)), int(port, 16)
+        except OSError:
+            pass
+        return None
+
+    def send(self, target, number):
+        """A signal to its zklock, guard or command; noted. False when that is not there."""
+        if target == "zklock":
+            pid = self.process.pid
+        elif target == "guard":
+            pid = self.guard()
+        else:
+            record = self.file.read()
+            pid = record.lives[0].pid if record else None
+        if pid is None or not self.is_alive():
+            return False
+        self.run.signals.append(checker.Sent(histories.now(), target, number))
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def finish(self, status):
+        with open(self.error_path, errors="replace") as file:
+            self.run.messages = file.read()[-2000:]
+        self.run.record = self.file.read()
+        self.run.ended = histories.now()
+        self.run.status = status
+        if self.full_pipe is not None:
+            os.close(self.full_pipe)
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+class Crowd:
+    """`addresses`: of each server as each host sees it, {(host, server): (address, port)}. `links`
+    runs things on their host."""
+
+    def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
+                 locks, timeouts, slots_per_host):
+        self._zklock = zklock
+        self._recorder = recorder
+        self.addresses = addresses
+        self._links = links
+        self._reaper = reaper
+        self._directory = directory
+        self._locks = locks
+        self._timeouts = timeouts
+        self._lock = threading.RLock()
+        self._ends = False
+        self._count = 0
+        self.hosts = hosts
+        self.over = []
+        self.alive = {}
+        self._slots = [(host, random.Random(f"{seed} {host} {index}"))
+                       for host in hosts for index in range(slots_per_host)]
+
+    def start(self):
+        for host, numbers in self._slots:
+            self._next(host, numbers)
+
+    def stop(self):
+        """No more contenders; those there go on to their end."""
+        self._ends = True
+        for contender in self.snapshot():
+            contender.file.hold_until(0)
+
+    def snapshot(self):
+        with self._lock:
+            return [one for one in self.alive.values() if one.process is not None]
+
+    def runs(self):
+        with self._lock:
+            return [contender.run for contender in self.over + list(self.alive.values())]
+
+    def _next(self, host, numbers):
+        plan = draw_plan(numbers, self._locks, self._timeouts)
+
+        def begin():
+            if not self._ends:
+                self.launch(host, plan, lambda: self._next(host, numbers))
+        self._reaper.later(plan.pause, begin)
+
+    def launch(self, host, plan, when_over=lambda: None):
+        with self._lock:
+            self._count += 1
+            contender = Contender(self._count, host, plan, self._directory)
+            self.alive[self._count] = contender
+        servers = ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
+                           in self.addresses.items() if seen_from == host)
+        command = self._links.inside(host, [
+            self._zklock, plan.word, "--servers", servers, "-v",
+            "--session-timeout", f"{int(plan.timeout * 1000)}ms", *plan.options, plan.lock, "--",
+            self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner])
+        error = open(contender.error_path, "wb")
+        if plan.stalls:
+            contender.full_pipe, write_end = os.pipe()
+            os.set_blocking(write_end, False)
+            try:
+                while True:
+                    os.write(write_end, b"x" * 4096)
+            except BlockingIOError:
+                os.set_blocking(write_end, True)
+            error.close()
+            error = open(write_end, "wb", buffering=0)
+
+        def over(status):
+            contender.finish(status)
+            with self._lock:
+                del self.alive[contender.run.number]
+                self.over.append(contender)
+            when_over()
+        with error:
+            contender.process = self._reaper.spawn(command, over, stdout=subprocess.DEVNULL,
+                                                   stderr=error)
+        return contender
+
+    # --- victims ---------------------------------------------------------------------------------
+
+    def running(self, host=None):
+        """(contender, record) of those whose command runs now."""
+        found = []
+        for contender in self.snapshot():
+            if host is not None and contender.run.host != host:
+                continue
+            record = contender.file.read()
+            if record is not None and record.lives[0].ended is None and contender.is_alive():
+                found.append((contender, record))
+        return found
+
+    def victim(self, numbers, seconds, is_right=lambda contender: True, patience=10.0):
+        """One whose command runs, and will for so long unless it is ended. None if there is none
+        in time."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            candidates = [contender for contender, record in self.running()
+                          if not contender.run.signals and is_right(contender)]
+            if candidates:
+                contender = numbers.choice(candidates)
+                contender.file.hold_until(histories.now() + seconds)
+                time.sleep(0.02)
+                record = contender.file.read()
+                if record.lives[0].ended is None and contender.is_alive():
+                    return contender
+            time.sleep(0.02)
+        return None
+
+    def waiting(self):
+        """Those whose command has not begun."""
+        return [contender for contender in self.snapshot()
+                if contender.file.read() is None and contender.is_alive()]
+
+    def kill_all(self):
+        for contender in self.snapshot():
+            if contender.is_alive():
+                os.kill(contender.process.pid, signal.SIGKILL)

@@ -1,0 +1,178 @@
+"""Three real servers, each on a node of the network."""
+
+import glob
+import os
+import re
+import signal
+import socket
+import struct
+import time
+
+_JARS = "/usr/share/java/slf4j-simple.jar:/usr/share/java/zookeeper.jar"
+# A server ends with the driver, however that ends.
+_JAVA = ["setpriv", "--pdeathsig", "KILL", "java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC",
+         "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+         "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
+         "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss,SSS"]
+
+# Protocol version, last zxid, session time-out, session, password; a close. Each behind its length.
+_CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 0, 16)
+_CLOSE = struct.pack(">iii", 8, 1, -11)
+
+
+class Server:
+    """`address`: where the driver reaches it. `quorum`: the lines server.N=... as this one sees
+    them."""
+
+    def __init__(self, number, directory, address, quorum, bind, tick):
+        self.number = number
+        self.name = f"s{number}"
+        self.address = address
+        self.directory = directory
+        self.pid = None
+        self.is_paused = False
+        os.makedirs(f"{directory}/data")
+        with open(f"{directory}/data/myid", "w") as file:
+            file.write(f"{number}\n")
+        with open(f"{directory}/zoo.cfg", "w") as file:
+            file.write("\n".join([
+                f"tickTime={tick}", "initLimit=10", "syncLimit=5", "dataDir=./data",
+                f"clientPort={bind[1]}", f"clientPortAddress={bind[0]}", "maxClientCnxns=0",
+                "maxSessionTimeout=40000", "admin.enableServer=false", "preAllocSize=1024",
+                # The whole history is read in the end.
+                "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *quorum, ""]))
+
+    def logs(self):
+        return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))
+
+    def ask(self, word, patience=1.0):
+        """The answer to a four letter word; empty without one."""
+        answer = b""
+        try:
+            with socket.create_connection(self.address, timeout=patience) as connection:
+                connection.sendall(word)
+                while more := connection.recv(65536):
+                    answer += more
+        except OSError:
+            return ""
+        return answer.decode(errors="replace")
+
+    def mode(self):
+        """leader, follower, or empty when it does not serve."""
+        if self.pid is None or self.is_paused:
+            return ""
+        found = re.search(r"^Mode: (\w+)", self.ask(b"srvr"), re.M)
+        return found.group(1) if found else ""
+
+    def gives_sessions(self, patience=1.0):
+        """Whether a quorum is behind it: one that was cut off may not know that yet."""
+        try:
+            with socket.create_connection(self.address, timeout=patience) as connection:
+                connection.settimeout(patience)
+                connection.sendall(_CONNECT)
+                answer = connection.recv(1024)
+                connection.sendall(_CLOSE)
+                connection.recv(1024)
+                return len(answer) > 16
+        except OSError:
+            return False
+
+    def zxid(self):
+        found = re.search(r"^Zxid: 0x([0-9a-f]+)", self.ask(b"srvr"), re.M)
+        return int(found.group(1), 16) if found else 0
+
+
+class Ensemble:
+    """`links` runs the servers on their nodes, `reaper` collects them."""
+
+    def __init__(self, servers, links, reaper):
+        self.servers = servers
+        self._links = links
+        self._reaper = reaper
+
+    def start(self, server):
+        log = open(f"{server.directory}/log", "ab")
+        command = [*_JAVA, "-cp", _JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                   "./zoo.cfg"]
+
+        def gone(_):
+            if server.pid == process.pid:
+                server.pid = None
+        with log:
+            process = self._reaper.spawn(self._links.inside(server.name, command), gone,
+                                         cwd=server.directory, stdout=log, stderr=log)
+            server.pid = process.pid
+            server.is_paused = False
+
+    def end(self, server, number=signal.SIGKILL, patience=8.0):
+        """Signals it and waits until it has gone."""
+        if server.pid is None:
+            return
+        os.kill(server.pid, number)
+        deadline = time.monotonic() + patience
+        while server.pid is not None:
+            if time.monotonic() > deadline:
+                os.kill(server.pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+    def pause(self, server):
+        os.kill(server.pid, signal.SIGSTOP)
+        server.is_paused = True
+
+    def resume(self, server):
+        if server.is_paused:
+            os.kill(server.pid, signal.SIGCONT)
+            server.is_paused = False
+
+    def leader(self):
+        for server in self.servers:
+            if server.mode() == "leader":
+                return server
+        return None
+
+    def followers(self):
+        return [server for server in self.servers if server.mode() == "follower"]
+
+    def make_whole(self, patience=60.0):
+        """Starts, resumes and waits until all serve. False when they do not in time."""
+        deadline = time.monotonic() + patience
+        for server in self.servers:
+            if server.pid is None:
+                self.start(server)
+            self.resume(server)
+        if not self.await_modes(lambda modes: all(modes) and "leader" in modes, patience):
+            return False
+        while not all(server.gives_sessions() for server in self.servers):
+            if time.monotonic() > deadline:
+                return False
+        return True
+
+    def await_modes(self, are_right, patience):
+        deadline = time.monotonic() + patience
+        while not are_right([server.mode() for server in self.servers]):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def elect(self, wanted):
+        """Makes `wanted` the leader, on purpose; all others end up running too. False if another
+        won, as a server that has seen more does. Servers elect who has seen most, and of those
+        the one with the highest number."""
+        leader = self.leader()
+        if leader is None or leader is wanted:
+            return leader is wanted
+        other = next(s for s in self.servers if s is not leader and s is not wanted)
+        if wanted.number < other.number:
+            # The other is away while something is written, and comes back as the leader goes.
+            self.end(other)
+            seen, deadline = wanted.zxid(), time.monotonic() + 5
+            while wanted.zxid() <= seen + 2 and time.monotonic() < deadline:
+                time.sleep(0.02)
+        self.end(leader)
+        if other.pid is None:
+            self.start(other)
+        self.await_modes(lambda modes: "leader" in modes, 30)
+        won = wanted.mode() == "leader"
+        self.start(leader)
+        return won

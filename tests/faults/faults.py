@@ -1,0 +1,499 @@
+"""The faults: what is done to whom, and for how long. Which come when is the seed's."""
+
+import contextlib
+import dataclasses
+import random
+import signal
+import time
+
+import histories
+from crowd import Plan
+
+
+_QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "terminate_zklock",
+          "terminate_waiting_zklock"]
+
+
+@dataclasses.dataclass
+class Made:
+    """A fault that was made. `victims`: whose command ran, and is struck."""
+    name: str
+    begin: float
+    # A majority of the servers goes on serving, or is back soon, and can be reached: nobody's
+    # command should have to end.
+    harmless: bool
+    servers_struck: bool  # or links: somebody may find no server
+    victims: list = dataclasses.field(default_factory=list)
+    end: float | None = None
+
+
+class Faults:
+    """Makes one at a time. `crowd` provides the victims."""
+
+    def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces):
+        self._numbers = random.Random(f"{seed} faults")
+        self._crowd = crowd
+        self._ensemble = ensemble
+        self._links = links
+        self._tick = tick
+        self._namespaces = namespaces
+        self._lasting = 0
+        self._deck = []
+        self.made = []
+
+    def next(self):
+        """The next one's name. Each deck holds all of them, in an order of the seed's, those that
+        take no time thrice."""
+        if not self._deck:
+            self._deck = sorted([*self.all_names(), *_QUICK, *_QUICK])
+            self._numbers.shuffle(self._deck)
+        return self._deck.pop()
+
+    def all_names(self):
+        names = [name[len("_do_"):] for name in dir(self) if name.startswith("_do_")]
+        return [name for name in names if self._namespaces or "one_way" not in name]
+
+    def make(self, name):
+        """Returns once it is over and mended. False when there was nobody to be struck."""
+        getattr(self, f"_do_{name}")()
+        self._links.mend_all()
+        return self._ensemble.make_whole()
+
+    def had_trouble(self, begin, end):
+        return any(made.servers_struck and made.begin <= end
+                   and (made.end is None or made.end >= begin) for made in self.made)
+
+    # --- tools -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _fault(self, name, victims=(), *, harmless=False, servers=False):
+        made = Made(name, histories.now(), harmless, servers, [one for one in victims if one])
+        self.made.append(made)
+        yield made
+        made.end = histories.now()
+
+    def _victim(self, seconds=15.0, is_right=lambda contender: True):
+        return self._crowd.victim(self._numbers, seconds, is_right)
+
+    def _everybody(self, host=None, seconds=15.0):
+        """All that run now (on that host), for so long."""
+        found = [contender for contender, _ in self._crowd.running(host)]
+        for contender in found:
+            contender.file.hold_until(histories.now() + seconds)
+        return found
+
+    def _let_go(self, victims):
+        for contender in victims:
+            if contender is not None:
+                contender.file.hold_until(0)
+
+    def _wait(self, is_over, seconds):
+        deadline = time.monotonic() + seconds
+        while not is_over() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    @staticmethod
+    def _seen_dead(contender):
+        if not contender.is_alive():
+            return True
+        record = contender.file.read()
+        return max(life.last for life in record.lives) < histories.now() - 0.2
+
+    def _succeeded(self, contender):
+        """Somebody else's command has begun on its lock since it was seen last."""
+        if not self._seen_dead(contender):
+            return False
+        own = contender.file.read()
+        end = max(life.last for life in own.lives)
+        if any(record.lock == own.lock and record.lives[0].begin > end
+               for _, record in self._crowd.running()):
+            return True
+        return any(run.record is not None and run.lock == own.lock and run.begin() > end
+                   for run in self._crowd.runs()[-200:])
+
+    def _await_successors(self, victims, beyond=0.0):
+        """Until each victim is dead and somebody has followed it, or nobody can any more."""
+        victims = [one for one in victims if one]
+        longest = max((one.run.timeout for one in victims), default=4)
+        self._wait(lambda: all(map(self._succeeded, victims)), longest + 2 * self._tick + 2)
+        time.sleep(0.3 + beyond)
+
+    def _cut_off(self, host, servers=None):
+        for server in servers or self._ensemble.servers:
+            self._links.cut_both(host, server.name)
+
+    def _server_of(self, contender):
+        address = contender.server_address()
+        for server in self._ensemble.servers:
+            if address == self._crowd.addresses[contender.run.host, server.name]:
+                return server
+        return None
+
+    def _lasting_one(self, timeout=30.0, stalls=False, lock=None):
+        """A command under a long lease, on a lock of its own."""
+        self._lasting += 1
+        plan = Plan(lock=lock or f"/torture/lasting-{self._lasting}", word="exclusive", options=[],
+                    timeout=timeout, milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
+        contender = self._crowd.launch(self._numbers.choice(self._crowd.hosts), plan)
+        self._wait(lambda: contender.file.read() is not None, 15)
+        if contender.file.read() is None:
+            self._end_lasting(contender)
+            return None
+        return contender
+
+    def _end_lasting(self, *contenders):
+        for contender in contenders:
+            if contender is not None and contender.is_alive():
+                contender.send("zklock", signal.SIGTERM)
+
+    # --- processes -------------------------------------------------------------------------------
+
+    def _do_kill_zklock(self):
+        for _ in range(2):
+            victim = self._victim()
+            if victim is None:
+                return
+            with self._fault("zklock killed", [victim]):
+                victim.send("zklock", signal.SIGKILL)
+                self._wait(lambda: self._succeeded(victim), 2)
+
+    def _do_kill_waiting_zklock(self):
+        waiting = self._crowd.waiting()
+        if not waiting:
+            return
+        with self._fault("waiting zklock killed"):
+            self._numbers.choice(waiting).send("zklock", signal.SIGKILL)
+            time.sleep(0.2)
+
+    def _do_terminate_waiting_zklock(self):
+        waiting = self._crowd.waiting()
+        if not waiting:
+            return
+        with self._fault("waiting zklock told to end"):
+            self._numbers.choice(waiting).send("zklock", signal.SIGTERM)
+            time.sleep(0.2)
+
+    def _do_terminate_zklock(self):
+        # The signal is passed on; those that take their time show who does not wait for them.
+        for manner in ("slow", "stubborn", None):
+            victim = self._victim(1.5, lambda one: manner is None or manner in one.plan.manner)
+            if victim is None:
+                continue
+            with self._fault("zklock told to end", [victim]):
+                victim.send("zklock", signal.SIGTERM)
+                self._wait(lambda: self._succeeded(victim), 3)
+
+    def _do_stop_zklock(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("zklock stopped for good", [victim]):
+            victim.send("zklock", signal.SIGSTOP)
+            self._await_successors([victim], self._numbers.uniform(0, 1))
+            victim.send("zklock", signal.SIGCONT)
+
+    def _do_stop_zklock_briefly(self):
+        victim = self._victim(3.0)
+        if victim is None:
+            return
+        with self._fault("zklock stopped for T/8", [victim], harmless=True):
+            victim.send("zklock", signal.SIGSTOP)
+            time.sleep(victim.run.timeout / 8)
+            victim.send("zklock", signal.SIGCONT)
+            time.sleep(1)
+        self._let_go([victim])
+
+    def _do_kill_guard(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("guard killed", [victim]):
+            victim.send("guard", signal.SIGKILL)
+            self._wait(lambda: self._succeeded(victim), 3)
+
+    def _do_stop_guard(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("guard stopped for good", [victim]):
+            victim.send("guard", signal.SIGSTOP)
+            self._await_successors([victim])
+
+    def _do_kill_zklock_and_guard(self):
+        # Both at once is covered for the command itself only.
+        victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner))
+        if victim is None:
+            return
+        with self._fault("zklock and guard killed at once", [victim]):
+            victim.send("zklock", signal.SIGSTOP)  # so that it does not see the guard go
+            victim.send("guard", signal.SIGKILL)
+            victim.send("zklock", signal.SIGKILL)
+            self._await_successors([victim])
+
+    def _do_kill_command(self):
+        victim = self._victim(3.0)
+        if victim is None:
+            return
+        with self._fault("command killed", [victim]):
+            victim.send("command", signal.SIGKILL)
+            self._wait(lambda: self._succeeded(victim), 3)
+
+    def _do_stop_command(self):
+        victim = self._victim(3.0)
+        if victim is None:
+            return
+        with self._fault("command stopped for 0.5 s", [victim], harmless=True):
+            victim.send("command", signal.SIGSTOP)
+            time.sleep(0.5)
+            victim.send("command", signal.SIGCONT)
+        self._let_go([victim])
+
+    # --- links between hosts and servers ---------------------------------------------------------
+
+    def _do_cut_host(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        host = victim.run.host
+        with self._fault("host cut off from all servers", self._everybody(host), servers=True) as m:
+            self._cut_off(host)
+            self._await_successors(m.victims, self._numbers.uniform(0, 1))
+
+    def _do_cut_host_one_way_out(self):
+        self._cut_one_way("what a host sends is lost", lambda host, server: (host, server))
+
+    def _do_cut_host_one_way_in(self):
+        self._cut_one_way("what a host is sent is lost", lambda host, server: (server, host))
+
+    def _cut_one_way(self, name, direction):
+        victim = self._victim()
+        if victim is None:
+            return
+        host = victim.run.host
+        with self._fault(name, self._everybody(host), servers=True) as made:
+            for server in self._ensemble.servers:
+                self._links.cut(*direction(host, server.name))
+            self._await_successors(made.victims)
+
+    def _do_cut_host_briefly(self):
+        victim = self._victim(4.0)
+        if victim is None:
+            return
+        host = victim.run.host
+        with self._fault("host cut off for T/10", self._everybody(host, 4.0), harmless=True,
+                         servers=True) as made:
+            self._cut_off(host)
+            time.sleep(victim.run.timeout / 10)
+            self._links.mend_all()
+            time.sleep(2)
+        self._let_go(made.victims)
+
+    def _do_cut_host_from_its_server(self):
+        victim = self._victim(10.0, lambda one: self._server_of(one) is not None)
+        if victim is None:
+            return
+        server = self._server_of(victim)
+        with self._fault("host cut off from the server in use", [victim], harmless=True,
+                         servers=True):
+            self._links.cut_both(victim.run.host, server.name)
+            time.sleep(victim.run.timeout + self._tick)
+        self._let_go([victim])
+
+    def _do_flapping_link(self):
+        victim = self._victim(6.0)
+        if victim is None:
+            return
+        host = victim.run.host
+        with self._fault("host's links flap", self._everybody(host, 6.0), harmless=True,
+                         servers=True) as made:
+            for _ in range(5):
+                self._cut_off(host)
+                time.sleep(self._numbers.uniform(0.02, 0.3))
+                self._links.mend_all()
+                time.sleep(self._numbers.uniform(0.1, 0.5))
+        self._let_go(made.victims)
+
+    def _do_delay_host(self):
+        victim = self._victim(10.0)
+        if victim is None:
+            return
+        host = victim.run.host
+        with self._fault("host's links delayed", self._everybody(host, 10.0), harmless=True,
+                         servers=True) as made:
+            for server in self._ensemble.servers:
+                self._links.delay(host, server.name, self._numbers.uniform(0.05, 0.25))
+                self._links.delay(server.name, host, self._numbers.uniform(0.05, 0.25))
+            time.sleep(3)
+        self._let_go(made.victims)
+
+    # --- two at once -----------------------------------------------------------------------------
+
+    def _do_cut_host_with_guard_stopped(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("guard stopped, then its host cut off", [victim], servers=True):
+            victim.send("guard", signal.SIGSTOP)
+            self._cut_off(victim.run.host)
+            self._await_successors([victim])
+
+    def _do_cut_host_with_zklock_stopped(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("host cut off, then its zklock stopped", [victim], servers=True):
+            self._cut_off(victim.run.host)
+            time.sleep(self._numbers.uniform(0, victim.run.timeout / 2))
+            victim.send("zklock", signal.SIGSTOP)
+            self._await_successors([victim])
+            victim.send("zklock", signal.SIGCONT)
+
+    def _do_kill_zklock_on_a_cut_host(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        self._cut_off(victim.run.host)
+        time.sleep(self._numbers.uniform(0, 0.5))
+        with self._fault("zklock killed, its host cut off", [victim], servers=True):
+            victim.send("zklock", signal.SIGKILL)
+            self._await_successors([victim])
+
+    def _do_stalled_standard_error(self):
+        victim = self._lasting_one(5.0, stalls=True)
+        if victim is None:
+            return
+        with self._fault("standard error stalled, host cut off", [victim], servers=True):
+            self._cut_off(victim.run.host)
+            self._wait(lambda: self._seen_dead(victim), victim.run.timeout + 2)
+            time.sleep(0.3)
+        self._end_lasting(victim)
+
+    # --- servers ---------------------------------------------------------------------------------
+
+    def _strike_server(self, name, choose, strike, seconds, harmless):
+        """`choose` the server, `strike` it; it is back after so long."""
+        server = choose()
+        victim = self._victim(seconds + 5, lambda one: self._server_of(one) in (server, None))
+        victim = victim or self._victim(seconds + 5)
+        if server is None:
+            return
+        with self._fault(name, self._everybody(seconds=seconds + 5), harmless=harmless,
+                         servers=True) as made:
+            strike(server)
+            time.sleep(seconds)
+            self._ensemble.make_whole()
+        self._let_go(made.victims)
+
+    def _a_follower(self):
+        followers = self._ensemble.followers()
+        return self._numbers.choice(followers) if followers else None
+
+    def _do_kill_follower(self):
+        self._strike_server("follower killed", self._a_follower, self._ensemble.end, 1, True)
+
+    def _do_kill_leader(self):
+        self._strike_server("leader killed", self._ensemble.leader, self._ensemble.end, 1, True)
+
+    def _do_stop_follower(self):
+        self._strike_server("follower stopped", self._a_follower, self._ensemble.pause,
+                            self._numbers.uniform(3, 6), True)
+
+    def _do_stop_leader(self):
+        self._strike_server("leader stopped", self._ensemble.leader, self._ensemble.pause,
+                            self._numbers.uniform(3, 6), False)
+
+    def _do_elect(self):
+        wanted = self._a_follower()
+        if wanted is None:
+            return
+        with self._fault("another leader elected", self._everybody(seconds=8), harmless=False,
+                         servers=True) as made:
+            self._ensemble.elect(wanted)
+        self._let_go(made.victims)
+
+    def _do_delay_servers(self):
+        with self._fault("links between servers delayed", self._everybody(seconds=5),
+                         harmless=True, servers=True) as made:
+            for one in self._ensemble.servers:
+                for other in self._ensemble.servers:
+                    if one is not other:
+                        self._links.delay(one.name, other.name, self._numbers.uniform(0.02, 0.1))
+            time.sleep(3)
+        self._let_go(made.victims)
+
+    def _cut_server(self, name, role, isolate, harmless):
+        """The victim's server is cut off from the other two; with `isolate` the victim's host sees
+        that server only."""
+        leader = self._ensemble.leader()
+
+        def is_right(contender):
+            server = self._server_of(contender)
+            return server is not None and (server is leader) == (role == "leader")
+        victim = self._victim(is_right=is_right)
+        if victim is None or leader is None:
+            return
+        server = self._server_of(victim)
+        host = victim.run.host
+        others = [one for one in self._ensemble.servers if one is not server]
+        with self._fault(name, [victim], harmless=harmless, servers=True):
+            if isolate:
+                self._cut_off(host, others)
+            for other in others if role == "leader" else [leader]:
+                self._links.cut_both(server.name, other.name)
+            if isolate:
+                self._await_successors([victim])
+            else:
+                time.sleep(victim.run.timeout + self._tick)
+        self._let_go([victim])
+
+    def _do_cut_follower(self):
+        self._cut_server("follower cut off from its leader", "follower", False, True)
+
+    def _do_cut_follower_seen_alone(self):
+        self._cut_server("follower cut off from its leader, the host sees no other", "follower",
+                         True, False)
+
+    def _do_cut_leader(self):
+        self._cut_server("leader cut off from its quorum", "leader", False, False)
+
+    def _do_cut_leader_seen_alone(self):
+        self._cut_server("leader cut off from its quorum, the host sees no other", "leader",
+                         True, False)
+
+    def _do_pause_all_servers(self):
+        victim = self._victim(5.0)
+        if victim is None:
+            return
+        with self._fault("all servers gone for T/10", self._everybody(seconds=5.0), harmless=True,
+                         servers=True) as made:
+            for server in self._ensemble.servers:
+                self._ensemble.pause(server)
+            time.sleep(victim.run.timeout / 10)
+            for server in self._ensemble.servers:
+                self._ensemble.resume(server)
+            time.sleep(2)
+        self._let_go(made.victims)
+
+    def _do_kill_all_servers(self):
+        lasting = self._lasting_one()
+        victims = [one for one in self._everybody() if one is not lasting]
+        with self._fault("all servers killed and back, T = 30 s", [lasting], harmless=True,
+                         servers=True), \
+             self._fault("all servers gone for longer than T", victims, servers=True):
+            for server in self._ensemble.servers:
+                self._ensemble.end(server)
+            longest = max((one.run.timeout for one in victims), default=4)
+            self._wait(lambda: all(map(self._seen_dead, victims)), longest + 1)
+            self._ensemble.make_whole()
+            time.sleep(1)
+        self._end_lasting(lasting)
+
+    def _do_rolling_restart(self):
+        lasting = [self._lasting_one(), self._lasting_one()]
+        with self._fault("servers restarted one by one, T = 30 s", lasting, harmless=True,
+                         servers=True):
+            for server in self._ensemble.servers:
+                self._ensemble.end(server, signal.SIGTERM)
+                self._ensemble.make_whole()
+            time.sleep(1)
+        self._end_lasting(*lasting)

@@ -1,0 +1,179 @@
+"""What is known after a run: the commands' own records, and the servers' transaction logs."""
+
+import dataclasses
+import struct
+import time
+import zlib
+
+# recorder.c's struct Record.
+_SLOTS, _SIZE, _TEXT = 4, 4096, 16 + 4 * 32
+_SLOT = struct.Struct("=4q")
+
+
+def now():
+    """CLOCK_BOOTTIME in seconds: the one clock of all times here."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclasses.dataclass
+class Life:
+    """One process of a command: the stamps it left. All in seconds of CLOCK_BOOTTIME."""
+    pid: int
+    begin: float
+    last: float  # it was alive then
+    ended: float | None  # by itself
+
+
+@dataclasses.dataclass
+class Record:
+    """What one command said. The first life is its main process's."""
+    lives: list
+    lock: str
+    mode: str
+    token: int
+    node: str
+
+
+class RecordFile:
+    """The file that one command stamps into."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(_SIZE)
+
+    def hold_until(self, moment):
+        with open(self.path, "r+b", buffering=0) as file:
+            file.write(struct.pack("=q", int(moment * 1e9)))
+
+    def read(self):
+        """None while it has not begun."""
+        with open(self.path, "rb", buffering=0) as file:
+            data = file.read(_SIZE)
+        lives = []
+        for index in range(_SLOTS):
+            pid, begin, last, ended = _SLOT.unpack_from(data, 16 + index * _SLOT.size)
+            if begin:
+                lives.append(Life(pid, begin / 1e9, max(begin, last) / 1e9,
+                                  ended / 1e9 if ended else None))
+        if not lives:
+            return None
+        lock, mode, token, node = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]
+        return Record(lives, lock, mode, int(token), node)
+
+
+# --- transaction logs ----------------------------------------------------------------------------
+
+_CREATES = {1, 15, 19, 21}
+_DELETES = {2, 20}
+_CLOSE_SESSION, _MULTI, _ERROR = -11, 14, -1
+_HEADER = struct.Struct(">qiqqi")  # session, request, zxid, time, type
+
+
+@dataclasses.dataclass
+class Znode:
+    """One contender's znode: from the transaction that made it to the one that removed it."""
+    path: str
+    token: int
+    session: int
+    created: float
+    removed: float | None = None
+    expired: bool = False  # removed since the servers had not heard of its session
+
+
+class ServerHistory:
+    """What a quorum of servers wrote down, in CLOCK_BOOTTIME. Their clock has milliseconds, cut
+    off: a time here is never later than the moment itself. It is the moment at which the leader
+    took the request, or found the session expired."""
+
+    def __init__(self, znodes):
+        self.znodes = {znode.token: znode for znode in znodes}
+
+    def leftovers(self):
+        return [znode for znode in self.znodes.values() if znode.removed is None]
+
+    @classmethod
+    def read(cls, servers_logs, below):
+        """`servers_logs`: each server's log files. Of the znodes those below `below` that are of
+        a session."""
+        counts, records = {}, {}
+        for logs in servers_logs:
+            own = {}
+            for path in logs:
+                with open(path, "rb") as file:
+                    for zxid, payload in read_log(file.read()):
+                        own[zxid] = payload
+            for zxid, payload in own.items():
+                counts[zxid, payload] = counts.get((zxid, payload), 0) + 1
+                records.setdefault(zxid, set()).add(payload)
+        # Committed is what a majority holds; a server that was cut off may have written more.
+        majority = len(servers_logs) // 2 + 1
+        committed = [(zxid, payload) for zxid, payloads in sorted(records.items())
+                     for payload in payloads if counts[zxid, payload] >= majority]
+        shift = time.time() - now()
+        return cls(_replay((payload for _, payload in committed), below, shift))
+
+
+def read_log(data):
+    """The entries of one log file: (zxid, the transaction's bytes)."""
+    if data[:4] != b"ZKLG":
+        return
+    at = 16
+    while at + 12 <= len(data):
+        checksum, length = struct.unpack_from(">qi", data, at)
+        payload = data[at + 12:at + 12 + length]
+        # Zeros are room for what comes; a cut entry is of a server that was killed as it wrote.
+        if length <= 0 or len(payload) < length or zlib.adler32(payload) != checksum:
+            return
+        yield _HEADER.unpack_from(payload)[2], payload
+        at += 12 + length + 1
+
+
+def _string(data, at):
+    length = struct.unpack_from(">i", data, at)[0]
+    return data[at + 4:at + 4 + max(length, 0)].decode(errors="replace"), at + 4 + max(length, 0)
+
+
+def _replay(payloads, below, shift):
+    znodes, alive, of_session = [], {}, {}
+
+    def remove(path, moment, expired):
+        znode = alive.pop(path, None)
+        if znode is not None:
+            znode.removed, znode.expired = moment, expired
+
+    def apply(kind, data, session, zxid, moment):
+        if kind in _CREATES:
+            path, at = _string(data, 0)
+            if not path.startswith(below):
+                return
+            at += 4 + max(struct.unpack_from(">i", data, at)[0], 0)  # its data
+            entries = struct.unpack_from(">i", data, at)[0]
+            at += 4
+            for _ in range(entries):  # its ACL: permissions, scheme, who
+                at = _string(data, _string(data, at + 4)[1])[1]
+            if kind in (1, 15) and data[at]:
+                znode = Znode(path, zxid, session, moment)
+                znodes.append(znode)
+                alive[path] = znode
+                of_session.setdefault(session, []).append(path)
+        elif kind in _DELETES:
+            remove(_string(data, 0)[0], moment, False)
+
+    for payload in payloads:
+        session, request, zxid, milliseconds, kind = _HEADER.unpack_from(payload)
+        moment = milliseconds / 1000 - shift
+        data = payload[_HEADER.size:]
+        if kind == _CLOSE_SESSION:
+            for path in of_session.pop(session, []):
+                # The servers' own request has no number.
+                remove(path, moment, request == 0)
+        elif kind == _MULTI:
+            at = 4
+            for _ in range(struct.unpack_from(">i", data)[0]):
+                part, length = struct.unpack_from(">ii", data, at)
+                apply(part, data[at + 8:at + 8 + length], session, zxid, moment)
+                at += 8 + max(length, 0)
+        else:
+            apply(kind, data, session, zxid, moment)
+    return znodes

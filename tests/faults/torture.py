@@ -1,0 +1,290 @@
+"""Runs contenders of all modes on several hosts against three servers, makes faults, and checks
+what came of it. Called by scripts/torture."""
+
+import argparse
+import ctypes
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import checker
+import histories
+import report
+from crowd import Crowd, Reaper
+from ensemble import Ensemble, Server
+from faults import Faults
+from network import Links
+
+_HOSTS = ["h1", "h2", "h3", "h4"]
+_LOCKS = ["/torture/a", "/torture/b"]
+_INSIDE = "ZKLOCK_TORTURE_INSIDE"
+_PR_SET_CHILD_SUBREAPER = 36
+_LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="torture")
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--tick", type=int, default=500, help="the servers' tick, milliseconds")
+    parser.add_argument("--network", choices=["namespaces", "proxies"], default=None)
+    parser.add_argument("--only", action="append", metavar="FAULT", help="none but these")
+    parser.add_argument("--mutation", action="store_true",
+                        help="end with 0 as soon as an overlap is found, with 1 if none is")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="leave all that was recorded there")
+    parser.add_argument("--list", action="store_true", help="print the faults' names")
+    parser.add_argument("--zklock")
+    parser.add_argument("--recorder")
+    return parser.parse_args()
+
+
+def can_have_namespaces():
+    probe = ("import os, fcntl, struct; t = os.open('/dev/net/tun', os.O_RDWR);"
+             "fcntl.ioctl(t, 0x400454ca, struct.pack('16sH22x', b'probe', 0x1001))")
+    return (shutil.which("ip") is not None and shutil.which("unshare") is not None
+            and subprocess.run([*_UNSHARE, sys.executable, "-c", probe],
+                               stderr=subprocess.DEVNULL).returncode == 0)
+
+
+# All that is started ends with the first process in there, however that ends.
+_UNSHARE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+def enter(arguments):
+    """Into namespaces of our own, where they can be had. Returns which network to use."""
+    if os.environ.get(_INSIDE):
+        return os.environ[_INSIDE]
+    network = arguments.network or ("namespaces" if can_have_namespaces() else "proxies")
+    if network == "proxies":
+        return network
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(1_000_000)
+    environment = {**os.environ, _INSIDE: network}
+    command = [*_UNSHARE, sys.executable, *sys.argv, "--seed", str(arguments.seed)]
+    os.execvpe(command[0], command, environment)
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def make_namespaces(directory, tick):
+    """(links, servers, addresses as the hosts see them)"""
+    address = {f"s{number}": f"10.77.0.{number}" for number in (1, 2, 3)}
+    nodes = ["director=10.77.0.100", *(f"{name}={ip}" for name, ip in address.items()),
+             *(f"{host}=10.77.0.{10 + index}" for index, host in enumerate(_HOSTS))]
+    links = Links(["namespaces", *nodes])
+    quorum = [f"server.{number}={address[f's{number}']}:2888:3888" for number in (1, 2, 3)]
+    servers = [Server(number, f"{directory}/s{number}", (address[f"s{number}"], 2181), quorum,
+                      (address[f"s{number}"], 2181), tick) for number in (1, 2, 3)]
+    addresses = {(host, server.name): server.address for host in _HOSTS for server in servers}
+    return links, servers, addresses
+
+
+def make_proxies(directory, tick):
+    numbers = (1, 2, 3)
+    ports = iter(free_ports(3 * 3 + len(_HOSTS) * 3 + 6))
+    own = {number: (next(ports), next(ports), next(ports)) for number in numbers}
+    arguments, addresses, servers = ["proxies"], {}, []
+    for host in _HOSTS:
+        for number in numbers:
+            port = next(ports)
+            arguments.append(f"{host}>s{number}={port}:{own[number][0]}")
+            addresses[host, f"s{number}"] = ("127.0.0.1", port)
+    for number in numbers:
+        quorum = []
+        for other in numbers:
+            port = own[other][1]
+            if other != number:
+                # How a follower reaches its leader. Votes go directly.
+                port = next(ports)
+                arguments.append(f"s{number}>s{other}={port}:{own[other][1]}")
+            quorum.append(f"server.{other}=127.0.0.1:{port}:{own[other][2]}")
+        address = ("127.0.0.1", own[number][0])
+        servers.append(Server(number, f"{directory}/s{number}", address, quorum, address, tick))
+    return Links(arguments), servers, addresses
+
+
+def stop_on_signals():
+    def stop(number, _):
+        raise KeyboardInterrupt(f"signal {number}")
+    # As the first process of its namespace it would not be ended by these.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+class Torture:
+    def __init__(self, arguments, network, directory):
+        self._arguments = arguments
+        self._directory = directory
+        os.makedirs(f"{directory}/runs")
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        make = make_namespaces if network == "namespaces" else make_proxies
+        self._links, servers, addresses = make(directory, arguments.tick)
+        self._reaper = Reaper()
+        self._ensemble = Ensemble(servers, self._links, self._reaper)
+        tick = arguments.tick / 1000
+        timeouts = [max(seconds, 2 * tick) for seconds in (4, 5, 6)]
+        if tick > 1:
+            timeouts = [2 * tick, 3 * tick, 10.0]
+        self._longest_timeout = max(timeouts)
+        self._crowd = Crowd(
+            zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
+            addresses=addresses, links=self._links, reaper=self._reaper,
+            directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS, timeouts=timeouts,
+            slots_per_host=3)
+        self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
+                              links=self._links, tick=tick, namespaces=network == "namespaces")
+
+    def run(self):
+        """The exit status."""
+        self._reaper.start()
+        if not self._ensemble.make_whole():
+            say("torture: the servers do not start")
+            return 2
+        began = time.monotonic()
+        self._crowd.start()
+        found = self._make_faults(began + self._arguments.minutes * 60, began)
+        if self._arguments.mutation:
+            return self._tell_mutation(found, began)
+        self._drain()
+        return self._judge()
+
+    def _make_faults(self, until, began):
+        """Returns the overlaps seen by then."""
+        time.sleep(1)
+        while time.monotonic() < until:
+            name = self._faults.next()
+            if self._arguments.only and name not in self._arguments.only:
+                continue
+            say(f"{time.monotonic() - began:7.1f} s  {name.replace('_', ' ')}")
+            if not self._faults.make(name):
+                say("torture: the servers did not come back")
+                break
+            found = self._overlaps()
+            if found:
+                for violation in found:
+                    say(f"           {violation}")
+                if self._arguments.mutation:
+                    return found
+        return []
+
+    def _overlaps(self):
+        """Of those that are over, and of those that run."""
+        runs = [contender.run for contender in self._crowd.over]
+        for contender, record in self._crowd.running():
+            runs.append(checker.Run(**{**vars(contender.run), "record": record}))
+        return checker.overlaps(runs)
+
+    def _tell_mutation(self, found, began):
+        took = time.monotonic() - began
+        if found:
+            say(f"torture: found out after {took:.0f} s (seed {self._arguments.seed})")
+        else:
+            say(f"torture: NOT found out in {took:.0f} s (seed {self._arguments.seed})")
+        return 0 if found else 1
+
+    def _drain(self):
+        """Until every contender has ended, or should have, and nobody's session lives."""
+        self._crowd.stop()
+        deadline = time.monotonic() + 60
+        while self._crowd.snapshot() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for contender in self._crowd.snapshot():
+            with open(contender.error_path, errors="replace") as file:
+                contender.run.messages = file.read()[-2000:]
+            contender.run.record = contender.file.read()
+        # A contender that was killed is gone after its time-out and a tick.
+        time.sleep(self._longest_timeout + 2 * self._arguments.tick / 1000 + 1)
+
+    def _judge(self):
+        self._ensemble.make_whole()
+        runs = self._crowd.runs()
+        for server in self._ensemble.servers:
+            self._ensemble.end(server, signal.SIGTERM)
+        history = histories.ServerHistory.read([server.logs() for server in self._ensemble.servers],
+                                               "/torture/")
+        violations = checker.check(runs, history, self._faults.had_trouble)
+        made = self._faults.made
+        self._write_down(runs, history)
+        violations += report.ended_without_need(made, runs)
+        for run, tree, following in report.slow_ends(made, runs, history):
+            if tree > _LARGEST_TREE_END:
+                violations.append(checker.Violation(
+                    "slow", f"run {run.number}: its tree was dead {tree:.3f} s after the KILL",
+                    run.last()))
+            if following is not None and following > _LARGEST_SUCCESSION:
+                violations.append(checker.Violation(
+                    "slow", f"run {run.number}: the next began {following:.3f} s after the KILL",
+                    run.last()))
+        say("")
+        say(report.table(made, runs, history, violations))
+        commands = sum(run.record is not None for run in runs)
+        say(f"\n{len(runs)} contenders, {commands} commands, {len(made)} faults, seed"
+            f" {self._arguments.seed}, tick {self._arguments.tick} ms")
+        for violation in violations:
+            say(f"VIOLATION  {violation}")
+        say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
+        return 1 if violations else 0
+
+    def _write_down(self, runs, history):
+        """For whoever looks into a history, with --keep."""
+        with open(f"{self._directory}/history.jsonl", "w") as file:
+            for kind, values in (("fault", self._faults.made), ("run", runs),
+                                 ("znode", history.znodes.values())):
+                for value in values:
+                    fields = dataclasses.asdict(value) if kind != "fault" else {
+                        **vars(value), "victims": [one.run.number for one in value.victims]}
+                    print(json.dumps({"kind": kind, **fields}), file=file)
+
+    def end(self):
+        for contender in self._crowd.snapshot():
+            if contender.is_alive():
+                contender.send("zklock", signal.SIGKILL)
+                contender.send("zklock", signal.SIGCONT)
+        for server in self._ensemble.servers:
+            self._ensemble.end(server)
+        time.sleep(0.3)
+        self._reaper.stop()
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.list:
+        faults = Faults(seed=0, crowd=None, ensemble=None, links=None, tick=1, namespaces=True)
+        print("\n".join(sorted(faults.all_names())))
+        return 0
+    network = enter(arguments)
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(1_000_000)
+    stop_on_signals()
+    directory = arguments.keep or tempfile.mkdtemp(prefix="zklock-torture-")
+    say(f"torture: seed {arguments.seed}, {arguments.minutes:g} minutes, tick {arguments.tick} ms,"
+        f" {network}")
+    torture = Torture(arguments, network, directory)
+    try:
+        return torture.run()
+    finally:
+        torture.end()
+        if not arguments.keep:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
