@@ -29,7 +29,9 @@ if(support_sources)
 endif()
 
 # What each test finds in its environment.
-set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} UBSAN_OPTIONS=print_stacktrace=1)
+# AddressSanitizer would take the command's ignored signals for its own.
+set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} UBSAN_OPTIONS=print_stacktrace=1
+    ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0)
 if(TARGET zklock)
   list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
 endif()
