@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <exception>
 #include <string>
 #include <system_error>
 
@@ -133,20 +134,28 @@ TEST_CASE("a tree that cannot be seen for want of descriptors is not taken for d
     const rlimit none{0, limit.rlim_max};
     Check(setrlimit(RLIMIT_NOFILE, &none), "setrlimit");
     if (killer.Round()) return 1;
+    std::exception_ptr thrown;
     try {
       (void)ChildrenOf(getpid());
       return 2;
+    } catch (...) {
+      thrown = std::current_exception();  // UBSan needs descriptors to look into it
+    }
+    Check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+    try {
+      std::rethrow_exception(thrown);
     } catch (const std::system_error& error) {
       if (error.code().value() != EMFILE) return 3;
     }
-    Check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
     const TimePoint deadline = BootClock::now() + test::kPatience;
     while (!killer.Round()) {
       if (BootClock::now() > deadline) return 4;
     }
     return ReadProcessStat(pid)->is_dead ? 0 : 5;
   }});
-  CHECK(child.Wait() == Exited(0));
+  const auto exit = child.Wait();
+  CAPTURE(child.err());
+  CHECK(exit == Exited(0));
 }
 
 }  // namespace
