@@ -1,0 +1,47 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "cli/zklock.h"
+
+// A binary with sanitizers in it cannot run under valgrind, and need not.
+#ifndef __SANITIZE_ADDRESS__
+
+namespace zklock::test {
+namespace {
+
+/// `zklock ARGUMENTS` under valgrind, which makes its status 99 when it finds anything. Only zklock
+/// itself and the processes that it forks, not what they execute.
+Finished RunUnderValgrind(const Words& arguments) {
+  ChildOptions options = Zklock(arguments);
+  const Words valgrind = {"valgrind",
+                          "-q",
+                          "--leak-check=full",
+                          "--show-leak-kinds=definite",
+                          "--errors-for-leak-kinds=definite",
+                          "--error-exitcode=99"};
+  options.argv.insert(options.argv.begin(), valgrind.begin(), valgrind.end());
+  return Run(std::move(options));
+}
+
+TEST_CASE("valgrind finds nothing in a run, a conflict, a look and a usage error") {
+  const std::string lock = NewLock("valgrind");
+  CHECK(RunUnderValgrind({"exclusive", lock, "--", "sh", "-c", "exit 7"}).exit == Exited(7));
+  {
+    Child holder = StartHolder(lock);
+    CHECK(RunUnderValgrind({"try", lock, "--", "true"}).exit == Exited(75));
+    CHECK(RunUnderValgrind({"read", "-w", "1ms", lock, "--", "true"}).exit == Exited(75));
+    CHECK(RunUnderValgrind({"inspect", lock}).exit == Exited(0));
+    holder.CloseInput();
+    CHECK(holder.Wait() == Exited(0));
+  }
+  CHECK(RunUnderValgrind({"exclusive", lock, "--", "/no/such/command"}).exit == Exited(127));
+  CHECK(RunUnderValgrind({"exclusive", lock}).exit == Exited(64));
+  CHECK(RunUnderValgrind(
+            {"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", lock, "--", "true"})
+            .exit == Exited(69));
+}
+
+}  // namespace
+}  // namespace zklock::test
+
+#endif
