@@ -1,0 +1,758 @@
+// NOT YET RUN BY ANYTHING IN THIS TREE: its runner, `scripts/model`, is still to be written, and until
+// it is, nothing here counts as checked.
+//
+// The queue and the lock as a model for spin; `scripts/model` checks it. It follows
+// src/lock/acquire.cc and acquire_join.cc, and of src/lock/hold.cc and src/commands/run.cc what
+// others can see of them (protocol, sections 3 and 4). How long a lease is true is lease.pml's
+// business; here it is taken for granted.
+//
+// WHAT IS WHAT
+//
+//   Contender   one run of zklock: Acquire, Hold, the release. Its steps have the names of
+//               Acquire's functions; Run() begins the hold and the command, Release() is the
+//               command file's.
+//   init        the servers: a leader, which commits, and one follower, which applies the commits
+//               in their order, up to LAG of them late, and answers reads from what it has.
+//   FAULT       everything that goes wrong, at any moment: a connection is lost, before the create
+//               is done or with its reply; the servers end a session; the time of a lease is over
+//               before the reply that would have carried it is read; a contender is killed or gives
+//               up its wait; somebody deletes a contender by force.
+//
+// WHAT IS ABSTRACTED
+//
+//   Time        There is none. `lease` is what the client knows: by its own clock its lease has not
+//               ended. `alive` is what the servers know. The lease's promise is that the first ends
+//               before the second (D before the servers' expiry), and Expire() keeps to it: it ends
+//               the lease, and with it the command, in the same step. A holder's heartbeats do
+//               nothing but keep `lease`, so they are not shown.
+//   Steps       A step is one reply taken, together with the requests that it makes the client send
+//               and what the servers do with them: that a request travels for a while is the same
+//               as the reply before it being read later. Two requests are two steps where something
+//               between them matters: create and list, list and get with watch, heartbeat and
+//               start. What nobody else can see is no step: the command's end before the release, a
+//               crash before the session's end.
+//   A lost      A request that was under way when its connection was lost is done before the next
+//   request     connection of the session is accepted, or never: the servers refuse what a session
+//               left behind on another connection (ZSESSIONMOVED).
+//   Modes       A contender reads or excludes; exclusive and write are one. `try` and `--wait` are
+//               contenders that may give up at any moment.
+//   Left out    LOCK's own making, strangers' names, unreadable predecessors, used up numbers,
+//               refusals; a change of leader, but for what it does to clients: lost connections and
+//               stale reads. A contender runs once and has at most SESSIONS sessions. The guard
+//               (section 5): that the command dies with zklock, and when the lease ends, is taken
+//               for granted (and `--on-lost warn` is MUTATE_NO_LEASE). The release record (section
+//               6) is not in the code yet; RECORD adds it as the protocol describes it.
+//
+// PROPERTIES
+//
+//   EXCLUSION   Two commands run at once only if both read, or if one's contender was deleted by
+//               force. One that was deleted while it waited never starts its command.
+//   WAKING      No run stops before every contender has gone: each has held or gave up, was killed
+//               or deleted. With faults bounded there is no cycle either (pan -l), so that no
+//               fairness need be assumed.
+//   GHOST       Who waits or starts has no other znode of its session, which nobody would delete;
+//               and when all have gone nothing is left.
+//   PLACE       Nobody leaves as removed whose contender was not deleted by force.
+//
+// MUTATE_... changes one thing to what other locks got wrong; spin must find the property broken
+// that goes with it in scripts/model. REACHED(...) names what must happen somewhere in the sound
+// model, so that it does not hold for want of anything happening. What the code guards against and
+// the model shows to be out of reach is a plain assert(): a list without a contender that is there
+// (kMostMissing), another session's znode with our UUID.
+
+#ifndef CONTENDERS
+#define CONTENDERS 3
+#endif
+#ifndef SESSIONS
+#define SESSIONS 2
+#endif
+#ifndef LAG
+#define LAG 3
+#endif
+#define CREATES 8  // contenders made in all, a bit each in a byte
+
+#ifdef FAULTS
+byte faults = FAULTS;
+#define FAULT (faults > 0)
+#define SPEND faults--
+#else  // any number of them
+#define FAULT true
+#define SPEND skip
+#endif
+
+#define EXCLUSION 1
+#define WAKING 2
+#define GHOST 3
+#define PLACE 4
+#ifndef ONLY
+#define ONLY 0
+#endif
+hidden byte EXCLUSION_HOLDS, GHOST_HOLDS, PLACE_HOLDS;
+#define MUST(property, truth) \
+  property##_HOLDS = (ONLY != 0 && ONLY != property) || (truth); \
+  assert(property##_HOLDS)
+
+#include "reached.pml"
+
+// ---- state ----------------------------------------------------------------------------------
+
+mtype:server = { kNone, kLeader, kFollower };
+
+// As Acquire::State, less what needs no waiting; kHolding is Hold's, kReleased only a mutation's.
+mtype:state = { kStart, kApart, kJoining, kDeciding, kWaiting, kConfirming, kHolding, kReleased,
+                kGone };
+
+// What the rest of a step is, see Proceed().
+mtype:todo = { kNothing, kCreate, kCheck, kConsider, kConfirm, kStartConfirming, kRun,
+               kDisconnect, kFinishRemoved, kEndSession };
+
+// A contender's znode is known by its number, the place in znode[]. Two that are none:
+#define NONE 15
+#define HOLD 14
+#define IS_NUMBER(n) (n < CREATES)
+
+typedef Znode {
+  unsigned contender : 2;
+  unsigned session : 2;  // ephemeralOwner, together with the contender
+  unsigned uuid : 2;
+  bool reads;
+}
+Znode znode[CREATES];
+unsigned created : 4;  // how many
+
+// Sets of znodes.
+byte leader;    // committed
+byte follower;  // what the follower has of it
+byte dying;     // of sessions that are refused already: closeSession is under way
+// Commits that the follower is to apply: a number that was made, or DELETED + number.
+chan lag = [LAG + 4] of { byte };
+#define DELETED 16
+unsigned victim : 4 = NONE;  // the one that was deleted by force
+
+#ifdef RECORD
+unsigned record : 4;   // 1 + who let go last while holding; 0: nobody yet
+bool record_excludes;  // that one was no reader
+#endif
+
+typedef Client {
+  mtype:state state;
+  mtype:server server;  // connected to
+  bool reads;           // its mode
+  unsigned session : 2;
+  unsigned uuid : 2;
+  unsigned ticket : 4;  // its contender, as far as it knows
+  unsigned answer : 4;  // of the reply on its way: the contender made, the predecessor, or HOLD
+  bool by_create;       // Proof::kCreate
+  bool settled;         // all before us have gone, once the heartbeat is answered
+  bool watches;         // the predecessor, on this connection
+  bool lease;
+  bool runs;            // the command
+  // What only the servers know:
+  bool alive;           // the session
+  unsigned place : 4;   // its newest contender
+  bool barred;          // that was deleted by force, while somebody was before it
+}
+Client zk[CONTENDERS];
+
+// Of use within one step only.
+hidden byte z, entry, view, found;
+hidden byte todo = kNothing, next = kNothing;
+hidden byte catch_up;
+
+#define HAS(set, z) (((set) >> (z)) & 1)
+#define VIEW(c) (zk[c].server == kLeader -> leader : follower)
+#define OF_SESSION(z, c) (znode[z].contender == c && znode[z].session == zk[c].session)
+#define OF_UUID(z, c) (znode[z].contender == c && znode[z].uuid == zk[c].uuid)
+#define IS_VICTIM(c) (zk[c].place != NONE && zk[c].place == victim)
+#define BLOCKS(z, c) (!znode[z].reads || !zk[c].reads)
+// The session has ended: the leader answers nothing any more, the follower nothing once it has
+// applied that.
+#define REFUSED(c) (!zk[c].alive && (zk[c].server == kLeader || !HAS(follower, zk[c].place)))
+
+#if CONTENDERS == 2
+#define ALL_GONE (zk[0].state == kGone && zk[1].state == kGone)
+#define AT_FOLLOWER (zk[0].server == kFollower || zk[1].server == kFollower)
+#else
+#define ALL_GONE (zk[0].state == kGone && zk[1].state == kGone && zk[2].state == kGone)
+#define AT_FOLLOWER \
+  (zk[0].server == kFollower || zk[1].server == kFollower || zk[2].server == kFollower)
+#endif
+// How far the follower may stay behind. A new connection begins with a sync or a commit, so that it
+// makes no difference how far its server lagged before: without anybody at it, it does not. Shown
+// with STALE; and of course it does make one where a mutation drops these.
+#if defined(STALE) || defined(MUTATE_NO_SYNC) || defined(MUTATE_NO_HEARTBEAT_ON_RECONNECT)
+#define MOST_LAG LAG
+#else
+#define MOST_LAG (AT_FOLLOWER -> LAG : 0)
+#endif
+
+// ---- the servers ----------------------------------------------------------------------------
+
+inline Apply() {
+  lag ? entry;
+  if
+  :: entry >= DELETED ->
+    entry = entry - DELETED;
+    follower = follower & ~(1 << entry);
+    if
+    :: !HAS(leader, entry) ->  // gone for all: no part of the state any more
+      znode[entry].contender = 0;
+      znode[entry].session = 0;
+      znode[entry].uuid = 0;
+      znode[entry].reads = false
+    :: else
+    fi
+  :: else -> follower = follower | (1 << entry)
+  fi;
+  entry = 0
+}
+
+inline Delete(n) {
+  leader = leader & ~(1 << n);
+  dying = dying & ~(1 << n);
+  lag ! DELETED + n
+}
+
+inline DeleteOfSession(c) {
+  z = 0;
+  do
+  :: z < created ->
+    if
+    :: HAS(leader, z) && OF_SESSION(z, c) -> Delete(z)
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0
+}
+
+inline MarkDying(c) {
+  z = 0;
+  do
+  :: z < created ->
+    if
+    :: HAS(leader, z) && OF_SESSION(z, c) -> dying = dying | (1 << z)
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0
+}
+
+// ---- parts of a step ------------------------------------------------------------------------
+
+// Join(): the create is done, its reply is on its way.
+inline Create(c) {
+  assert(created < CREATES);
+  znode[created].contender = c;
+  znode[created].session = zk[c].session;
+  znode[created].uuid = zk[c].uuid;
+  znode[created].reads = zk[c].reads;
+  leader = leader | (1 << created);
+  lag ! created;
+  catch_up = (zk[c].server == kFollower);
+  zk[c].place = created;
+  zk[c].barred = false;
+  zk[c].state = kJoining;
+  zk[c].answer = created;
+  zk[c].lease = true;
+  created++
+}
+
+// The committed heartbeat, with something behind it that is done if it succeeds: a list, or the
+// start of the command.
+inline Check(c, behind) {
+  if
+  :: !zk[c].alive -> todo = kDisconnect
+  :: zk[c].alive && !HAS(leader, zk[c].ticket) -> todo = kFinishRemoved
+  :: zk[c].alive && HAS(leader, zk[c].ticket) ->
+    catch_up = (zk[c].server == kFollower);
+    todo = behind
+  fi
+}
+
+// Confirm(), when its heartbeat has succeeded.
+inline StartConfirming(c) {
+  zk[c].state = kConfirming;
+  zk[c].answer = NONE;
+  zk[c].by_create = false;
+  zk[c].lease = true;
+#ifndef RECORD
+  zk[c].server = kLeader  // which server the reply comes from makes no difference any more
+#endif
+}
+
+// protocol::Decide(): the nearest lower one that blocks.
+inline FindPredecessor(c) {
+  zk[c].answer = HOLD;
+  z = 0;
+  do
+  :: z < created ->
+    if
+#ifdef MUTATE_LATER_COUNTS  // kazoo 2.8: a reader waits for a later writer
+    :: z != zk[c].ticket && (z < zk[c].ticket || zk[c].reads) && HAS(view, z) && BLOCKS(z, c) ->
+#else
+    :: z < zk[c].ticket && HAS(view, z) && BLOCKS(z, c) ->
+#endif
+      zk[c].answer = z
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0
+}
+
+// List() and Consider(): what the list will say. That all before us have gone stays true, and so
+// does that our own name is missing: what these make the client send is sent at once.
+inline Consider(c) {
+  view = VIEW(c);
+  zk[c].state = kDeciding;
+  REACHED_IF(zk[c].server == kFollower && len(lag) > 0, listed_at_a_lagging_server);
+  if
+  :: REFUSED(c) -> todo = kDisconnect
+  :: !REFUSED(c) && !HAS(view, zk[c].ticket) ->
+#ifdef MUTATE_MISSING_IS_FIRST
+    zk[c].answer = HOLD
+#else
+    REACHED(own_name_missing);
+    Check(c, kNothing);
+    assert(todo != kNothing)
+#endif
+  :: !REFUSED(c) && HAS(view, zk[c].ticket) ->
+    FindPredecessor(c);
+#ifndef MUTATE_NO_HEARTBEAT
+    if
+    :: zk[c].answer == HOLD && !zk[c].by_create -> zk[c].settled = true; todo = kConfirm
+    :: else
+    fi
+#endif
+  fi;
+  view = 0
+}
+
+inline LookForGhosts(c) {
+  z = 0;
+  do
+  :: z < created ->
+    MUST(GHOST, !HAS(leader, z) || !OF_SESSION(z, c) || z == zk[c].ticket);
+    z++
+  :: else -> break
+  od;
+  z = 0
+}
+
+// Acquired, and the command starts.
+inline Run(c) {
+  MUST(EXCLUSION, !zk[c].barred);
+  z = 0;
+  do
+  :: z < CONTENDERS ->
+    MUST(EXCLUSION, z == c || !zk[z].runs || (zk[z].reads && zk[c].reads) ||
+                    IS_VICTIM(z) || IS_VICTIM(c));
+    REACHED_IF(z != c && zk[z].runs && zk[z].reads && zk[c].reads, two_readers_at_once);
+    REACHED_IF(z != c && zk[z].runs && IS_VICTIM(z), start_beside_a_removed_holder);
+    z++
+  :: else -> break
+  od;
+  LookForGhosts(c);
+  REACHED_IF(!zk[c].reads, a_writer_runs);
+  REACHED_IF(zk[c].by_create, start_proven_by_the_create);
+  REACHED_IF(!zk[c].by_create, start_proven_by_a_heartbeat);
+  REACHED_IF(zk[c].session > 0, start_with_a_second_session);
+  zk[c].state = kHolding;
+  zk[c].server = kNone;
+  zk[c].runs = true;
+  zk[c].lease = true;
+  zk[c].answer = NONE;
+  zk[c].by_create = false;
+  zk[c].settled = false
+}
+
+// OnDisconnected().
+inline Disconnect(c) {
+  zk[c].state = kApart;
+  zk[c].server = kNone;
+#ifndef MUTATE_NO_WATCH_ON_RECONNECT
+  zk[c].answer = NONE;
+#endif
+  zk[c].by_create = false;
+  zk[c].settled = false;
+  zk[c].watches = false;
+  zk[c].lease = false
+}
+
+// The release, the close of who got nothing, or the servers' expiry of who has been killed: all
+// that others see of these is that the session's znodes go.
+inline EndSession(c) {
+  if
+  :: zk[c].alive -> DeleteOfSession(c)
+  :: else
+  fi;
+  zk[c].state = kGone;
+  zk[c].server = kNone;
+  zk[c].reads = false;
+  zk[c].session = 0;
+  zk[c].uuid = 0;
+  zk[c].ticket = NONE;
+  zk[c].answer = NONE;
+  zk[c].by_create = false;
+  zk[c].settled = false;
+  zk[c].watches = false;
+  zk[c].lease = false;
+  zk[c].runs = false;
+  zk[c].alive = false;
+  zk[c].place = NONE;
+  zk[c].barred = false
+}
+
+// Does what is still to be done of a step. A commit or sync that was asked for at the follower is
+// answered when it has applied it.
+inline Proceed(c) {
+  do
+  :: len(lag) > (catch_up -> 0 : (todo == kNothing -> MOST_LAG : LAG + 4)) -> Apply()
+  :: else ->
+    catch_up = false;
+    next = todo;
+    todo = kNothing;
+    if
+    :: next == kNothing -> break
+    :: next == kCreate -> Create(c)
+    :: next == kCheck -> Check(c, kConsider)
+    :: next == kConsider -> Consider(c)
+    :: next == kConfirm -> Check(c, kStartConfirming)
+    :: next == kStartConfirming -> StartConfirming(c)
+    :: next == kRun -> Run(c)
+    :: next == kDisconnect -> Disconnect(c)
+    :: next == kFinishRemoved -> MUST(PLACE, zk[c].ticket == victim); todo = kEndSession
+    :: next == kEndSession -> EndSession(c)
+    fi
+  od;
+  next = kNothing
+}
+
+// ---- steps ----------------------------------------------------------------------------------
+
+// A new session, and Join() over it.
+inline Start(c) {
+  if
+  :: zk[c].session == 0 -> zk[c].reads = true
+  :: true
+  fi;
+  zk[c].alive = true;
+  if
+  :: zk[c].server = kLeader; todo = kCreate
+  :: zk[c].server = kFollower; todo = kCreate
+  :: FAULT -> SPEND; todo = kDisconnect  // with the create not done
+  fi
+}
+
+// The create's reply; the list that was sent with it is done now.
+inline OnCreated(c) {
+  zk[c].ticket = zk[c].answer;
+  zk[c].by_create = true;
+  todo = kConsider
+}
+
+// OnConfirmed() by the create that the list was sent with.
+inline OnListedFirst(c) {
+#ifdef MUTATE_NO_HEARTBEAT
+  todo = kRun
+#else
+  if
+  :: zk[c].by_create && zk[c].lease -> todo = kRun
+  :: else ->
+    REACHED_IF(zk[c].by_create, the_create_proves_too_little);
+    zk[c].settled = true;
+    todo = kConfirm
+  fi
+#endif
+}
+
+// WatchPredecessor() and OnPredecessor().
+inline OnListedBehind(c) {
+  zk[c].lease = false;
+  zk[c].by_create = false;
+  if
+  :: REFUSED(c) -> todo = kDisconnect
+  :: !REFUSED(c) && HAS(VIEW(c), zk[c].answer) ->
+    LookForGhosts(c);
+    REACHED_IF(znode[zk[c].answer].contender == c, wait_for_our_own_last_session);
+    zk[c].state = kWaiting;
+    zk[c].watches = true
+  :: !REFUSED(c) && !HAS(VIEW(c), zk[c].answer) ->
+    REACHED(predecessor_gone_before_the_watch);
+#ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE nobody looks at
+    zk[c].state = kWaiting
+#else
+    todo = kConsider
+#endif
+  fi
+}
+
+// OnWatch(): decide again.
+inline OnPredecessorGone(c) {
+  zk[c].watches = false;
+#if defined(MUTATE_NO_LIST_AGAIN)
+  zk[c].settled = true;
+  todo = kConfirm
+#elif defined(RECORD)
+  // The heartbeat and a read of the record go together. Only one's own predecessor settles it, and
+  // only if all before that had gone when it held.
+#ifdef MUTATE_READER_SETTLES
+  zk[c].settled = (record == zk[c].answer + 1);
+#else
+  zk[c].settled = (record == zk[c].answer + 1 && record_excludes);
+#endif
+  REACHED_IF(zk[c].settled, the_record_settles);
+  todo = kConfirm
+#else
+  todo = kConsider
+#endif
+}
+
+inline OnConfirmed(c) {
+  if
+#ifdef RECORD
+  :: !zk[c].settled -> REACHED(the_record_settles_nothing); zk[c].lease = false; todo = kConsider
+#endif
+#ifdef MUTATE_NO_LEASE_AT_START
+  :: zk[c].settled -> todo = kRun
+#else
+  :: zk[c].settled && zk[c].lease -> todo = kRun
+  :: zk[c].settled && !zk[c].lease -> REACHED(the_heartbeat_proves_too_little); todo = kConfirm
+#endif
+  fi
+}
+
+// Stop, reap, release, close.
+inline Release(c) {
+#ifdef MUTATE_RELEASE_EARLY
+  DeleteOfSession(c);
+  zk[c].state = kReleased  // and the command runs on
+#else
+#ifdef RECORD
+  if
+  :: zk[c].alive && HAS(leader, zk[c].ticket) ->
+    record = zk[c].ticket + 1;
+    record_excludes = !zk[c].reads
+  :: else
+  fi;
+#endif
+  todo = kEndSession
+#endif
+}
+
+// FindLostCreate(): what a list says that the server answers from `set`. found: ours, or NONE.
+inline FindByUuid(c, set) {
+  found = NONE;
+  z = 0;
+  do
+  :: z < CREATES && HAS(set, z) && OF_UUID(z, c) -> found = z; break
+  :: z < CREATES && !(HAS(set, z) && OF_UUID(z, c)) -> z++
+  :: else -> break
+  od;
+  z = 0
+}
+
+// OnConnected(false).
+inline Rejoin(c) {
+  if
+  :: zk[c].server = kLeader
+  :: zk[c].server = kFollower;
+    do
+    :: len(lag) > 0 -> d_step { Apply() }
+    :: break
+    od
+  fi;
+  if
+#if defined(MUTATE_NO_WATCH_ON_RECONNECT)
+  :: zk[c].ticket != NONE && IS_NUMBER(zk[c].answer) -> zk[c].state = kWaiting
+  :: zk[c].ticket != NONE && !IS_NUMBER(zk[c].answer) -> todo = kCheck
+#elif defined(MUTATE_NO_HEARTBEAT_ON_RECONNECT)
+  :: zk[c].ticket != NONE && HAS(VIEW(c), zk[c].ticket) -> todo = kConsider
+  :: zk[c].ticket != NONE && !HAS(VIEW(c), zk[c].ticket) -> todo = kFinishRemoved
+#else
+  :: zk[c].ticket != NONE -> todo = kCheck
+#endif
+  :: zk[c].ticket == NONE ->
+#if defined(MUTATE_BLIND_CREATE)
+    found = NONE;
+#elif defined(MUTATE_NO_SYNC)
+    view = VIEW(c);
+    d_step { FindByUuid(c, view) };
+    view = 0;
+#else
+    d_step { FindByUuid(c, leader) };  // the sync: the server has all
+#endif
+    if
+    :: found == NONE -> found = 0; REACHED(created_again); todo = kCreate
+    :: found == NONE && FAULT -> SPEND; found = 0; todo = kDisconnect  // with the create not done
+    :: found != NONE -> Adopt(c)
+    fi
+  fi
+}
+
+// AdoptIfOurs(), CheckOwn().
+inline Adopt(c) {
+#ifndef MUTATE_OLD_ADOPTED
+  assert(OF_SESSION(found, c));
+#endif
+  REACHED(adopted);
+  zk[c].ticket = found;
+  found = 0;
+  todo = kCheck
+}
+
+#ifdef STALE
+// A leader that has been deposed and does not know it: it takes the connection, answers sync and
+// list from what it has, and never a create or a check. Nothing comes of it but an adoption.
+inline MeetDeposedLeader(c) {
+  FindByUuid(c, follower);
+  if
+  :: found != NONE -> REACHED(adopted_from_a_deposed_leader); zk[c].ticket = found
+  :: else
+  fi;
+  found = 0
+}
+#endif
+
+// OnExpired(). The session may be refused before its znodes have gone.
+inline OnExpired(c) {
+  REACHED(place_lost);
+  REACHED_IF(zk[c].alive && zk[c].place != NONE, place_lost_before_the_znode_has_gone);
+  if
+  :: zk[c].alive -> SPEND; d_step { MarkDying(c); zk[c].alive = false }
+  :: else
+  fi;
+  if
+  :: zk[c].session == SESSIONS - 1 -> todo = kEndSession
+  :: else ->
+    zk[c].session++;
+#ifndef MUTATE_OLD_ADOPTED
+    zk[c].uuid++;
+#endif
+    zk[c].state = kStart;
+    zk[c].ticket = NONE;
+    zk[c].answer = NONE;
+    zk[c].place = NONE;
+    zk[c].barred = false
+  fi
+}
+
+// The servers have not heard of the session for so long that they end it. Before that the lease has
+// ended by the client's own clock, and with it the command.
+inline Expire(c) {
+#ifndef MUTATE_NO_LEASE
+  if
+  :: zk[c].state == kHolding -> REACHED(the_lease_ends_while_running); zk[c].runs = false
+  :: else
+  fi;
+#endif
+  zk[c].lease = false;
+  if
+  :: zk[c].state == kHolding && !zk[c].runs -> todo = kEndSession
+  :: else -> DeleteOfSession(c); zk[c].alive = false
+  fi
+}
+
+inline RemoveByForce(c) {
+  victim = zk[c].place;
+  z = 0;
+  do
+  :: z < zk[c].place ->
+    if
+    :: HAS(leader, z) && BLOCKS(z, c) -> zk[c].barred = true
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0;
+  Delete(zk[c].place)
+}
+
+// Contenders are alike: that they first come in the order of their numbers is no loss.
+#define HAS_COME(c) (zk[c].state != kStart || zk[c].session > 0)
+#define MAY_COME(c) (c == 0 || HAS_COME(c) || HAS_COME(c - 1))
+#define WAITS(c) \
+  (zk[c].state != kStart && zk[c].state != kHolding && zk[c].state != kReleased && \
+   zk[c].state != kGone)
+#define CONTENDS(c) (zk[c].alive && zk[c].place != NONE && HAS(leader, zk[c].place))
+
+proctype Contender(byte c) {
+  do
+  :: atomic {
+      if
+      :: zk[c].state == kStart && MAY_COME(c) -> Start(c)
+      :: zk[c].state == kJoining -> OnCreated(c)
+      :: zk[c].state == kDeciding && zk[c].answer == HOLD -> OnListedFirst(c)
+      :: zk[c].state == kDeciding && IS_NUMBER(zk[c].answer) -> d_step { OnListedBehind(c) }
+      :: zk[c].state == kWaiting && zk[c].watches && !HAS(VIEW(c), zk[c].answer) ->
+        OnPredecessorGone(c)
+      :: zk[c].state == kWaiting && zk[c].alive && !HAS(VIEW(c), zk[c].ticket) ->
+        REACHED(a_waiter_is_removed);
+        todo = kFinishRemoved  // WatchOwn(), ReadOwn()
+      :: zk[c].state == kWaiting && !zk[c].alive ->
+        REACHED(expired_in_the_queue);
+        todo = kDisconnect
+      :: zk[c].state == kConfirming -> OnConfirmed(c)
+      :: zk[c].state == kHolding -> d_step { Release(c) }
+      :: zk[c].state == kReleased -> todo = kEndSession
+      :: zk[c].state == kApart && zk[c].alive -> Rejoin(c)
+#ifdef STALE
+      :: zk[c].state == kApart && zk[c].alive && zk[c].ticket == NONE ->
+        d_step { MeetDeposedLeader(c) }
+#endif
+      :: zk[c].state == kApart && (!zk[c].alive || FAULT) -> OnExpired(c)
+
+      :: FAULT && zk[c].server != kNone -> SPEND; todo = kDisconnect
+      :: FAULT && zk[c].lease && zk[c].state != kHolding -> SPEND; zk[c].lease = false
+      :: FAULT && zk[c].alive -> SPEND; d_step { Expire(c) }
+      :: FAULT && WAITS(c) -> SPEND; REACHED(gave_up_or_killed); todo = kEndSession
+      :: FAULT && victim == NONE && CONTENDS(c) -> SPEND; d_step { RemoveByForce(c) }
+      fi;
+      d_step { Proceed(c) }
+    }
+  :: zk[c].state == kGone -> break
+  od;
+end:
+  false
+}
+
+init {
+  byte n;
+  atomic {
+    for (n : 0 .. CONTENDERS - 1) {
+      zk[n].state = kStart;
+      zk[n].server = kNone;
+      zk[n].ticket = NONE;
+      zk[n].answer = NONE;
+      zk[n].place = NONE
+    }
+    for (n : 0 .. CONTENDERS - 1) { run Contender(n) }
+    n = 0
+  }
+end:
+  do
+  :: d_step { len(lag) > 0 && AT_FOLLOWER -> Apply() }
+  :: d_step { dying != 0 ->
+      do
+      :: HAS(dying, z) -> break
+      :: else -> z++
+      od;
+      Delete(z);
+      z = 0;
+      do
+      :: len(lag) > MOST_LAG -> Apply()
+      :: else -> break
+      od;
+      entry = 0
+    }
+  :: d_step { ALL_GONE && dying == 0 -> MUST(GHOST, leader == 0) }; break
+  od;
+end_of_all:
+  false
+}
