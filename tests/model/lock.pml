@@ -1,5 +1,5 @@
-// NOT YET RUN BY ANYTHING IN THIS TREE: its runner, `scripts/model`, is still to be written, and until
-// it is, nothing here counts as checked.
+// A DRAFT: no whole run of `scripts/model` has been seen yet, and CI does not run it. Until then
+// nothing here counts as checked.
 //
 // The queue and the lock as a model for spin; `scripts/model` checks it. It follows
 // src/lock/acquire.cc and acquire_join.cc, and of src/lock/hold.cc and src/commands/run.cc what
