@@ -1,6 +1,7 @@
 #include "protocol/lease.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace zklock::protocol {
 namespace {
@@ -14,58 +15,51 @@ constexpr Duration kLeastEndMargin = milliseconds(500);
 constexpr Duration kLongestQuickAnswer = seconds(2);
 constexpr Duration kLeastAnswerTimeout = milliseconds(50);
 
-/// How long before s a request must have been sent for a ping to lie between.
+/// How long before s a request must have been answered for a ping to lie between.
 Duration PingSpan(Duration timeout) { return timeout / 4; }
-
-void Insert(std::deque<TimePoint>& moments, TimePoint moment) {
-  moments.insert(std::upper_bound(moments.begin(), moments.end(), moment), moment);
-}
-
-/// Takes what is at or before `limit` from the front; the newest of it proves.
-void Take(std::deque<TimePoint>& moments, TimePoint limit, std::optional<TimePoint>& proven) {
-  while (!moments.empty() && moments.front() <= limit) {
-    proven = std::max(proven.value_or(moments.front()), moments.front());
-    moments.pop_front();
-  }
-}
-
-/// Drops what a newer moment stands for. A waiter may read for days without a commit; one that is
-/// still to come was sent after the newest of `moments`, since replies keep the order of requests,
-/// so of those T/4 older only the last can matter. Another T/4 is kept for replies that come out of
-/// order; by more than that they would make the lease shorter, never longer.
-void Thin(std::deque<TimePoint>& moments, Duration timeout) {
-  while (moments.size() >= 2 && moments[1] <= moments.back() - 2 * PingSpan(timeout)) {
-    moments.pop_front();
-  }
-}
 
 }  // namespace
 
 void Lease::ConnectAccepted(TimePoint sent) {
-  Insert(connects_, sent);
+  newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
+  Keep({.once = sent, .from = sent});
   Prove();
 }
 
-void Lease::Answered(TimePoint sent) {
-  Insert(answered_, sent);
+void Lease::Answered(TimePoint sent, TimePoint answered) {
+  newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
+  Keep({.once = answered + PingSpan(timeout_), .from = sent});
   Prove();
 }
 
-void Lease::Committed(TimePoint sent) {
-  Insert(answered_, sent);
+void Lease::Committed(TimePoint sent, TimePoint answered) {
   last_commit_ = std::max(last_commit_.value_or(sent), sent);
-  Prove();
+  Answered(sent, answered);
+}
+
+void Lease::Keep(Proof proof) {
+  // What counts no sooner than another one and proves no more is of no use.
+  const auto after =
+      std::upper_bound(proofs_.begin(), proofs_.end(), proof.once,
+                       [](TimePoint once, const Proof& other) { return once < other.once; });
+  if (after != proofs_.begin() && std::prev(after)->from >= proof.from) return;
+  auto last = after;
+  while (last != proofs_.end() && last->from <= proof.from) ++last;
+  proofs_.insert(proofs_.erase(after, last), proof);
 }
 
 void Lease::Prove() {
-  if (last_commit_) {
-    Take(answered_, *last_commit_ - PingSpan(timeout_), proven_);
-    Take(connects_, *last_commit_, proven_);
-    // A connect may have proven more than answers that are older than it.
-    if (proven_) Take(answered_, *proven_, proven_);
+  while (last_commit_ && !proofs_.empty() && proofs_.front().once <= *last_commit_) {
+    proven_ = std::max(proven_.value_or(proofs_.front().from), proofs_.front().from);
+    proofs_.pop_front();
   }
-  Thin(answered_, timeout_);
-  Thin(connects_, timeout_);
+  // A waiter may read for days without a commit. One that is still to come was sent no earlier than
+  // what has been answered, since replies keep the order of requests: of those that it makes a p
+  // only the last can matter. T/4 is kept for replies that come out of order; by more than that
+  // they would make the lease shorter, never longer.
+  while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan(timeout_)) {
+    proofs_.pop_front();
+  }
 }
 
 std::optional<TimePoint> Lease::End() const {

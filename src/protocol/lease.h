@@ -12,11 +12,12 @@ namespace zklock::protocol {
 ///
 /// Two times count, for one session of granted time-out T. s: just before sending the newest
 /// committed request (create or heartbeat) that was answered with success: the session lived then.
-/// p: just before sending the newest answered request that was sent at least T/4 before s, so that
-/// a ping of leader and follower lay between; or, if newer, the newest accepted connect request
-/// that was sent no later than s (it touches the session at the leader; asking for a committed
-/// request after it also rules out a leader that had lost its quorum). The servers keep the session
-/// at least until p + T.
+/// p: just before sending the newest request that had been answered at least T/4 before s, so that
+/// a ping of leader and follower lay between its hearing and s (that it was sent before does not
+/// do: it may have been heard late, and the follower cut off before the next ping); or, if newer,
+/// the newest accepted connect request that was sent no later than s (it touches the session at the
+/// leader; asking for a committed request after it also rules out a leader that had lost its
+/// quorum). The servers keep the session at least until p + T. tests/model/lease.pml checks this.
 class Lease {
  public:
   Lease() = default;
@@ -25,10 +26,10 @@ class Lease {
 
   /// A connect request sent at `sent` was accepted by a server.
   void ConnectAccepted(TimePoint sent);
-  /// A request that was sent at `sent` has been answered, whatever the answer.
-  void Answered(TimePoint sent);
+  /// A request that was sent at `sent` has been answered by `answered`, whatever the answer.
+  void Answered(TimePoint sent, TimePoint answered);
   /// As Answered, and it was committed by a quorum with success.
-  void Committed(TimePoint sent);
+  void Committed(TimePoint sent, TimePoint answered);
 
   /// p + T - max(T/24, 500 ms); none without a proof.
   [[nodiscard]] std::optional<TimePoint> End() const;
@@ -37,13 +38,19 @@ class Lease {
   [[nodiscard]] Duration timeout() const { return timeout_; }
 
  private:
+  /// A commit that was sent at `once` or later makes `from` a p.
+  struct Proof {
+    TimePoint once;
+    TimePoint from;
+  };
+  void Keep(Proof proof);
   void Prove();
 
   Duration timeout_{};
   std::optional<TimePoint> last_commit_;  // s
   std::optional<TimePoint> proven_;       // p
-  std::deque<TimePoint> answered_;        // not yet T/4 older than s, ascending
-  std::deque<TimePoint> connects_;        // accepted, not yet followed by a commit, ascending
+  std::optional<TimePoint> newest_sent_;  // of what was answered or accepted
+  std::deque<Proof> proofs_;              // that want a commit yet, ascending in both
 };
 
 /// When the command is told to stop and when it is killed, so that all are dead by `lease_end`.

@@ -1,9 +1,6 @@
-// A DRAFT: no whole run of `scripts/model` has been seen yet, and CI does not run it. Until then
-// nothing here counts as checked.
-//
 // The queue and the lock as a model for spin; `scripts/model` checks it. It follows
 // src/lock/acquire.cc and acquire_join.cc, and of src/lock/hold.cc and src/commands/run.cc what
-// others can see of them (protocol, sections 3 and 4). How long a lease is true is lease.pml's
+// others can see of them (protocol, sections 3, 4 and 6). How long a lease is true is lease.pml's
 // business; here it is taken for granted.
 //
 // WHAT IS WHAT
@@ -31,17 +28,31 @@
 //               between them matters: create and list, list and get with watch, heartbeat and
 //               start. What nobody else can see is no step: the command's end before the release, a
 //               crash before the session's end.
-//   A lost      A request that was under way when its connection was lost is done before the next
-//   request     connection of the session is accepted, or never: the servers refuse what a session
-//               left behind on another connection (ZSESSIONMOVED).
+//   A lost      A request that was under way when its connection was lost is done before the sync
+//   request     of the session's next connection, or never: the servers refuse what a session left
+//               behind at another one (ZSESSIONMOVED), and one server keeps the order.
+//   Servers     One follower: two that lag differently have nothing to do with each other, and who
+//               moves between them may as well move between leader and follower.
 //   Modes       A contender reads or excludes; exclusive and write are one. `try` and `--wait` are
 //               contenders that may give up at any moment.
+//   Record      `record` is what LOCK's data say of the last release: written with the delete of
+//               the holder's contender, or not written (LOCK's data are somebody else's, ACLs, a
+//               killed holder).
 //   Left out    LOCK's own making, strangers' names, unreadable predecessors, used up numbers,
 //               refusals; a change of leader, but for what it does to clients: lost connections and
-//               stale reads. A contender runs once and has at most SESSIONS sessions. The guard
-//               (section 5): that the command dies with zklock, and when the lease ends, is taken
-//               for granted (and `--on-lost warn` is MUTATE_NO_LEASE). The release record (section
-//               6) is not in the code yet; RECORD adds it as the protocol describes it.
+//               stale reads. The guard (section 5): that the command dies with zklock, and when the
+//               lease ends, is taken for granted (and `--on-lost warn` is MUTATE_NO_LEASE).
+//
+// WHAT IS BOUNDED, and why that is enough
+//
+//   CONTENDERS  Each runs once. A contender looks at one other, its predecessor; what lets it start
+//               too early is a third before that one: three. Two show what concerns sessions and
+//               servers. Only who must not trust a record of anybody at all takes a fourth.
+//   FAULTS      Two contenders: any number. Three: any two; with three, `scripts/model --long`.
+//               Every mutation is refuted within these.
+//   SESSIONS    Of a contender, one after the other: the second can meet what the first has left.
+//   LAG         How many commits the follower may be late: enough for a contender's end, its new
+//               one and another's end.
 //
 // PROPERTIES
 //
@@ -69,7 +80,7 @@
 #ifndef LAG
 #define LAG 3
 #endif
-#define CREATES 8  // contenders made in all, a bit each in a byte
+#define CREATES 8  // znodes made in all, a bit each in a byte; that it is enough is asserted
 
 #ifdef FAULTS
 byte faults = FAULTS;
@@ -129,10 +140,7 @@ chan lag = [LAG + 4] of { byte };
 #define DELETED 16
 unsigned victim : 4 = NONE;  // the one that was deleted by force
 
-#ifdef RECORD
-unsigned record : 4;   // 1 + who let go last while holding; 0: nobody yet
-bool record_excludes;  // that one was no reader
-#endif
+unsigned record : 4 = NONE;  // who let go last while holding
 
 typedef Client {
   mtype:state state;
@@ -145,6 +153,7 @@ typedef Client {
   bool by_create;       // Proof::kCreate
   bool settled;         // all before us have gone, once the heartbeat is answered
   bool watches;         // the predecessor, on this connection
+  bool after_reader;    // the predecessor reads
   bool lease;
   bool runs;            // the command
   // What only the servers know:
@@ -169,14 +178,16 @@ hidden byte catch_up;
 // applied that.
 #define REFUSED(c) (!zk[c].alive && (zk[c].server == kLeader || !HAS(follower, zk[c].place)))
 
+#define GONE(c) (zk[c].state == kGone)
+#define ELSEWHERE(c) (zk[c].server != kFollower)
 #if CONTENDERS == 2
-#define ALL_GONE (zk[0].state == kGone && zk[1].state == kGone)
-#define AT_FOLLOWER (zk[0].server == kFollower || zk[1].server == kFollower)
+#define EACH(is) (is(0) && is(1))
+#elif CONTENDERS == 3
+#define EACH(is) (is(0) && is(1) && is(2))
 #else
-#define ALL_GONE (zk[0].state == kGone && zk[1].state == kGone && zk[2].state == kGone)
-#define AT_FOLLOWER \
-  (zk[0].server == kFollower || zk[1].server == kFollower || zk[2].server == kFollower)
+#define EACH(is) (is(0) && is(1) && is(2) && is(3))
 #endif
+#define AT_FOLLOWER (!EACH(ELSEWHERE))
 // How far the follower may stay behind. A new connection begins with a sync or a commit, so that it
 // makes no difference how far its server lagged before: without anybody at it, it does not. Shown
 // with STALE; and of course it does make one where a mutation drops these.
@@ -279,9 +290,10 @@ inline StartConfirming(c) {
   zk[c].answer = NONE;
   zk[c].by_create = false;
   zk[c].lease = true;
-#ifndef RECORD
-  zk[c].server = kLeader  // which server the reply comes from makes no difference any more
-#endif
+  if
+  :: zk[c].settled -> zk[c].server = kLeader  // whose reply it is makes no difference any more
+  :: else
+  fi
 }
 
 // protocol::Decide(): the nearest lower one that blocks.
@@ -381,6 +393,7 @@ inline Disconnect(c) {
   zk[c].by_create = false;
   zk[c].settled = false;
   zk[c].watches = false;
+  zk[c].after_reader = false;
   zk[c].lease = false
 }
 
@@ -401,6 +414,7 @@ inline EndSession(c) {
   zk[c].by_create = false;
   zk[c].settled = false;
   zk[c].watches = false;
+  zk[c].after_reader = false;
   zk[c].lease = false;
   zk[c].runs = false;
   zk[c].alive = false;
@@ -480,8 +494,13 @@ inline OnListedBehind(c) {
   :: !REFUSED(c) && HAS(VIEW(c), zk[c].answer) ->
     LookForGhosts(c);
     REACHED_IF(znode[zk[c].answer].contender == c, wait_for_our_own_last_session);
+    REACHED_IF(zk[c].reads, a_reader_waits);
+    REACHED_IF(znode[zk[c].answer].reads, a_wait_for_a_reader);
     zk[c].state = kWaiting;
-    zk[c].watches = true
+    zk[c].watches = true;
+#ifndef MUTATE_READER_SETTLES
+    zk[c].after_reader = znode[zk[c].answer].reads
+#endif
   :: !REFUSED(c) && !HAS(VIEW(c), zk[c].answer) ->
     REACHED(predecessor_gone_before_the_watch);
 #ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE nobody looks at
@@ -492,32 +511,35 @@ inline OnListedBehind(c) {
   fi
 }
 
-// OnWatch(): decide again.
+// OnWatch(): decide again. The record of one that excluded decides without a list, since all before
+// that one had gone when it held; it is read together with the heartbeat.
 inline OnPredecessorGone(c) {
   zk[c].watches = false;
 #if defined(MUTATE_NO_LIST_AGAIN)
   zk[c].settled = true;
   todo = kConfirm
-#elif defined(RECORD)
-  // The heartbeat and a read of the record go together. Only one's own predecessor settles it, and
-  // only if all before that had gone when it held.
-#ifdef MUTATE_READER_SETTLES
-  zk[c].settled = (record == zk[c].answer + 1);
 #else
-  zk[c].settled = (record == zk[c].answer + 1 && record_excludes);
+#if defined(MUTATE_ANY_RECORD_SETTLES)
+  zk[c].settled = (!zk[c].after_reader && record != NONE);
+#else
+  zk[c].settled = (!zk[c].after_reader && record == zk[c].answer);
 #endif
-  REACHED_IF(zk[c].settled, the_record_settles);
-  todo = kConfirm
+  if
+#ifdef MUTATE_RECORD_IS_PROOF
+  :: zk[c].settled -> todo = kRun
 #else
-  todo = kConsider
+  :: zk[c].settled -> REACHED(the_record_settles); todo = kConfirm
+#endif
+  :: !zk[c].settled && !zk[c].after_reader -> REACHED(the_record_settles_nothing); todo = kConfirm
+  :: !zk[c].settled && zk[c].after_reader -> todo = kConsider
+  fi;
+  zk[c].after_reader = false
 #endif
 }
 
 inline OnConfirmed(c) {
   if
-#ifdef RECORD
-  :: !zk[c].settled -> REACHED(the_record_settles_nothing); zk[c].lease = false; todo = kConsider
-#endif
+  :: !zk[c].settled -> zk[c].lease = false; todo = kConsider
 #ifdef MUTATE_NO_LEASE_AT_START
   :: zk[c].settled -> todo = kRun
 #else
@@ -530,19 +552,27 @@ inline OnConfirmed(c) {
 // Stop, reap, release, close.
 inline Release(c) {
 #ifdef MUTATE_RELEASE_EARLY
-  DeleteOfSession(c);
+  d_step { DeleteOfSession(c) };
   zk[c].state = kReleased  // and the command runs on
 #else
-#ifdef RECORD
   if
-  :: zk[c].alive && HAS(leader, zk[c].ticket) ->
-    record = zk[c].ticket + 1;
-    record_excludes = !zk[c].reads
-  :: else
+  :: zk[c].alive && HAS(leader, zk[c].ticket) -> record = zk[c].ticket
+  :: true
+  fi;
+  todo = kEndSession
+#endif
+}
+
+// The wait is over, or a signal; or KILL.
+inline GiveUp(c) {
+  REACHED(gave_up_or_killed);
+#ifdef MUTATE_WAITER_RECORDS
+  if
+  :: zk[c].alive && HAS(leader, zk[c].place) -> record = zk[c].place
+  :: true
   fi;
 #endif
   todo = kEndSession
-#endif
 }
 
 // FindLostCreate(): what a list says that the server answers from `set`. found: ours, or NONE.
@@ -699,7 +729,7 @@ proctype Contender(byte c) {
         REACHED(expired_in_the_queue);
         todo = kDisconnect
       :: zk[c].state == kConfirming -> OnConfirmed(c)
-      :: zk[c].state == kHolding -> d_step { Release(c) }
+      :: zk[c].state == kHolding -> Release(c)
       :: zk[c].state == kReleased -> todo = kEndSession
       :: zk[c].state == kApart && zk[c].alive -> Rejoin(c)
 #ifdef STALE
@@ -711,7 +741,7 @@ proctype Contender(byte c) {
       :: FAULT && zk[c].server != kNone -> SPEND; todo = kDisconnect
       :: FAULT && zk[c].lease && zk[c].state != kHolding -> SPEND; zk[c].lease = false
       :: FAULT && zk[c].alive -> SPEND; d_step { Expire(c) }
-      :: FAULT && WAITS(c) -> SPEND; REACHED(gave_up_or_killed); todo = kEndSession
+      :: FAULT && WAITS(c) -> SPEND; GiveUp(c)
       :: FAULT && victim == NONE && CONTENDS(c) -> SPEND; d_step { RemoveByForce(c) }
       fi;
       d_step { Proceed(c) }
@@ -751,7 +781,7 @@ end:
       od;
       entry = 0
     }
-  :: d_step { ALL_GONE && dying == 0 -> MUST(GHOST, leader == 0) }; break
+  :: d_step { EACH(GONE) && dying == 0 -> MUST(GHOST, leader == 0) }; break
   od;
 end_of_all:
   false

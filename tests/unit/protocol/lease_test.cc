@@ -33,9 +33,9 @@ class Reference {
  public:
   explicit Reference(Duration timeout) : timeout_(timeout) {}
   void ConnectAccepted(TimePoint sent) { connects_.push_back(sent); }
-  void Answered(TimePoint sent) { answered_.push_back(sent); }
-  void Committed(TimePoint sent) {
-    answered_.push_back(sent);
+  void Answered(TimePoint sent, TimePoint answered) { answered_.push_back({sent, answered}); }
+  void Committed(TimePoint sent, TimePoint answered) {
+    Answered(sent, answered);
     commits_.push_back(sent);
   }
 
@@ -48,8 +48,8 @@ class Reference {
     if (commits_.empty()) return std::nullopt;
     const TimePoint s = *last_commit();
     std::vector<TimePoint> proofs;
-    for (const TimePoint t : answered_) {
-      if (t <= s - timeout_ / 4) proofs.push_back(t);
+    for (const auto& [sent, answered] : answered_) {
+      if (answered <= s - timeout_ / 4) proofs.push_back(sent);
     }
     for (const TimePoint c : connects_) {
       if (c <= s) proofs.push_back(c);
@@ -62,7 +62,7 @@ class Reference {
  private:
   Duration timeout_;
   std::vector<TimePoint> connects_;
-  std::vector<TimePoint> answered_;
+  std::vector<std::pair<TimePoint, TimePoint>> answered_;  // sent, answered
   std::vector<TimePoint> commits_;
 };
 
@@ -72,15 +72,19 @@ Duration RandomTimeout(std::mt19937_64& random) {
 }
 
 template <typename L>
-void Apply(L& lease, std::size_t kind, TimePoint sent) {
+void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
   if (kind == 0) {
     lease.ConnectAccepted(sent);
   } else if (kind < 4) {
-    lease.Committed(sent);
+    lease.Committed(sent, answered);
   } else {
-    lease.Answered(sent);
+    lease.Answered(sent, answered);
   }
 }
+
+// By servers that answer at once.
+void Answered(Lease& lease, TimePoint sent) { lease.Answered(sent, sent); }
+void Committed(Lease& lease, TimePoint sent) { lease.Committed(sent, sent); }
 
 }  // namespace
 
@@ -95,69 +99,85 @@ TEST_CASE("A connect and the create that follows it prove from the connect on") 
   Lease lease(30s);
   lease.ConnectAccepted(At(0s));
   CHECK_FALSE(lease.End());
-  lease.Committed(At(50ms));
+  Committed(lease, At(50ms));
   CHECK(End(lease) == Ends(28750ms));
   CHECK(lease.last_commit() == At(50ms));
 }
 
 TEST_CASE("A connect at the very moment of the commit counts, one after it does not") {
   Lease lease(30s);
-  lease.Committed(At(10s));
+  Committed(lease, At(10s));
   lease.ConnectAccepted(At(10s) + 1ns);
   CHECK_FALSE(lease.End());
   lease.ConnectAccepted(At(10s));
   CHECK(End(lease) == Ends(38750ms));
-  lease.Committed(At(11s));
+  Committed(lease, At(11s));
   CHECK(End(lease) == Ends(38750ms + 1ns));
 }
 
 TEST_CASE("Reads alone never prove anything") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s));
-  for (Duration t = 1s; t < 100s; t += 1s) lease.Answered(At(t));
+  for (Duration t = 1s; t < 100s; t += 1s) Answered(lease, At(t));
   CHECK_FALSE(lease.End());
   CHECK_FALSE(lease.last_commit());
 }
 
 TEST_CASE("A commit alone does not prove itself") {
   Lease lease(30s);
-  lease.Committed(At(0s));
+  Committed(lease, At(0s));
   CHECK_FALSE(lease.End());
-  lease.Committed(At(7500ms) - 1ns);
+  Committed(lease, At(7500ms) - 1ns);
   CHECK_FALSE(lease.End());
-  lease.Committed(At(7500ms));
+  Committed(lease, At(7500ms));
   CHECK(End(lease) == Ends(28750ms));
 }
 
 TEST_CASE("An answered request counts from a quarter of the time-out before the commit") {
   Lease lease(30s);
-  lease.Answered(At(2s));
-  lease.Answered(At(2500ms));
-  lease.Answered(At(2500ms) + 1ns);
-  lease.Committed(At(10s));
+  Answered(lease, At(2s));
+  Answered(lease, At(2500ms));
+  Answered(lease, At(2500ms) + 1ns);
+  Committed(lease, At(10s));
   CHECK(End(lease) == Ends(31250ms));
+}
+
+TEST_CASE("A late answer proves what was sent, but only a quarter of the time-out after it came") {
+  Lease lease(30s);
+  lease.Committed(At(0s), At(5s));
+  Committed(lease, At(12500ms) - 1ns);
+  CHECK_FALSE(lease.End());
+  Committed(lease, At(12500ms));
+  CHECK(End(lease) == Ends(28750ms));
+}
+
+TEST_CASE("Two requests that a paused server answers together do not prove each other") {
+  Lease lease(30s);
+  lease.Answered(At(0s), At(8s));
+  lease.Committed(At(7500ms), At(8s));
+  CHECK_FALSE(lease.End());
 }
 
 TEST_CASE("Without further commits the lease does not move, whatever is answered") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s));
-  lease.Committed(At(0s));
-  for (Duration t = 1s; t < 25s; t += 1s) lease.Answered(At(t));
+  Committed(lease, At(0s));
+  for (Duration t = 1s; t < 25s; t += 1s) Answered(lease, At(t));
   lease.ConnectAccepted(At(25s));
   CHECK(End(lease) == Ends(28750ms));
-  lease.Committed(At(26s));
+  Committed(lease, At(26s));
   CHECK(End(lease) == Ends(53750ms));
 }
 
 TEST_CASE("Answers that come out of order are all used") {
   Lease lease(30s);
-  lease.Committed(At(20s));
-  lease.Answered(At(5s));
+  Committed(lease, At(20s));
+  Answered(lease, At(5s));
   CHECK(End(lease) == Ends(33750ms));
-  lease.Answered(At(12s));
+  Answered(lease, At(12s));
   CHECK(End(lease) == Ends(40750ms));
-  lease.Answered(At(8s));
-  lease.Committed(At(3s));
+  Answered(lease, At(8s));
+  Committed(lease, At(3s));
   CHECK(End(lease) == Ends(40750ms));
   CHECK(lease.last_commit() == At(20s));
 }
@@ -167,7 +187,7 @@ TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at th
            {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
     Lease lease(timeout);
     lease.ConnectAccepted(At(0s));
-    lease.Committed(At(0s));
+    Committed(lease, At(0s));
     CHECK(End(lease) == Ends(end));
   }
 }
@@ -176,16 +196,31 @@ TEST_CASE("A holder with heartbeats lives at least 8 s without servers") {
   const Duration timeout = 30s;
   Lease lease(timeout);
   lease.ConnectAccepted(At(0s));
-  lease.Committed(At(0s));
+  Committed(lease, At(0s));
   const Duration period = HeartbeatPeriod(timeout);
   CHECK(period == 3750ms);
   for (int beat = 1; beat <= 20; ++beat) {
     // The servers vanish just before this heartbeat is sent.
     CHECK(UntilStop(lease, beat * period) >= 8s);
-    lease.Committed(At(beat * period));
+    Committed(lease, At(beat * period));
   }
   // p is two heartbeats old: 20 * 3.75 - 7.5 + 28.75 - 5.
   CHECK(UntilStop(lease, 0s) == 91250ms);
+}
+
+TEST_CASE("A holder far from the servers lives at least 8 s without them") {
+  const Duration timeout = 30s;
+  const Duration round_trip = 500ms;
+  Lease lease(timeout);
+  lease.ConnectAccepted(At(0s));
+  lease.Committed(At(0s), At(0s) + round_trip);
+  for (int beat = 1; beat <= 20; ++beat) {
+    const Duration sent = beat * HeartbeatPeriod(timeout);
+    CHECK(UntilStop(lease, sent + round_trip) >= 8s);
+    lease.Committed(At(sent), At(sent) + round_trip);
+  }
+  // p is three heartbeats old: an answer that took its time is not two heartbeats ago.
+  CHECK(UntilStop(lease, 0s) == 87500ms);
 }
 
 TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
@@ -193,9 +228,9 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
   for (Duration turn = 20s; turn < 40s; turn += 100ms) {
     Lease lease(timeout);
     lease.ConnectAccepted(At(0s));
-    lease.Committed(At(0s));
-    for (Duration t = 0s; t < turn; t += WaiterReadPeriod(timeout)) lease.Answered(At(t));
-    lease.Committed(At(turn));
+    Committed(lease, At(0s));
+    for (Duration t = 0s; t < turn; t += WaiterReadPeriod(timeout)) Answered(lease, At(t));
+    Committed(lease, At(turn));
     CHECK(UntilStop(lease, turn) >= 8s);
   }
 }
@@ -203,21 +238,21 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
 TEST_CASE("Servers that come back before the stop signal lengthen the lease from the last answer") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s));
-  lease.Committed(At(0s));
-  lease.Committed(At(3750ms));
+  Committed(lease, At(0s));
+  Committed(lease, At(3750ms));
   // 8 s of silence; the same connection lives on.
-  lease.Committed(At(15500ms));
+  Committed(lease, At(15500ms));
   CHECK(End(lease) == Ends(3750ms + 28750ms));
 }
 
 TEST_CASE("A reconnect lengthens the lease only with a commit after it") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s));
-  lease.Committed(At(0s));
+  Committed(lease, At(0s));
   lease.ConnectAccepted(At(12s));
-  lease.Answered(At(13s));
+  Answered(lease, At(13s));
   CHECK(End(lease) == Ends(28750ms));
-  lease.Committed(At(13s));
+  Committed(lease, At(13s));
   CHECK(End(lease) == Ends(12s + 28750ms));
 }
 
@@ -230,15 +265,17 @@ TEST_CASE("Generated events: the lease is what the protocol says") {
     Lease lease(timeout);
     Reference reference(timeout);
     TimePoint sent = At(0s);
+    TimePoint answered = sent;
     std::optional<TimePoint> last_end;
     // Some sequences are dense, some sparse; in some nothing commits for long.
     const auto steps = static_cast<unsigned>(timeout / 1ms) / (random() % 2 == 0 ? 32 : 2);
     const std::size_t kinds = random() % 2 == 0 ? 8 : 40;
     for (int event = 0; event < 80; ++event) {
       sent += random() % steps * 1ms;
+      answered = std::max<TimePoint>(answered, sent + random() % steps * 1ms);
       const std::size_t kind = random() % kinds;
-      Apply(lease, kind, sent);
-      Apply(reference, kind, sent);
+      Apply(lease, kind, sent, answered);
+      Apply(reference, kind, sent, answered);
       CAPTURE(event);
       REQUIRE(lease.End() == reference.End());
       REQUIRE(lease.last_commit() == reference.last_commit());
@@ -261,10 +298,11 @@ TEST_CASE("Generated events: slightly out of order the lease is what the protoco
       const auto jitter = random() % static_cast<unsigned>(timeout / 16 / 1ms) * 1ms;
       const TimePoint sent = At(event * (timeout / 16)) + jitter;
       const TimePoint late = sent - timeout / 16;
+      const TimePoint answered = sent + random() % 2 * (timeout / 8);
       const std::size_t kind = random() % kinds;
       for (const TimePoint moment : {sent, late}) {
-        Apply(lease, kind, moment);
-        Apply(reference, kind, moment);
+        Apply(lease, kind, moment, answered);
+        Apply(reference, kind, moment, answered);
       }
       CAPTURE(event);
       REQUIRE(lease.End() == reference.End());
@@ -284,9 +322,10 @@ TEST_CASE("Generated events: in any order the lease is never too long and never 
     std::optional<TimePoint> last_end;
     for (int event = 0; event < 80; ++event) {
       const TimePoint sent = At(random() % static_cast<unsigned>(2 * timeout / 1ms) * 1ms);
+      const TimePoint answered = sent + random() % static_cast<unsigned>(timeout / 1ms) * 1ms;
       const std::size_t kind = random() % 8;
-      Apply(lease, kind, sent);
-      Apply(reference, kind, sent);
+      Apply(lease, kind, sent, answered);
+      Apply(reference, kind, sent, answered);
       CAPTURE(event);
       REQUIRE(lease.End() <= reference.End());
       REQUIRE(lease.End() >= last_end);
