@@ -22,7 +22,7 @@ struct KnownMark {
 constexpr std::array kKnownMarks{
     KnownMark{"lock-", Mark::kLock},           KnownMark{"__WRIT__", Mark::kCuratorWrite},
     KnownMark{"__READ__", Mark::kCuratorRead}, KnownMark{"__lock__", Mark::kKazooLock},
-    KnownMark{"__rlock__", Mark::kKazooRead},
+    KnownMark{"__rlock__", Mark::kKazooRead},  KnownMark{"lease-", Mark::kLease},
 };
 
 // By hand, since <cctype> follows the locale.
@@ -95,10 +95,16 @@ bool IsUuid(std::string_view text) {
   return true;
 }
 
-/// `HOST-UUID-`, as MakeContenderPrefix makes it.
-bool IsOurPrefix(std::string_view before_mark) {
-  if (!before_mark.ends_with('-')) return false;
-  before_mark.remove_suffix(1);
+constexpr std::string_view kNewest = "-newest";
+
+/// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix makes it;
+/// -newest is cut off before.
+bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
+  if (!kazoo_mark) {
+    if (!before_mark.ends_with('-')) return false;
+    before_mark.remove_suffix(1);
+  }
+  if (before_mark.ends_with(kNewest)) before_mark.remove_suffix(kNewest.size());
   if (before_mark.size() < kUuidLength + 2) return false;
   const std::size_t uuid = before_mark.size() - kUuidLength;
   const std::string_view host = before_mark.substr(0, uuid - 1);
@@ -110,7 +116,7 @@ Program ProgramOf(std::string_view before_mark, Mark mark) {
   switch (mark) {
     case Mark::kKazooLock:
     case Mark::kKazooRead:
-      return Program::kKazoo;
+      return IsOurPrefix(before_mark, true) ? Program::kZklock : Program::kKazoo;
     case Mark::kCRecipe:
       return Program::kCRecipe;
     case Mark::kNone:
@@ -118,11 +124,12 @@ Program ProgramOf(std::string_view before_mark, Mark mark) {
     case Mark::kLock:
     case Mark::kCuratorWrite:
     case Mark::kCuratorRead:
+    case Mark::kLease:
       break;
   }
   // go-zookeeper took over Curator's prefix.
   if (before_mark.starts_with("_c_")) return Program::kCurator;
-  return IsOurPrefix(before_mark) ? Program::kZklock : Program::kUnknown;
+  return IsOurPrefix(before_mark, false) ? Program::kZklock : Program::kUnknown;
 }
 
 /// The mark and the dash that sets it off from the UUID.
@@ -138,6 +145,14 @@ std::string_view CuratorMark(Mode mode) {
   return "";
 }
 
+std::string HostAndUuid(std::string_view host, std::string_view uuid) {
+  std::string text(host.substr(0, kLongestHost));
+  if (text.empty()) text = "host";
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !IsHostCharacter(c); }, '-');
+  return text.append("-").append(uuid);
+}
+
 }  // namespace
 
 Mode ContenderName::mode() const {
@@ -149,6 +164,7 @@ Mode ContenderName::mode() const {
       return Mode::kRead;
     case Mark::kLock:
     case Mark::kKazooLock:
+    case Mark::kLease:
     case Mark::kCRecipe:
     case Mark::kNone:
       break;
@@ -166,8 +182,11 @@ std::optional<ContenderName> ParseContenderName(std::string_view name) {
     if (const KnownMark* const known = FindMark(split->before)) {
       const std::string_view before_mark =
           split->before.substr(0, split->before.size() - known->text.size());
-      return ContenderName{std::string(name), split->number, known->mark,
-                           ProgramOf(before_mark, known->mark)};
+      const Program program = ProgramOf(before_mark, known->mark);
+      const bool newest =
+          before_mark.ends_with(kNewest) || before_mark.ends_with(std::string(kNewest) + "-");
+      return ContenderName{std::string(name), split->number, known->mark, program,
+                           program == Program::kZklock && newest};
     }
     if (IsCRecipePrefix(split->before)) {
       return ContenderName{std::string(name), split->number, Mark::kCRecipe, Program::kCRecipe};
@@ -180,18 +199,22 @@ std::optional<ContenderName> ParseContenderName(std::string_view name) {
 }
 
 std::string MakeContenderPrefix(std::string_view host, std::string_view uuid, Mode mode,
-                                Dialect dialect) {
-  std::string prefix(host.substr(0, kLongestHost));
-  if (prefix.empty()) prefix = "host";
-  std::replace_if(
-      prefix.begin(), prefix.end(), [](char c) { return !IsHostCharacter(c); }, '-');
-  prefix += '-';
-  prefix += uuid;
+                                Dialect dialect, bool supersedes) {
+  std::string prefix = HostAndUuid(host, uuid);
+  if (supersedes) prefix += kNewest;
   switch (dialect) {
     case Dialect::kCurator:
       return prefix.append(CuratorMark(mode));
+    case Dialect::kKazoo:
+      return prefix.append(mode == Mode::kRead ? "__rlock__" : "__lock__");
+    case Dialect::kSimple:
+      return std::string(kSimpleName);
   }
   return prefix;
+}
+
+std::string MakeLeasePrefix(std::string_view host, std::string_view uuid) {
+  return HostAndUuid(host, uuid) + "-lease-";
 }
 
 std::string_view ModeName(Mode mode) {

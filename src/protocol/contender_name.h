@@ -10,14 +10,28 @@ namespace zklock::protocol {
 /// What a contender asks for. kExclusive and kWrite conflict with everyone, kRead with those two.
 enum class Mode { kExclusive, kWrite, kRead };
 
-/// Whose node names are used on the servers (protocol, Znodes).
-enum class Dialect { kCurator };
+/// Whose node names are used on the servers (protocol, Znodes): those of Curator, go-zookeeper and
+/// the C recipe, which are our own too; those of the Python library kazoo; or no queue but the one
+/// znode `lock`, which who creates it holds.
+enum class Dialect { kCurator, kKazoo, kSimple };
+
+/// The only name in Dialect::kSimple.
+inline constexpr std::string_view kSimpleName = "lock";
 
 /// The program family that a contender's name shows.
 enum class Program { kZklock, kCurator, kKazoo, kCRecipe, kUnknown };
 
 /// The mark in a contender's name, between what its program chose and the server's number.
-enum class Mark { kLock, kCuratorWrite, kCuratorRead, kKazooLock, kKazooRead, kCRecipe, kNone };
+enum class Mark {
+  kLock,
+  kCuratorWrite,
+  kCuratorRead,
+  kKazooLock,
+  kKazooRead,
+  kLease,  ///< of a semaphore's permit, in Curator's layout
+  kCRecipe,
+  kNone
+};
 
 /// A child of a LOCK that counts in its queue, read from its name.
 ///
@@ -29,22 +43,32 @@ struct ContenderName {
   std::int64_t number = 0;  ///< the server's sequence number; negative after its overflow
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
+  bool supersedes = false;  ///< of --supersede: those of this kind that wait before it leave
 
   /// True for the marks that other readers may share the lock with.
   [[nodiscard]] bool reads() const {
     return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
   }
-  /// What its mark says it asks for; kExclusive for unknown names.
+  /// What its mark says it asks for; kExclusive for unknown names. Kazoo's mark is the same for
+  /// writers and exclusive ones: kExclusive.
   [[nodiscard]] Mode mode() const;
 };
 
 /// Reads a child's name; none when it does not count in the queue.
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
 
-/// The part before the server's number: `HOST-UUID` and the mark. `host` is cut to 40 characters of
+/// The part before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the mark.
+/// `host` is cut to 40 characters of
 /// `[A-Za-z0-9.-]`, others become '-'; an empty one becomes "host". `uuid` is used as it is.
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
-                                              Mode mode, Dialect dialect = Dialect::kCurator);
+                                              Mode mode, Dialect dialect, bool supersedes = false);
+
+/// As MakeContenderPrefix, for a permit of a semaphore.
+[[nodiscard]] std::string MakeLeasePrefix(std::string_view host, std::string_view uuid);
+
+/// The two children of a LOCK that is a semaphore: the turnstile, and who has a permit.
+inline constexpr std::string_view kTurnstile = "locks";
+inline constexpr std::string_view kLeases = "leases";
 
 /// Numbers from here on are refused: the server is about to overflow and then hands out the same
 /// number twice (measured; see the protocol page on sequence numbers).

@@ -19,6 +19,74 @@ bool Blocks(const ContenderName& earlier, const ContenderName& later) {
   return !earlier.reads() || !later.reads();
 }
 
+bool HasKazooMark(const ContenderName& name) {
+  return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
+}
+
+/// Why a contender does not see another's, and what makes the two meet.
+struct Blindness {
+  std::string reason;
+  std::string remedy;
+};
+
+/// Whether `other` is blind to our contender of `mode` with Curator's names (measured, with the
+/// programs themselves: Curator's mutex orders children by what follows `lock-`, its read/write
+/// lock does not look for that at all, the C recipe orders by what follows the last dash).
+std::optional<Blindness> BlindToCuratorNames(const ContenderName& other, Mode mode) {
+  if (other.program == Program::kZklock && HasKazooMark(other)) {
+    return Blindness{"a zklock contender of --dialect kazoo", "use one dialect on all hosts"};
+  }
+  if (other.program == Program::kKazoo) {
+    return Blindness{"a kazoo program's contender, which does not see ours",
+                     "use --dialect kazoo, or another LOCK"};
+  }
+  if (mode != Mode::kExclusive && other.program == Program::kCRecipe) {
+    return Blindness{"a contender of the C recipe, which does not see readers and writers",
+                     "use `zklock exclusive`, or another LOCK"};
+  }
+  if (other.program != Program::kCurator) return std::nullopt;
+  if (mode != Mode::kExclusive && other.mark == Mark::kLock) {
+    return Blindness{"a contender of a Curator mutex, which does not see readers and writers",
+                     "use `zklock exclusive`, or another LOCK"};
+  }
+  if (mode == Mode::kExclusive && other.mark != Mark::kLock) {
+    return Blindness{
+        "a contender of a Curator read/write lock, which does not see exclusive contenders",
+        "use `zklock read` or `zklock write`, or another LOCK"};
+  }
+  return std::nullopt;
+}
+
+/// Whether `other` is blind to our contender with kazoo's names. Kazoo's own are not: that its
+/// Lock, unlike its WriteLock, does not see readers cannot be told from a name.
+std::optional<Blindness> BlindToKazooNames(const ContenderName& other) {
+  if (other.program == Program::kZklock && !HasKazooMark(other)) {
+    return Blindness{"a zklock contender of --dialect curator", "use one dialect on all hosts"};
+  }
+  if (other.program != Program::kCurator && other.program != Program::kCRecipe) return std::nullopt;
+  return Blindness{"a contender of a program with Curator's names, which does not see kazoo's",
+                   "leave --dialect kazoo out, or use another LOCK"};
+}
+
+/// Whether `other` is blind to the one znode of Dialect::kSimple: all that queue are.
+std::optional<Blindness> BlindToSimple(const ContenderName& other) {
+  if (other.mark == Mark::kNone) return std::nullopt;  // a znode below, for all we know
+  return Blindness{"a contender of a queue, which does not see a lock of one znode",
+                   "leave --dialect simple out, or use another LOCK"};
+}
+
+std::optional<Blindness> WhyBlind(const ContenderName& other, Mode mode, Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kCurator:
+      return BlindToCuratorNames(other, mode);
+    case Dialect::kKazoo:
+      return BlindToKazooNames(other);
+    case Dialect::kSimple:
+      return BlindToSimple(other);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Decision Decide(const std::vector<std::string>& children, std::string_view own_name) {
@@ -35,6 +103,17 @@ Decision Decide(const std::vector<std::string>& children, std::string_view own_n
   }
   if (!predecessor) return Hold{};
   return WaitFor{std::move(predecessor->full)};
+}
+
+Decision DecidePermit(const std::vector<std::string>& leases, std::string_view own_name,
+                      std::size_t permits) {
+  const std::vector<ContenderName> queue = Queue(leases);
+  const auto own = std::find_if(queue.begin(), queue.end(),
+                                [&](const ContenderName& lease) { return lease.full == own_name; });
+  if (own == queue.end()) return OwnMissing{};
+  if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
+  if (queue.size() <= permits) return Hold{};
+  return WaitFor{(own == queue.begin() ? own + 1 : queue.begin())->full};
 }
 
 std::vector<ContenderName> Queue(const std::vector<std::string>& children) {
@@ -54,40 +133,47 @@ bool IsBusy(const std::vector<std::string>& children, Mode mode) {
   });
 }
 
+Rank RankOf(const std::vector<std::string>& children, std::string_view own_name) {
+  const std::vector<ContenderName> queue = Queue(children);
+  const auto waits_for = WaitsFor(queue);
+  Rank rank;
+  for (; rank.ahead < queue.size() && queue[rank.ahead].full != own_name; ++rank.ahead) {
+    if (waits_for[rank.ahead]) ++rank.waiting;
+  }
+  return rank;
+}
+
+bool IsSuperseded(const std::vector<std::string>& children, std::string_view own_name) {
+  const std::optional<ContenderName> own = ParseContenderName(own_name);
+  return own && std::any_of(children.begin(), children.end(), [&](const std::string& child) {
+           const auto other = ParseContenderName(child);
+           return other && other->supersedes && Before(*own, *other);
+         });
+}
+
 std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
-                                     std::string_view own_name, Mode mode) {
+                                     std::string_view own_name, Mode mode, Dialect dialect) {
   for (ContenderName& other : Queue(children)) {
     if (other.full == own_name) continue;
-    if (other.program == Program::kKazoo) {
-      return Stranger{std::move(other.full), "a kazoo program's contender, which does not see ours",
-                      "use another LOCK"};
-    }
-    if (other.program != Program::kCurator) continue;
-    if (other.mark == Mark::kLock && mode != Mode::kExclusive) {
-      return Stranger{std::move(other.full),
-                      "a contender of a Curator mutex, which does not see readers and writers",
-                      "use `zklock exclusive`, or another LOCK"};
-    }
-    if (other.mark != Mark::kLock && mode == Mode::kExclusive) {
-      return Stranger{
-          std::move(other.full),
-          "a contender of a Curator read/write lock, which does not see exclusive contenders",
-          "use `zklock read` or `zklock write`, or another LOCK"};
+    if (const auto why = WhyBlind(other, mode, dialect)) {
+      return Stranger{std::move(other.full), why->reason, why->remedy};
     }
   }
   return std::nullopt;
 }
 
+std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {
+  const std::size_t index = count_++;
+  if (contender.reads()) return last_that_excludes_;
+  last_that_excludes_ = index;
+  return index == 0 ? std::nullopt : std::optional<std::size_t>(index - 1);
+}
+
 std::vector<std::optional<std::size_t>> WaitsFor(const std::vector<ContenderName>& queue) {
   std::vector<std::optional<std::size_t>> waits_for;
   waits_for.reserve(queue.size());
-  std::optional<std::size_t> last;
-  std::optional<std::size_t> last_that_excludes;
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    waits_for.push_back(queue[i].reads() ? last_that_excludes : last);
-    last = i;
-    if (!queue[i].reads()) last_that_excludes = i;
-  }
+  Predecessors predecessors;
+  for (const ContenderName& contender : queue) waits_for.push_back(predecessors.Next(contender));
   return waits_for;
 }
 

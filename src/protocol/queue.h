@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,12 @@ using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const std::vector<std::string>& children, std::string_view own_name);
 
+/// The rule of a semaphore, for who has passed the turnstile: hold while no more than `permits`
+/// leases are there, one's own among them. Else wait for the first of the others, and any of them
+/// will do.
+[[nodiscard]] Decision DecidePermit(const std::vector<std::string>& leases,
+                                    std::string_view own_name, std::size_t permits);
+
 /// The children that count, in queue order.
 [[nodiscard]] std::vector<ContenderName> Queue(const std::vector<std::string>& children);
 
@@ -43,21 +50,47 @@ using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// tail: for `try`, which then creates nothing.
 [[nodiscard]] bool IsBusy(const std::vector<std::string>& children, Mode mode);
 
-/// A contender of another program that cannot see ours, so that both could hold (protocol: who
-/// cannot see us is refused). `child` is its name; `remedy` what makes the two meet.
+/// Where one contender stands.
+struct Rank {
+  std::size_t ahead = 0;    ///< contenders before it
+  std::size_t waiting = 0;  ///< of those, how many wait themselves
+};
+/// Of `own_name`, which is in the list.
+[[nodiscard]] Rank RankOf(const std::vector<std::string>& children, std::string_view own_name);
+
+/// Whether a newer contender supersedes `own_name` while it waits.
+[[nodiscard]] bool IsSuperseded(const std::vector<std::string>& children,
+                                std::string_view own_name);
+
+/// A contender that cannot see ours, so that both could hold (protocol: who cannot see us is
+/// refused), or one of ours in another dialect. `child` is its name; `remedy` what makes the two
+/// meet.
 struct Stranger {
   std::string child;
-  std::string reason;  ///< e.g. "a kazoo program's contender, which does not see zklock's"
-  std::string remedy;  ///< e.g. "use another LOCK, or kazoo's extra_lock_patterns=['lock-']"
+  std::string reason;  ///< e.g. "a kazoo program's contender, which does not see ours"
+  std::string remedy;  ///< e.g. "use --dialect kazoo, or another LOCK"
   friend bool operator==(const Stranger&, const Stranger&) = default;
 };
-/// The first such contender for `mode`, other than `own_name`. A child named `lock` is not judged
-/// here: whether it is one depends on its being ephemeral.
+/// The first such contender, other than `own_name`, for one of `mode` in `dialect`. A child named
+/// `lock` is not judged here: whether it is one depends on its being ephemeral.
 [[nodiscard]] std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
-                                                   std::string_view own_name, Mode mode);
+                                                   std::string_view own_name, Mode mode,
+                                                   Dialect dialect);
 
-/// Who each contender in the queue waits for: index into `queue`, or none for those that hold.
-/// By the same rule as Decide.
+/// Who each contender waits for, told one after the other in queue order. By the same rule as
+/// Decide.
+class Predecessors {
+ public:
+  /// How many came before the one that `contender`, the next in the queue, waits for; none: it
+  /// holds.
+  [[nodiscard]] std::optional<std::size_t> Next(const ContenderName& contender);
+
+ private:
+  std::size_t count_ = 0;
+  std::optional<std::size_t> last_that_excludes_;
+};
+
+/// The same of a whole queue: index into `queue`, or none for those that hold.
 [[nodiscard]] std::vector<std::optional<std::size_t>> WaitsFor(
     const std::vector<ContenderName>& queue);
 

@@ -19,6 +19,7 @@ namespace {
 
 using protocol::ContenderName;
 using protocol::Decision;
+using protocol::Dialect;
 using protocol::Mark;
 using protocol::Mode;
 using protocol::Program;
@@ -28,6 +29,11 @@ using Names = std::vector<std::string>;
 constexpr std::size_t kMostChildren = 16;
 constexpr std::string_view kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 constexpr std::array kModes{Mode::kExclusive, Mode::kWrite, Mode::kRead};
+constexpr std::array kDialects{Dialect::kCurator, Dialect::kKazoo};  // those with a queue
+
+bool HasKazooMark(const ContenderName& name) {
+  return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
+}
 
 /// As the servers print it.
 std::string Numbered(std::int64_t number) {
@@ -48,6 +54,8 @@ std::string_view TextOf(Mark mark) {
       return "__lock__";
     case Mark::kKazooRead:
       return "__rlock__";
+    case Mark::kLease:
+      return "lease-";
     case Mark::kCRecipe:
       return "-";
     case Mark::kNone:
@@ -78,30 +86,51 @@ void TryName(const std::string& name) {
   Require(name.ends_with(number), "a name ends in its number");
   const auto before = std::string_view(name).substr(0, name.size() - number.size());
   Require(before.ends_with(TextOf(parsed->mark)), "a name has the mark that was found");
-  for (const Mark mark :
-       {Mark::kLock, Mark::kCuratorWrite, Mark::kCuratorRead, Mark::kKazooLock, Mark::kKazooRead}) {
+  for (const Mark mark : {Mark::kLock, Mark::kCuratorWrite, Mark::kCuratorRead, Mark::kKazooLock,
+                          Mark::kKazooRead, Mark::kLease}) {
     if (before.ends_with(TextOf(mark)))
       Require(parsed->mark == mark, "a mark that is there counts");
   }
   const bool says_read = parsed->mark == Mark::kCuratorRead || parsed->mark == Mark::kKazooRead;
   Require(parsed->reads() == says_read, "who reads has a reader's mark");
   Require((parsed->mode() == Mode::kRead) == says_read, "who asks to read has a reader's mark");
-  const bool kazoo = parsed->mark == Mark::kKazooLock || parsed->mark == Mark::kKazooRead;
-  Require((parsed->program == Program::kKazoo) == kazoo, "kazoo is known by its marks");
+  if (parsed->supersedes) {
+    Require(parsed->program == Program::kZklock && name.find("-newest") != std::string::npos,
+            "only one of ours that says so supersedes");
+  }
+  if (parsed->program == Program::kKazoo) {
+    Require(HasKazooMark(*parsed), "kazoo is known by its marks");
+  } else if (HasKazooMark(*parsed)) {
+    Require(parsed->program == Program::kZklock, "kazoo's marks are kazoo's or ours");
+  }
 }
 
 /// A name as we make it, on a host with this name.
 void TryHost(const std::string& host) {
   for (const Mode mode : kModes) {
-    const std::string prefix = protocol::MakeContenderPrefix(host, kUuid, mode);
-    Require(prefix.size() <= 40 + 1 + kUuid.size() + 9, "a host's name is cut");
-    for (const std::int64_t number : {std::int64_t{0}, protocol::kLastUsableNumber}) {
-      const auto parsed = protocol::ParseContenderName(prefix + Numbered(number));
-      Require(parsed && parsed->number == number && parsed->mode() == mode &&
-                  parsed->program == Program::kZklock,
-              "our own name is read back as ours");
+    for (const Dialect dialect : kDialects) {
+      for (const bool supersedes : {false, true}) {
+        const std::string prefix =
+            protocol::MakeContenderPrefix(host, kUuid, mode, dialect, supersedes);
+        Require(prefix.size() <= 40 + 1 + kUuid.size() + (supersedes ? 7 : 0) + 9,
+                "a host's name is cut");
+        for (const std::int64_t number : {std::int64_t{0}, protocol::kLastUsableNumber}) {
+          const auto parsed = protocol::ParseContenderName(prefix + Numbered(number));
+          Require(parsed && parsed->number == number && parsed->program == Program::kZklock &&
+                      parsed->reads() == (mode == Mode::kRead) &&
+                      HasKazooMark(*parsed) == (dialect == Dialect::kKazoo) &&
+                      parsed->supersedes == supersedes,
+                  "our own name is read back as ours");
+        }
+      }
     }
   }
+  const std::string lease = protocol::MakeLeasePrefix(host, kUuid);
+  Require(lease.size() <= 40 + 1 + kUuid.size() + 7, "a host's name is cut in a lease's");
+  const auto parsed = protocol::ParseContenderName(lease + Numbered(7));
+  Require(parsed && parsed->mark == Mark::kLease && parsed->program == Program::kZklock &&
+              !parsed->supersedes,
+          "our own lease is read back as ours");
 }
 
 bool Conflict(const ContenderName& a, const ContenderName& b) { return !a.reads() || !b.reads(); }
@@ -171,8 +200,8 @@ void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
   if (!queue.empty() && queue.back().number >= protocol::kLastUsableNumber) return;
   for (const Mode mode : kModes) {
     const bool busy = protocol::IsBusy(children, mode);
-    const std::string own =
-        protocol::MakeContenderPrefix("us", kUuid, mode) + Numbered(protocol::kLastUsableNumber);
+    const std::string own = protocol::MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator) +
+                            Numbered(protocol::kLastUsableNumber);
     Require(protocol::Decide(children, own) == Decision(protocol::OwnMissing{}),
             "who is not in the list is missing");
     children.push_back(own);
@@ -182,24 +211,66 @@ void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
   }
 }
 
-bool IsStrange(const ContenderName& other, Mode mode) {
+bool IsStrange(const ContenderName& other, Mode mode, Dialect dialect) {
+  if (dialect == Dialect::kSimple) return other.mark != Mark::kNone;
+  if (other.program == Program::kZklock) {
+    return HasKazooMark(other) != (dialect == Dialect::kKazoo);
+  }
+  if (dialect == Dialect::kKazoo) {
+    return other.program == Program::kCurator || other.program == Program::kCRecipe;
+  }
   if (other.program == Program::kKazoo) return true;
+  if (other.program == Program::kCRecipe) return mode != Mode::kExclusive;
   if (other.program != Program::kCurator) return false;
   return (other.mark == Mark::kLock) != (mode == Mode::kExclusive);
 }
 
+void TryStranger(const Names& children, const std::vector<ContenderName>& queue,
+                 const std::string& own, Mode mode, Dialect dialect) {
+  const auto expected =
+      std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
+        return contender.full != own && IsStrange(contender, mode, dialect);
+      });
+  const auto stranger = protocol::FindStranger(children, own, mode, dialect);
+  Require(stranger.has_value() == (expected != queue.end()), "who cannot see us is found");
+  if (!stranger) return;
+  Require(stranger->child == expected->full, "the first who cannot see us is named");
+  Require(!stranger->reason.empty() && !stranger->remedy.empty(), "it is said what to do");
+}
+
 void TryStrangers(const Names& children, const std::vector<ContenderName>& queue) {
-  for (const Mode mode : kModes) {
-    for (const std::string& own : {children.front(), std::string("nobody")}) {
-      const auto expected =
-          std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
-            return contender.full != own && IsStrange(contender, mode);
-          });
-      const auto stranger = protocol::FindStranger(children, own, mode);
-      Require(stranger.has_value() == (expected != queue.end()), "who cannot see us is found");
-      if (!stranger) continue;
-      Require(stranger->child == expected->full, "the first who cannot see us is named");
-      Require(!stranger->reason.empty() && !stranger->remedy.empty(), "it is said what to do");
+  for (const std::string& own : {children.front(), std::string("nobody")}) {
+    for (const Mode mode : kModes) {
+      for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple}) {
+        TryStranger(children, queue, own, mode, dialect);
+      }
+    }
+  }
+}
+
+/// What --max-queue, --supersede and --permits go by.
+void TryPlaces(const Names& children, const std::vector<ContenderName>& queue) {
+  const auto waits_for = protocol::WaitsFor(queue);
+  std::size_t waiting = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const std::string& own = queue[i].full;
+    const protocol::Rank rank = protocol::RankOf(children, own);
+    Require(rank.ahead == i && rank.waiting == waiting, "a rank is the place in the queue");
+    if (waits_for[i]) ++waiting;
+
+    const bool newer = std::any_of(queue.begin(), queue.end(), [&](const ContenderName& other) {
+      return other.supersedes && Lower(queue[i], other);
+    });
+    Require(protocol::IsSuperseded(children, own) == newer, "a later one that says so supersedes");
+
+    if (queue[i].number < 0 || queue[i].number > protocol::kLastUsableNumber) continue;
+    for (const std::size_t permits : {std::size_t{1}, queue.size(), queue.size() + 1}) {
+      const Decision decision = protocol::DecidePermit(children, own, permits);
+      const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
+      Require((wait == nullptr) == (queue.size() <= permits), "a permit is had while there is one");
+      Require(wait == nullptr ||
+                  (wait->predecessor != own && Find(queue, wait->predecessor) != nullptr),
+              "another lease is waited for");
     }
   }
 }
@@ -219,6 +290,7 @@ void Try(std::string_view input) {
   const auto counting = std::count_if(children.begin(), children.end(), CanBeSequential);
   Require(queue.size() == static_cast<std::size_t>(counting), "all who count are in the queue");
   TryDecisions(children, queue);
+  TryPlaces(children, queue);
   TryNewcomer(children, queue);
   TryStrangers(children, queue);
 }

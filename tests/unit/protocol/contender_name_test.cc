@@ -18,6 +18,7 @@ struct Known {
   Mark mark;
   Program program;
   Mode mode;
+  bool supersedes = false;
 };
 
 void CheckKnown(const std::vector<Known>& names) {
@@ -31,6 +32,7 @@ void CheckKnown(const std::vector<Known>& names) {
     CHECK(parsed->program == known.program);
     CHECK(parsed->mode() == known.mode);
     CHECK(parsed->reads() == (known.mode == Mode::kRead));
+    CHECK(parsed->supersedes == known.supersedes);
   }
 }
 
@@ -52,6 +54,24 @@ TEST_CASE("Our own names are read back") {
       {"db1-" + kUuid + "-__READ__0000000009", 9, Mark::kCuratorRead, Program::kZklock,
        Mode::kRead},
   });
+}
+
+TEST_CASE("Our own names in kazoo's dialect are read back as ours, and kazoo's as kazoo's") {
+  CheckKnown({
+      {"db1-" + kUuid + "__lock__0000000007", 7, Mark::kKazooLock, Program::kZklock,
+       Mode::kExclusive},
+      {"db1-" + kUuid + "__rlock__0000000008", 8, Mark::kKazooRead, Program::kZklock, Mode::kRead},
+      {"db1-" + kUuid + "-__lock__0000000009", 9, Mark::kKazooLock, Program::kKazoo,
+       Mode::kExclusive},
+      {"0f8fad5bd9cb469fa16570867728950e__rlock__0000000010", 10, Mark::kKazooRead, Program::kKazoo,
+       Mode::kRead},
+  });
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kKazoo) ==
+        "db1-" + kUuid + "__lock__");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kWrite, Dialect::kKazoo) ==
+        "db1-" + kUuid + "__lock__");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kRead, Dialect::kKazoo) ==
+        "db1-" + kUuid + "__rlock__");
 }
 
 TEST_CASE("A name is ours only with a host, a UUID and the dash before the mark") {
@@ -174,17 +194,21 @@ TEST_CASE("Names that do not end in a server's number are ignored") {
 }
 
 TEST_CASE("A prefix has host, UUID and the mark of the mode") {
-  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive) == "db1-" + kUuid + "-lock-");
-  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kWrite) == "db1-" + kUuid + "-__WRIT__");
-  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kRead) == "db1-" + kUuid + "-__READ__");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kCurator) ==
+        "db1-" + kUuid + "-lock-");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kWrite, Dialect::kCurator) ==
+        "db1-" + kUuid + "-__WRIT__");
+  CHECK(MakeContenderPrefix("db1", kUuid, Mode::kRead, Dialect::kCurator) ==
+        "db1-" + kUuid + "-__READ__");
 }
 
 TEST_CASE("A host's name is cut and made harmless in the prefix") {
   const std::string tail = "-" + kUuid + "-lock-";
-  CHECK(MakeContenderPrefix("", kUuid, Mode::kExclusive) == "host" + tail);
-  CHECK(MakeContenderPrefix("a/b_c d\n\xc3\xa9", kUuid, Mode::kExclusive) == "a-b-c-d---" + tail);
-  CHECK(MakeContenderPrefix("A.b-9", kUuid, Mode::kExclusive) == "A.b-9" + tail);
-  CHECK(MakeContenderPrefix(std::string(64, 'h'), kUuid, Mode::kExclusive) ==
+  CHECK(MakeContenderPrefix("", kUuid, Mode::kExclusive, Dialect::kCurator) == "host" + tail);
+  CHECK(MakeContenderPrefix("a/b_c d\n\xc3\xa9", kUuid, Mode::kExclusive, Dialect::kCurator) ==
+        "a-b-c-d---" + tail);
+  CHECK(MakeContenderPrefix("A.b-9", kUuid, Mode::kExclusive, Dialect::kCurator) == "A.b-9" + tail);
+  CHECK(MakeContenderPrefix(std::string(64, 'h'), kUuid, Mode::kExclusive, Dialect::kCurator) ==
         std::string(40, 'h') + tail);
 }
 
@@ -198,12 +222,65 @@ TEST_CASE("Every prefix we make is read back as ours, with any number") {
     const Mode mode = std::vector{Mode::kExclusive, Mode::kWrite, Mode::kRead}[random() % 3];
     char digits[16];
     std::snprintf(digits, sizeof digits, "%010d", number);
-    CheckKnown({{MakeContenderPrefix(host, kUuid, mode) + digits, number,
+    CheckKnown({{MakeContenderPrefix(host, kUuid, mode, Dialect::kCurator) + digits, number,
                  mode == Mode::kExclusive ? Mark::kLock
                  : mode == Mode::kWrite   ? Mark::kCuratorWrite
                                           : Mark::kCuratorRead,
                  Program::kZklock, mode}});
   }
+}
+
+TEST_CASE("A name says that its contender supersedes, and only one of ours can") {
+  const std::string newest = "db1-" + kUuid + "-newest";
+  CheckKnown({
+      {newest + "-lock-0000000007", 7, Mark::kLock, Program::kZklock, Mode::kExclusive, true},
+      {newest + "-__WRIT__0000000008", 8, Mark::kCuratorWrite, Program::kZklock, Mode::kWrite,
+       true},
+      {newest + "-__READ__0000000009", 9, Mark::kCuratorRead, Program::kZklock, Mode::kRead, true},
+      {newest + "__lock__0000000010", 10, Mark::kKazooLock, Program::kZklock, Mode::kExclusive,
+       true},
+      {newest + "__rlock__0000000011", 11, Mark::kKazooRead, Program::kZklock, Mode::kRead, true},
+      // A host of that name, and what others call so, are not meant.
+      {"a-newest-" + kUuid + "-lock-0000000012", 12, Mark::kLock, Program::kZklock,
+       Mode::kExclusive},
+      {"_c_" + kUuid + "-newest-lock-0000000013", 13, Mark::kLock, Program::kCurator,
+       Mode::kExclusive},
+      {"the-newest-lock-0000000014", 14, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"the-newest-__lock__0000000015", 15, Mark::kKazooLock, Program::kKazoo, Mode::kExclusive},
+      {newest + "-newest-lock-0000000016", 16, Mark::kLock, Program::kUnknown, Mode::kExclusive},
+      {"x-newest-0000000017", 17, Mark::kNone, Program::kUnknown, Mode::kExclusive},
+  });
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo}) {
+      for (const bool supersedes : {false, true}) {
+        const auto parsed = ParseContenderName(
+            MakeContenderPrefix("db1", kUuid, mode, dialect, supersedes) + "0000000001");
+        REQUIRE(parsed);
+        CHECK(parsed->program == Program::kZklock);
+        CHECK(parsed->supersedes == supersedes);
+      }
+    }
+  }
+}
+
+TEST_CASE("A lease's name is ours or Curator's, and excludes") {
+  CheckKnown({
+      {"db1-" + kUuid + "-lease-0000000007", 7, Mark::kLease, Program::kZklock, Mode::kExclusive},
+      {"_c_" + kUuid + "-lease-0000000008", 8, Mark::kLease, Program::kCurator, Mode::kExclusive},
+      {"lease-0000000009", 9, Mark::kLease, Program::kUnknown, Mode::kExclusive},
+  });
+  CHECK(MakeLeasePrefix("db1", kUuid) == "db1-" + kUuid + "-lease-");
+  CHECK(MakeLeasePrefix("", kUuid) == "host-" + kUuid + "-lease-");
+  CHECK(MakeLeasePrefix(std::string(64, '/'), kUuid) ==
+        std::string(40, '-') + "-" + kUuid + "-lease-");
+}
+
+TEST_CASE("In the simple dialect all have the one name, whatever they ask for") {
+  for (const bool supersedes : {false, true}) {
+    CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kSimple, supersedes) ==
+          "lock");
+  }
+  CheckIgnored({"lock", "locks", "leases"});
 }
 
 TEST_CASE("Modes have words and are read from them") {

@@ -27,6 +27,8 @@ std::string Exclusive(std::int64_t number) { return Numbered("a-" + kUuid + "-lo
 std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT__", number); }
 std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
 
+std::string Lease(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
+
 const std::string kCuratorMutex = "_c_" + kUuid + "-lock-0000000004";
 const std::string kCuratorWriter = "_c_" + kUuid + "-__WRIT__0000000005";
 const std::string kCuratorReader = "_c_" + kUuid + "-__READ__0000000006";
@@ -223,49 +225,153 @@ TEST_CASE("A lock is busy for a writer while anybody contends") {
 TEST_CASE("kazoo's contenders are strangers to every mode") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kKazooLock, kKazooReader}) {
-      CHECK(FindStranger({child}, Exclusive(9), mode) ==
+      CHECK(FindStranger({child}, Exclusive(9), mode, Dialect::kCurator) ==
             Stranger{child, "a kazoo program's contender, which does not see ours",
-                     "use another LOCK"});
+                     "use --dialect kazoo, or another LOCK"});
     }
   }
 }
 
 TEST_CASE("A Curator mutex is a stranger to readers and writers") {
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
-    CHECK(FindStranger({kCuratorMutex}, Read(9), mode) ==
+    CHECK(FindStranger({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==
           Stranger{kCuratorMutex,
                    "a contender of a Curator mutex, which does not see readers and writers",
                    "use `zklock exclusive`, or another LOCK"});
   }
-  CHECK_FALSE(FindStranger({kCuratorMutex}, Exclusive(9), Mode::kExclusive));
+  CHECK_FALSE(FindStranger({kCuratorMutex}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
 
 TEST_CASE("A Curator read/write lock is a stranger to exclusive contenders") {
   for (const std::string& child : {kCuratorWriter, kCuratorReader}) {
-    CHECK(FindStranger({child}, Exclusive(9), Mode::kExclusive) ==
+    CHECK(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator) ==
           Stranger{child,
                    "a contender of a Curator read/write lock, which does not see exclusive "
                    "contenders",
                    "use `zklock read` or `zklock write`, or another LOCK"});
-    CHECK_FALSE(FindStranger({child}, Write(9), Mode::kWrite));
-    CHECK_FALSE(FindStranger({child}, Read(9), Mode::kRead));
+    CHECK_FALSE(FindStranger({child}, Write(9), Mode::kWrite, Dialect::kCurator));
+    CHECK_FALSE(FindStranger({child}, Read(9), Mode::kRead, Dialect::kCurator));
   }
 }
 
-TEST_CASE("Our own names meet freely, and so do the C recipe's and unknown ones") {
-  const Names children{Exclusive(1),   Write(2), Read(3), "x-0100000000abcdef-0000000004",
-                       "n_0000000005", "lock",   "zzz",   "lock-0000000006"};
-  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
-    CHECK_FALSE(FindStranger(children, Exclusive(1), mode));
+TEST_CASE("The C recipe's contender is a stranger to readers and writers") {
+  // It orders by what follows the last dash: "__WRIT__0000000009" is behind every number.
+  const std::string child = "x-0100000000abcdef-0000000004";
+  for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
+    CHECK(FindStranger({child}, Read(9), mode, Dialect::kCurator) ==
+          Stranger{child, "a contender of the C recipe, which does not see readers and writers",
+                   "use `zklock exclusive`, or another LOCK"});
   }
+  CHECK_FALSE(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
+}
+
+TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is a stranger") {
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    for (const std::string& child : {kCuratorMutex, kCuratorWriter, kCuratorReader,
+                                     std::string("x-0100000000abcdef-0000000004")}) {
+      CHECK(FindStranger({child}, "", mode, Dialect::kKazoo) ==
+            Stranger{child,
+                     "a contender of a program with Curator's names, which does not see kazoo's",
+                     "leave --dialect kazoo out, or use another LOCK"});
+    }
+    CHECK_FALSE(
+        FindStranger({kKazooLock, kKazooReader, "n_0000000005"}, "", mode, Dialect::kKazoo));
+  }
+}
+
+TEST_CASE("One of ours in the other dialect is a stranger: its programs may be blind to ours") {
+  const std::string kazoo =
+      Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    CHECK(FindStranger({kazoo}, "", mode, Dialect::kCurator) ==
+          Stranger{kazoo, "a zklock contender of --dialect kazoo", "use one dialect on all hosts"});
+    CHECK_FALSE(FindStranger({kazoo}, "", mode, Dialect::kKazoo));
+    CHECK(FindStranger({Read(1)}, "", mode, Dialect::kKazoo) ==
+          Stranger{Read(1), "a zklock contender of --dialect curator",
+                   "use one dialect on all hosts"});
+  }
+}
+
+TEST_CASE("Our own names meet freely, and so do unknown ones") {
+  const Names children{Exclusive(1), Write(2), Read(3),          "n_0000000005",
+                       "lock",       "zzz",    "lock-0000000006"};
+  for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
+    CHECK_FALSE(FindStranger(children, Exclusive(1), mode, Dialect::kCurator));
+  }
+}
+
+TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unknown name") {
+  for (const std::string& other :
+       {Exclusive(1), Write(2), Read(3), kCuratorMutex, kCuratorWriter, kCuratorReader, kKazooLock,
+        kKazooReader, std::string("x-0100000000abcdef-0000000009"), Lease(10),
+        Numbered("h-" + kUuid + "-newest-lock-", 11)}) {
+    CAPTURE(other);
+    const auto stranger =
+        FindStranger({"lock", "zzz", other}, "lock", Mode::kExclusive, Dialect::kSimple);
+    REQUIRE(stranger);
+    CHECK(stranger->child == other);
+    CHECK_FALSE(stranger->remedy.empty());
+  }
+  CHECK_FALSE(FindStranger({"lock", "zzz", "0", "n_0000000005", "build-2024010203"}, "lock",
+                           Mode::kExclusive, Dialect::kSimple));
+  CHECK_FALSE(FindStranger({"lock"}, "", Mode::kExclusive, Dialect::kSimple));
+}
+
+TEST_CASE("A rank counts who is ahead, and who of them waits") {
+  const auto rank = [](const Names& children, const std::string& own) {
+    const Rank its = RankOf(children, own);
+    return std::pair(its.ahead, its.waiting);
+  };
+  using Pair = std::pair<std::size_t, std::size_t>;
+  CHECK(rank({Exclusive(1)}, Exclusive(1)) == Pair(0, 0));
+  CHECK(rank({Exclusive(3), "zzz", Exclusive(2), Exclusive(1)}, Exclusive(3)) == Pair(2, 1));
+  // Readers hold together; behind a writer they wait.
+  CHECK(rank({Read(1), Read(2), Read(3)}, Read(3)) == Pair(2, 0));
+  CHECK(rank({Read(1), Write(2), Read(3), Read(4)}, Read(4)) == Pair(3, 2));
+  // Who comes later does not count.
+  CHECK(rank({Exclusive(1), Exclusive(2), Exclusive(3)}, Exclusive(2)) == Pair(1, 0));
+}
+
+TEST_CASE("A later one that supersedes ends the wait of those before it, and no other does") {
+  const auto newest = [](std::int64_t number) {
+    return Numbered("h-" + kUuid + "-newest-lock-", number);
+  };
+  CHECK(IsSuperseded({newest(1), newest(2)}, newest(1)));
+  CHECK_FALSE(IsSuperseded({newest(1), newest(2)}, newest(2)));
+  CHECK_FALSE(IsSuperseded({newest(1)}, newest(1)));
+  CHECK_FALSE(IsSuperseded({}, newest(1)));
+  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Lease(4)}, newest(1)));
+  // By number, not by name or by place in the list.
+  CHECK(IsSuperseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
+  CHECK_FALSE(IsSuperseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
+  CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
+}
+
+TEST_CASE("A permit is had while no more leases are there than permits") {
+  const auto decided = [](const Names& leases, const std::string& own, std::size_t permits) {
+    return Show(DecidePermit(leases, own, permits));
+  };
+  CHECK(decided({Lease(1)}, Lease(1), 1) == "hold");
+  CHECK(decided({Lease(1), Lease(2)}, Lease(2), 2) == "hold");
+  CHECK(decided({Lease(1), Lease(2)}, Lease(2), 1) == "wait for " + Lease(1));
+  CHECK(decided({Lease(3), Lease(2), Lease(1)}, Lease(3), 2) == "wait for " + Lease(1));
+  // After Curator's rule the number does not decide: it is the count that has to fall.
+  CHECK(decided({Lease(1), Lease(2)}, Lease(1), 1) == "wait for " + Lease(2));
+  // What is no lease does not count; a lease of another program does.
+  CHECK(decided({Lease(1), "zzz", "lock"}, Lease(1), 1) == "hold");
+  const std::string curators = "_c_" + kUuid + "-lease-0000000001";
+  CHECK(decided({Lease(2), curators}, Lease(2), 1) == "wait for " + curators);
+  CHECK(decided({Lease(1)}, Lease(2), 5) == "own missing");
+  CHECK(decided({}, Lease(2), 5) == "own missing");
+  CHECK(decided({Lease(2147480000)}, Lease(2147480000), 5) == "numbers used up");
 }
 
 TEST_CASE("The first stranger of the queue is named, and never we ourselves") {
-  const auto stranger =
-      FindStranger({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1), Mode::kExclusive);
+  const auto stranger = FindStranger({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1),
+                                     Mode::kExclusive, Dialect::kCurator);
   REQUIRE(stranger);
   CHECK(stranger->child == kKazooLock);
-  CHECK_FALSE(FindStranger({kKazooLock}, kKazooLock, Mode::kExclusive));
+  CHECK_FALSE(FindStranger({kKazooLock}, kKazooLock, Mode::kExclusive, Dialect::kCurator));
 }
 
 TEST_CASE("Who waits for whom is shown for the whole queue") {
@@ -334,7 +440,8 @@ TEST_CASE("Generated queues: busy means that a newcomer at the tail would wait")
     Names children = Children(queue, random);
     for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
       Names with_us = children;
-      with_us.push_back(Numbered(MakeContenderPrefix("us", kUuid, mode), 2147479999));
+      with_us.push_back(
+          Numbered(MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator), 2147479999));
       CHECK(IsBusy(children, mode) == (Decided(with_us, with_us.back()) != "hold"));
     }
   }

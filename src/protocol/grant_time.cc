@@ -1,0 +1,31 @@
+#include "protocol/grant_time.h"
+
+#include <algorithm>
+
+namespace zklock::protocol {
+
+GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
+                      const std::optional<LastRelease>& last,
+                      const std::optional<HolderBefore>& before) {
+  if (holder.number == 0) return {created_ms, true};
+  GrantTime granted{created_ms, false};
+  if (last) {
+    const std::optional<ContenderName> previous = ParseContenderName(last->record.contender);
+    const bool was_before = previous && previous->number < holder.number;
+    // Readers hold together: that one of them let go says nothing of the others. Who keeps
+    // everybody out held alone: with its release all before it had gone.
+    if (was_before && !previous->reads()) {
+      granted.since_ms = std::max(created_ms, last->written_ms);
+      granted.exact = previous->number == holder.number - 1;
+    } else if (was_before && !holder.reads()) {
+      granted.since_ms = std::max(created_ms, last->written_ms);
+    }
+  }
+  if (before && before->number == holder.number - 1 && before->granted.exact) {
+    // Nobody stands or stood between them.
+    return {std::max(created_ms, before->granted.since_ms), true};
+  }
+  return granted;
+}
+
+}  // namespace zklock::protocol

@@ -1,0 +1,45 @@
+#include "protocol/last_run.h"
+
+#include <charconv>
+#include <cstdint>
+
+namespace zklock::protocol {
+namespace {
+
+constexpr std::string_view kMarker = "zklock/1 ";
+constexpr std::size_t kLongestHost = 255;
+constexpr std::size_t kLongestText = 512;
+
+}  // namespace
+
+std::string FormatLastSuccess(const LastSuccess& success) {
+  std::string host = success.host.substr(0, kLongestHost);
+  for (char& letter : host) {
+    if (letter < '!' || letter > '~') letter = '-';
+  }
+  return std::string(kMarker) + std::to_string(success.began.count()) + ' ' +
+         (host.empty() ? "-" : host);
+}
+
+std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
+  if (text.size() > kLongestText || !text.starts_with(kMarker)) return std::nullopt;
+  const std::string_view words = text.substr(kMarker.size());
+  const std::size_t blank = words.find(' ');
+  if (blank == std::string_view::npos) return std::nullopt;
+  std::int64_t began = 0;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + blank, began);
+  if (error != std::errc() || end != words.data() + blank || began < 0) return std::nullopt;
+  LastSuccess success{ServerTime(began), std::string(words.substr(blank + 1))};
+  if (FormatLastSuccess(success) != text) return std::nullopt;
+  return success;
+}
+
+std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
+                                         const std::optional<ReleaseRecord>& record,
+                                         ServerTime released) {
+  if (!record || record->status != 0) return kept;
+  const LastSuccess recorded{released - record->ran, record->host};
+  return kept && kept->began >= recorded.began ? kept : recorded;
+}
+
+}  // namespace zklock::protocol

@@ -1,0 +1,103 @@
+#include "protocol/release_record.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace zklock::protocol {
+namespace {
+
+constexpr std::string_view kMarker = "zklock/1";
+// Of a contender's name and of a host: no znode and no host of today has a longer one.
+constexpr std::size_t kLongestWord = 255;
+constexpr std::size_t kLongestText = 1024;
+// More milliseconds than anything has run; far from an overflow.
+constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
+
+/// As one word of the record, so that it can be read back and shown.
+std::string Word(std::string_view text) {
+  std::string word(text.substr(0, kLongestWord));
+  for (char& letter : word) {
+    if (letter < '!' || letter > '~') letter = '-';
+  }
+  return word.empty() ? "-" : word;
+}
+
+std::string Seconds(std::chrono::milliseconds ran) {
+  const std::int64_t count = std::clamp<std::int64_t>(ran.count(), 0, kLongestRun);
+  const std::string fraction = std::to_string(1000 + count % 1000).substr(1);
+  return std::to_string(count / 1000) + '.' + fraction;
+}
+
+template <typename Number>
+bool ReadNumber(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// False for what cannot be read; FormatLockData decides whether it is to the letter.
+bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
+  const std::size_t point = text.find('.');
+  if (point == std::string_view::npos) return false;
+  std::int64_t seconds = 0;
+  std::int64_t fraction = 0;
+  if (!ReadNumber(text.substr(0, point), seconds) || seconds < 0 || seconds > kLongestRun / 1000 ||
+      !ReadNumber(text.substr(point + 1), fraction) || fraction < 0 || fraction > 999) {
+    return false;
+  }
+  ran = std::chrono::milliseconds(seconds * 1000 + fraction);
+  return true;
+}
+
+/// The words behind the marker.
+std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
+  std::array<std::string_view, 6> words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t blank = text.find(' ');
+    const bool is_last = i + 1 == words.size();
+    if (is_last != (blank == std::string_view::npos)) return std::nullopt;
+    words.at(i) = text.substr(0, blank);
+    text.remove_prefix(is_last ? text.size() : blank + 1);
+  }
+  const auto& [contender, mode_word, token, seconds, status, host] = words;
+  const auto mode = ParseMode(mode_word);
+  ReleaseRecord record;
+  const bool numbers = ReadNumber(token, record.token) && ReadSeconds(seconds, record.ran) &&
+                       ReadNumber(status, record.status);
+  if (!mode || !numbers || record.token <= 0 || record.status < 0 || record.status > 255 ||
+      contender.find('/') != std::string_view::npos) {
+    return std::nullopt;
+  }
+  record.mode = *mode;
+  record.contender = contender;
+  record.host = host;
+  return record;
+}
+
+}  // namespace
+
+std::string FormatLockData(const LockData& data) {
+  std::string text(kMarker);
+  if (data.last_release) {
+    const ReleaseRecord& record = *data.last_release;
+    text += ' ' + Word(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
+            std::to_string(record.token) + ' ' + Seconds(record.ran) + ' ' +
+            std::to_string(record.status) + ' ' + Word(record.host);
+  }
+  return text;
+}
+
+std::optional<LockData> ParseLockData(std::string_view text) {
+  if (text == kMarker) return LockData{};
+  if (text.size() > kLongestText || !text.starts_with(kMarker)) return std::nullopt;
+  text.remove_prefix(kMarker.size());
+  if (!text.starts_with(' ')) return std::nullopt;
+  LockData data{ParseRecord(text.substr(1))};
+  // To the letter: no second way to write a number, no word that we would have written otherwise.
+  if (!data.last_release || FormatLockData(data) != std::string(kMarker) + std::string(text)) {
+    return std::nullopt;
+  }
+  return data;
+}
+
+}  // namespace zklock::protocol

@@ -1,0 +1,83 @@
+#include "protocol/grant_time.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace zklock::protocol {
+namespace {
+
+ContenderName Writer(int number) {
+  return ParseContenderName("_c_x-__WRIT__00000000" + std::to_string(number)).value();
+}
+ContenderName Reader(int number) {
+  return ParseContenderName("_c_x-__READ__00000000" + std::to_string(number)).value();
+}
+
+LastRelease Released(const ContenderName& by, std::int64_t written_ms) {
+  return {.record = {.contender = by.full, .mode = by.mode(), .token = 1, .host = "b7"},
+          .written_ms = written_ms};
+}
+
+ContenderName First() { return ParseContenderName("_c_x-lock-0000000000").value(); }
+
+}  // namespace
+
+TEST_CASE("The first contender that a lock ever had got it when it came") {
+  CHECK(GrantTimeOf(First(), 1000, std::nullopt, std::nullopt) == GrantTime{1000, true});
+}
+
+TEST_CASE("A lock goes to the next when the one just before it lets go") {
+  CHECK(GrantTimeOf(Writer(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
+        GrantTime{5000, true});
+  CHECK(GrantTimeOf(Reader(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
+        GrantTime{5000, true});
+}
+
+TEST_CASE("Who comes after the last release got the lock when it came") {
+  CHECK(GrantTimeOf(Writer(12), 9000, Released(Writer(11), 5000), std::nullopt) ==
+        GrantTime{9000, true});
+}
+
+TEST_CASE("Without a record a grant was not before the contender came") {
+  CHECK(GrantTimeOf(Writer(12), 1000, std::nullopt, std::nullopt) == GrantTime{1000, false});
+}
+
+TEST_CASE("After a release further ahead somebody may have held in between") {
+  CHECK(GrantTimeOf(Writer(14), 1000, Released(Writer(11), 5000), std::nullopt) ==
+        GrantTime{5000, false});
+}
+
+TEST_CASE("A reader's release does not tell when the other readers let go") {
+  CHECK(GrantTimeOf(Writer(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
+        GrantTime{5000, false});
+  // Nor does a reader wait for it.
+  CHECK(GrantTimeOf(Reader(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
+        GrantTime{1000, false});
+}
+
+TEST_CASE("The release of a later contender tells nothing") {
+  CHECK(GrantTimeOf(Reader(12), 1000, Released(Reader(13), 5000), std::nullopt) ==
+        GrantTime{1000, false});
+}
+
+TEST_CASE("A record that names no contender tells nothing") {
+  LastRelease last = Released(Writer(11), 5000);
+  last.record.contender = "nobody";
+  CHECK(GrantTimeOf(Writer(12), 1000, last, std::nullopt) == GrantTime{1000, false});
+}
+
+TEST_CASE("Readers that follow each other got the lock together, or when they came") {
+  const HolderBefore before{.number = 11, .granted = {4000, true}};
+  CHECK(GrantTimeOf(Reader(12), 1000, std::nullopt, before) == GrantTime{4000, true});
+  CHECK(GrantTimeOf(Reader(12), 6000, std::nullopt, before) == GrantTime{6000, true});
+}
+
+TEST_CASE("Behind a gap, or a reader whose time is not known, a reader's time is not known") {
+  CHECK(GrantTimeOf(Reader(13), 1000, std::nullopt,
+                    HolderBefore{.number = 11, .granted = {4000, true}}) == GrantTime{1000, false});
+  CHECK(GrantTimeOf(Reader(12), 1000, std::nullopt,
+                    HolderBefore{.number = 11, .granted = {4000, false}}) ==
+        GrantTime{1000, false});
+}
+
+}  // namespace zklock::protocol

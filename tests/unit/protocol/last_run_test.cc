@@ -1,0 +1,46 @@
+#include "protocol/last_run.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace zklock::protocol {
+namespace {
+
+TEST_CASE("The last success is read back as it was written") {
+  const LastSuccess success{ServerTime(1'789'000'000'123), "db1.example.org"};
+  CHECK(FormatLastSuccess(success) == "zklock/1 1789000000123 db1.example.org");
+  CHECK(ParseLastSuccess("zklock/1 1789000000123 db1.example.org") == success);
+  CHECK(FormatLastSuccess({ServerTime(0), "a b\n\xff"}) == "zklock/1 0 a-b--");
+  CHECK(FormatLastSuccess({ServerTime(7), ""}) == "zklock/1 7 -");
+}
+
+TEST_CASE("What zklock did not write is nobody's last success") {
+  for (const std::string text :
+       {"", "zklock/1", "zklock/1 ", "zklock/1 5", "zklock/1 5 ", "zklock/1  h", "zklock/1 -5 h",
+        "zklock/1 05 h", "zklock/1 5x h", "zklock/1 5 h x", "zklock/1 5 h\n", "zklock/2 5 h",
+        "zklock/1 99999999999999999999 h", "{\"began\":5}"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseLastSuccess(text));
+  }
+  CHECK_FALSE(ParseLastSuccess(std::string("zklock/1 5 h\0", 13)));
+  CHECK_FALSE(ParseLastSuccess("zklock/1 5 " + std::string(1 << 20, 'h')));
+  CHECK_FALSE(ParseLastSuccess("zklock/1 5 " + std::string(256, 'h')));
+}
+
+TEST_CASE("The newest success is that of the last run, or an older one that was kept") {
+  const LastSuccess kept{ServerTime(5000), "a"};
+  ReleaseRecord record{
+      .contender = "x", .token = 1, .ran = ServerTime(2000), .status = 0, .host = "b"};
+  CHECK(NewestSuccess(kept, std::nullopt, {}) == kept);
+  CHECK_FALSE(NewestSuccess(std::nullopt, std::nullopt, {}));
+  CHECK(NewestSuccess(std::nullopt, record, ServerTime(9000)) ==
+        LastSuccess{ServerTime(7000), "b"});
+  CHECK(NewestSuccess(kept, record, ServerTime(9000)) == LastSuccess{ServerTime(7000), "b"});
+  CHECK(NewestSuccess(kept, record, ServerTime(6000)) == kept);
+  record.status = 1;
+  CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
+  CHECK_FALSE(NewestSuccess(std::nullopt, record, ServerTime(9000)));
+}
+
+}  // namespace
+}  // namespace zklock::protocol
