@@ -9,10 +9,10 @@
 namespace zklock::zookeeper {
 
 bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
-                  Duration session_timeout, Duration timeout) {
+                  Duration session_timeout, Duration timeout, const Access& access) {
   const SystemClock clock;
   const TimePoint deadline = clock.Now() + timeout;
-  Session session(endpoints, session_timeout, clock);
+  Session session(endpoints, session_timeout, clock, access);
   session.Adopt(credentials);
   session.BeginClose();
   while (!session.IsClosed() && clock.Now() < deadline) {

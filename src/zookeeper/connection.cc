@@ -1,6 +1,8 @@
 #include "zookeeper/connection.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -32,6 +35,12 @@ TimePoint WakeAfter(TimePoint now, const timeval& left) {
   return now + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
 }
 
+// The library writes each request in two pieces, without delay: a segment for each.
+void SetCork(int socket, bool on) {
+  const int value = on ? 1 : 0;
+  setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
 // A socket whose other end is closed: what reads it sees the end, what writes it an error.
 UniqueFd DeadSocket() {
   std::array<int, 2> pair{};
@@ -45,7 +54,7 @@ UniqueFd DeadSocket() {
 }  // namespace
 
 Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
-                       const Clock& clock)
+                       const std::vector<AuthInfo>& credentials, const Clock& clock)
     : endpoint_(endpoint), clock_(clock) {
   clientid_t id{};
   if (previous != nullptr) {
@@ -63,6 +72,14 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
   }
   // One numeric address: nothing to resolve again, ever.
   zoo_set_servers_resolution_delay(handle_, -1);
+  for (const AuthInfo& auth : credentials) {
+    // Kept by the library until it has a session; only memory can make this fail.
+    if (zoo_add_auth(handle_, auth.scheme.c_str(), auth.credential.data(),
+                     static_cast<int>(auth.credential.size()), nullptr, nullptr) != ZOK) {
+      zookeeper_close(handle_);
+      throw std::bad_alloc();
+    }
+  }
   before_call_ = clock_.Now();
 }
 
@@ -75,8 +92,12 @@ Connection::~Connection() {
   zookeeper_close(handle_);
 }
 
+bool Connection::IsOver() const {
+  return state_ == State::kExpired || state_ == State::kRefused || state_ == State::kFailed;
+}
+
 EventSource::Interest Connection::GetInterest() {
-  if (state_ == State::kExpired || state_ == State::kFailed) {
+  if (IsOver()) {
     return {.wake = clock_.Now()};
   }
   before_call_ = clock_.Now();
@@ -96,7 +117,7 @@ EventSource::Interest Connection::GetInterest() {
   fd_ = fd;
   wants_write_ = (interest & ZOOKEEPER_WRITE) != 0;
   Advance(result, error);
-  if (state_ == State::kExpired || state_ == State::kFailed) return {.wake = clock_.Now()};
+  if (IsOver()) return {.wake = clock_.Now()};
   return {.fd = fd_,
           .events = static_cast<short>(((interest & ZOOKEEPER_READ) != 0 ? POLLIN : 0) |
                                        (wants_write_ ? POLLOUT : 0)),
@@ -104,7 +125,7 @@ EventSource::Interest Connection::GetInterest() {
 }
 
 void Connection::Process(short revents) {
-  if (state_ == State::kExpired || state_ == State::kFailed || fd_ < 0) return;
+  if (IsOver() || fd_ < 0) return;
   if (state_ == State::kHandshaking && !GreetingIsSound(revents)) return;
   int events = ((revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0) |
                ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0);
@@ -149,6 +170,10 @@ void Connection::Advance(int result, int error) {
     state_ = State::kExpired;
     return;
   }
+  if (library_state == ZOO_AUTH_FAILED_STATE) {
+    state_ = State::kRefused;
+    return;
+  }
   if (result != ZOK && result != ZNOTHING) {
     // EHOSTDOWN is what the library makes of an end of file; a request on its way meets a reset.
     if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
@@ -182,6 +207,10 @@ Credentials Connection::credentials() const {
 Duration Connection::granted_timeout() const {
   return std::chrono::milliseconds(zoo_recv_timeout(handle_));
 }
+
+void Connection::HoldBack() { SetCork(fd_, true); }
+
+void Connection::SendNow(int socket) { SetCork(socket, false); }
 
 int Connection::TakeSocket() {
   // Asked anew: a request made since the last wait may be half sent.

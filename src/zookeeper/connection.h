@@ -4,9 +4,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
+#include "zookeeper/access.h"
 
 typedef struct _zhandle zhandle_t;
 
@@ -38,12 +40,14 @@ class Connection {
     kHandshaking,  ///< the connect request has been sent
     kConnected,    ///< the session is accepted
     kExpired,      ///< the servers have ended the session
-    kFailed,       ///< refused, closed, or no ZooKeeper: failure() says which
+    kRefused,      ///< the server does not take the credentials
+    kFailed,       ///< closed, or no ZooKeeper: failure() says which
   };
 
   /// `previous`: the session to go on with; null for a new one. `timeout`: the T to ask for.
+  /// `credentials` go out in one write with the end of the handshake, before any request can.
   Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
-             const Clock& clock);
+             const std::vector<AuthInfo>& credentials, const Clock& clock);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -63,12 +67,20 @@ class Connection {
   /// For requests; null once the connection has been taken from the library.
   [[nodiscard]] zhandle_t* handle() const { return handle_; }
 
+  /// What is sent from here on waits for SendNow(), or for a fifth of a second, so that it leaves
+  /// in one segment with what follows.
+  void HoldBack();
+  /// Sends what HoldBack() keeps, on the socket from TakeSocket().
+  static void SendNow(int socket);
+
   /// Takes the socket away from the library, which from then on sees a connection that has ended:
   /// its close neither blocks nor ends the session. Returns the socket, or -1. Requests that the
   /// library has not wholly sent would be cut in the middle: then -1 as well.
   [[nodiscard]] int TakeSocket();
 
  private:
+  /// Nothing comes of it any more.
+  [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(std::string why);
   /// False while a handshake's first bytes are still to come, or are no ZooKeeper's.

@@ -20,13 +20,23 @@ constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
 
+// While a session is being closed somebody waits for it: zklock's end, for a second in all, or the
+// next holder. A silent server must leave time for the others; one that is far gets more.
+constexpr Duration kLeastCloseAnswerTime = 300ms;
+constexpr int kFarFactor = 3;
+
 constexpr const char* kNoConnection = "does not answer (no connection)";
 constexpr const char* kNoSession = "is connected, but gives no session";
 
 }  // namespace
 
-Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock)
-    : timeout_(timeout), clock_(clock), random_(std::random_device{}()), lease_(timeout) {
+Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
+                 Access access)
+    : timeout_(timeout),
+      clock_(clock),
+      access_(std::move(access)),
+      random_(std::random_device{}()),
+      lease_(timeout) {
   SetEndpoints(std::move(endpoints));
 }
 
@@ -94,8 +104,9 @@ EventSource::Interest Session::GetInterest() {
     case Phase::kConnected:
       return connection_->GetInterest();
     case Phase::kClosing:
-      return {.fd = closing_socket_.get(), .events = POLLIN};
+      return {.fd = closing_socket_.get(), .events = POLLIN, .wake = closing_until_};
     case Phase::kExpired:
+    case Phase::kRefused:
     case Phase::kClosed:
       return {};
   }
@@ -116,6 +127,10 @@ void Session::OnReady(short revents) {
       if (revents != 0) connection_->Process(revents);
       if (connection_->state() == Connection::State::kExpired) {
         OnSessionGone();
+      } else if (connection_->state() == Connection::State::kRefused) {
+        OnAccessRefused(Error::kAuthFailed);
+      } else if (std::exchange(auth_required_, false)) {
+        OnAccessRefused(Error::kAuthRequired);
       } else if (connection_->state() == Connection::State::kFailed) {
         LoseConnection(connection_->failure());
       }
@@ -124,6 +139,7 @@ void Session::OnReady(short revents) {
       ReadCloseReply();
       break;
     case Phase::kExpired:
+    case Phase::kRefused:
     case Phase::kClosed:
       break;
   }
@@ -139,24 +155,36 @@ void Session::StartAttempt(TimePoint now) {
   current_endpoint_ = next_endpoint_;
   next_endpoint_ = (next_endpoint_ + 1) % endpoints_.size();
   attempt_began_ = now;
+  auth_required_ = false;
   try {
     connection_ = std::make_unique<Connection>(endpoints_[current_endpoint_], timeout_,
-                                               credentials_ ? &*credentials_ : nullptr, clock_);
+                                               credentials_ ? &*credentials_ : nullptr,
+                                               access_.credentials, clock_);
   } catch (const std::system_error& error) {
     EndAttempt(error.code().message(), now);  // an address family this host does not have
   }
 }
 
 TimePoint Session::AttemptDeadline(TimePoint now) const {
-  const Duration timeout = lease_.timeout();
   const bool handshaking = connection_->state() == Connection::State::kHandshaking;
+  return (handshaking ? connection_->connect_sent() : attempt_began_) + AttemptTime(now);
+}
+
+Duration Session::AttemptTime(TimePoint now) const {
+  const Duration timeout = lease_.timeout();
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
-  Duration allowed = handshaking ? std::max<Duration>(2s, timeout / 3)
-                                 : std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) *
-                                       (1 << std::min(failed_rounds_, kMostDoublings));
+  const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
+  Duration allowed = connection_->state() == Connection::State::kHandshaking
+                         ? std::max<Duration>(2s, timeout / 3)
+                         : std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) * doubled;
+  if (closing_) return std::min(allowed, CloseAnswerTime() * doubled);
   // While a command runs under the lock no single server may cost the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
-  return (handshaking ? connection_->connect_sent() : attempt_began_) + allowed;
+  return allowed;
+}
+
+Duration Session::CloseAnswerTime() const {
+  return std::max(kLeastCloseAnswerTime, kFarFactor * handshake_took_);
 }
 
 void Session::CheckAttempt(TimePoint now) {
@@ -166,6 +194,9 @@ void Session::CheckAttempt(TimePoint now) {
       return;
     case Connection::State::kExpired:
       OnSessionGone();
+      return;
+    case Connection::State::kRefused:
+      OnAccessRefused(Error::kAuthFailed);
       return;
     case Connection::State::kFailed:
       EndAttempt(connection_->failure(), now);
@@ -204,6 +235,7 @@ void Session::OnAccepted() {
   credentials_ = connection_->credentials();
   if (fresh) lease_ = protocol::Lease(connection_->granted_timeout());
   lease_.ConnectAccepted(connection_->connect_sent());
+  handshake_took_ = clock_.Now() - connection_->connect_sent();
   failed_rounds_ = 0;
   tried_in_round_ = 0;
   SetReason("");
@@ -241,6 +273,24 @@ void Session::OnSessionGone() {
   });
 }
 
+void Session::OnAccessRefused(Error why) {
+  if (stop_time_ && !closing_) {
+    // Another server may take us, and the command has until the lease ends.
+    std::string reason(ErrorText(why));
+    if (phase_ == Phase::kConnected) return LoseConnection(std::move(reason));
+    return EndAttempt(std::move(reason), clock_.Now());
+  }
+  // The session is there, and is closed without credentials.
+  credentials_ = connection_->credentials();
+  access_.credentials.clear();
+  connection_.reset();
+  if (closing_) return;
+  phase_ = Phase::kRefused;
+  ready_.emplace_back([this, why] {
+    if (listener_ != nullptr) listener_->OnRefused(why);
+  });
+}
+
 void Session::Renew() {
   if (phase_ != Phase::kExpired) return;
   lease_ = protocol::Lease(timeout_);
@@ -267,7 +317,8 @@ void Session::BeginClose() {
       SendClose();
       break;
     case Phase::kApart:
-      if (!credentials_) phase_ = Phase::kClosed;
+    case Phase::kRefused:
+      phase_ = credentials_ ? Phase::kApart : Phase::kClosed;
       retry_at_ = clock_.Now();
       break;
     case Phase::kExpired:
@@ -289,12 +340,12 @@ void Session::SendClose() {
   ready_.clear();
   if (closing_socket_ && send(closing_socket_.get(), request.data(), request.size(),
                               MSG_NOSIGNAL | MSG_DONTWAIT) == std::ssize(request)) {
+    Connection::SendNow(closing_socket_.get());
     phase_ = Phase::kClosing;
+    closing_until_ = clock_.Now() + CloseAnswerTime();
     return;
   }
-  closing_socket_.Reset();
-  phase_ = Phase::kApart;
-  retry_at_ = clock_.Now();
+  LeaveClosingSocket();
 }
 
 void Session::ReadCloseReply() {
@@ -302,7 +353,9 @@ void Session::ReadCloseReply() {
   for (;;) {
     const ssize_t size = recv(closing_socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && clock_.Now() < closing_until_) {
+      return;
+    }
     if (size <= 0) break;
     if (close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size))) {
       closing_socket_.Reset();
@@ -311,7 +364,11 @@ void Session::ReadCloseReply() {
       return;
     }
   }
-  // Lost before the reply: ask again elsewhere. Expired is then as good an answer.
+  LeaveClosingSocket();
+}
+
+// The close may have been done all the same: expired is then as good an answer.
+void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   phase_ = Phase::kApart;
   retry_at_ = clock_.Now();

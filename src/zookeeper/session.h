@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "base/unique_fd.h"
+#include "zookeeper/access.h"
 #include "zookeeper/connection.h"
 #include "zookeeper/store.h"
 #include "zookeeper/wire.h"
@@ -34,7 +35,8 @@ struct AttemptFailure {
 class Session final : public Store, public EventSource {
  public:
   /// `timeout`: the session time-out to ask for. Starts at the first GetInterest().
-  Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock);
+  Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
+          Access access = {});
   /// Leaves the session to expire unless it was closed.
   ~Session() override;
 
@@ -53,7 +55,8 @@ class Session final : public Store, public EventSource {
   void Adopt(Credentials credentials) { credentials_ = std::move(credentials); }
 
   /// Ends the session, and with it everything it holds: sends the close and waits for its reply,
-  /// over a new connection if need be. No listener is called any more, requests are over.
+  /// over a new connection if need be, to another server where one says nothing. No listener is
+  /// called any more, requests are over.
   void BeginClose();
   /// The servers have confirmed that the session is over, or there never was one.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
@@ -67,7 +70,12 @@ class Session final : public Store, public EventSource {
               Done<CreateReply> done) override;
   void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
   void List(const std::string& path, Watch watch, Done<ListReply> done) override;
+  void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
   void Delete(const std::string& path, Done<Reply> done) override;
+  void Set(const std::string& path, const std::string& data, std::int32_t version,
+           Done<Reply> done) override;
+  void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
+                      const std::string& gone, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
   void SetHolding(TimePoint stop) override { stop_time_ = stop; }
@@ -82,10 +90,11 @@ class Session final : public Store, public EventSource {
   /// kApart: no connection, one is being tried for or waited for.
   ///   kApart -> kConnected -> kApart ...        lost and found
   ///   kApart -> kExpired -> kApart              by Renew()
+  ///   kApart, kConnected -> kRefused            the credentials; no way on but the close
   ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
-  ///   kClosing -> kApart(closing_) -> kClosing  it was lost
+  ///   kClosing -> kApart(closing_) -> kClosing  it was lost, or does not come
   ///   kExpired -> kClosed
-  enum class Phase { kApart, kConnected, kExpired, kClosing, kClosed };
+  enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };
 
   /// Shared by the C callbacks: one outstanding request.
   struct Pending;
@@ -98,11 +107,17 @@ class Session final : public Store, public EventSource {
   void SetReason(std::string reason);
   void OnAccepted();
   void OnSessionGone();
+  void OnAccessRefused(Error why);
   void LoseConnection(std::string reason);
   void SendClose();
   void ReadCloseReply();
+  /// No reply will come from there: asks again elsewhere.
+  void LeaveClosingSocket();
   void Deliver();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
+  [[nodiscard]] Duration AttemptTime(TimePoint now) const;
+  /// How long a server may take for one answer while the session is being closed.
+  [[nodiscard]] Duration CloseAnswerTime() const;
   [[nodiscard]] Duration ReconnectDelay();
 
   /// Hands a request to the library by `send` (pending, handle -> result); without a connection, or
@@ -111,9 +126,12 @@ class Session final : public Store, public EventSource {
   void Request(std::unique_ptr<Pending> pending, Send send);
   template <typename R>
   void Complete(Pending& pending, int result, R reply);
+  static int SendMulti(Pending& request, zhandle_t* handle);
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
   static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
+  static void OnSet(int result, const ::Stat* stat, const void* data);
   static void OnListed(int result, const ::String_vector* names, const void* data);
+  static void OnExists(int result, const ::Stat* stat, const void* data);
   static void OnDone(int result, const void* data);
   static void OnSynced(int result, const char* path, const void* data);
   static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
@@ -126,12 +144,14 @@ class Session final : public Store, public EventSource {
 
   Duration timeout_;
   const Clock& clock_;
+  Access access_;
   std::minstd_rand random_;
   StoreListener* listener_ = nullptr;
 
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
   bool give_up_ = false;
+  bool auth_required_ = false;  // this server has said so, and closes the connection
   std::optional<Credentials> credentials_;
   protocol::Lease lease_;
   std::optional<TimePoint> stop_time_;  // set while something is held
@@ -140,8 +160,10 @@ class Session final : public Store, public EventSource {
   std::size_t current_endpoint_ = 0;
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
+  Duration handshake_took_{};  // the last one
 
   UniqueFd closing_socket_;
+  TimePoint closing_until_{};  // then its server is left for another
   ReplyScanner close_scanner_{0};
 
   std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered

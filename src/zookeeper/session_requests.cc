@@ -24,6 +24,7 @@ bool IsLibraryResult(int result) {
     case ZRUNTIMEINCONSISTENCY:
     case ZMARSHALLINGERROR:
     case ZSYSTEMERROR:
+    case ZAUTHFAILED:  // what it gives to all that is outstanding when the credentials are refused
       return true;
     default:
       return false;
@@ -42,12 +43,16 @@ Error ToError(int result) {
       return Error::kNoAuth;
     case ZAUTHFAILED:
       return Error::kAuthFailed;
+    case ZSESSIONCLOSEDREQUIRESASLAUTH:
+      return Error::kAuthRequired;
     case ZINVALIDACL:
       return Error::kInvalidAcl;
     case ZNOCHILDRENFOREPHEMERALS:
       return Error::kNoChildrenForEphemerals;
     case ZNOTEMPTY:
       return Error::kNotEmpty;
+    case ZBADVERSION:
+      return Error::kBadVersion;
     case ZUNIMPLEMENTED:
       return Error::kUnimplemented;
     // The request was not done, but saying "lost" is as safe, and the cure is the same: reconnect.
@@ -63,7 +68,21 @@ NodeStat ToNodeStat(const Stat* stat) {
   return {.created_zxid = stat->czxid,
           .created_ms = stat->ctime,
           .modified_ms = stat->mtime,
-          .ephemeral_owner = stat->ephemeralOwner};
+          .ephemeral_owner = stat->ephemeralOwner,
+          .version = stat->version};
+}
+
+/// What the library takes for an ACL; it only reads it.
+const ACL_vector* ToAclVector(Acl acl) {
+  static char world[] = "world";
+  static char anyone[] = "anyone";
+  static char auth[] = "auth";
+  static char nobody[] = "";
+  // "auth" is put in by the servers: everybody this connection's credentials stand for.
+  static ACL creator_and_readers[] = {{ZOO_PERM_ALL, {auth, nobody}},
+                                      {ZOO_PERM_READ, {world, anyone}}};
+  static const ACL_vector kCreator{2, creator_and_readers};
+  return acl == Acl::kCreator ? &kCreator : &ZOO_OPEN_ACL_UNSAFE;
 }
 
 int CreateMode(NodeKind kind) {
@@ -89,6 +108,7 @@ struct Session::Pending {
   std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
   // The library reads and writes these until the answer to a multi comes.
   std::vector<std::string> paths;
+  std::string data;
   std::vector<zoo_op_t> operations;
   std::vector<zoo_op_result_t> results;
 };
@@ -116,10 +136,11 @@ void Session::Request(std::unique_ptr<Pending> pending, Send send) {
 template <typename R>
 void Session::Complete(Pending& pending, int result, R reply) {
   if (result == ZSESSIONMOVED) give_up_ = true;
+  if (result == ZSESSIONCLOSEDREQUIRESASLAUTH) auth_required_ = true;
   if (result == ZOK && pending.commits) {
-    lease_.Committed(pending.sent);
+    lease_.Committed(pending.sent, clock_.Now());
   } else if (!IsLibraryResult(result) && result != ZSESSIONMOVED) {
-    lease_.Answered(pending.sent);
+    lease_.Answered(pending.sent, clock_.Now());
   }
   reply.error = ToError(result);
   reply.sent = pending.sent;
@@ -154,6 +175,12 @@ void Session::OnListed(int result, const ::String_vector* names, const void* dat
   pending->session->Complete(*pending, result, std::move(reply));
 }
 
+void Session::OnSet(int result, const ::Stat* /*stat*/, const void* data) { OnDone(result, data); }
+
+void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
+  OnDone(result, data);
+}
+
 void Session::OnDone(int result, const void* data) {
   const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
   pending->session->Complete(*pending, result, Reply{});
@@ -171,6 +198,11 @@ void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const
   });
 }
 
+int Session::SendMulti(Pending& request, zhandle_t* handle) {
+  return zoo_amulti(handle, static_cast<int>(request.operations.size()), request.operations.data(),
+                    request.results.data(), OnDone, &request);
+}
+
 void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
                      Done<CreateReply> done) {
   auto pending = std::make_unique<Pending>();
@@ -178,7 +210,7 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
   pending->commits = true;
   Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
     return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
-                        &ZOO_OPEN_ACL_UNSAFE, CreateMode(kind), OnCreated, &request);
+                        ToAclVector(access_.acl), CreateMode(kind), OnCreated, &request);
   });
 }
 
@@ -200,12 +232,47 @@ void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
   });
 }
 
+void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
+                        OnExists, &request);
+  });
+}
+
 void Session::Delete(const std::string& path, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
   Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
     return zoo_adelete(handle, path.c_str(), -1, OnDone, &request);
   });
+}
+
+void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
+                  Done<Reply> done) {
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  pending->commits = true;
+  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+    return zoo_aset(handle, path.c_str(), data.data(), static_cast<int>(data.size()), version,
+                    OnSet, &request);
+  });
+}
+
+void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
+                             const std::string& gone, Done<Reply> done) {
+  if (connection_ != nullptr) connection_->HoldBack();
+  auto pending = std::make_unique<Pending>();
+  pending->done = std::move(done);
+  pending->paths = {path, gone};
+  pending->data = data;
+  pending->operations.resize(2);
+  pending->results.resize(2);
+  zoo_set_op_init(&pending->operations[0], pending->paths[0].c_str(), pending->data.data(),
+                  static_cast<int>(pending->data.size()), version, nullptr);
+  zoo_delete_op_init(&pending->operations[1], pending->paths[1].c_str(), -1);
+  Request(std::move(pending), SendMulti);
 }
 
 void Session::Sync(const std::string& path, Done<Reply> done) {
@@ -226,10 +293,7 @@ void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
   }
-  Request(std::move(pending), [](Pending& request, zhandle_t* handle) {
-    return zoo_amulti(handle, static_cast<int>(request.operations.size()),
-                      request.operations.data(), request.results.data(), OnDone, &request);
-  });
+  Request(std::move(pending), SendMulti);
 }
 
 }  // namespace zklock::zookeeper

@@ -14,12 +14,16 @@ std::string_view ErrorText(Error error) {
       return "not authorised";
     case Error::kAuthFailed:
       return "the servers refuse the credentials";
+    case Error::kAuthRequired:
+      return "the servers want credentials";
     case Error::kInvalidAcl:
       return "the servers refuse the ACL";
     case Error::kNoChildrenForEphemerals:
       return "an ephemeral znode can have no children";
     case Error::kNotEmpty:
       return "the znode has children";
+    case Error::kBadVersion:
+      return "the znode was written to meanwhile";
     case Error::kUnimplemented:
       return "the server does not know this request";
     case Error::kConnectionLoss:

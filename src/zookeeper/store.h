@@ -17,10 +17,12 @@ enum class Error {
   kNoNode,
   kNodeExists,
   kNoAuth,
-  kAuthFailed,
+  kAuthFailed,    ///< the credentials were refused
+  kAuthRequired,  ///< the servers want credentials
   kInvalidAcl,
   kNoChildrenForEphemerals,
   kNotEmpty,
+  kBadVersion,  ///< written to since it was read
   kUnimplemented,
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
   kSessionExpired,
@@ -36,6 +38,7 @@ struct NodeStat {
   std::int64_t created_ms = 0;       ///< by the servers' clock, since 1970
   std::int64_t modified_ms = 0;      ///< likewise
   std::int64_t ephemeral_owner = 0;  ///< the session it lives with; 0: it stays
+  std::int32_t version = 0;          ///< of its data: one more with each write
 };
 
 struct Reply {
@@ -59,6 +62,9 @@ using Done = std::function<void(const R&)>;
 
 enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential };
 
+/// For a write that does not ask what was there.
+inline constexpr std::int32_t kAnyVersion = -1;
+
 /// Whether the servers are to send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
@@ -73,6 +79,10 @@ class StoreListener {
   virtual void OnDisconnected() = 0;
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
+  /// The servers do not take the credentials, kAuthFailed, or do not serve who has none,
+  /// kAuthRequired; nothing happens any more. Not while something is held: then that server is
+  /// left, and the next one tried.
+  virtual void OnRefused(Error why) = 0;
   /// A watch on this path fired, whatever the event was.
   virtual void OnWatch(const std::string& path) = 0;
 };
@@ -100,7 +110,17 @@ class Store {
                       Done<CreateReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
+  /// Whether it is there. Unlike the two above, its watch also stands on what is not.
+  virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
   virtual void Delete(const std::string& path, Done<Reply> done) = 0;
+  /// Replaces the data, if it still is of `version`: else kBadVersion. kAnyVersion: in any case.
+  virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
+                   Done<Reply> done) = 0;
+  /// One transaction, done as a whole or not at all: `data` to the znode `path`, if its data still
+  /// has this version, and the end of the znode `gone`. It is sent together with what is asked
+  /// next, the session's close.
+  virtual void WriteAndDelete(const std::string& path, const std::string& data,
+                              std::int32_t version, const std::string& gone, Done<Reply> done) = 0;
   virtual void Sync(const std::string& path, Done<Reply> done) = 0;
   /// The committed heartbeat: a multi of check(path, -1). It goes through a quorum, wakes no watch,
   /// and fails with kNoNode if one is gone.

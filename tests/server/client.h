@@ -37,8 +37,8 @@ inline void RunUntil(process::EventLoop& loop, const std::function<bool()>& hold
 /// A real session in a loop of its own, and all that its listener was told.
 class Client final : public zookeeper::StoreListener {
  public:
-  Client(const std::vector<std::string>& servers, Duration timeout)
-      : session_(Endpoints(servers), timeout, clock_) {
+  Client(const std::vector<std::string>& servers, Duration timeout, zookeeper::Access access = {})
+      : session_(Endpoints(servers), timeout, clock_, std::move(access)) {
     session_.SetListener(this);
     loop_.Add(session_);
   }
@@ -62,7 +62,7 @@ class Client final : public zookeeper::StoreListener {
     RunUntil([&] { return session_.IsConnected() && !events.empty(); });
   }
 
-  /// "connected, fresh", "connected", "disconnected", "expired", "watch PATH".
+  /// "connected, fresh", "connected", "disconnected", "expired", "refused", "watch PATH".
   std::vector<std::string> events;
 
   void OnConnected(bool fresh) override {
@@ -70,6 +70,7 @@ class Client final : public zookeeper::StoreListener {
   }
   void OnDisconnected() override { events.push_back("disconnected"); }
   void OnExpired() override { events.push_back("expired"); }
+  void OnRefused(zookeeper::Error /*why*/) override { events.push_back("refused"); }
   void OnWatch(const std::string& path) override { events.push_back("watch " + path); }
 
  private:

@@ -88,7 +88,8 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
   std::vector<std::string> doubts;
 
   void OnQueued(const lock::Ticket& ticket) override { queued = ticket.path; }
-  void OnWaiting(const std::string& whom, std::size_t /*ahead*/) override {
+  void OnWaiting(const lock::LockName& /*lock*/, const std::string& whom,
+                 std::size_t /*ahead*/) override {
     predecessor = whom;
     ++times_waiting;
   }
@@ -244,11 +245,13 @@ TEST_CASE("a waiter whose contender is deleted is told at once") {
   process::EventLoop loop;
   Contender holder(loop, lock);
   holder.Hold();
-  Contender blocked(loop, lock);
+  Contender blocked(loop, lock, {.session_timeout = 40s});
   blocked.WaitUntilBehind();
   Tree tree;
+  const TimePoint before = BootClock::now();
   tree.Delete(blocked.queued);
   RunUntil(loop, [&] { return blocked.is_decided(); });
+  CHECK(BootClock::now() - before < 5s);  // before its next small read was due
   const auto* why = std::get_if<lock::Busy>(&blocked.outcome());
   REQUIRE(why != nullptr);
   CHECK(why->why == lock::Busy::Why::kRemoved);
@@ -287,13 +290,15 @@ TEST_CASE("a holder leaves a server that hangs, and goes on with another") {
   Proxy second(TestServers());
   process::EventLoop loop;
   Contender holder(loop, lock,
-                   {.servers = {first.address(), second.address()}, .session_timeout = 8s});
+                   {.servers = {first.address(), second.address()}, .session_timeout = 12s});
   holder.Hold();
   Proxy& used = holder.session().connected_server() == first.address() ? first : second;
+  const TimePoint before = BootClock::now();
   used.Freeze();
   RunUntil(loop, [&] { return holder.doubts.size() == 2 || holder.hold().loss(); });
   CHECK(holder.doubts == std::vector<std::string>{"suspect", "confirmed"});
   CHECK_FALSE(holder.hold().loss());
+  CHECK(BootClock::now() - before < 7s);  // the client library would have waited for 8 s
 }
 
 TEST_CASE("a holder without servers gives up before they can give the lock to the next") {

@@ -49,6 +49,9 @@ ListReply List(Client& client, const std::string& path, Watch watch = Watch::kNo
 Reply Delete(Client& client, const std::string& path) {
   return Answer<Reply>(client, [&](auto done) { client.session().Delete(path, done); });
 }
+Reply Set(Client& client, const std::string& path, const std::string& data, int version) {
+  return Answer<Reply>(client, [&](auto done) { client.session().Set(path, data, version, done); });
+}
 Reply Sync(Client& client, const std::string& path) {
   return Answer<Reply>(client, [&](auto done) { client.session().Sync(path, done); });
 }
@@ -143,6 +146,20 @@ TEST_CASE("what is deleted has gone") {
   CHECK(Delete(client, lock + "/x").error == Error::kNone);
   CHECK_FALSE(tree.Exists(lock + "/x"));
   CHECK(Delete(client, lock + "/x").error == Error::kNoNode);
+}
+
+TEST_CASE("Data is written only over the version that was read") {
+  Tree tree;
+  const std::string node = MadeLock(tree, "set");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  const GetReply read = Get(client, node);
+  CHECK(Set(client, node, "first", read.stat.version).error == Error::kNone);
+  CHECK(Set(client, node, "second", read.stat.version).error == Error::kBadVersion);
+  CHECK(Get(client, node).data == "first");
+  CHECK(Get(client, node).stat.version == read.stat.version + 1);
+  tree.Delete(node);
+  CHECK(Set(client, node, "third", 0).error == Error::kNoNode);
 }
 
 TEST_CASE("a check succeeds while every one of its znodes is there") {
@@ -362,6 +379,44 @@ TEST_CASE("several addresses are all tried, and each says why it failed") {
   CHECK(said == wanted);
 }
 
+TEST_CASE("new addresses do not make it forget, or confuse, what the old ones said") {
+  const ClosedPort closed;
+  const Peer silent(Peer::Manner::kSaysNothing);
+  const auto endpoints = [](const std::vector<std::string>& addresses) {
+    std::vector<zookeeper::Endpoint> all;
+    for (const std::string& address : addresses) all.push_back({address, address});
+    return all;
+  };
+  Client client({closed.address()}, 40s);
+  client.RunUntil([&] { return client.session().failed_rounds() > 0; });
+  client.session().SetEndpoints(endpoints({silent.address()}));
+  CHECK(client.session().Failures().empty());
+  client.RunUntil([&] {
+    const auto failures = client.session().Failures();
+    return !failures.empty() && failures.front().reason == "is connected, but gives no session";
+  });
+  // The attempt under way is still at the silent one, wherever the shuffle puts that.
+  for (int i = 0; i < 20; ++i) {
+    client.session().SetEndpoints(
+        endpoints({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));
+    const auto failures = client.session().Failures();
+    REQUIRE(failures.size() == 1);
+    CHECK(failures.front().server == silent.address());
+  }
+}
+
+TEST_CASE("an address that stays keeps its reason") {
+  const ClosedPort closed;
+  Client client({closed.address()}, 4s);
+  client.RunUntil([&] { return client.session().failed_rounds() > 0; });
+  client.session().SetEndpoints(
+      {{closed.address(), closed.address()}, {"127.0.0.1:1", "127.0.0.1:1"}});
+  const auto failures = client.session().Failures();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.front().server == closed.address());
+  CHECK(failures.front().reason == "Connection refused");
+}
+
 TEST_CASE("a port where nobody listens is told of as refused") {
   const ClosedPort closed;
   CHECK(ReasonOf(closed.address()) == "Connection refused");
@@ -452,16 +507,21 @@ TEST_CASE("the close has removed what was ephemeral before it is over") {
 TEST_CASE("a close comes after the requests that were made before it, sent or not") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
-  Client client({TestServers()}, 10s);
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 40s);
   client.Connect();
-  // More than the socket takes at once: the close must not land in the middle of it.
-  const std::string data(900'000, 'x');
-  for (const char* name : {"/a", "/b", "/c", "/d"}) {
+  // More than the kernel takes while nobody reads: the close must not land in the middle of it.
+  proxy.Freeze();
+  const std::string data(1'000'000, 'x');
+  for (const char* name : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {
     client.session().Create(lock + name, data, NodeKind::kEphemeral,
                             [](const CreateReply&) { FAIL("nobody is told any more"); });
   }
+  const TimePoint before = BootClock::now();
   client.session().BeginClose();
+  proxy.Thaw();
   client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(BootClock::now() - before < 20s);  // and not because the session ended by itself
   CHECK(tree.Children(lock).empty());
 }
 
@@ -496,6 +556,51 @@ TEST_CASE("a close goes over a new connection when the old one breaks") {
   CHECK(tree.Children(lock).empty());
 }
 
+TEST_CASE("a close that its server does not answer is asked of another one") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  const Peer silent(Peer::Manner::kSaysNothing);
+  const BlackHole hole;
+  Client client({first.address(), second.address()}, 30s);
+  client.Connect();
+  Create(client, lock + "/x");
+  Proxy& used = client.session().connected_server() == first.address() ? first : second;
+  Proxy& other = &used == &first ? second : first;
+
+  SECTION("when it hangs") { used.Freeze(); }
+  SECTION("when its answers are lost") { used.FreezeReplies(); }
+  SECTION("when others take connections and give no session, or no connection") {
+    client.session().SetEndpoints({{silent.address(), silent.address()},
+                                   {hole.address(), hole.address()},
+                                   {used.address(), used.address()},
+                                   {other.address(), other.address()}});
+    used.Freeze();
+  }
+  const TimePoint before = BootClock::now();
+  client.session().BeginClose();
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(BootClock::now() - before < 8s);  // a third of the time-out for each would be longer
+  CHECK(tree.Children(lock).empty());
+  CHECK(other.connections() > 0);
+}
+
+TEST_CASE("a close waits for the answer of a server that is far, as it waited for its session") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Proxy proxy(TestServers());
+  proxy.Delay(400ms);
+  Client client({proxy.address(), proxy.address()}, 30s);
+  client.Connect();
+  Create(client, lock + "/x");
+  const int connections = proxy.connections();
+  client.session().BeginClose();
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(proxy.connections() == connections);
+  CHECK(tree.Children(lock).empty());
+}
+
 TEST_CASE("a session that never was is closed at once") {
   const ClosedPort closed;
   Client client({closed.address()}, 10s);
@@ -518,6 +623,18 @@ TEST_CASE("closing for somebody who is dead ends the session, and gives up in ti
 
   SECTION("with servers") {
     CHECK(zookeeper::CloseSession(credentials, endpoints, 30s, kPatience));
+    CHECK_FALSE(tree.Exists(lock + "/x"));
+  }
+  SECTION("with many that take connections and give no session, in whatever order") {
+    std::vector<std::unique_ptr<Peer>> silent;
+    auto all = endpoints;
+    for (int i = 0; i < 6; ++i) {
+      silent.push_back(std::make_unique<Peer>(Peer::Manner::kSaysNothing));
+      all.push_back({silent.back()->address(), silent.back()->address()});
+    }
+    const TimePoint before = BootClock::now();
+    CHECK(zookeeper::CloseSession(credentials, all, 30s, kPatience));
+    CHECK(BootClock::now() - before < 8s);  // a third of the time-out for one would be longer
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
   SECTION("with one that hangs") {

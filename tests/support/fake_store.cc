@@ -28,6 +28,7 @@ std::string FakeServers::Put(const std::string& path, std::int64_t owner, bool s
   Node& parent = nodes.at(ParentOf(path));
   if (sequential) full += fmt::format("{:010d}", parent.next_number++);
   nodes[full] = {.data = data, .owner = owner, .czxid = ++zxid};
+  Fire(full, false);
   Fire(ParentOf(full), true);
   return full;
 }
@@ -38,6 +39,14 @@ void FakeServers::Remove(const std::string& path) {
   Fire(path, false);
   Fire(path, true);
   Fire(ParentOf(path), true);
+}
+
+void FakeServers::Write(const std::string& path, const std::string& data) {
+  Node& node = nodes.at(path);
+  node.data = data;
+  ++node.version;
+  ++zxid;
+  Fire(path, false);
 }
 
 void FakeServers::EndSession(std::int64_t session) {
@@ -153,9 +162,9 @@ bool FakeStore::Step() {
   requests_.pop_front();
   const Error error = request.act();
   if (error == Error::kNone && request.commits) {
-    lease_.Committed(request.sent);
+    lease_.Committed(request.sent, clock_.Now());
   } else {
-    lease_.Answered(request.sent);
+    lease_.Answered(request.sent, clock_.Now());
   }
   request.answer(error, request.sent);
   return true;
@@ -213,7 +222,10 @@ void FakeStore::Get(const std::string& path, Watch watch, zookeeper::Done<GetRep
     if (!node->second.readable) return Error::kNoAuth;
     if (watch == Watch::kYes) servers_.watchers_.insert({path, {this, false}});
     reply.data = node->second.data;
-    reply.stat = {.created_zxid = node->second.czxid, .ephemeral_owner = node->second.owner};
+    reply.stat = {.created_zxid = node->second.czxid,
+                  .created_ms = node->second.created_ms,
+                  .ephemeral_owner = node->second.owner,
+                  .version = node->second.version};
     return Error::kNone;
   });
 }
@@ -229,6 +241,13 @@ void FakeStore::List(const std::string& path, Watch watch, zookeeper::Done<ListR
   });
 }
 
+void FakeStore::Exists(const std::string& path, Watch watch, zookeeper::Done<Reply> done) {
+  Send<Reply>("exists " + path, false, std::move(done), [=, this](Reply&) {
+    if (watch == Watch::kYes) servers_.watchers_.insert({path, {this, false}});
+    return servers_.Has(path) ? Error::kNone : Error::kNoNode;
+  });
+}
+
 void FakeStore::Delete(const std::string& path, zookeeper::Done<Reply> done) {
   Send<Reply>("delete " + path, false, std::move(done), [=, this](Reply&) {
     if (!servers_.Has(path)) return Error::kNoNode;
@@ -238,12 +257,43 @@ void FakeStore::Delete(const std::string& path, zookeeper::Done<Reply> done) {
   });
 }
 
+void FakeStore::Set(const std::string& path, const std::string& data, std::int32_t version,
+                    zookeeper::Done<Reply> done) {
+  Send<Reply>("set " + path, true, std::move(done), [=, this](Reply&) {
+    const auto node = servers_.nodes.find(path);
+    if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (!node->second.writable) return Error::kNoAuth;
+    if (version != zookeeper::kAnyVersion && node->second.version != version) {
+      return Error::kBadVersion;
+    }
+    servers_.Write(path, data);
+    return Error::kNone;
+  });
+}
+
+void FakeStore::WriteAndDelete(const std::string& path, const std::string& data,
+                               std::int32_t version, const std::string& gone,
+                               zookeeper::Done<Reply> done) {
+  Send<Reply>("write " + path + ", delete " + gone, false, std::move(done), [=, this](Reply&) {
+    const auto node = servers_.nodes.find(path);
+    if (node == servers_.nodes.end() || !servers_.Has(gone)) return Error::kNoNode;
+    if (!node->second.writable) return Error::kNoAuth;
+    if (node->second.version != version) return Error::kBadVersion;
+    if (!servers_.Children(gone).empty()) return Error::kNotEmpty;
+    servers_.Write(path, data);
+    servers_.Remove(gone);
+    return Error::kNone;
+  });
+}
+
 void FakeStore::Sync(const std::string& path, zookeeper::Done<Reply> done) {
   Send<Reply>("sync " + path, false, std::move(done), [](Reply&) { return Error::kNone; });
 }
 
 void FakeStore::Check(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
-  Send<Reply>("check " + paths.front(), true, std::move(done), [=, this](Reply&) {
+  std::string text = "check";
+  for (const std::string& path : paths) text += " " + path;
+  Send<Reply>(text, true, std::move(done), [=, this](Reply&) {
     for (const std::string& path : paths) {
       if (!servers_.Has(path)) return Error::kNoNode;
     }

@@ -23,6 +23,8 @@ class FakeServers {
     std::int64_t owner = 0;  ///< session, 0: stays
     std::int64_t czxid = 0;
     std::int64_t next_number = 0;
+    std::int32_t version = 0;
+    std::int64_t created_ms = 0;
     bool readable = true;
     bool writable = true;  ///< children may be created
   };
@@ -33,6 +35,8 @@ class FakeServers {
   std::string Put(const std::string& path, std::int64_t owner, bool sequential = false,
                   const std::string& data = "");
   void Remove(const std::string& path);
+  /// Writes to a znode that is there.
+  void Write(const std::string& path, const std::string& data);
   /// Ends a session: its znodes go.
   void EndSession(std::int64_t session);
 
@@ -102,7 +106,13 @@ class FakeStore final : public zookeeper::Store {
            zookeeper::Done<zookeeper::GetReply> done) override;
   void List(const std::string& path, zookeeper::Watch watch,
             zookeeper::Done<zookeeper::ListReply> done) override;
+  void Exists(const std::string& path, zookeeper::Watch watch,
+              zookeeper::Done<zookeeper::Reply> done) override;
   void Delete(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
+  void Set(const std::string& path, const std::string& data, std::int32_t version,
+           zookeeper::Done<zookeeper::Reply> done) override;
+  void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
+                      const std::string& gone, zookeeper::Done<zookeeper::Reply> done) override;
   void Sync(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
   void Check(const std::vector<std::string>& paths,
              zookeeper::Done<zookeeper::Reply> done) override;

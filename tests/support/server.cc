@@ -56,6 +56,20 @@ void OnNames(int result, const String_vector* names, const void* data) {
   std::sort(to.begin(), to.end());
 }
 
+void OnAcl(int result, ACL_vector* acl, Stat* stat, const void* data) {
+  OnStat(result, stat, data);
+  if (result != ZOK) return;
+  auto& to = static_cast<Answer*>(const_cast<void*>(data))->names;
+  for (int i = 0; i < acl->count; ++i) {
+    const ACL& one = acl->data[i];
+    const std::string id = one.id.id;
+    // Without the hash of the password.
+    to.push_back(std::string(one.id.scheme) + ":" + id.substr(0, id.find(':')) + " " +
+                 std::to_string(one.perms));
+  }
+  std::sort(to.begin(), to.end());
+}
+
 void OnWatch(zhandle_t* /*handle*/, int /*type*/, int /*state*/, const char* /*path*/,
              void* fired) {
   *static_cast<bool*>(fired) = true;
@@ -75,6 +89,15 @@ int ModeOf(ZnodeKind kind) {
       return ZOO_CONTAINER;
   }
   return ZOO_PERSISTENT;
+}
+
+/// "user:password" as it stands in an ACL, with the hash in place of the password: by openssl,
+/// since the standard library has no SHA-1.
+std::string DigestId(const std::string& credential) {
+  const Finished hash =
+      Run({.argv = {"sh", "-c", "openssl dgst -sha1 -binary | base64"}, .stdin_text = credential});
+  if (hash.exit != Exited(0)) throw std::runtime_error("openssl: " + hash.err);
+  return credential.substr(0, credential.find(':')) + ":" + hash.out.substr(0, hash.out.find('\n'));
 }
 
 }  // namespace
@@ -98,11 +121,16 @@ std::string NewLock(std::string_view name) {
 }
 
 struct Tree::State {
-  State() {
+  State(const std::string& credential, const std::string& servers) {
     zoo_set_debug_level(static_cast<ZooLogLevel>(0));
-    handle = zookeeper_init2(TestServers().c_str(), IgnoreEvent, kSessionMilliseconds, nullptr,
-                             nullptr, ZOO_NO_LOG_CLIENTENV, DropLog);
-    if (handle == nullptr) throw std::runtime_error("no handle for " + TestServers());
+    handle = zookeeper_init2(servers.c_str(), IgnoreEvent, kSessionMilliseconds, nullptr, nullptr,
+                             ZOO_NO_LOG_CLIENTENV, DropLog);
+    if (handle == nullptr) throw std::runtime_error("no handle for " + servers);
+    if (!credential.empty()) {
+      MustBe(zoo_add_auth(handle, "digest", credential.data(), static_cast<int>(credential.size()),
+                          nullptr, nullptr),
+             "add the credential");
+    }
     const auto deadline = Clock::now() + kPatience;
     while (zoo_state(handle) != ZOO_CONNECTED_STATE) Process(deadline, "a session");
   }
@@ -149,7 +177,8 @@ struct Tree::State {
   zhandle_t* handle = nullptr;
 };
 
-Tree::Tree() : state_(std::make_unique<State>()) {}
+Tree::Tree(const std::string& credential, const std::string& servers)
+    : state_(std::make_unique<State>(credential, servers.empty() ? TestServers() : servers)) {}
 Tree::~Tree() = default;
 
 std::int64_t Tree::session() const { return zoo_client_id(state_->handle)->client_id; }
@@ -160,7 +189,8 @@ std::optional<Znode> Tree::Get(const std::string& path) {
   });
   if (answer.result == ZNONODE) return std::nullopt;
   State::MustBe(answer.result, "get " + path);
-  return Znode{answer.text, answer.stat.czxid, answer.stat.ephemeralOwner};
+  return Znode{answer.text, answer.stat.czxid, answer.stat.ephemeralOwner, answer.stat.mzxid,
+               answer.stat.pzxid};
 }
 
 std::vector<std::string> Tree::Children(const std::string& path) {
@@ -203,15 +233,29 @@ void Tree::SetData(const std::string& path, const std::string& data) {
   State::MustBe(answer.result, "set " + path);
 }
 
-void Tree::SetAcl(const std::string& path, int permissions) {
-  std::string scheme = "world";
-  std::string id = "anyone";
-  ACL one{permissions, {scheme.data(), id.data()}};
-  ACL_vector all{1, &one};
+void Tree::SetAcl(const std::string& path,
+                  const std::vector<std::pair<std::string, int>>& entries) {
+  std::vector<std::string> texts;
+  texts.reserve(2 * entries.size());
+  std::vector<ACL> acl;
+  for (const auto& [credential, permissions] : entries) {
+    char* scheme = texts.emplace_back(credential.empty() ? "world" : "digest").data();
+    char* id = texts.emplace_back(credential.empty() ? "anyone" : DigestId(credential)).data();
+    acl.push_back({permissions, {scheme, id}});
+  }
+  ACL_vector all{static_cast<std::int32_t>(acl.size()), acl.data()};
   const Answer answer = state_->Ask("set the ACL of " + path, [&](Answer* to) {
     return zoo_aset_acl(state_->handle, path.c_str(), -1, &all, OnVoid, to);
   });
   State::MustBe(answer.result, "set the ACL of " + path);
+}
+
+std::vector<std::string> Tree::GetAcl(const std::string& path) {
+  const Answer answer = state_->Ask("get the ACL of " + path, [&](Answer* to) {
+    return zoo_aget_acl(state_->handle, path.c_str(), OnAcl, to);
+  });
+  State::MustBe(answer.result, "get the ACL of " + path);
+  return answer.names;
 }
 
 std::vector<std::string> Tree::WaitForChildren(

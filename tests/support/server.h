@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "support/child.h"
@@ -25,6 +26,8 @@ struct Znode {
   std::string data;
   std::int64_t created_zxid = 0;
   std::int64_t ephemeral_owner = 0;
+  std::int64_t data_zxid = 0;      ///< the transaction that wrote its data last
+  std::int64_t children_zxid = 0;  ///< the transaction that made or deleted a child last
 };
 
 enum class ZnodeKind { kPersistent, kEphemeral, kEphemeralSequential, kContainer };
@@ -37,7 +40,9 @@ enum Permission : int { kRead = 1, kWrite = 2, kCreate = 4, kDelete = 8, kAdmin 
 /// not to be expected, throws std::runtime_error.
 class Tree {
  public:
-  Tree();
+  /// `servers`: the tests' own if empty. `credential`: "user:password" of the scheme digest; none
+  /// if empty.
+  explicit Tree(const std::string& credential = "", const std::string& servers = "");
   /// Ends the session, and with it the ephemeral znodes it made.
   ~Tree();
   Tree(const Tree&) = delete;
@@ -56,7 +61,11 @@ class Tree {
   void Delete(const std::string& path);
   void SetData(const std::string& path, const std::string& data);
   /// What everyone may do with it: any of Permission.
-  void SetAcl(const std::string& path, int permissions);
+  void SetAcl(const std::string& path, int permissions) { SetAcl(path, {{"", permissions}}); }
+  /// Who may do what with it: users as credentials ("user:password"), everyone as "".
+  void SetAcl(const std::string& path, const std::vector<std::pair<std::string, int>>& entries);
+  /// Sorted: "digest:user 31", "world:anyone 1".
+  std::vector<std::string> GetAcl(const std::string& path);
 
   /// Waits until the children of `path` are as wanted, by watches. Returns them, sorted.
   std::vector<std::string> WaitForChildren(

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/child.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+
+/// A real server of one test's own, for settings that the others must not have.
+class OwnServer {
+ public:
+  /// `settings`: lines of its configuration, KEY=VALUE.
+  explicit OwnServer(const std::vector<std::string>& settings) {
+    std::vector<std::string> words = {"start", "--tick", "500"};
+    for (const std::string& setting : settings) {
+      words.emplace_back("--set");
+      words.push_back(setting);
+    }
+    const Finished started = Script(words);
+    if (started.exit != Exited(0)) throw std::runtime_error("no server: " + started.err);
+    address_ = started.out.substr(0, started.out.find('\n'));
+  }
+  ~OwnServer() {
+    try {
+      (void)Script({"remove"});
+    } catch (const std::exception&) {
+      // It is killed by nobody then, and its directory stays: the failure is told of elsewhere.
+    }
+  }
+  OwnServer(const OwnServer&) = delete;
+  OwnServer& operator=(const OwnServer&) = delete;
+
+  /// "127.0.0.1:PORT".
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  [[nodiscard]] Finished Script(std::vector<std::string> words) const {
+    const char* source = std::getenv("ZKLOCK_SOURCE_DIR");
+    if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set");
+    words.insert(words.begin(), std::string(source) + "/scripts/zookeeper");
+    return Run({.argv = std::move(words),
+                .also_environment = {"ZKLOCK_ZOOKEEPER_DIR=" + directory_.Path("zookeeper")}});
+  }
+
+  const TemporaryDirectory directory_;
+  std::string address_;
+};
+
+}  // namespace zklock::test
