@@ -1,11 +1,36 @@
 #include "process/descriptors.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "process/system_error.h"
 
 namespace zklock::process {
+
+void Silence(int stream) {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0 || dup2(null, stream) < 0) close(stream);
+  if (null > STDERR_FILENO) close(null);
+}
+
+void CloseInherited() {
+  std::vector<int> inherited;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
+  if (!directory) ThrowErrno("opening /proc/self/fd");
+  while (const dirent* entry = readdir(directory.get())) {
+    const int fd = std::atoi(entry->d_name);
+    const int flags = fcntl(fd, F_GETFD);
+    const bool ours = flags < 0 || (static_cast<unsigned>(flags) & FD_CLOEXEC) != 0;
+    if (fd > STDERR_FILENO && !ours) inherited.push_back(fd);
+  }
+  for (const int fd : inherited) close(fd);
+}
 
 void KeepOnlyDescriptors(std::initializer_list<int> kept) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

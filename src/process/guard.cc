@@ -10,12 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <set>
 #include <system_error>
 
 #include "base/exit_status.h"
 #include "process/descriptors.h"
+#include "process/guard_name.h"
 #include "process/pidfd.h"
 #include "process/system_error.h"
 #include "process/timer.h"
@@ -54,7 +54,6 @@ class Guard {
     kFinished,
   };
 
-  static void TakeName();
   void Begin();
   void Wait();
   void ReadExecResult();
@@ -108,16 +107,8 @@ void Guard::Run() {
   }
 }
 
-// So that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the one goes by the process's
-// name, the other by the first word of its command line.
-void Guard::TakeName() {
-  prctl(PR_SET_NAME, "lock-guard");
-  char* const word = program_invocation_name;  // argv[0], this process's copy of it
-  std::strncpy(word, "guard", std::strlen(word));
-}
-
 void Guard::Begin() {
-  TakeName();
+  TakeGuardName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
   sigset_t child;

@@ -1,11 +1,9 @@
 #include "process/guard_link.h"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "process/system_error.h"
 
@@ -28,15 +26,6 @@ TimePoint StopAt(TimePoint lease_end, Duration kill_after) {
 TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after) {
   return std::min(After(stopped_at, kill_after), Before(lease_end, kKillMargin));
 }
-
-SharedGuardPage::SharedGuardPage() {
-  void* memory =
-      mmap(nullptr, sizeof(GuardPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) ThrowErrno("mmap");
-  page_ = new (memory) GuardPage;
-}
-
-SharedGuardPage::~SharedGuardPage() { munmap(page_, sizeof(GuardPage)); }
 
 GuardSocket MakeGuardSocket() {
   int ends[2];

@@ -48,21 +48,6 @@ struct GuardPage {
   std::atomic<pid_t> command{0};            ///< written by the guard
 };
 
-/// Owns the mapping of one GuardPage, shared with processes forked after it was made.
-class SharedGuardPage {
- public:
-  SharedGuardPage();  ///< Throws std::system_error.
-  ~SharedGuardPage();
-  SharedGuardPage(const SharedGuardPage&) = delete;
-  SharedGuardPage& operator=(const SharedGuardPage&) = delete;
-
-  GuardPage* operator->() const { return page_; }
-  GuardPage& operator*() const { return *page_; }
-
- private:
-  GuardPage* page_;
-};
-
 /// One datagram between zklock and the guard.
 struct Message {
   enum class Kind : int {

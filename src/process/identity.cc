@@ -1,6 +1,7 @@
 #include "process/identity.h"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -71,6 +72,8 @@ Identity ThisProcess() {
   std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
   std::getline(boot_id, identity.boot_id);
   if (const auto stat = ReadProcessStat(identity.pid)) identity.start_time = stat->id.start_time;
+  struct stat space {};
+  if (stat("/proc/self/ns/pid", &space) == 0) identity.pid_namespace = space.st_ino;
   return identity;
 }
 

@@ -14,6 +14,8 @@ struct Identity {
   pid_t pid = 0;
   std::string boot_id;           ///< the kernel's, new with each boot; empty without /proc
   std::uint64_t start_time = 0;  ///< clock ticks since boot; 0 without /proc
+  /// The pid namespace's number: containers share host name and boot id. 0 without /proc.
+  std::uint64_t pid_namespace = 0;
 };
 
 /// Never asks a name service, which might block: the user's name is from /etc/passwd, else from

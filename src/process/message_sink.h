@@ -1,9 +1,11 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <string>
 
 #include "base/event_source.h"
-#include "base/unique_fd.h"
+#include "process/line_writer.h"
 
 namespace zklock::process {
 
@@ -12,30 +14,31 @@ namespace zklock::process {
 /// it closed as before. To be called before anything else is opened.
 void ReserveStandardStreams();
 
-/// Writes lines to standard error without ever blocking: a reader that has stopped reading (a
-/// stalled pipe, Ctrl-S) must not keep a heartbeat from being sent. What cannot be written waits,
-/// 64 KiB at most; what comes on top of that is dropped and said so.
+/// zklock's messages, to standard error, as LineWriter writes: what finds no room is dropped, and
+/// said so. On a terminal one line can be live: drawn again in place, and erased before any message
+/// is written.
 class MessageSink final : public EventSource {
  public:
-  MessageSink();
+  explicit MessageSink(int fd = STDERR_FILENO) : writer_(fd) {}
 
   /// `line` without its end.
   void WriteLine(const std::string& line);
+  /// `line` fits the terminal. Not drawn while the terminal does not take what came before.
+  void DrawLive(const std::string& line);
+  void EraseLive();
+  /// From now on what is said is dropped: the stream is somebody else's again.
+  void Close();
   /// At the end, when nothing is held any more: waits for the reader, but not for ever.
   void Drain();
 
-  Interest GetInterest() override;
+  Interest GetInterest() override { return writer_.GetInterest(); }
   void OnReady(short revents) override;
 
  private:
-  void Flush();
+  void TellOfDropped();
 
-  /// A description of our own, non-blocking, where standard error is a pipe or a terminal; the mode
-  /// of the inherited one is shared with the command and others and stays as it is.
-  UniqueFd own_;
-  int fd_ = 2;
-  bool is_socket_ = false;
-  std::string waiting_;
+  LineWriter writer_;
+  bool is_live_ = false;
   bool dropped_ = false;
 };
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 namespace zklock::process {
 namespace {
@@ -45,21 +46,32 @@ int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>
   return 0;
 }
 
+void Write(int to, const std::string& line) {
+  while (write(to, line.data(), line.size()) < 0 && errno == EINTR) {
+  }
+}
+
 /// In the helper: one line for each address or failure, "INDEX ADDRESS" or "INDEX !ERROR".
+void Answer(const zookeeper::Server& server, std::size_t index, int to) {
+  std::vector<std::string> addresses;
+  const int error = Resolve(server, AI_ADDRCONFIG, addresses);
+  const std::string prefix = std::to_string(index) + " ";
+  // Each in one piece: a pipe does not cut, or mix, what is so short.
+  if (error != 0) Write(to, prefix + "!" + std::to_string(error) + "\n");
+  for (const std::string& address : addresses) Write(to, prefix + address + "\n");
+}
+
 [[noreturn]] void AnswerAndExit(const std::vector<zookeeper::Server>& servers, int to) {
-  std::string text;
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    std::vector<std::string> addresses;
-    const int error = Resolve(servers[i], AI_ADDRCONFIG, addresses);
-    if (error != 0) text += std::to_string(i) + " !" + std::to_string(error) + "\n";
-    for (const std::string& address : addresses) text += std::to_string(i) + " " + address + "\n";
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < servers.size(); ++i) {
+    try {
+      threads.emplace_back(Answer, servers[i], i, to);
+    } catch (const std::system_error&) {
+      Answer(servers[i], i, to);  // no thread to be had
+    }
   }
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t size = write(to, text.data() + written, text.size() - written);
-    if (size < 0 && errno != EINTR) break;
-    if (size > 0) written += static_cast<std::size_t>(size);
-  }
+  Answer(servers.front(), 0, to);
+  for (std::thread& thread : threads) thread.join();
   _exit(0);
 }
 
@@ -73,11 +85,12 @@ NameLookup::NameLookup(const std::vector<zookeeper::Server>& servers) {
       continue;
     }
     for (std::string& address : addresses) {
-      numeric_.endpoints.push_back({std::move(address), zookeeper::ToString(server)});
+      found_.endpoints.push_back({std::move(address), zookeeper::ToString(server)});
     }
   }
+  answered_.resize(servers_.size(), false);
   if (servers_.empty()) {
-    result_ = std::move(numeric_);
+    Finish();
     return;
   }
   std::array<int, 2> pipe_ends{};
@@ -115,34 +128,36 @@ void NameLookup::OnReady(short revents) {
   std::array<char, 4096> buffer{};
   const ssize_t size = read(answers_.get(), buffer.data(), buffer.size());
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size > 0) {
-    text_.append(buffer.data(), static_cast<std::size_t>(size));
+  if (size <= 0) return Finish();
+  text_.append(buffer.data(), static_cast<std::size_t>(size));
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    TakeLine(text_.substr(begin, end - begin));
+  }
+  text_.erase(0, begin);
+}
+
+void NameLookup::TakeLine(const std::string& line) {
+  std::istringstream words(line);
+  std::size_t index = 0;
+  std::string word;
+  if (!(words >> index >> word) || index >= servers_.size()) return;
+  answered_[index] = true;
+  const zookeeper::Server& server = servers_[index];
+  if (word.front() != '!') {
+    found_.endpoints.push_back({word, zookeeper::ToString(server)});
     return;
   }
-  Finish();
+  int error = 0;
+  std::from_chars(word.data() + 1, word.data() + word.size(), error);
+  found_.failures.push_back({server, gai_strerror(error), error == EAI_NONAME});
 }
 
 void NameLookup::Finish() {
-  LookupResult result = std::move(numeric_);
-  std::vector<bool> answered(servers_.size(), false);
-  std::istringstream lines(text_);
-  std::size_t index = 0;
-  std::string word;
-  while (lines >> index >> word && index < servers_.size()) {
-    answered[index] = true;
-    const zookeeper::Server& server = servers_[index];
-    if (word.front() != '!') {
-      result.endpoints.push_back({word, zookeeper::ToString(server)});
-      continue;
-    }
-    int error = 0;
-    std::from_chars(word.data() + 1, word.data() + word.size(), error);
-    result.failures.push_back({server, gai_strerror(error), error == EAI_NONAME});
-  }
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (!answered[i]) result.failures.push_back({servers_[i], "the look-up ended early", false});
+    if (!answered_[i]) found_.failures.push_back({servers_[i], "the look-up ended early", false});
   }
-  result_ = std::move(result);
+  result_ = found_;
 }
 
 }  // namespace zklock::process

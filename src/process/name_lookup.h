@@ -26,7 +26,8 @@ struct LookupResult {
 };
 
 /// Turns the servers' names into numeric addresses in a helper process, since a resolver may block
-/// for as long as it likes. Numeric addresses alone need no helper.
+/// for as long as it likes; all at once, so that one name does not keep the others waiting. Numeric
+/// addresses alone need no helper.
 class NameLookup final : public EventSource {
  public:
   /// Throws std::system_error when no helper can be had.
@@ -35,6 +36,8 @@ class NameLookup final : public EventSource {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
+  /// The addresses found so far: numeric ones at once, the others as they come.
+  [[nodiscard]] const std::vector<zookeeper::Endpoint>& found() const { return found_.endpoints; }
   /// Set once, when all names have been looked up.
   [[nodiscard]] const std::optional<LookupResult>& result() const { return result_; }
 
@@ -42,13 +45,15 @@ class NameLookup final : public EventSource {
   void OnReady(short revents) override;
 
  private:
+  void TakeLine(const std::string& line);
   void Finish();
 
-  std::vector<zookeeper::Server> servers_;
-  LookupResult numeric_;
+  std::vector<zookeeper::Server> servers_;  // with names
+  std::vector<bool> answered_;              // by these
+  LookupResult found_;
   pid_t helper_ = -1;
   UniqueFd answers_;
-  std::string text_;
+  std::string text_;  // the beginning of a line
   std::optional<LookupResult> result_;
 };
 

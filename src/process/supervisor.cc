@@ -18,6 +18,7 @@
 #include "process/command.h"
 #include "process/guard.h"
 #include "process/guard_link.h"
+#include "process/shared_page.h"
 #include "process/system_error.h"
 #include "process/takeover.h"
 
@@ -34,9 +35,13 @@ constexpr Duration kOrderTime = milliseconds(100);
 // The tree is taken over so long before the lease's end, if the guard was suspected before.
 constexpr Duration kTakeOverMargin = milliseconds(150);
 // How long a suspicion lasts. It counts from when zklock saw it: if both were stopped or asleep,
-// the guard gets the time to wake up too. With the lease running out there is little of it.
-constexpr Duration kPatience = milliseconds(1000);
-constexpr Duration kHastyPatience = milliseconds(100);
+// the guard gets the time to wake up too. A guard that a busy host gives no time is no dead one:
+// zklock is patient as long as the lease is, less so with an order to carry out, and hasty from the
+// lease's stop time on.
+constexpr Duration kPatience = milliseconds(3000);
+constexpr Duration kOrderPatience = milliseconds(1000);
+constexpr Duration kLeastHaste = milliseconds(1000);
+constexpr Duration kMostHaste = milliseconds(100);
 constexpr Duration kLeastPatience = milliseconds(50);
 // How long the destructor lets the guard kill the tree before it does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
@@ -51,7 +56,7 @@ int ShellStatus(int wait_status) {
 /// The guard is in charge until it has reported the end, or there is a `takeover`. What comes of
 /// it is one of `ended`, `exec_failed`, `start_error`.
 struct Supervisor::State {
-  SharedGuardPage page;
+  SharedPage<GuardPage> page;
   UniqueFd socket;  // closed when the guard has gone
   pid_t guard = 0;  // 0: reaped
   Duration kill_after{};
@@ -186,11 +191,13 @@ TimePoint Supervisor::State::GuardLooksAt() const {
 }
 
 TimePoint Supervisor::State::SuspicionEnds() const {
-  const Duration patience =
-      LeaseRanOut() ? std::clamp(kill_after / 4, kHastyPatience, kPatience) : kPatience;
   const TimePoint lease_end = page->lease_end.Get();
-  return std::clamp(lease_end - kTakeOverMargin, *suspected_at + kLeastPatience,
-                    *suspected_at + patience);
+  const TimePoint patient = *suspected_at + (ordered_at ? kOrderPatience : kPatience);
+  // Whether or not the stop time has come yet: it may come while the suspicion lasts.
+  const TimePoint hasty = After(std::max(StopAt(lease_end, kill_after), *suspected_at),
+                                std::clamp(kill_after / 4, kMostHaste, kLeastHaste));
+  return std::max(std::min({patient, hasty, lease_end - kTakeOverMargin}),
+                  *suspected_at + kLeastPatience);
 }
 
 TimePoint Supervisor::State::Wake() const {

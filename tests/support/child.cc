@@ -348,6 +348,13 @@ void Child::Write(std::string_view text) {
 
 void Child::CloseInput() { in_.Reset(); }
 
+void Child::Resize(int rows, int columns) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(rows);
+  size.ws_col = static_cast<unsigned short>(columns);
+  Check(ioctl(in_.get(), TIOCSWINSZ, &size), "TIOCSWINSZ");
+}
+
 void Child::HangUp() {
   in_.Reset();
   out_.fd.Reset();

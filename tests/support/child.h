@@ -91,6 +91,8 @@ class Child {
   /// To its standard input, or typed on its terminal ("\x03" is Ctrl-C, "\x1a" Ctrl-Z).
   void Write(std::string_view text);
   void CloseInput();
+  /// Gives its terminal another size, as a window that is dragged.
+  void Resize(int rows, int columns);
   /// Closes the terminal, as a window that is closed or a connection that breaks.
   void HangUp();
 

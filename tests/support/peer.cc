@@ -40,14 +40,6 @@ UniqueFd NewSocket() {
   return UniqueFd(Check(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
 }
 
-sockaddr_in Loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
-
 void Connect(const UniqueFd& socket, const sockaddr_in& address) {
   Check(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
         "connect");
@@ -62,17 +54,6 @@ sockaddr_in AddressOf(const UniqueFd& socket) {
   return address;
 }
 
-UniqueFd BoundSocket() {
-  UniqueFd socket = NewSocket();
-  const sockaddr_in any = Loopback(0);
-  Check(bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), "bind");
-  return socket;
-}
-
-std::string TextOf(const UniqueFd& socket) {
-  return "127.0.0.1:" + std::to_string(ntohs(AddressOf(socket).sin_port));
-}
-
 sockaddr_in ParseAddress(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   sockaddr_in address{};
@@ -85,13 +66,32 @@ sockaddr_in ParseAddress(const std::string& text) {
   return address;
 }
 
+UniqueFd BoundSocket(const std::string& text = "127.0.0.1:0") {
+  UniqueFd socket = NewSocket();
+  const sockaddr_in address = ParseAddress(text);
+  if (address.sin_port != 0) {
+    const int again = 1;  // although connections of the one before linger
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
+  }
+  Check(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
+  return socket;
+}
+
+std::string TextOf(const UniqueFd& socket) {
+  const sockaddr_in address = AddressOf(socket);
+  std::array<char, INET_ADDRSTRLEN> host{};
+  inet_ntop(AF_INET, &address.sin_addr, host.data(), host.size());
+  return host.data() + (":" + std::to_string(ntohs(address.sin_port)));
+}
+
 /// A listening socket and a thread that serves it.
 ///
 /// The thread alone touches connections; others leave it orders, and wait until they are done.
 class Listener {
  public:
-  Listener()
-      : socket_(BoundSocket()), wake_(Check(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
+  explicit Listener(const std::string& address = "127.0.0.1:0")
+      : socket_(BoundSocket(address)),
+        wake_(Check(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
     Check(listen(socket_.get(), 512), "listen");
     address_ = TextOf(socket_);
   }
@@ -261,6 +261,7 @@ struct Proxy::State final : Listener {
     UniqueFd* from;
     UniqueFd* to;
     const bool* passes;
+    std::vector<std::string>* pieces;  // all of them, for the test to look at
     struct Chunk {
       Clock::time_point due;
       std::string bytes;
@@ -277,7 +278,8 @@ struct Proxy::State final : Listener {
     bool broken = false;
   };
 
-  explicit State(const std::string& address) : server(ParseAddress(address)) {}
+  State(const std::string& onward, const std::string& address)
+      : Listener(address), server(ParseAddress(onward)) {}
 
   void OnConnection(UniqueFd connection) override {
     UniqueFd onward = NewSocket();
@@ -291,8 +293,14 @@ struct Proxy::State final : Listener {
     Link& link = links.emplace_back();
     link.client = std::move(connection);
     link.server = std::move(onward);
-    link.requests = {.from = &link.client, .to = &link.server, .passes = &passes_requests};
-    link.replies = {.from = &link.server, .to = &link.client, .passes = &passes_replies};
+    link.requests = {.from = &link.client,
+                     .to = &link.server,
+                     .passes = &passes_requests,
+                     .pieces = &sent_by_clients};
+    link.replies = {.from = &link.server,
+                    .to = &link.client,
+                    .passes = &passes_replies,
+                    .pieces = &sent_by_servers};
   }
 
   // Never so much that the kernel's buffers do not do as well.
@@ -348,8 +356,9 @@ struct Proxy::State final : Listener {
       stream.ended = true;
       return true;
     }
-    stream.chunks.push_back(
-        {Clock::now() + delay, std::string(buffer.data(), static_cast<std::size_t>(size))});
+    std::string bytes(buffer.data(), static_cast<std::size_t>(size));
+    stream.pieces->push_back(bytes);
+    stream.chunks.push_back({Clock::now() + delay, std::move(bytes)});
     stream.size += static_cast<std::size_t>(size);
     return true;
   }
@@ -376,6 +385,8 @@ struct Proxy::State final : Listener {
   bool passes_requests = true;
   bool passes_replies = true;
   std::chrono::milliseconds delay{};
+  std::vector<std::string> sent_by_clients;
+  std::vector<std::string> sent_by_servers;
 
   void SetPasses(bool requests, bool replies) {
     Do([=, this] {
@@ -385,7 +396,8 @@ struct Proxy::State final : Listener {
   }
 };
 
-Proxy::Proxy(const std::string& server) : state_(std::make_unique<State>(server)) {
+Proxy::Proxy(const std::string& server, const std::string& address)
+    : state_(std::make_unique<State>(server, address)) {
   state_->Start();
 }
 Proxy::~Proxy() { state_->Stop(); }
@@ -400,6 +412,19 @@ void Proxy::Cut() {
 }
 void Proxy::Delay(std::chrono::milliseconds delay) {
   state_->Do([this, delay] { state_->delay = delay; });
+}
+
+std::vector<std::string> Proxy::Requests() const {
+  std::vector<std::string> requests;
+  state_->Do([&] { requests = state_->sent_by_clients; });
+  return requests;
+}
+std::string Proxy::Replies() const {
+  std::string replies;
+  state_->Do([&] {
+    for (const std::string& piece : state_->sent_by_servers) replies += piece;
+  });
+  return replies;
 }
 
 }  // namespace zklock::test

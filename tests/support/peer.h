@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -59,8 +60,9 @@ class Peer {
 /// otherwise. Connections that are open stay so unless they are cut.
 class Proxy {
  public:
-  /// `server`: "HOST:PORT", the address numeric.
-  explicit Proxy(const std::string& server);
+  /// `server`: "HOST:PORT", the address numeric. `address`: its own, on a loopback network; port 0
+  /// is one of the kernel's choice.
+  explicit Proxy(const std::string& server, const std::string& address = "127.0.0.1:0");
   ~Proxy();
 
   [[nodiscard]] const std::string& address() const;
@@ -79,6 +81,10 @@ class Proxy {
   void Cut();
   /// From now on bytes are passed on so much later.
   void Delay(std::chrono::milliseconds delay);
+  /// What clients have sent so far, in the pieces in which it came.
+  [[nodiscard]] std::vector<std::string> Requests() const;
+  /// What servers have sent so far.
+  [[nodiscard]] std::string Replies() const;
 
  private:
   struct State;

@@ -181,26 +181,29 @@ TEST_CASE("an end that was ordered while the command ended by itself takes what 
 }
 
 TEST_CASE("a lease that ran out before the report was read takes what the command left too") {
-  Supervised command(
-      "sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
-      {.kill_after = milliseconds(50), .lease_end = BootClock::now() + milliseconds(1500)});
+  Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
+                     {.kill_after = milliseconds(50), .lease_end = BootClock::now() + seconds(3)});
   WaitForTree(command.report, 1);
+  const pid_t guard = command.guard();
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);
   command.report.ReadToEnd();  // zklock hangs: the guard acts alone
+  WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
   CHECK_FALSE(ended.guard_failed);
 }
 
 TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
+  const pid_t guard = command.guard();
   command.report.ReadToEnd();  // zklock's loop does not run
   CHECK(BootClock::now() < lease_end);
   CHECK(BootClock::now() >= lease_end - milliseconds(300));
+  WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
   CHECK_FALSE(ended.guard_failed);
@@ -208,7 +211,7 @@ TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
 }
 
 TEST_CASE("the grace begins so early that it is over before the lease's end") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(2500);
+  const TimePoint lease_end = BootClock::now() + seconds(4);
   Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; " + kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(1500), .lease_end = lease_end});
   WaitForTree(command.report, 1);
@@ -218,16 +221,13 @@ TEST_CASE("the grace begins so early that it is over before the lease's end") {
 }
 
 TEST_CASE("a grace that was ordered late gives way to the lease") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
-  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = hours(1), .lease_end = kNever});
+  const TimePoint lease_end = BootClock::now() + seconds(3);
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(1000), .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
-  command.Destroy();
-  Supervised other(kStubbornTree + kWaitForEver,
-                   {.kill_after = milliseconds(1000), .lease_end = lease_end});
-  WaitForTree(other.report, kStubbornTreeSize);
-  ServeUntil(*other, lease_end - milliseconds(900));
-  other->End();
-  other.WaitForEnd();
+  ServeUntil(*command, lease_end - milliseconds(900));
+  command->End();
+  command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
 }
 
@@ -239,12 +239,12 @@ TEST_CASE("a lease that has run out already ends the command at once") {
 }
 
 TEST_CASE("a lease that is extended lets the command run on") {
-  const TimePoint first = BootClock::now() + milliseconds(700);
+  const TimePoint first = BootClock::now() + seconds(2);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = first});
-  WaitForTree(command.report, 1);
   command->ExtendLease(first + hours(1));
   command->ExtendLease(first - hours(1));  // never backwards
+  WaitForTree(command.report, 1);
   ServeUntil(*command, first + milliseconds(100));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.report.HasEnded());
@@ -253,14 +253,14 @@ TEST_CASE("a lease that is extended lets the command run on") {
 }
 
 TEST_CASE("a lease extended again and again ends at its last end") {
-  Supervised command(
-      kStubbornTree + kWaitForEver,
-      {.kill_after = milliseconds(300), .lease_end = BootClock::now() + milliseconds(600)});
-  TimePoint lease_end = BootClock::now();
-  for (int i = 0; i < 10 && !command->ended(); ++i) {
-    lease_end = BootClock::now() + milliseconds(600);
+  const Duration lease = milliseconds(1500);
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(300), .lease_end = BootClock::now() + lease});
+  TimePoint lease_end{};
+  for (int i = 0; i < 20 && !command->ended(); ++i) {
+    lease_end = BootClock::now() + lease;
     command->ExtendLease(lease_end);
-    ServeUntil(*command, BootClock::now() + milliseconds(100));
+    ServeUntil(*command, BootClock::now() + lease / 15);
   }
   CHECK_FALSE(command->ended());
   const Ended ended = command.WaitForEnd();

@@ -1,4 +1,5 @@
 #include "process/guard_link.h"
+#include "process/shared_page.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ TEST_CASE("a lease without an end stops nothing, and a grace without an end kill
 }
 
 TEST_CASE("the page is shared with a process that is forked later") {
-  const SharedGuardPage page;
+  const SharedPage<GuardPage> page;
   const pid_t pid = Check(fork(), "fork");
   if (pid == 0) {
     page->guard_looks_at.Set(kLeaseEnd);

@@ -19,6 +19,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using test::Child;
 using test::ChildOptions;
 using test::Exited;
@@ -153,7 +154,7 @@ TEST_CASE("when zklock ends normally without waiting, its command does not run o
 }
 
 TEST_CASE("a stopped zklock's command ends before the lease does") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
   Child zklock =
       Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
   const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
@@ -166,7 +167,7 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
 }
 
 TEST_CASE("a job stopped as a whole ends before the lease does: the guard is outside of it") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
   Child zklock =
       Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
   const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
@@ -225,7 +226,7 @@ TEST_CASE("children that zklock had before are strangers, and spared") {
 }
 
 TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(2000);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
@@ -239,7 +240,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
 }
 
 TEST_CASE("with no grace at all a stopped guard is still found out in time") {
-  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = {}, .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
@@ -249,7 +250,7 @@ TEST_CASE("with no grace at all a stopped guard is still found out in time") {
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is not trusted with it") {
-  const TimePoint first = BootClock::now() + milliseconds(1500);
+  const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = first});
   WaitForTree(command.report, kStubbornTreeSize);
@@ -259,6 +260,36 @@ TEST_CASE("a guard that does not acknowledge an extended lease is not trusted wi
   CHECK(ended.guard_failed);
   CHECK_FALSE(ended.by_order);
   CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("patience with a guard that does not acknowledge ends where the lease does") {
+  const TimePoint first = BootClock::now() + milliseconds(2500);
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = milliseconds(600), .lease_end = first});
+  WaitForTree(command.report, kStubbornTreeSize);
+  kill(command.guard(), SIGSTOP);
+  command->ExtendLease(first + milliseconds(1200));
+  const Ended ended = command.WaitForEnd();
+  CHECK(BootClock::now() < first + milliseconds(1200));
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+}
+
+TEST_CASE("a guard that a busy host gives no time keeps its command while the lease has time") {
+  const TimePoint first = BootClock::now() + milliseconds(2500);
+  Supervised command(kSleeper + kWaitForEver,
+                     {.kill_after = milliseconds(500), .lease_end = first});
+  WaitForTree(command.report, 1);
+  const pid_t guard = command.guard();
+  kill(guard, SIGSTOP);
+  command->ExtendLease(first + hours(1));
+  // From its stop time, a grace before `first`, it is late.
+  ServeUntil(*command, first + milliseconds(1000));
+  kill(guard, SIGCONT);
+  ServeUntil(*command, first + milliseconds(3500));
+  CHECK_FALSE(command->ended());
+  command->End();
+  CHECK_FALSE(command.WaitForEnd().guard_failed);
 }
 
 TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
@@ -295,7 +326,7 @@ TEST_CASE("an order gets through to a guard whose socket is full") {
 
 TEST_CASE("a zklock that wakes up late gives its guard the time to do the same") {
   // Both are stopped past the stop time of the lease the guard knows, which zklock had extended.
-  const TimePoint first = BootClock::now() + milliseconds(1000);
+  const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(500), .lease_end = first});
   REQUIRE(command.report.ReadLine() == "up");
@@ -303,6 +334,7 @@ TEST_CASE("a zklock that wakes up late gives its guard the time to do the same")
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
   HangUntil(first);
+  command->OnReady(0);  // zklock is the first to wake up
   kill(guard, SIGCONT);
   ServeUntil(*command, BootClock::now() + milliseconds(500));
   CHECK_FALSE(command->ended());

@@ -164,7 +164,13 @@ TEST_CASE("the command gets the descriptors zklock was given and no other") {
     if (flags >= 0 && (flags & FD_CLOEXEC) == 0) expected.insert(descriptor);
   }
   const Signals signals;
-  const auto command = MustStart(Sleep(), signals);
+  // It speaks when the dynamic linker has closed what it had open, and opens nothing for that.
+  CommandSpec spec =
+      Script("exec perl -e 'open(F, \">&=\", $ENV{REPORT}); syswrite(F, \"up\\n\"); sleep 1000'");
+  spec.environment.push_back(inherited.variable());
+  const auto command = MustStart(spec, signals);
+  inherited.CloseWriteEnd();
+  WaitForTree(inherited, 1);
   CHECK(Descriptors(command->command_pid()) == expected);
 }
 

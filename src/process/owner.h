@@ -1,0 +1,40 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "process/pidfd.h"
+#include "process/process_tree.h"
+
+namespace zklock::process {
+
+/// The process that a keeper holds a lock for, and no other that gets its pid later.
+class Owner {
+ public:
+  /// None when there is no such process, or it has ended. Throws std::system_error where the system
+  /// cannot tell of a process's end (pidfd_open(2)).
+  [[nodiscard]] static std::optional<Owner> Open(pid_t pid);
+  /// The parent of this process; none when that has ended meanwhile.
+  [[nodiscard]] static std::optional<Owner> Parent();
+
+  [[nodiscard]] const ProcessId& id() const { return id_; }
+  /// Its program's name, 15 characters at most.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool HasEnded() const;
+  /// Readable once it has ended.
+  [[nodiscard]] int fd() const { return process_.fd(); }
+  /// 0 or errno. 0 for `signal_number` asks whether it could be signalled.
+  [[nodiscard]] int Signal(int signal_number) const { return process_.Signal(signal_number); }
+
+ private:
+  Owner(PidFd process, ProcessStat stat)
+      : process_(std::move(process)), id_(stat.id), name_(std::move(stat.name)) {}
+
+  PidFd process_;
+  ProcessId id_;
+  std::string name_;
+};
+
+}  // namespace zklock::process

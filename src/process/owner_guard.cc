@@ -1,0 +1,105 @@
+#include "process/owner_guard.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "process/descriptors.h"
+#include "process/guard_name.h"
+#include "process/system_error.h"
+#include "process/timer.h"
+
+namespace zklock::process {
+
+OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
+  page_->lease_end.Set(duty_.lease_end);
+  Fork();
+}
+
+OwnerGuard::~OwnerGuard() { Dismiss(); }
+
+void OwnerGuard::ExtendLease(TimePoint lease_end) {
+  if (lease_end > page_->lease_end.Get()) page_->lease_end.Set(lease_end);
+}
+
+void OwnerGuard::TellOwner() { Tell(*page_, duty_); }
+
+void OwnerGuard::Tell(Page& page, const OwnerDuty& duty) {
+  if (!page.told.exchange(true)) (void)duty.owner.Signal(duty.signal);
+}
+
+void OwnerGuard::Fork() {
+  const pid_t keeper = getpid();
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  guard_ = fork();
+  if (guard_ == 0) Watch(duty_, *page_, keeper);
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  Check(guard_, "fork");
+  process_ = PidFd::Open(guard_);
+}
+
+void OwnerGuard::Dismiss() {
+  if (guard_ <= 0) return;
+  kill(guard_, SIGKILL);
+  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  guard_ = 0;
+  process_.reset();
+}
+
+EventSource::Interest OwnerGuard::GetInterest() {
+  return {.fd = process_ ? process_->fd() : -1, .events = POLLIN};
+}
+
+void OwnerGuard::OnReady(short /*revents*/) {
+  Dismiss();
+  Fork();
+}
+
+void OwnerGuard::Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept {
+  try {
+    WatchUntilEnd(duty, page, keeper);
+  } catch (...) {
+    _exit(kExitInternal);  // the keeper forks another
+  }
+  _exit(kExitOk);
+}
+
+void OwnerGuard::WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper) {
+  TakeGuardName();
+  setsid();  // a KILL or STOP of the keeper's group spares the guard
+  const std::optional<PidFd> keeper_process = PidFd::Open(keeper);
+  const UniqueFd timer = MakeTimer();
+  const int keeper_fd = keeper_process ? keeper_process->fd() : -1;
+  KeepOnlyDescriptors({duty.owner.fd(), keeper_fd, timer.get()});
+  for (;;) {
+    const bool orphaned = getppid() != keeper;
+    const bool owner_ended = duty.owner.HasEnded();
+    if (orphaned && owner_ended) break;
+    const TimePoint now = BootClock::now();
+    const TimePoint lease_end = page.lease_end.Get();
+    const TimePoint stop = StopAt(lease_end, duty.grace);
+    if (orphaned && now >= lease_end) return;  // the servers end the session
+    if (orphaned || now >= stop) Tell(page, duty);
+
+    SetTimer(timer.get(), orphaned ? lease_end : page.told ? kNever : stop);
+    std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
+                                     {orphaned ? -1 : keeper_fd, POLLIN, 0},
+                                     {owner_ended ? -1 : duty.owner.fd(), POLLIN, 0}}};
+    if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
+  }
+  if (duty.when_orphaned) duty.when_orphaned();
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "process/guard_link.h"
+#include "process/owner.h"
+#include "process/pidfd.h"
+#include "process/shared_page.h"
+
+namespace zklock::process {
+
+/// What the guard of an owner has to know.
+struct OwnerDuty {
+  const Owner& owner;            ///< outlives the guard
+  int signal = 15;               ///< tells the owner that the lock is lost
+  Duration grace{};              ///< so long before the lease's end it is told
+  TimePoint lease_end = kNever;  ///< the first D (protocol: the lease)
+  /// Run in the guard when the keeper has died unexpectedly and then the owner has ended: closes
+  /// the session. As CommandSpec::when_orphaned.
+  std::function<void()> when_orphaned;
+};
+
+/// A small process beside the keeper, so that a keeper that is killed or hangs is no silent loss:
+/// the owner gets its signal before the lease ends, at once when the keeper has gone. Then the
+/// guard waits for the owner's end, but no longer than for the lease's, and closes the session.
+///
+/// This is the keeper's end of it. A guard that dies is replaced.
+class OwnerGuard final : public EventSource {
+ public:
+  /// Throws std::system_error when the system refuses.
+  explicit OwnerGuard(OwnerDuty duty);
+  /// Dismisses the guard: it does nothing any more.
+  ~OwnerGuard() override;
+  OwnerGuard(const OwnerGuard&) = delete;
+  OwnerGuard& operator=(const OwnerGuard&) = delete;
+
+  /// Moves the lease's end. It only ever moves forward.
+  void ExtendLease(TimePoint lease_end);
+  /// Signals the owner, unless that has been done: by this process or by the guard.
+  void TellOwner();
+  [[nodiscard]] bool has_told() const { return page_->told; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  struct Page {
+    SharedMoment lease_end;         // written by the keeper
+    std::atomic<bool> told{false};  // by whoever signals the owner, before
+  };
+
+  static void Tell(Page& page, const OwnerDuty& duty);
+  [[noreturn]] static void Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept;
+  static void WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper);
+  void Fork();
+  void Dismiss();
+
+  const OwnerDuty duty_;
+  SharedPage<Page> page_;
+  pid_t guard_ = 0;
+  std::optional<PidFd> process_;  // the guard
+};
+
+}  // namespace zklock::process

@@ -1,0 +1,22 @@
+#include "process/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace zklock::process {
+
+bool IsTerminal(int fd) { return isatty(fd) == 1; }
+
+std::size_t TerminalWidth(int fd) {
+  winsize size{};
+  // No terminal, or one that does not say (0): the same answer.
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+bool IsInForeground(int fd) {
+  const pid_t foreground = tcgetpgrp(fd);
+  return foreground < 0 || foreground == getpgrp();  // below 0: not our controlling terminal
+}
+
+}  // namespace zklock::process
