@@ -18,11 +18,13 @@ constexpr int kMostMissing = 8;
 // Of a predecessor's data, for messages: anyone may have written a megabyte there.
 constexpr std::size_t kMostDataKept = 4096;
 
-std::size_t CountAhead(const std::vector<std::string>& children, const std::string& own_name) {
-  const auto queue = protocol::Queue(children);
-  const auto own = std::find_if(queue.begin(), queue.end(),
-                                [&](const auto& contender) { return contender.full == own_name; });
-  return static_cast<std::size_t>(own - queue.begin());
+bool Has(const std::vector<std::string>& children, std::string_view name) {
+  return std::find(children.begin(), children.end(), name) != children.end();
+}
+
+/// The store tells with its next event what became of the session.
+bool IsLost(Error error) {
+  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
 }
 
 Unusable NobodysContender(const std::string& name) {
@@ -66,7 +68,7 @@ void Acquire::OnReady(short /*revents*/) {
     answer_deadline_ = kNever;
     store_.GiveUpServer();
   } else if (now >= confirm_again_) {
-    Confirm();
+    Confirm(Turn::kOurs);
   } else if (now >= next_read_) {
     ReadOwn();
   }
@@ -86,6 +88,7 @@ Duration Acquire::AnswerTime() const {
 
 void Acquire::OnConnected(bool fresh) {
   if (state_ == State::kDone) return;
+  observer_.OnConnected();
   const Duration granted = store_.lease().timeout();
   if (granted < protocol::kLeastSessionTimeout) {
     Finish(Unusable{"the servers grant a session time-out of less than 4 seconds",
@@ -114,19 +117,25 @@ void Acquire::OnDisconnected() {
 void Acquire::OnExpired() {
   if (state_ == State::kDone) return;
   if (!apart_since_) apart_since_ = clock_.Now();
-  if (ticket_) observer_.OnPlaceLost();
+  if (ticket_) observer_.OnPlaceLost(request_.lock);
   ticket_.reset();
+  ranked_ = false;
   create_sent_ = false;
   uuid_ = make_uuid_();
   BeginStep(State::kApart);
   store_.Renew();
 }
 
+void Acquire::OnRefused(Error why) {
+  if (state_ != State::kDone) FinishRefused("queue in", why, "", "");
+}
+
 void Acquire::OnWatch(const std::string& path) {
   if (state_ == State::kDone) return;
-  if (ticket_ && path == ticket_->path) {
+  if (IsOurs(path)) {
     WatchOwn();  // gone, or only written to: the read tells, and watches on
   } else if (state_ == State::kWaiting) {
+    if (IsSimple() || path == ChildPath(predecessor_)) return OnPredecessorEvent();
     List();
   }
 }
@@ -135,7 +144,8 @@ void Acquire::OnWatch(const std::string& path) {
 
 void Acquire::List() {
   BeginStep(State::kDeciding);
-  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+  if (!judged_) AskForUse();
+  store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 // LOCK has gone: our contender before it. The heartbeat says so.
                 if (reply.error == Error::kNoNode) return CheckOwn();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
@@ -158,12 +168,23 @@ void Acquire::Consider(const std::vector<std::string>& children, Proof proof) {
       store_.Delete(ChildPath(child), scope_.Wrap([](const zookeeper::Reply&) {}));
     }
   }
-  const protocol::Decision decision = protocol::Decide(children, own);
+  if (LeaveIfSuperseded(children)) return;
+  if (request_.permits && !AgreeOnPermits(children)) return;
+  const protocol::Decision decision = Decide(children);
   if (std::holds_alternative<protocol::Hold>(decision)) {
-    if (proof == Proof::kCreate) return OnConfirmed({});
-    Confirm();
+    // The create proves the session, but not what is held in other LOCKs.
+    if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
+    Confirm(Turn::kOurs);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
-    observer_.OnWaiting(wait->predecessor, CountAhead(children, own));
+    const protocol::Rank rank = protocol::RankOf(children, own);
+    // In a turnstile all wait; who has passed it is the only one that waits for a permit.
+    const std::size_t waiting = request_.permits                         ? 0
+                                : request_.below == protocol::kTurnstile ? rank.ahead
+                                                                         : rank.waiting;
+    if (!std::exchange(ranked_, true) && request_.max_queue && waiting >= *request_.max_queue) {
+      return Finish(Busy{Busy::Why::kQueueFull, wait->predecessor, ""});
+    }
+    observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ > kMostMissing) return Finish(Defect{"our contender is there but not listed"});
@@ -176,7 +197,12 @@ void Acquire::Consider(const std::vector<std::string>& children, Proof proof) {
 
 Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
                                 std::function<void()> resume) {
-  const auto stranger = protocol::FindStranger(children, ticket_ ? own_name() : "", request_.mode);
+  if (request_.permits) {  // the turnstile's contenders have been judged
+    judged_ = true;
+    return Verdict::kFine;
+  }
+  const auto stranger =
+      protocol::FindStranger(children, ticket_ ? own_name() : "", request_.mode, request_.dialect);
   if (stranger && !judged_) {
     Finish(Unusable{"'" + stranger->child + "' in it is " + stranger->reason, stranger->remedy});
     return Verdict::kFinished;
@@ -184,14 +210,19 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
   if (stranger && !stranger_told_) {
     // It came later than we did: it cannot be refused any more, only told of.
     stranger_told_ = true;
-    observer_.OnStranger(*stranger);
+    observer_.OnStranger(request_.lock, *stranger);
   }
-  const bool plain = std::find(children.begin(), children.end(), "lock") != children.end();
+  if (request_.below.empty() && Has(children, protocol::kLeases) && !semaphore_judged_) {
+    semaphore_judged_ = true;
+    LookForPermits(std::move(resume));
+    return Verdict::kPending;
+  }
+  const bool plain = !IsSimple() && Has(children, protocol::kSimpleName);
   if (plain && !plain_judged_) {
     plain_judged_ = true;
     store_.Get(ChildPath("lock"), Watch::kNo,
                InStep([this, resume = std::move(resume)](const zookeeper::GetReply& reply) {
-                 if (reply.error == Error::kConnectionLoss) {
+                 if (IsLost(reply.error)) {
                    plain_judged_ = false;
                    return;
                  }
@@ -199,14 +230,43 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
                    return Finish(
                        Unusable{"its child 'lock' is the lock of a program that uses one "
                                 "znode and does not see ours",
-                                "use another LOCK"});
+                                "use --dialect simple, or another LOCK"});
                  }
                  resume();
                }));
     return Verdict::kPending;
   }
-  judged_ = true;
+  judged_ = ticket_.has_value();
   return Verdict::kFine;
+}
+
+void Acquire::LookForPermits(std::function<void()> resume) {
+  store_.List(ChildPath(std::string(protocol::kLeases)), Watch::kNo,
+              InStep([this, resume = std::move(resume)](const zookeeper::ListReply& reply) {
+                if (IsLost(reply.error)) {
+                  semaphore_judged_ = false;
+                  return;
+                }
+                if (reply.error == Error::kNone && !protocol::Queue(reply.children).empty()) {
+                  return Finish(Unusable{"it is used as a semaphore, whose holders do not see ours",
+                                         "use --permits, or another LOCK"});
+                }
+                resume();
+              }));
+}
+
+bool Acquire::AgreeOnPermits(const std::vector<std::string>& leases) {
+  if (!permits_found_ || *permits_found_ == *request_.permits) return true;
+  if (protocol::Queue(leases).size() > 1) {
+    const std::string found = std::to_string(*permits_found_);
+    Finish(Unusable{"it is in use with " + found + " permits", "use --permits " + found});
+    return false;
+  }
+  // Nobody else has one, and nobody comes: we stand in the turnstile.
+  store_.Set(request_.QueuePath(), std::to_string(*request_.permits), zookeeper::kAnyVersion,
+             scope_.Wrap([](const zookeeper::Reply&) {}));
+  permits_found_ = request_.permits;
+  return true;
 }
 
 void Acquire::WatchPredecessor(const std::string& predecessor) {
@@ -230,7 +290,7 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
       predecessor_data_ = reply.data.substr(0, kMostDataKept);
       break;
     case Error::kNoNode:
-      return List();
+      return OnPredecessorEvent();
     case Error::kNoAuth:
       predecessor_unreadable_ = true;
       break;
@@ -239,76 +299,79 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
   }
   if (request_.try_only) return Finish(Busy{Busy::Why::kTaken, predecessor_, predecessor_data_});
   answer_deadline_ = kNever;
-  if (predecessor_unreadable_) WatchChildren();
+  if (predecessor_unreadable_ || request_.supersede || request_.permits) WatchChildren();
 }
 
 void Acquire::WatchChildren() {
-  store_.List(request_.lock.path, Watch::kYes, InStep([this](const zookeeper::ListReply& reply) {
-                if (reply.error == Error::kNoNode) return CheckOwn();
+  store_.List(request_.QueuePath(), Watch::kYes, InStep([this](const zookeeper::ListReply& reply) {
+                if (reply.error == Error::kNoNode) return IsSimple() ? Join() : CheckOwn();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 answer_deadline_ = kNever;
-                const auto decision = protocol::Decide(reply.children, own_name());
+                if (IsSimple()) {  // no contender of ours is in it
+                  if (!Has(reply.children, protocol::kSimpleName)) Join();
+                  return;
+                }
+                if (LeaveIfSuperseded(reply.children)) return;
+                const auto decision = Decide(reply.children);
                 if (decision != protocol::Decision(protocol::WaitFor{predecessor_})) {
                   Consider(reply.children, Proof::kNone);
                 }
               }));
 }
 
+bool Acquire::LeaveIfSuperseded(const std::vector<std::string>& children) {
+  if (!request_.supersede || !protocol::IsSuperseded(children, own_name())) return false;
+  Finish(Busy{Busy::Why::kSuperseded, "", ""});
+  return true;
+}
+
 // ---- our own contender ----------------------------------------------------------------------
 
 void Acquire::WatchOwn() {
   own_watched_ = true;
-  store_.Get(ticket_->path, Watch::kYes, scope_.Wrap([this](const zookeeper::GetReply& reply) {
-    if (state_ != State::kDone && reply.error == Error::kNoNode) {
-      Finish(Busy{Busy::Why::kRemoved, "", ""});
-    }
-  }));
+  for (const std::string& path : AllOurs()) {
+    store_.Get(path, Watch::kYes, scope_.Wrap([this](const zookeeper::GetReply& reply) {
+      if (state_ == State::kDone) return;
+      if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+      if (reply.error == Error::kNone) observer_.OnOwnData(reply.data);
+    }));
+  }
+}
+
+std::vector<std::string> Acquire::AllOurs() const {
+  std::vector<std::string> paths = request_.held;
+  if (ticket_) paths.push_back(ticket_->path);
+  return paths;
+}
+
+bool Acquire::IsOurs(const std::string& path) const {
+  const auto all = AllOurs();
+  return std::find(all.begin(), all.end(), path) != all.end();
 }
 
 void Acquire::ReadOwn() {
   next_read_ = clock_.Now() + protocol::WaiterReadPeriod(store_.lease().timeout());
-  if (!ticket_ || own_read_pending_) return;
+  if (own_read_pending_ || (!ticket_ && !IsSimple())) return;
   own_read_pending_ = true;
   answer_deadline_ = std::min(answer_deadline_, clock_.Now() + AnswerTime());
-  store_.Get(ticket_->path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
+  // Without a contender in a queue any small read does.
+  const std::string path = ticket_ ? ticket_->path : request_.lock.path;
+  store_.Get(path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
     own_read_pending_ = false;
     if (state_ == State::kDone || reply.error == Error::kConnectionLoss) return;
-    if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+    if (reply.error == Error::kNoNode && ticket_) return Finish(Busy{Busy::Why::kRemoved, "", ""});
     if (state_ == State::kWaiting) answer_deadline_ = kNever;
   }));
 }
 
 void Acquire::CheckOwn() {
   BeginStep(State::kDeciding);
-  store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
+  store_.Check(AllOurs(), InStep([this](const zookeeper::Reply& reply) {
                  if (reply.error == Error::kNone) return List();
                  if (reply.error == Error::kNoNode)
                    return Finish(Busy{Busy::Why::kRemoved, "", ""});
-                 OnUnexpected("check our own contender in", reply.error);
+                 OnUnexpected("check our own contender in", reply.error, "READ", ticket_->path);
                }));
-}
-
-void Acquire::Confirm() {
-  BeginStep(State::kConfirming);
-  store_.Check({ticket_->path},
-               InStep([this](const zookeeper::Reply& reply) { OnConfirmed(reply); }));
-}
-
-void Acquire::OnConfirmed(const zookeeper::Reply& reply) {
-  if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
-  if (reply.error != Error::kNone) {
-    return OnUnexpected("check our own contender in", reply.error);
-  }
-  const TimePoint now = clock_.Now();
-  const Duration timeout = store_.lease().timeout();
-  const auto lease_end = store_.lease().End();
-  if (lease_end && *lease_end - now > timeout / 3) return Finish(Acquired{*ticket_});
-  // Alive, but not proven for long enough to start anything (this process was stopped, say): an
-  // answered read, a ping of leader and follower later than that, and once more.
-  BeginStep(State::kConfirming);
-  answer_deadline_ = kNever;
-  ReadOwn();
-  confirm_again_ = now + timeout / 4 + 1ms;
 }
 
 // ---- the end --------------------------------------------------------------------------------
@@ -318,19 +381,24 @@ void Acquire::Finish(AcquireOutcome outcome) {
   outcome_ = std::move(outcome);
 }
 
-void Acquire::FinishRefused(const std::string& operation, Error error) {
-  Finish(Refused{operation, request_.lock.shown(), error});
+void Acquire::FinishRefused(const std::string& operation, Error error, const char* right,
+                            const std::string& path) {
+  const LockName& lock = request_.lock;
+  Finish(
+      Refused{operation, lock.shown(), error, right, lock.Shown(path.empty() ? lock.path : path)});
 }
 
-void Acquire::OnUnexpected(const std::string& operation, Error error) {
+void Acquire::OnUnexpected(const std::string& operation, Error error, const char* right,
+                           const std::string& path) {
   switch (error) {
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
       return;
     case Error::kNoAuth:
     case Error::kAuthFailed:
+    case Error::kAuthRequired:
     case Error::kInvalidAcl:
-      return FinishRefused(operation, error);
+      return FinishRefused(operation, error, right, path);
     default:
       Finish(Defect{"cannot " + operation + " '" + request_.lock.shown() +
                     "': " + std::string(zookeeper::ErrorText(error))});
@@ -350,7 +418,16 @@ std::string Acquire::own_name() const {
 }
 
 std::string Acquire::ChildPath(const std::string& child) const {
-  return request_.lock.path + "/" + child;
+  return request_.QueuePath() + "/" + child;
+}
+
+protocol::Decision Acquire::Decide(const std::vector<std::string>& children) const {
+  if (IsSimple()) {
+    if (Has(children, own_name())) return protocol::Hold{};
+    return protocol::OwnMissing{};
+  }
+  return request_.permits ? protocol::DecidePermit(children, own_name(), *request_.permits)
+                          : protocol::Decide(children, own_name());
 }
 
 }  // namespace zklock::lock

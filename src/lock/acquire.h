@@ -13,6 +13,7 @@
 #include "lock/callback_scope.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
+#include "protocol/release_record.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -21,15 +22,32 @@ namespace zklock::lock {
 struct AcquireRequest {
   LockName lock;
   protocol::Mode mode = protocol::Mode::kExclusive;
+  protocol::Dialect dialect = protocol::Dialect::kCurator;
   std::string host;  ///< for the contender's name
   std::string data;  ///< the contender's data; never needed for correctness
+  /// Contenders of the same session that are ours already, in other LOCKs: proven together with
+  /// this one, and if one of them goes, all is lost.
+  std::vector<std::string> held{};
   /// No wait at all: leave at once when the lock is not free, and when it is visibly busy join
   /// nothing.
   bool try_only = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
+  /// Leave at once when so many wait already, by the rank in the queue after joining it.
+  std::optional<std::size_t> max_queue{};
+  /// Leave the queue when a newer contender comes that supersedes; ours supersedes the older ones.
+  bool supersede = false;
+  /// The child of LOCK that has the queue, for a semaphore: its turnstile, or its leases.
+  std::string below{};
+  /// For the leases: how many there may be.
+  std::optional<std::size_t> permits{};
   /// How long to be without a server: before the queue is joined, and in it for at least as long as
   /// the session can live.
   Duration connect_timeout = std::chrono::seconds(15);
+
+  /// The znode whose children are the queue.
+  [[nodiscard]] std::string QueuePath() const {
+    return below.empty() ? lock.path : lock.path + "/" + below;
+  }
 };
 
 /// The lock is ours: by the list, by an answered commit after everything that went before us had
@@ -40,9 +58,11 @@ struct Acquired {
 /// Not taken because of somebody else.
 struct Busy {
   enum class Why {
-    kTaken,     ///< `try`: not free
-    kWaitOver,  ///< the wait is over
-    kRemoved,   ///< somebody deleted our contender: we were told to leave
+    kTaken,       ///< `try`: not free
+    kWaitOver,    ///< the wait is over
+    kRemoved,     ///< somebody deleted our contender: we were told to leave
+    kQueueFull,   ///< as many wait as may
+    kSuperseded,  ///< a newer one has come
   };
   Why why = Why::kTaken;
   std::string blocker;       ///< the contender in the way; may be empty
@@ -55,6 +75,8 @@ struct Refused {
   std::string operation;  ///< "create a contender in", "list"
   std::string path;       ///< as the user knows it
   zookeeper::Error error = zookeeper::Error::kNoAuth;
+  std::string right;       ///< what an ACL has to grant for it: "CREATE", "READ", "DELETE"
+  std::string right_path;  ///< on which znode, as the user knows it
 };
 /// The LOCK cannot be used like this.
 struct Unusable {
@@ -72,13 +94,19 @@ using AcquireOutcome = std::variant<Acquired, Busy, Unreachable, Refused, Unusab
 class AcquireObserver {
  public:
   virtual ~AcquireObserver() = default;
+  /// A server has taken the session on, a new one or the same again.
+  virtual void OnConnected() {}
   virtual void OnQueued(const Ticket& /*ticket*/) {}
   /// Waiting for this one; `ahead` counts the contenders before ours.
-  virtual void OnWaiting(const std::string& /*predecessor*/, std::size_t /*ahead*/) {}
+  virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
+                         std::size_t /*ahead*/) {}
   /// The session expired in the queue: the place is lost, a new one at the tail is taken.
-  virtual void OnPlaceLost() {}
+  virtual void OnPlaceLost(const LockName& /*lock*/) {}
+  /// What is written in a contender of ours: when the wait begins, and whenever somebody has
+  /// written to it.
+  virtual void OnOwnData(const std::string& /*data*/) {}
   /// A contender that does not see ours has come later than we did; both may hold.
-  virtual void OnStranger(const protocol::Stranger& /*stranger*/) {}
+  virtual void OnStranger(const LockName& /*lock*/, const protocol::Stranger& /*stranger*/) {}
 };
 
 /// One contender's way through one LOCK's queue: join, decide, watch the predecessor, decide again.
@@ -99,8 +127,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   /// Set once, when it is over.
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
-  /// True from the first contender on: the queue has been joined.
-  [[nodiscard]] bool has_joined() const { return joined_; }
+  /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
+  [[nodiscard]] TimePoint wait_deadline() const { return wait_deadline_; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -108,6 +136,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void OnConnected(bool fresh) override;
   void OnDisconnected() override;
   void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
   void OnWatch(const std::string& path) override;
 
  private:
@@ -117,7 +146,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// kRejoining   is our contender still there, did the create succeed? -> kDeciding, kJoining
   /// kDeciding    a list or a look at a doubtful child is under way. -> kWaiting, kConfirming
   /// kWaiting     the predecessor is watched. -> kDeciding
-  /// kConfirming  all before us have gone; the proof of the session is under way. -> kDone
+  /// kConfirming  all before us have gone, or LOCK's data may say so; it and the proof of the
+  ///              session are under way. -> kDone, kDeciding
   /// kDone        the outcome is set. No way out.
   /// From each but kDone: -> kApart when the connection is lost, -> kDone with a failure.
   enum class State {
@@ -134,10 +164,19 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// What proves the session at the time of a list: the create it was sent with, or nothing yet.
   enum class Proof { kCreate, kNone };
   enum class Verdict { kFine, kFinished, kPending };
+  /// Whether all before us have gone: known, or for LOCK's data to say.
+  enum class Turn { kOurs, kByRecord };
 
   void Look();
   void Join();
   void MakeLock();
+  /// Dialect::kSimple: somebody else has the one znode.
+  void WaitForSimple();
+  /// Who would have to be waited for; empty if nobody.
+  [[nodiscard]] std::string FindBlocker(const std::vector<std::string>& children) const;
+  /// What LOCK's data says, and for a semaphore whether it is in use without permits: ahead of the
+  /// list that decides, in one write with it.
+  void AskForUse();
   void OnCreated(const zookeeper::CreateReply& reply);
   void Rejoin();
   void FindLostCreate(const zookeeper::ListReply& reply);
@@ -149,18 +188,34 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   Verdict Judge(const std::vector<std::string>& children, std::function<void()> resume);
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
-  /// For a predecessor that we may not read.
+  /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
+  void LookForPermits(std::function<void()> resume);
+  /// False, and finished, where others use another number.
+  bool AgreeOnPermits(const std::vector<std::string>& leases);
+  /// For a predecessor that we may not read, and for who leaves when a newer one comes.
   void WatchChildren();
+  /// Finishes, if it is so.
+  bool LeaveIfSuperseded(const std::vector<std::string>& children);
+  /// After the proof of the session: the last moment to leave for a newer one.
+  void LookForNewer();
   void WatchOwn();
   void ReadOwn();
   void CheckOwn();
-  void Confirm();
-  void OnConfirmed(const zookeeper::Reply& reply);
+  /// The predecessor has gone, or was only written to.
+  void OnPredecessorEvent();
+  /// The record in LOCK's data, if it is zklock's; whether we may leave ours there.
+  std::optional<protocol::ReleaseRecord> TakeLockData(const zookeeper::GetReply& reply);
+  void Confirm(Turn turn);
+  void OnConfirmed(Turn turn, const zookeeper::GetReply& lock);
+  void TakeTurn();
 
   void Finish(AcquireOutcome outcome);
-  void FinishRefused(const std::string& operation, zookeeper::Error error);
+  /// Here and below: `right` on `path`, LOCK if empty, is what an ACL has to grant.
+  void FinishRefused(const std::string& operation, zookeeper::Error error, const char* right,
+                     const std::string& path);
   /// For an error that no branch expects. A lost reply is none: OnDisconnected comes after it.
-  void OnUnexpected(const std::string& operation, zookeeper::Error error);
+  void OnUnexpected(const std::string& operation, zookeeper::Error error,
+                    const char* right = "READ", const std::string& path = "");
   void BeginStep(State state);
   /// A callback that runs only while the step in which it was made lasts.
   template <typename F>
@@ -169,10 +224,15 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
       if (step == step_) f(reply);
     });
   }
+  [[nodiscard]] bool IsSimple() const { return request_.dialect == protocol::Dialect::kSimple; }
   [[nodiscard]] TimePoint ApartDeadline() const;
   [[nodiscard]] Duration AnswerTime() const;
   [[nodiscard]] std::string own_name() const;
+  /// Ours, and what is held already.
+  [[nodiscard]] std::vector<std::string> AllOurs() const;
+  [[nodiscard]] bool IsOurs(const std::string& path) const;
   [[nodiscard]] std::string ChildPath(const std::string& child) const;
+  [[nodiscard]] protocol::Decision Decide(const std::vector<std::string>& children) const;
 
   zookeeper::Store& store_;
   const Clock& clock_;
@@ -186,21 +246,27 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   std::string uuid_;          ///< of this session's contender
   bool create_sent_ = false;  ///< a create with uuid_ was sent in this session
+  TimePoint create_sent_at_{};
   std::optional<Ticket> ticket_;
   bool joined_ = false;
 
   bool containers_ = true;                                 ///< the servers know container znodes
   zookeeper::Error make_error_ = zookeeper::Error::kNone;  ///< why a parent could not be made
+  std::string make_refused_;                               ///< the parent that did not let us
   int remakes_ = 0;                                        ///< how often LOCK had to be made
-  int missing_ = 0;             ///< how often our name was not listed though it is there
-  bool judged_ = false;         ///< a first list has been judged
-  bool plain_judged_ = false;   ///< a child `lock` has been looked at
-  bool stranger_told_ = false;  ///< one that came later has been reported
-  bool own_watched_ = false;    ///< on this connection
+  int missing_ = 0;                ///< how often our name was not listed though it is there
+  bool ranked_ = false;            ///< the rank after joining has been looked at
+  bool judged_ = false;            ///< a first list with our contender has been judged
+  bool semaphore_judged_ = false;  ///< a child `leases` has been looked at
+  std::optional<std::size_t> permits_found_;  ///< what the leases' data says
+  bool plain_judged_ = false;                 ///< a child `lock` has been looked at
+  bool stranger_told_ = false;                ///< one that came later has been reported
+  bool own_watched_ = false;                  ///< on this connection
   bool own_read_pending_ = false;
   std::string predecessor_;
   std::string predecessor_data_;
   bool predecessor_unreadable_ = false;
+  bool heartbeat_answered_ = false;  ///< in this step
 
   std::optional<TimePoint> apart_since_;  ///< since when no server has done anything for us
   TimePoint wait_deadline_ = kNever;

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lock/acquire.h"
+#include "protocol/lease.h"
+#include "protocol/release_record.h"
 
 // The way into the queue: make the LOCK, create the contender, find it again when a reply was lost.
 
@@ -28,24 +31,30 @@ std::vector<std::string> PathAndParents(const std::string& path) {
   return paths;
 }
 
-std::string FirstConflicting(const std::vector<std::string>& children, protocol::Mode mode) {
-  for (const auto& contender : protocol::Queue(children)) {
-    if (mode != protocol::Mode::kRead || !contender.reads()) return contender.full;
+}  // namespace
+
+std::string Acquire::FindBlocker(const std::vector<std::string>& children) const {
+  if (IsSimple()) {
+    const auto found = std::find(children.begin(), children.end(), protocol::kSimpleName);
+    return found != children.end() ? *found : "";
+  }
+  const auto queue = protocol::Queue(children);
+  if (request_.permits && queue.size() < *request_.permits) return "";
+  for (const auto& contender : queue) {
+    if (request_.mode != protocol::Mode::kRead || !contender.reads()) return contender.full;
   }
   return "";
 }
 
-}  // namespace
-
 void Acquire::Look() {
   BeginStep(State::kLooking);
   // The sync, because a script that has just released may ask a server that has not heard of it.
-  store_.Sync(request_.lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
-  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+  store_.Sync(request_.QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
+  store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (reply.error == Error::kNoNode) return Join();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 const auto go_on = [this, children = reply.children] {
-                  const std::string blocker = FirstConflicting(children, request_.mode);
+                  const std::string blocker = FindBlocker(children);
                   if (blocker.empty()) return Join();
                   predecessor_ = blocker;
                   store_.Get(ChildPath(blocker), Watch::kNo,
@@ -65,15 +74,42 @@ void Acquire::Join() {
     wait_deadline_ = After(clock_.Now(), *request_.wait);
   }
   create_sent_ = true;
-  const std::string prefix = protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode);
-  store_.Create(ChildPath(prefix), request_.data, NodeKind::kEphemeralSequential,
+  create_sent_at_ = clock_.Now();
+  // Who stands there before this place is taken is to be refused, not only told of.
+  judged_ = semaphore_judged_ = plain_judged_ = false;
+  permits_found_.reset();
+  const std::string prefix =
+      request_.permits ? protocol::MakeLeasePrefix(request_.host, uuid_)
+                       : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode,
+                                                       request_.dialect, request_.supersede);
+  store_.Create(ChildPath(prefix), request_.data,
+                IsSimple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
                 InStep([this](const zookeeper::CreateReply& reply) { OnCreated(reply); }));
-  // In the same write: replies keep the order, so that this list has our contender in it.
-  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+  // In the same write: replies keep the order, so that what LOCK is used for is known when the list
+  // decides, and this list has our contender in it.
+  AskForUse();
+  store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (!ticket_) return;  // told of with the create's reply
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 Consider(reply.children, Proof::kCreate);
               }));
+}
+
+void Acquire::AskForUse() {
+  store_.Get(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::GetReply& reply) {
+               if (ticket_) TakeLockData(reply);
+             }));
+  if (request_.below.empty()) return;
+  // With the lease as with the turnstile's contender: who uses LOCK without permits looks for
+  // leases once it has joined, so that of two that come together one sees the other.
+  store_.List(
+      request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+        if (!ticket_ || reply.error != Error::kNone || protocol::Queue(reply.children).empty()) {
+          return;
+        }
+        Finish(Unusable{"it is in use without permits, by contenders that do not see ours",
+                        "leave --permits out, or use another LOCK"});
+      }));
 }
 
 void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
@@ -83,7 +119,9 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
                        .mode = request_.mode,
                        .path = reply.path,
                        .session = store_.session_id(),
-                       .token = reply.stat.created_zxid};
+                       .token = reply.stat.created_zxid,
+                       .created = std::chrono::milliseconds(reply.stat.created_ms),
+                       .created_after = create_sent_at_};
       joined_ = true;
       observer_.OnQueued(*ticket_);
       return;
@@ -91,16 +129,34 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
       create_sent_ = false;
       MakeLock();
       return;
+    case Error::kNodeExists:
+      if (!IsSimple()) return OnUnexpected("queue in", reply.error, "CREATE");
+      create_sent_ = false;
+      WaitForSimple();
+      return;
     case Error::kNoChildrenForEphemerals:
       Finish(Unusable{"it is somebody's ephemeral znode", "use another LOCK"});
       return;
     default:
-      OnUnexpected("queue in", reply.error);
+      OnUnexpected("queue in", reply.error, "CREATE");
   }
 }
 
+void Acquire::WaitForSimple() {
+  apart_since_.reset();
+  joined_ = true;
+  if (next_read_ == kNever) {
+    next_read_ = clock_.Now() + protocol::WaiterReadPeriod(store_.lease().timeout());
+  }
+  const std::string name(protocol::kSimpleName);
+  observer_.OnWaiting(request_.lock, name, 1);
+  WatchPredecessor(name);
+}
+
 void Acquire::MakeLock() {
-  if (make_error_ == Error::kNoAuth) return FinishRefused("make", make_error_);
+  if (make_error_ == Error::kNoAuth || make_error_ == Error::kInvalidAcl) {
+    return FinishRefused("make", make_error_, "CREATE", make_refused_);
+  }
   if (make_error_ == Error::kNoChildrenForEphemerals) {
     return Finish(Unusable{"a znode above it is somebody's ephemeral one", "use another LOCK"});
   }
@@ -110,14 +166,19 @@ void Acquire::MakeLock() {
   }
   make_error_ = Error::kNone;
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
-  for (const std::string& path : PathAndParents(request_.lock.path)) {
-    store_.Create(path, "", kind, scope_.Wrap([this](const zookeeper::CreateReply& reply) {
+  for (const std::string& path : PathAndParents(request_.QueuePath())) {
+    // By its data LOCK is known as zklock's, which may be written to; those above it are anybody's.
+    std::string data;
+    if (path == request_.lock.path) data = protocol::FormatLockData({});
+    if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
+    store_.Create(path, data, kind, scope_.Wrap([this, path](const zookeeper::CreateReply& reply) {
       // A parent that is there need not let us create in its own parent: what comes of the ones
       // below counts. kNoNode only says that one above could not be made.
       if (reply.error == Error::kNodeExists) {
         make_error_ = Error::kNone;
       } else if (reply.error != Error::kNoNode) {
         make_error_ = reply.error;
+        make_refused_ = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
       }
     }));
   }
@@ -129,18 +190,20 @@ void Acquire::Rejoin() {
   // A new handle may lag behind what we have seen: only what follows a sync, and an answered
   // heartbeat where there is a contender to check, is evidence.
   if (!ticket_ && !create_sent_) return request_.try_only ? Look() : Join();
-  store_.Sync(request_.lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
+  store_.Sync(request_.QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   if (!ticket_) {
-    store_.List(request_.lock.path, Watch::kNo,
+    store_.List(request_.QueuePath(), Watch::kNo,
                 InStep([this](const zookeeper::ListReply& reply) { FindLostCreate(reply); }));
     return;
   }
-  store_.Check({ticket_->path}, InStep([this](const zookeeper::Reply& reply) {
+  store_.Check(AllOurs(), InStep([this](const zookeeper::Reply& reply) {
                  if (reply.error == Error::kNoNode)
                    return Finish(Busy{Busy::Why::kRemoved, "", ""});
-                 if (reply.error != Error::kNone) OnUnexpected("check", reply.error);
+                 if (reply.error != Error::kNone)
+                   OnUnexpected("check", reply.error, "READ", ticket_->path);
                }));
-  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+  if (!judged_) AskForUse();
+  store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 Consider(reply.children, Proof::kNone);
               }));
@@ -150,7 +213,9 @@ void Acquire::FindLostCreate(const zookeeper::ListReply& reply) {
   if (reply.error == Error::kNoNode) return Join();
   if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
   for (const std::string& child : reply.children) {
-    if (child.find(uuid_) == std::string::npos) continue;
+    if (IsSimple() ? child != protocol::kSimpleName : child.find(uuid_) == std::string::npos) {
+      continue;
+    }
     store_.Get(ChildPath(child), Watch::kNo,
                InStep([this, child](const zookeeper::GetReply& got) { AdoptIfOurs(child, got); }));
     return;
@@ -161,6 +226,8 @@ void Acquire::FindLostCreate(const zookeeper::ListReply& reply) {
 }
 
 void Acquire::AdoptIfOurs(const std::string& name, const zookeeper::GetReply& reply) {
+  // The one znode may have been anybody's; a name with our UUID was ours.
+  if (reply.error == Error::kNoNode && IsSimple()) return Join();
   if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
   if (reply.error != Error::kNone) return OnUnexpected("read our own contender in", reply.error);
   if (reply.stat.ephemeral_owner != store_.session_id()) {
@@ -173,7 +240,9 @@ void Acquire::AdoptIfOurs(const std::string& name, const zookeeper::GetReply& re
                    .mode = request_.mode,
                    .path = ChildPath(name),
                    .session = store_.session_id(),
-                   .token = reply.stat.created_zxid};
+                   .token = reply.stat.created_zxid,
+                   .created = std::chrono::milliseconds(reply.stat.created_ms),
+                   .created_after = create_sent_at_};
   joined_ = true;
   observer_.OnQueued(*ticket_);
   CheckOwn();  // finding it proves nothing: a committed answer does

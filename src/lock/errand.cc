@@ -61,6 +61,19 @@ void Errand::OnExpired() {
   store_.Renew();
 }
 
+void Errand::OnRefused(Error why) {
+  if (!over_) Fail(Refused{"look", "", why, "", ""});
+}
+
+void Errand::Rest() {
+  answer_deadline_ = kNever;
+  begins_ = 0;
+}
+
+void Errand::Rouse() {
+  if (answer_deadline_ == kNever) answer_deadline_ = AnswerDeadline();
+}
+
 void Errand::Succeed() { over_ = true; }
 
 void Errand::Fail(ErrandFailure failure) {

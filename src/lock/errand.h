@@ -37,6 +37,7 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   void OnConnected(bool fresh) override;
   void OnDisconnected() override;
   void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
   void OnWatch(const std::string& /*path*/) override {}
 
  protected:
@@ -47,6 +48,11 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   void Start();
   /// Does the work from its beginning, over a connection that has just been made.
   virtual void Begin() = 0;
+
+  /// Nothing is asked and no answer waited for, until Rouse(): the work is done for now.
+  void Rest();
+  /// There is work again. Not while the connection is lost: Begin() follows.
+  void Rouse();
 
   void Succeed();
   void Fail(ErrandFailure failure);

@@ -21,7 +21,9 @@ void HeldCheck::Begin() {
                       return Succeed();
                     case Error::kNoAuth:
                     case Error::kAuthFailed:
-                      return Fail(Refused{"check a contender in", lock_.shown(), reply.error});
+                    case Error::kAuthRequired:
+                      return Fail(Refused{"check a contender in", lock_.shown(), reply.error,
+                                          "READ", lock_.Shown(node_)});
                     default:
                       return Fail(Defect{"checking a contender in " + lock_.shown() + ": " +
                                          std::string(zookeeper::ErrorText(reply.error))});

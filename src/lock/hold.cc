@@ -5,22 +5,26 @@
 
 #include "base/mutation.h"
 #include "protocol/lease.h"
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
 
 namespace zklock::lock {
 
 using zookeeper::Error;
 
 Hold::Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
-           Duration kill_after, HoldObserver& observer)
+           Duration kill_after, HoldObserver& observer, std::vector<std::string> passed)
     : store_(store),
       clock_(clock),
       tickets_(std::move(tickets)),
+      passed_(std::move(passed)),
       kill_after_(kill_after),
       observer_(observer) {
   store_.SetListener(this);
   TakeLease();
   next_heartbeat_ = clock_.Now() + protocol::HeartbeatPeriod(store_.lease().timeout());
   WatchTickets();
+  DeletePassed();
 }
 
 Hold::~Hold() { store_.SetListener(nullptr); }
@@ -84,11 +88,46 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
   }
 }
 
-void Hold::WatchTickets() {
-  // So that a contender deleted by force is noticed at once; the heartbeat decides what it means.
+void Hold::Release(const Run& run) {
+  if (state_ == State::kLost || clock_.Now() >= lease_end_) return;
   for (const Ticket& ticket : tickets_) {
-    store_.Get(ticket.path, zookeeper::Watch::kYes, scope_.Wrap([](const zookeeper::GetReply&) {}));
+    if (!ticket.lock_version) continue;
+    const protocol::ReleaseRecord record{
+        .contender = std::string(protocol::BaseOf(ticket.path)),
+        .mode = ticket.mode,
+        .token = ticket.token,
+        .ran = std::chrono::duration_cast<std::chrono::milliseconds>(run.ran),
+        .status = run.status,
+        .host = run.host};
+    // Refused when somebody else has written there meanwhile. That may be another reader: of those
+    // that hold together not each leaves a record.
+    store_.WriteAndDelete(ticket.lock.path, protocol::FormatLockData({record}),
+                          *ticket.lock_version, ticket.path,
+                          scope_.Wrap([](const zookeeper::Reply&) {}));
   }
+}
+
+void Hold::DeletePassed() {
+  for (const std::string& path : passed_) {
+    store_.Delete(path, scope_.Wrap([this, path](const zookeeper::Reply& reply) {
+      // A lost reply is asked for again over the next connection; a refusal is left to the close.
+      if (reply.error == Error::kNone || reply.error == Error::kNoNode) std::erase(passed_, path);
+    }));
+  }
+}
+
+void Hold::WatchTickets() {
+  for (const Ticket& ticket : tickets_) WatchTicket(ticket);
+}
+
+void Hold::WatchTicket(const Ticket& ticket) {
+  // So that a contender deleted by force is noticed at once (the heartbeat decides what it means),
+  // and one that somebody wrote to.
+  store_.Get(ticket.path, zookeeper::Watch::kYes,
+             scope_.Wrap([this](const zookeeper::GetReply& reply) {
+               if (state_ == State::kLost || reply.error != Error::kNone) return;
+               observer_.OnOwnData(reply.data);
+             }));
 }
 
 void Hold::TakeLease() {
@@ -114,9 +153,11 @@ void Hold::OnConnected(bool fresh) {
   if (state_ == State::kLost) return;
   // A store that begins a new session by itself would be a defect; the old one's znodes are gone.
   if (fresh) return Lose(Loss::kExpired);
+  observer_.OnConnected();
   store_.Sync(tickets_.front().lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
   SendHeartbeat();
   WatchTickets();
+  DeletePassed();
 }
 
 void Hold::OnDisconnected() {
@@ -131,11 +172,18 @@ void Hold::OnExpired() {
   if (state_ != State::kLost) Lose(Loss::kExpired);
 }
 
+void Hold::OnRefused(Error /*why*/) {
+  // It is not to come while something is held. If it did: nothing will be proven any more.
+  if (state_ != State::kLost) Lose(Loss::kUnproven);
+}
+
 void Hold::OnWatch(const std::string& path) {
   // Watches of the waiting time may still come.
-  const bool own = std::any_of(tickets_.begin(), tickets_.end(),
-                               [&](const Ticket& ticket) { return ticket.path == path; });
-  if (own && state_ == State::kProven) SendHeartbeat();
+  const auto own = std::find_if(tickets_.begin(), tickets_.end(),
+                                [&](const Ticket& ticket) { return ticket.path == path; });
+  if (own == tickets_.end() || state_ == State::kLost) return;
+  if (state_ == State::kProven) SendHeartbeat();
+  WatchTicket(*own);
 }
 
 }  // namespace zklock::lock

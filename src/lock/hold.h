@@ -26,10 +26,21 @@ class HoldObserver {
   virtual ~HoldObserver() = default;
   /// The lease now ends at `lease_end`; it only moves forward.
   virtual void OnLease(TimePoint lease_end) = 0;
+  /// A server has taken the session on again.
+  virtual void OnConnected() {}
   /// The server has gone or does not answer: the lease runs on unproven.
   virtual void OnSuspect() {}
   /// Proven again after OnSuspect.
   virtual void OnConfirmed() {}
+  /// What is written in our own contender: now, and whenever somebody has written to it.
+  virtual void OnOwnData(const std::string& /*data*/) {}
+};
+
+/// What came of the command, for the release record.
+struct Run {
+  Duration ran{};    ///< how long
+  int status = 0;    ///< as a shell shows it
+  std::string host;  ///< where
 };
 
 /// Keeps proving the held tickets: one committed heartbeat for all of them each T/8, at another
@@ -40,8 +51,9 @@ class HoldObserver {
 class Hold final : public EventSource, public zookeeper::StoreListener {
  public:
   /// `kill_after`: between the stop signal and KILL, as asked for. Tickets are of one session.
+  /// `passed`: contenders of ours that are of no use any more, deleted until they have gone.
   Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
-       Duration kill_after, HoldObserver& observer);
+       Duration kill_after, HoldObserver& observer, std::vector<std::string> passed = {});
   ~Hold() override;
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
@@ -50,12 +62,18 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// Set once, when the lock is no longer ours.
   [[nodiscard]] const std::optional<Loss>& loss() const { return loss_; }
 
+  /// Lets go, and leaves a record of it in each LOCK that is zklock's. Nothing if the lock is no
+  /// longer ours. No answer is waited for: the session's close follows, and lets go of what this
+  /// did not.
+  void Release(const Run& run);
+
   Interest GetInterest() override;
   void OnReady(short revents) override;
 
   void OnConnected(bool fresh) override;
   void OnDisconnected() override;
   void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
   void OnWatch(const std::string& path) override;
 
  private:
@@ -68,6 +86,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void SendHeartbeat();
   void OnHeartbeat(const zookeeper::Reply& reply);
   void WatchTickets();
+  void DeletePassed();
+  void WatchTicket(const Ticket& ticket);
   void TakeLease();
   void Suspect();
   void Lose(Loss loss);
@@ -75,6 +95,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   zookeeper::Store& store_;
   const Clock& clock_;
   const std::vector<Ticket> tickets_;
+  std::vector<std::string> passed_;
   const Duration kill_after_;
   HoldObserver& observer_;
 

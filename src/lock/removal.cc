@@ -24,7 +24,9 @@ void Removal::Begin() {
         return Succeed();
       case Error::kNoAuth:
       case Error::kAuthFailed:
-        return Fail(Refused{"delete a contender in", lock_.shown(), reply.error});
+      case Error::kAuthRequired:
+        return Fail(
+            Refused{"delete a contender in", lock_.shown(), reply.error, "DELETE", lock_.shown()});
       default:
         return Fail(Defect{"deleting a contender in " + lock_.shown() + ": " +
                            std::string(zookeeper::ErrorText(reply.error))});

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "protocol/contender_name.h"
 
 namespace zklock::lock {
@@ -14,9 +17,11 @@ struct LockName {
 
   /// As the user knows it.
   [[nodiscard]] std::string shown() const { return path.substr(chroot.size()); }
-  /// A path below it, as the user knows it.
-  [[nodiscard]] std::string Shown(const std::string& below) const {
-    return below.substr(chroot.size());
+  /// Any path as the user knows it: the chroot's own znode is their root. One above it has no such
+  /// name, and is shown as the servers know it.
+  [[nodiscard]] std::string Shown(const std::string& any) const {
+    if (any.size() < chroot.size()) return any;
+    return any.size() == chroot.size() ? "/" : any.substr(chroot.size());
   }
 };
 
@@ -27,8 +32,17 @@ struct Ticket {
   std::string path;  ///< the contender's znode, chroot included
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: grows from each holder to the next that conflicts
+  /// When the contender was made, by the servers' clock, and a moment of ours no later than that.
+  std::chrono::milliseconds created{};
+  TimePoint created_after{};
+  /// Of LOCK's data, if that was zklock's when we last looked: then we may leave a record there.
+  std::optional<std::int32_t> lock_version{};
 
   [[nodiscard]] std::string shown_path() const { return lock.Shown(path); }
+  /// What the servers' clock shows at a moment of ours, as far as the contender's making tells.
+  [[nodiscard]] std::chrono::milliseconds ServerTimeAt(TimePoint moment) const {
+    return created + std::chrono::duration_cast<std::chrono::milliseconds>(moment - created_after);
+  }
 };
 
 }  // namespace zklock::lock

@@ -1,88 +1,26 @@
 #include "lock/acquire.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
-#include <memory>
 #include <string>
 #include <variant>
-#include <vector>
 
-#include "support/fake_store.h"
+#include "unit/lock/contender.h"
 
 namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using protocol::Mode;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
 
-std::string NextUuid() {
-  static int number = 0;
-  char text[40];
-  std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012d", ++number);
-  return text;
-}
-
-class Notes final : public AcquireObserver {
- public:
-  void OnPlaceLost() override { ++places_lost; }
-  void OnStranger(const protocol::Stranger& stranger) override {
-    strangers.push_back(stranger.child);
-  }
-  int places_lost = 0;
-  std::vector<std::string> strangers;
-};
-
-/// One contender with a store of its own, on the test's servers.
-struct Contender {
-  explicit Contender(FakeServers& servers, FakeClock& clock, Mode mode = Mode::kExclusive,
-                     bool try_only = false, std::optional<Duration> wait = std::nullopt,
-                     const std::string& path = "/l")
-      : store(servers, clock),
-        acquire(store, clock,
-                {.lock = {path, ""},
-                 .mode = mode,
-                 .host = "host",
-                 .data = "",
-                 .try_only = try_only,
-                 .wait = wait},
-                NextUuid, notes) {}
-
-  template <typename T>
-  [[nodiscard]] bool Ended() const {
-    return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
-  }
-  [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
-  [[nodiscard]] const Ticket& ticket() const {
-    return std::get<Acquired>(*acquire.outcome()).ticket;
-  }
-  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*acquire.outcome()).why; }
-  /// What run does at the end, whatever the outcome.
-  void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
-
-  Notes notes;
-  FakeStore store;
-  Acquire acquire;
-};
-
-struct World {
-  explicit World(bool lock_exists = true) {
-    if (lock_exists) servers.Put("/l", 0);
-  }
-  FakeClock clock;
-  FakeServers servers;
-};
-
-TEST_CASE("A free lock is taken with one create and one list, sent together") {
+TEST_CASE("A free lock is taken with one create, one look at LOCK and one list, sent together") {
   World world;
   Contender self(world.servers, world.clock);
   self.store.Connect();
-  CHECK(self.store.requests_sent() == 2);
+  CHECK(self.store.requests_sent() == 3);
   self.store.Run();
   REQUIRE(self.Holds());
-  CHECK(self.store.requests_sent() == 2);
+  CHECK(self.store.requests_sent() == 3);
   CHECK(self.ticket().token == world.servers.nodes.at(self.ticket().path).czxid);
   CHECK(self.ticket().session == self.store.session_id());
 }
@@ -100,8 +38,8 @@ TEST_CASE("A LOCK that is not there is made with its parents, as containers wher
 TEST_CASE("A LOCK that is reaped between its making and the create is made again, bounded") {
   World world(false);
   Contender self(world.servers, world.clock);
-  // create, list; then create /l, create contender, list: the contender's create is the fourth.
-  self.store.Before(3, [&] { world.servers.Remove("/l"); });
+  // create, get, list; then create /l, create contender: that is the fifth.
+  self.store.Before(4, [&] { world.servers.Remove("/l"); });
   self.store.Run();
   CHECK(self.Holds());
 
@@ -125,7 +63,9 @@ TEST_CASE(
   world.servers.Remove(holder);
   self.store.Run();
   REQUIRE(self.Holds());
-  CHECK(self.store.log().back().substr(0, 6) == "check ");  // the proof came last
+  // The proof came last, and with it what LOCK's data is for the end.
+  CHECK(self.store.log().rbegin()[1] == "check " + self.ticket().path);
+  CHECK(self.store.log().back() == "get /l");
 }
 
 TEST_CASE("The predecessor may go at any request of the way in") {
@@ -245,8 +185,25 @@ TEST_CASE("A waiter whose contender somebody deletes is told to leave") {
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
+TEST_CASE("A waiter is told what is written to its contender, each time, and waits on") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  const std::string own = "/l/" + world.servers.Children("/l").front();
+  world.servers.Write(own, "leave");
+  self.store.Run();
+  world.servers.Write(own, "at once");
+  self.store.Run();
+  CHECK(self.notes.own_data == std::vector<std::string>{"", "leave", "at once"});
+  CHECK_FALSE(self.acquire.outcome());
+  world.servers.Remove(holder);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
 TEST_CASE("A contender deleted at any moment never holds") {
-  for (std::size_t at = 2; at < 8; ++at) {
+  for (std::size_t at = 3; at < 9; ++at) {
     CAPTURE(at);
     World world;
     const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
@@ -259,7 +216,11 @@ TEST_CASE("A contender deleted at any moment never holds") {
     self.store.Run();
     world.servers.Remove(holder);
     self.store.Run();
-    if (at < self.store.requests_sent()) CHECK_FALSE(self.Holds());
+    // From the heartbeat's answer on it holds, and is told of the loss as a holder.
+    const auto& log = self.store.log();
+    const auto proof = std::find(log.begin(), log.end(), "check " + self.notes.queued);
+    const auto proven_at = static_cast<std::size_t>(proof - log.begin());
+    if (at < log.size() && at <= proven_at) CHECK_FALSE(self.Holds());
   }
 }
 
@@ -328,7 +289,7 @@ TEST_CASE("A create whose reply was lost is adopted in the same session, after a
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(world.servers.nodes.at("/l").next_number == 1);  // never created a second time
-  CHECK(self.store.log()[2].substr(0, 4) == "sync");
+  CHECK(self.store.log()[3].substr(0, 4) == "sync");
   bool checked = false;
   for (const std::string& line : self.store.log()) checked |= line.rfind("check", 0) == 0;
   CHECK(checked);
@@ -590,7 +551,7 @@ TEST_CASE("A predecessor that may not be read is waited for through its parent")
 TEST_CASE("A session time-out too short for a lease is refused") {
   World world;
   FakeStore store(world.servers, world.clock, 3s);
-  Notes notes;
+  AcquireNotes notes;
   Acquire acquire(store, world.clock,
                   {.lock = {"/l", ""}, .host = "host", .data = "", .wait = std::nullopt}, NextUuid,
                   notes);

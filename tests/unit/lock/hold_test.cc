@@ -20,15 +20,17 @@ class Notes final : public HoldObserver {
   void OnLease(TimePoint lease_end) override { leases.push_back(lease_end); }
   void OnSuspect() override { ++suspects; }
   void OnConfirmed() override { ++confirmations; }
+  void OnOwnData(const std::string& data) override { own_data.push_back(data); }
   std::vector<TimePoint> leases;
   int suspects = 0;
   int confirmations = 0;
+  std::vector<std::string> own_data;
 };
 
 /// A held lock with T = 30 s: P is 3.75 s, the lease's margin 1.25 s.
 struct Held {
   Held() : store(servers, clock) {
-    servers.Put("/l", 0);
+    servers.Put("/l", 0, false, "zklock/1");
     store.Connect();
     store.Create("/l/host-lock-", "", zookeeper::NodeKind::kEphemeralSequential,
                  [this](const zookeeper::CreateReply& reply) {
@@ -36,7 +38,8 @@ struct Held {
                              .mode = protocol::Mode::kExclusive,
                              .path = reply.path,
                              .session = store.session_id(),
-                             .token = reply.stat.created_zxid};
+                             .token = reply.stat.created_zxid,
+                             .lock_version = 0};
                  });
     store.Run();
     began = clock.Now();
@@ -123,6 +126,20 @@ TEST_CASE("A contender that is deleted is a lost lock, told at once by its watch
   CHECK(*held.hold->loss() == Loss::kRemoved);
 }
 
+TEST_CASE("A holder is told what is written to its contender, over a new connection too") {
+  Held held;
+  held.servers.Write(held.ticket.path, "first");
+  held.store.Run();
+  held.servers.Write(held.ticket.path, "second");
+  held.store.Run();
+  CHECK(held.notes.own_data == std::vector<std::string>{"", "first", "second"});
+  held.store.Disconnect();
+  held.servers.Write(held.ticket.path, "third");
+  held.store.Run();
+  CHECK(held.notes.own_data.back() == "third");
+  CHECK_FALSE(held.hold->loss());
+}
+
 TEST_CASE("A contender deleted while there is no server is a lost lock at the first heartbeat") {
   Held held;
   held.store.Disconnect();
@@ -162,6 +179,50 @@ TEST_CASE("The store learns when the command would be stopped, so that it hurrie
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
   held.Pass(20s);
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
+}
+
+// ---- the release ----------------------------------------------------------------------------
+
+TEST_CASE("A lock that is still ours is let go with a record") {
+  Held held;
+  held.Pass(20s);
+  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  held.store.Run();
+  CHECK(held.servers.nodes.at("/l").data == "zklock/1 host-lock-0000000000 exclusive " +
+                                                std::to_string(held.ticket.token) + " 20.000 0 h");
+  CHECK_FALSE(held.servers.Has(held.ticket.path));
+}
+
+TEST_CASE("A lock that is no longer ours, or not provably, is let go without a record") {
+  Held held;
+  SECTION("deleted by somebody") {
+    held.servers.Remove(held.ticket.path);
+    held.store.Run();
+  }
+  SECTION("the session has expired") {
+    held.store.Expire();
+    held.store.Run();
+  }
+  SECTION("the lease has ended, the servers still know us") {
+    held.store.Disconnect();
+    held.Pass(29s, false);
+    held.store.Connect();
+    REQUIRE(held.servers.Has(held.ticket.path));
+  }
+  SECTION("the lease has ended while we slept") { held.clock.Advance(29s); }
+  const std::size_t before = held.store.requests_sent();
+  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  held.store.Run();
+  CHECK(held.store.requests_sent() == before);
+  CHECK(held.servers.nodes.at("/l").data == "zklock/1");
+}
+
+TEST_CASE("A contender that was deleted unnoticed leaves no record either") {
+  Held held;
+  held.servers.Remove(held.ticket.path);
+  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  held.store.Run();
+  CHECK(held.servers.nodes.at("/l").data == "zklock/1");
 }
 
 }  // namespace

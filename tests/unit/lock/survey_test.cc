@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,6 +48,43 @@ std::vector<std::string> Paths(const SurveyResult& result) {
 
 using Waits = std::vector<std::optional<std::size_t>>;
 
+/// The positions that each waits for.
+Waits WaitsOf(const LockSurvey& lock) {
+  Waits waits;
+  for (const QueueEntry& entry : lock.entries) {
+    waits.push_back(entry.waits_for ? Waits::value_type(entry.waits_for->position) : std::nullopt);
+  }
+  return waits;
+}
+
+/// Writes down what it is told.
+class Scribe final : public SurveySink {
+ public:
+  std::vector<std::string> told;
+  std::size_t room = std::string::npos;  ///< so many entries, then no more
+  std::function<void()> on_entry = [] {};
+
+  void OnLock(const LockSurvey& lock) override {
+    told.push_back(lock.path + " " + std::to_string(lock.held) + "/" +
+                   std::to_string(lock.waiting));
+  }
+  void OnEntry(const QueueEntry& entry) override {
+    told.push_back((entry.position ? std::to_string(*entry.position) : "-") + " " +
+                   entry.name.full);
+    if (room != 0) --room;
+    on_entry();
+  }
+  void OnLockEnd(const LockSurvey& lock) override { told.push_back("end " + lock.path); }
+  void OnEnd() override { told.push_back("all"); }
+  [[nodiscard]] bool WantsMore() const override { return room > 0; }
+  std::vector<std::string> Take() { return std::exchange(told, {}); }
+};
+
+std::string Numbered(const std::string& prefix, int number) {
+  const std::string digits = std::to_string(number);
+  return prefix + std::string(10 - digits.size(), '0') + digits;
+}
+
 }  // namespace
 
 TEST_CASE("A lock that is not there has no queue") {
@@ -78,7 +117,7 @@ TEST_CASE("A queue is read in its order, with what each contender says") {
   CHECK(lock.entries[0].data == "first");
   CHECK(lock.entries[2].data == "third");
   CHECK(lock.entries[0].stat.created_zxid < lock.entries[1].stat.created_zxid);
-  CHECK(lock.waits_for == Waits{std::nullopt, 0, 0});
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, 1});
   CHECK(lock.ignored_children == std::vector<std::string>{"notes"});
 }
 
@@ -87,13 +126,13 @@ TEST_CASE("A contender that vanishes while it is read was not there") {
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
-  // sync, list, get, get
-  bench.store.Before(2, [&] { bench.servers.Remove(first); });
+  // sync, list, get of the lock, get, get
+  bench.store.Before(3, [&] { bench.servers.Remove(first); });
   Survey survey = bench.Look("/l");
   bench.store.Run();
   const LockSurvey& lock = survey.result().locks.at(0);
   CHECK(Names(lock) == std::vector<std::string>{"_c_y-lock-0000000001"});
-  CHECK(lock.waits_for == Waits{std::nullopt});
+  CHECK(WaitsOf(lock) == Waits{std::nullopt});
 }
 
 TEST_CASE("A persistent child with a number is no contender, and nobody waits for it") {
@@ -105,10 +144,11 @@ TEST_CASE("A persistent child with a number is no contender, and nobody waits fo
   Survey survey = bench.Look("/l");
   bench.store.Run();
   const LockSurvey& lock = survey.result().locks.at(0);
-  REQUIRE(Names(lock) == std::vector<std::string>{"_c_x-lock-0000000000", "build-2024010203",
-                                                  "_c_y-lock-2124010203"});
-  CHECK_FALSE(lock.entries[1].IsContender());
-  CHECK(lock.waits_for == Waits{std::nullopt, std::nullopt, 0});
+  REQUIRE(Names(lock) == std::vector<std::string>{"_c_x-lock-0000000000", "_c_y-lock-2124010203",
+                                                  "build-2024010203"});
+  CHECK_FALSE(lock.entries[2].IsContender());
+  CHECK(lock.entries[2].position == std::nullopt);
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, std::nullopt});
 }
 
 TEST_CASE("A contender that we may not read keeps its place") {
@@ -123,7 +163,7 @@ TEST_CASE("A contender that we may not read keeps its place") {
   REQUIRE(lock.entries.size() == 2);
   CHECK_FALSE(lock.entries[0].readable);
   CHECK(lock.entries[0].IsContender());
-  CHECK(lock.waits_for == Waits{std::nullopt, 0});
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1});
 }
 
 TEST_CASE("A lock whose children we may not list is a refusal") {
@@ -167,7 +207,7 @@ TEST_CASE("Only the beginning of a contender's data is kept") {
 
 TEST_CASE("A lost connection or session at any request does not change what is found") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
-    for (std::size_t request = 0; request < 5; ++request) {
+    for (std::size_t request = 0; request < 6; ++request) {
       CAPTURE(request);
       Bench bench;
       bench.servers.Put("/l", 0);
@@ -306,7 +346,7 @@ TEST_CASE("A tree that is not there has no locks") {
 }
 
 TEST_CASE("A lost connection at any request of a walk does not change what is found") {
-  for (std::size_t request = 0; request < 9; ++request) {
+  for (std::size_t request = 0; request < 11; ++request) {
     CAPTURE(request);
     Bench bench;
     for (const char* const path : {"/j", "/j/a", "/j/a/b", "/j/c"}) bench.servers.Put(path, 0);
@@ -317,6 +357,365 @@ TEST_CASE("A lost connection at any request of a walk does not change what is fo
     bench.store.Run();
     CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/c"});
   }
+}
+
+TEST_CASE("What is found is told in order, as it comes") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
+  for (int i = 0; i < 2; ++i) bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  bench.servers.Put("/j/b/_c_x-__READ__", kSession, true);
+  Scribe scribe;
+  const Survey survey{
+      bench.store, bench.clock, {.place = {"/j", ""}, .scope = Scope::kTree}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told == std::vector<std::string>{"/j/a 1/1", "1 _c_x-lock-0000000000",
+                                                "2 _c_x-lock-0000000001", "end /j/a", "/j/b 1/0",
+                                                "1 _c_x-__READ__0000000000", "end /j/b", "all"});
+  CHECK(survey.result().locks.empty());
+}
+
+TEST_CASE("The first contenders are told while the last have not been asked for") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.store.Connect();
+  Scribe scribe;
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+  while (scribe.told.size() < 2) REQUIRE(bench.store.Step());
+  CHECK(scribe.told == std::vector<std::string>{"/l 1/499", "1 _c_x-lock-0000000000"});
+  CHECK(bench.store.requests_sent() < 100);
+}
+
+TEST_CASE("What was told before the connection was lost is not told again") {
+  for (std::size_t request = 0; request < 13; ++request) {
+    CAPTURE(request);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    std::vector<std::string> expected{"/l 1/9"};
+    for (int i = 0; i < 10; ++i) {
+      bench.servers.Put("/l/_c_x-lock-", kSession, true);
+      expected.push_back(std::to_string(i + 1) + " " + Numbered("_c_x-lock-", i));
+    }
+    expected.emplace_back("end /l");
+    expected.emplace_back("all");
+    bench.store.PlaceFault(request, Fault::kReplyLost);
+    Scribe scribe;
+    const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+    bench.store.Run();
+    CHECK(scribe.told == expected);
+  }
+}
+
+TEST_CASE("Who can take no more is told no more, and nothing more is asked, until it can") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 300; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Scribe scribe;
+  scribe.room = 10;
+  Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told.size() == 11);
+  CHECK(bench.store.requests_sent() < 100);
+  CHECK_FALSE(survey.IsOver());
+  // Nobody owes an answer meanwhile.
+  bench.clock.Advance(1h);
+  survey.OnReady(0);
+  CHECK_FALSE(bench.store.server_given_up());
+
+  scribe.room = 1000;
+  survey.Resume();
+  bench.store.Run();
+  CHECK(survey.IsOver());
+  CHECK(scribe.told.size() == 303);
+}
+
+TEST_CASE("Of a long queue no more contenders are read than are wanted, and all are counted") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  for (int i = 0; i < 9; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/build-2024010203", 0);
+  std::vector<std::string> expected{
+      "/l 1/10", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "- build-2024010203", "end /l",
+      "all"};
+  SECTION("by their order") {}
+  SECTION("one for each that has gone meanwhile") {
+    bench.store.Before(3, [&] { bench.servers.Remove(first); });
+    expected = {"/l 1/9",
+                "1 _c_x-lock-0000000001",
+                "2 _c_x-lock-0000000002",
+                "- build-2024010203",
+                "end /l",
+                "all"};
+  }
+  Scribe scribe;
+  const Survey survey{
+      bench.store, bench.clock, {.place = {"/l", ""}, .most_contenders = 2}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told == expected);
+}
+
+TEST_CASE("A guess takes what is held for a lock, and what is not for a tree") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/build-2024010203"}) bench.servers.Put(path, 0);
+  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  bench.servers.Put("/j/build-2024010203/_c_x-lock-", kSession, true);
+  SECTION("a tree") {
+    Survey survey = bench.Look("/j", Scope::kGuess);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/build-2024010203"});
+    CHECK(survey.result().locks.at(0).in_tree);
+  }
+  SECTION("a lock that has locks below") {
+    bench.servers.Put("/j/_c_x-lock-", kSession, true);
+    Survey survey = bench.Look("/j", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j"});
+    CHECK_FALSE(survey.result().locks.at(0).in_tree);
+    CHECK(survey.result().locks.at(0).ignored_children == std::vector<std::string>{"a"});
+  }
+  SECTION("a free lock that zklock has left") {
+    bench.servers.Put("/j/free", 0);
+    bench.servers.Put("/j/free/last-run", 0);
+    Survey survey = bench.Look("/j/free", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j/free"});
+    CHECK_FALSE(survey.result().locks.at(0).IsHeld());
+  }
+  SECTION("a lock that is not there") {
+    Survey survey = bench.Look("/x", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/x"});
+    CHECK_FALSE(survey.result().locks.at(0).exists);
+  }
+}
+
+TEST_CASE("The one znode of a simple lock holds it, unless it stays") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  SECTION("a lock") {
+    bench.servers.Put("/l/lock", kSession);
+    Survey survey = bench.Look("/l", Scope::kGuess);
+    bench.store.Run();
+    const LockSurvey& lock = survey.result().locks.at(0);
+    CHECK(lock.kind == LockKind::kSimple);
+    CHECK(lock.held == 1);
+    CHECK(Names(lock) == std::vector<std::string>{"lock"});
+  }
+  SECTION("a lock of that name below") {
+    bench.servers.Put("/l/lock", 0);
+    bench.servers.Put("/l/lock/_c_x-lock-", kSession, true);
+    Survey survey = bench.Look("/l", Scope::kGuess);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/l/lock"});
+    Survey tree = bench.Look("/l", Scope::kTree);
+    bench.store.Run();
+    CHECK(Paths(tree.result()) == std::vector<std::string>{"/l/lock"});
+    Survey alone = bench.Look("/l", Scope::kLock);
+    bench.store.Run();
+    CHECK(alone.result().locks.at(0).ignored_children == std::vector<std::string>{"lock"});
+    CHECK_FALSE(alone.result().locks.at(0).kind);
+  }
+}
+
+TEST_CASE("The kind of a lock is told from its contenders") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const auto kind_with = [&](const std::string& mark) {
+    bench.servers.Put("/l/_c_x-" + mark, kSession, true);
+    Survey survey = bench.Look("/l");
+    bench.store.Run();
+    return survey.result().locks.at(0).kind;
+  };
+  CHECK(kind_with("lock-") == LockKind::kMutex);
+  CHECK(kind_with("__WRIT__") == LockKind::kReadWrite);
+}
+
+// ---- watching -------------------------------------------------------------------------------
+
+namespace {
+
+/// A watching survey and what it asks.
+struct Watching {
+  Watching(Bench& bench_of, const std::string& path, Scope scope = Scope::kGuess)
+      : bench(bench_of),
+        survey(bench.store, bench.clock,
+               {.place = {path, ""}, .scope = scope, .watch = true, .connect_timeout = 15s},
+               &scribe) {
+    bench.store.Run();
+    asked = bench.store.log().size();
+  }
+  /// Lets it do what there is to do; what it asked.
+  std::vector<std::string> Go() {
+    for (int i = 0; i < 3; ++i) {
+      bench.store.Run();
+      bench.clock.Advance(100ms);
+      survey.OnReady(0);
+    }
+    bench.store.Run();
+    const auto& log = bench.store.log();
+    std::vector<std::string> more(log.begin() + static_cast<std::ptrdiff_t>(asked), log.end());
+    asked = log.size();
+    return more;
+  }
+
+  Bench& bench;
+  Scribe scribe;
+  Survey survey;
+  std::size_t asked;
+};
+
+}  // namespace
+
+TEST_CASE("Watching, the servers are asked nothing while nothing changes") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
+  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/j");
+  CHECK(watching.scribe.Take().back() == "all");
+  bench.clock.Advance(1h);
+  CHECK(watching.Go().empty());
+  CHECK(watching.scribe.told.empty());
+  CHECK_FALSE(bench.store.server_given_up());
+  CHECK(watching.survey.GetInterest().wake == kNever);
+}
+
+TEST_CASE("Watching, after a change only what has changed is asked for, and all is told") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  SECTION("somebody comes") {
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    CHECK(watching.Go() ==
+          std::vector<std::string>{"list /l", "get /l", "get /l/_c_x-lock-0000000002"});
+    CHECK(watching.scribe.told ==
+          std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001",
+                                   "3 _c_x-lock-0000000002", "end /l", "all"});
+  }
+  SECTION("somebody goes") {
+    bench.servers.Remove(first);
+    CHECK(watching.Go() == std::vector<std::string>{"list /l", "get /l"});
+    CHECK(watching.scribe.told ==
+          std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000001", "end /l", "all"});
+  }
+  CHECK(watching.Go().empty());
+}
+
+TEST_CASE("Watching, many changes at once are one") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  for (int i = 0; i < 20; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  const auto& told = watching.scribe.told;
+  CHECK(std::count(told.begin(), told.end(), "all") == 1);
+}
+
+TEST_CASE("Watching, a change while it is being read is not missed") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  // sync, list, get of the lock, get
+  bench.store.Before(3, [&] { bench.servers.Put("/l/_c_x-lock-", kSession, true); });
+  Watching watching(bench, "/l");
+  watching.Go();
+  CHECK(watching.scribe.told ==
+        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all", "/l 1/1",
+                                 "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "end /l",
+                                 "all"});
+}
+
+TEST_CASE("Watching, a lock that is made later is seen") {
+  Bench bench;
+  Watching watching(bench, "/l");
+  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  CHECK(watching.Go().empty());
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  CHECK(watching.scribe.told ==
+        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
+}
+
+TEST_CASE("Watching, a lock that is cleaned up and made again is seen") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  bench.servers.Remove("/l");
+  watching.Go();
+  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  CHECK(watching.scribe.told.front() == "/l 1/0");
+}
+
+TEST_CASE("Watching, a new connection is a new look at everything") {
+  for (const bool expires : {false, true}) {
+    CAPTURE(expires);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    Watching watching(bench, "/l");
+    watching.scribe.Take();
+    if (expires) {
+      bench.store.Expire();
+    } else {
+      bench.store.Disconnect();
+    }
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.store.Run();
+    CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/1", "1 _c_x-lock-0000000000",
+                                                           "2 _c_x-lock-0000000001", "end /l",
+                                                           "all"});
+    watching.Go();
+    watching.scribe.Take();
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    watching.Go();
+    CHECK(watching.scribe.told.front() == "/l 1/2");
+  }
+}
+
+TEST_CASE("Watching, connections may be lost as often as they like") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  for (int i = 0; i < 50; ++i) {
+    bench.store.Disconnect();
+    bench.store.Run();
+  }
+  CHECK_FALSE(watching.survey.IsOver());
+}
+
+TEST_CASE("Watching, it ends when there has been no server for too long") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  bench.store.Disconnect();
+  bench.clock.Advance(15s);
+  watching.survey.OnReady(0);
+  REQUIRE(watching.survey.failure());
+  CHECK(std::holds_alternative<Unreachable>(*watching.survey.failure()));
+}
+
+TEST_CASE("Watching, a larger screen is filled from what is known and what is not") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/l");
+  watching.survey.LookAgain(1);
+  CHECK(watching.Go().empty());
+  watching.scribe.Take();
+  watching.survey.LookAgain(2);
+  CHECK(watching.Go().empty());
+  CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000",
+                                                         "2 _c_x-lock-0000000001", "end /l",
+                                                         "all"});
 }
 
 }  // namespace zklock::lock

@@ -1,0 +1,147 @@
+#include "lock/acquire_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+
+using zookeeper::Error;
+using zookeeper::Watch;
+
+AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
+                       std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
+                       AcquireObserver& observer)
+    : store_(store),
+      clock_(clock),
+      requests_(std::move(requests)),
+      make_uuid_(std::move(make_uuid)),
+      observer_(observer),
+      looking_(requests_.size() > 1 && requests_.back().try_only) {
+  Start(0);
+}
+
+AcquireSet::~AcquireSet() {
+  acquire_.reset();
+  store_.SetListener(nullptr);
+}
+
+std::vector<Ticket> AcquireSet::tickets() const {
+  std::vector<Ticket> tickets;
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    if (requests_[i].below != protocol::kTurnstile) tickets.push_back(tickets_[i]);
+  }
+  return tickets;
+}
+
+std::vector<std::string> AcquireSet::passed() const {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    if (requests_[i].below == protocol::kTurnstile) paths.push_back(tickets_[i].path);
+  }
+  return paths;
+}
+
+void AcquireSet::Start(std::size_t index) {
+  AcquireRequest request = requests_[index];
+  for (const Ticket& ticket : tickets_) request.held.push_back(ticket.path);
+  if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
+  current_ = index;
+  acquire_.reset();
+  acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
+  store_.SetListener(this);  // in the place of the one that was just made
+}
+
+EventSource::Interest AcquireSet::GetInterest() {
+  if (outcome_) return {};
+  // Its outcome came with a reply of the store's, which tells nobody else.
+  if (acquire_->outcome()) return {.wake = clock_.Now()};
+  return acquire_->GetInterest();
+}
+
+void AcquireSet::OnReady(short revents) {
+  if (outcome_) return;
+  if (!acquire_->outcome()) acquire_->OnReady(revents);
+  Advance();
+}
+
+void AcquireSet::Advance() {
+  if (!acquire_->outcome()) return;
+  const AcquireOutcome outcome = *acquire_->outcome();
+  const auto* acquired = std::get_if<Acquired>(&outcome);
+  if (acquired == nullptr) return Finish(outcome);
+  tickets_.push_back(acquired->ticket);
+  wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
+  if (tickets_.size() == requests_.size()) return Finish(outcome);
+  Start(current_ + 1);
+}
+
+void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
+
+bool AcquireSet::IsBusy(std::size_t index, const std::vector<std::string>& children) {
+  const AcquireRequest& request = requests_[index];
+  const std::size_t contenders = protocol::Queue(children).size();
+  if (request.below == protocol::kTurnstile) {
+    in_turnstile_ = contenders;  // each of them is about to take a permit
+    return false;
+  }
+  if (request.permits) return in_turnstile_ + contenders >= *request.permits;
+  return protocol::IsBusy(children, request.mode);
+}
+
+void AcquireSet::LookAtAll() {
+  in_turnstile_ = 0;
+  looks_pending_ = requests_.size();
+  // As Acquire's look does: a script that has just released may ask a server that lags.
+  store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    store_.List(requests_[i].QueuePath(), Watch::kNo,
+                scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
+                  // The store tells what became of the connection, and of the session.
+                  const bool lost = reply.error == Error::kConnectionLoss ||
+                                    reply.error == Error::kSessionExpired;
+                  if (lost || !looking_ || outcome_) return;
+                  // What else goes wrong is for its own Acquire to say.
+                  if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
+                    current_ = i;
+                    return Finish(Busy{Busy::Why::kTaken, "", ""});
+                  }
+                  if (--looks_pending_ > 0) return;
+                  looking_ = false;
+                  acquire_->OnConnected(true);
+                }));
+  }
+}
+
+void AcquireSet::OnConnected(bool fresh) {
+  if (outcome_) return;
+  if (looking_) return LookAtAll();
+  acquire_->OnConnected(fresh);
+}
+
+void AcquireSet::OnDisconnected() {
+  if (!outcome_) acquire_->OnDisconnected();
+}
+
+void AcquireSet::OnExpired() {
+  if (outcome_) return;
+  if (!tickets_.empty()) {
+    // All of one session: what was taken has gone as well.
+    observer_.OnPlaceLost(requests_.front().lock);
+    wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
+    tickets_.clear();
+    Start(0);
+  }
+  acquire_->OnExpired();
+}
+
+void AcquireSet::OnRefused(Error why) {
+  if (!outcome_) acquire_->OnRefused(why);
+}
+
+void AcquireSet::OnWatch(const std::string& path) {
+  if (!outcome_) acquire_->OnWatch(path);
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "lock/errand.h"
+#include "lock/ticket.h"
+
+namespace zklock::lock {
+
+/// Waits until one contender has gone, however long that takes.
+class Departure final : public Errand {
+ public:
+  /// `contender`: a child of `lock`.
+  Departure(zookeeper::Store& store, const Clock& clock, LockName lock,
+            const std::string& contender, Duration connect_timeout);
+
+  void OnWatch(const std::string& path) override;
+
+ protected:
+  void Begin() override;
+
+ private:
+  const LockName lock_;
+  const std::string path_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lock/errand.h"
+#include "lock/ticket.h"
+#include "protocol/contender_name.h"
+
+namespace zklock::lock {
+
+/// One who holds a LOCK.
+struct Holder {
+  protocol::ContenderName name;
+  zookeeper::NodeStat stat{};
+  std::string data{};  ///< somebody else's bytes, cut
+};
+
+/// Reads who holds a LOCK, however long its queue: the first contender, or the readers before the
+/// first that excludes. What vanishes meanwhile, and what may not be read, was not there.
+class Holders final : public Errand {
+ public:
+  Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout);
+
+  /// Once it is over without a failure.
+  [[nodiscard]] const std::vector<Holder>& holders() const { return holders_; }
+
+ protected:
+  void Begin() override;
+
+ private:
+  void Read(const std::vector<std::string>& children);
+
+  const LockName lock_;
+  std::vector<Holder> holders_;
+  std::size_t to_come_ = 0;
+};
+
+}  // namespace zklock::lock

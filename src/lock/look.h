@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "lock/callback_scope.h"
+#include "lock/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What a waiter sees before it.
+struct Glance {
+  std::size_t ahead = 0;   ///< contenders before ours
+  std::string first;       ///< the child at the head of the queue: it holds
+  std::string first_data;  ///< its data: somebody else's; empty where not known
+  /// How much older its contender is than ours, by the servers' clock.
+  std::optional<Duration> first_older_by;
+};
+
+/// Looks at the queue for a waiter that wants to tell where it stands: a list and a read or two
+/// over the session that it queues with. They watch nothing and come to nothing without harm.
+class Look {
+ public:
+  Look(zookeeper::Store& store, LockName lock) : store_(store), lock_(std::move(lock)) {}
+
+  /// Calls `done` once: with nothing when a reply was lost, or nobody is before us. `own`: our
+  /// contender's path. Not before the last look is over.
+  void Begin(const std::string& own, std::function<void(const std::optional<Glance>&)> done);
+  [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }
+
+ private:
+  void OnListed(const zookeeper::ListReply& reply);
+  void OnFirst(const zookeeper::GetReply& reply);
+  void End(bool seen);
+
+  zookeeper::Store& store_;
+  const LockName lock_;
+  std::string own_;
+  std::optional<std::int64_t> own_created_ms_;
+  Glance glance_;
+  std::function<void(const std::optional<Glance>&)> done_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,51 @@
+#include "lock/revocation.h"
+
+#include <utility>
+
+namespace zklock::lock {
+
+using zookeeper::Error;
+
+Revocation::Revocation(zookeeper::Store& store, const Clock& clock, LockName lock,
+                       const std::string& contender,
+                       std::function<std::string(const std::string&)> edit,
+                       Duration connect_timeout)
+    : Errand(store, clock, connect_timeout),
+      lock_(std::move(lock)),
+      path_(lock_.path + "/" + contender),
+      edit_(std::move(edit)) {
+  Start();
+}
+
+void Revocation::Begin() {
+  store().Get(path_, zookeeper::Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
+                if (reply.error != Error::kNone) return Settle("read", reply.error);
+                Write(reply);
+              }));
+}
+
+void Revocation::Write(const zookeeper::GetReply& read) {
+  store().Set(path_, edit_(read.data), read.stat.version,
+              OnReply([this](const zookeeper::Reply& reply) {
+                if (reply.error == Error::kBadVersion) return Begin();  // over what is there now
+                has_asked_ = reply.error == Error::kNone;
+                if (has_asked_) return Succeed();
+                Settle("write to", reply.error);
+              }));
+}
+
+void Revocation::Settle(const std::string& operation, Error error) {
+  switch (error) {
+    case Error::kNoNode:
+      return Succeed();
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+      return Fail(Refused{operation + " a contender in", lock_.shown(), error,
+                          operation == "read" ? "READ" : "WRITE", lock_.Shown(path_)});
+    default:
+      return Fail(Defect{operation + " a contender in " + lock_.shown() + ": " +
+                         std::string(zookeeper::ErrorText(error))});
+  }
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lock/errand.h"
+#include "lock/ticket.h"
+
+namespace zklock::lock {
+
+/// Asks one contender to let go, by writing into its znode, over what was read there: nothing newer
+/// is overwritten. Its exact name is used once, so asking again after a lost reply does no harm.
+class Revocation final : public Errand {
+ public:
+  /// `contender`: a child of `lock`. `edit` makes the new data from the old.
+  Revocation(zookeeper::Store& store, const Clock& clock, LockName lock,
+             const std::string& contender, std::function<std::string(const std::string&)> edit,
+             Duration connect_timeout);
+
+  /// Once it is over without a failure: false if the contender had gone.
+  [[nodiscard]] bool has_asked() const { return has_asked_; }
+
+ protected:
+  void Begin() override;
+
+ private:
+  void Write(const zookeeper::GetReply& read);
+  void Settle(const std::string& operation, zookeeper::Error error);
+
+  const LockName lock_;
+  const std::string path_;
+  const std::function<std::string(const std::string&)> edit_;
+  bool has_asked_ = false;
+};
+
+}  // namespace zklock::lock

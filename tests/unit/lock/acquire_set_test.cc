@@ -1,0 +1,226 @@
+#include "lock/acquire_set.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Mode;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+
+std::string NextUuid() {
+  static int number = 0;
+  char text[40];
+  std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012d", ++number);
+  return text;
+}
+
+class Notes final : public AcquireObserver {
+ public:
+  void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
+  int places_lost = 0;
+};
+
+std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait) {
+  std::vector<AcquireRequest> requests;
+  for (const char* path : {"/a", "/b", "/c"}) {
+    requests.push_back({.lock = {path, ""},
+                        .mode = Mode::kExclusive,
+                        .host = "host",
+                        .data = "",
+                        .try_only = try_only,
+                        .wait = wait});
+  }
+  return requests;
+}
+
+/// One that wants /a, /b and /c.
+struct Caller {
+  explicit Caller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
+      : store(servers, clock), set(store, clock, Requests(try_only, wait), NextUuid, notes) {
+    for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0);
+  }
+
+  /// Until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      while (set.GetInterest().wake <= clock.Now()) set.OnReady(0);
+    } while (store.Step());
+  }
+  [[nodiscard]] bool Holds() const {
+    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
+  }
+  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*set.outcome()).why; }
+  /// How many contenders of this session are there.
+  [[nodiscard]] std::size_t Contenders(const std::string& path) const {
+    const auto children = servers.Children(path);
+    return static_cast<std::size_t>(
+        std::count_if(children.begin(), children.end(), [&](const std::string& child) {
+          return servers.nodes.at(path + "/" + child).owner == store.session_id();
+        }));
+  }
+  /// All are held, each by the one contender that the tickets name.
+  void CheckHolds() const {
+    REQUIRE(Holds());
+    REQUIRE(set.tickets().size() == 3);
+    std::size_t i = 0;
+    for (const char* path : {"/a", "/b", "/c"}) {
+      const Ticket ticket = set.tickets()[i++];
+      CHECK(ticket.lock.path == path);
+      CHECK(servers.Has(ticket.path));
+      CHECK(ticket.session == store.session_id());
+      CHECK(Contenders(path) == 1);
+    }
+  }
+  [[nodiscard]] std::size_t Creates() const {
+    return static_cast<std::size_t>(
+        std::count_if(store.log().begin(), store.log().end(),
+                      [](const std::string& request) { return request.rfind("create", 0) == 0; }));
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  Notes notes;
+  FakeStore store;
+  AcquireSet set;
+};
+
+TEST_CASE("Free LOCKs are all taken, in their order, and proven together at the end") {
+  Caller caller;
+  caller.Run();
+  caller.CheckHolds();
+  CHECK(caller.set.tickets()[0].token < caller.set.tickets()[1].token);
+  CHECK(caller.set.tickets()[1].token < caller.set.tickets()[2].token);
+  // Before the last read of a LOCK's data, in one write with it.
+  const std::string& proof = caller.store.log().at(caller.store.log().size() - 2);
+  CHECK(proof.rfind("check ", 0) == 0);
+  for (const Ticket& ticket : caller.set.tickets())
+    CHECK(proof.find(ticket.path) != std::string::npos);
+}
+
+TEST_CASE("While one is waited for, those after it are not queued for, and those before are held") {
+  Caller caller;
+  const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  CHECK(caller.set.lock().path == "/b");
+  CHECK(caller.Contenders("/a") == 1);
+  CHECK(caller.Contenders("/b") == 1);
+  CHECK(caller.Contenders("/c") == 0);
+  caller.servers.Remove(holder);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("What was taken first and is taken away while the next is waited for ends all") {
+  Caller caller;
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE_FALSE(caller.set.outcome());
+  caller.servers.Remove(caller.set.tickets()[0].path);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("What was taken away with nobody to tell is found out before the command starts") {
+  Caller caller;
+  // Between the last create and the proof of all.
+  caller.Run();
+  const std::size_t proof = caller.store.requests_sent() - 2;
+  for (std::size_t at = 0; at <= proof; ++at) {
+    CAPTURE(at);
+    Caller other;
+    bool removed = false;
+    other.store.Before(at, [&] {
+      if (other.set.tickets().empty() || other.set.outcome()) return;
+      other.servers.Remove(other.set.tickets().front().path);
+      removed = true;
+    });
+    other.Run();
+    REQUIRE(other.set.outcome());
+    CHECK(other.Holds() == !removed);
+  }
+}
+
+TEST_CASE("A session that expires on the way begins anew at the first") {
+  Caller caller;
+  const std::string holder = caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE(caller.set.tickets().size() == 2);
+  caller.store.Expire();
+  caller.store.Disconnect();
+  caller.store.Connect();
+  caller.Run();
+  CHECK(caller.notes.places_lost > 0);
+  CHECK_FALSE(caller.set.outcome());
+  caller.servers.Remove(holder);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("Every reply may be lost, and every request not be done, with the session or without") {
+  Caller plain;
+  plain.Run();
+  const std::size_t requests = plain.store.requests_sent();
+  for (const Fault fault :
+       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+    for (std::size_t at = 0; at < requests; ++at) {
+      CAPTURE(static_cast<int>(fault), at);
+      Caller caller;
+      caller.store.PlaceFault(at, fault);
+      caller.Run();
+      caller.CheckHolds();
+    }
+  }
+}
+
+TEST_CASE("A try of a set of which one is busy joins none") {
+  Caller caller(true);
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kTaken);
+  CHECK(caller.set.lock().path == "/c");
+  CHECK(caller.Creates() == 0);
+}
+
+TEST_CASE("A try of a free set takes it") {
+  Caller caller(true);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("One wait counts for the whole set") {
+  Caller caller(false, 10s);
+  const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  caller.clock.Advance(6s);
+  caller.Run();
+  caller.servers.Remove(first);
+  caller.Run();
+  CHECK(caller.set.lock().path == "/c");
+  caller.clock.Advance(3s);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  caller.clock.Advance(1s + 1ms);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kWaitOver);
+}
+
+}  // namespace
+}  // namespace zklock::lock

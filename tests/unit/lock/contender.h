@@ -1,0 +1,107 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire.h"
+#include "lock/hold.h"
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+
+using protocol::Mode;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+
+inline std::string NextUuid() {
+  static int number = 0;
+  return fmt::format("00000000-0000-4000-8000-{:012d}", ++number);
+}
+
+class AcquireNotes final : public AcquireObserver {
+ public:
+  void OnQueued(const Ticket& ticket) override { queued = ticket.path; }
+  void OnWaiting(const LockName& /*lock*/, const std::string& predecessor,
+                 std::size_t ahead) override {
+    waits.emplace_back(predecessor, ahead);
+  }
+  void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
+  void OnStranger(const LockName& /*lock*/, const protocol::Stranger& stranger) override {
+    strangers.push_back(stranger.child);
+  }
+  void OnOwnData(const std::string& data) override { own_data.push_back(data); }
+  std::string queued;
+  std::vector<std::string> own_data;
+  std::vector<std::pair<std::string, std::size_t>> waits;
+  int places_lost = 0;
+  std::vector<std::string> strangers;
+};
+
+class NobodyTold final : public HoldObserver {
+ public:
+  void OnLease(TimePoint /*lease_end*/) override {}
+};
+
+/// One contender with a store of its own, on the test's servers.
+struct Contender {
+  explicit Contender(FakeServers& servers, FakeClock& its_clock, Mode mode = Mode::kExclusive,
+                     bool try_only = false, std::optional<Duration> wait = std::nullopt,
+                     const std::string& path = "/l")
+      : Contender(servers, its_clock,
+                  AcquireRequest{.lock = {path, ""},
+                                 .mode = mode,
+                                 .host = "host",
+                                 .data = "",
+                                 .try_only = try_only,
+                                 .wait = wait}) {}
+  Contender(FakeServers& servers, FakeClock& its_clock, AcquireRequest request)
+      : clock(its_clock),
+        store(servers, its_clock),
+        acquire(store, its_clock, std::move(request), NextUuid, notes) {}
+
+  template <typename T>
+  [[nodiscard]] bool Ended() const {
+    return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
+  }
+  [[nodiscard]] bool Holds() const { return Ended<Acquired>(); }
+  [[nodiscard]] const Ticket& ticket() const {
+    return std::get<Acquired>(*acquire.outcome()).ticket;
+  }
+  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*acquire.outcome()).why; }
+  /// What run does after its command: the record and the contender's end in one transaction, then
+  /// the session's.
+  void Release(FakeServers& servers) {
+    NobodyTold nobody;
+    {
+      Hold hold(store, clock, {ticket()}, std::chrono::seconds(5), nobody);
+      hold.Release({.ran = std::chrono::milliseconds(1500), .status = 3, .host = "host"});
+      store.Run();
+    }
+    Leave(servers);
+  }
+  /// What run does at the end, whatever the outcome.
+  void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
+
+  FakeClock& clock;
+  AcquireNotes notes;
+  FakeStore store;
+  Acquire acquire;
+};
+
+/// Servers, with a LOCK of zklock's unless told otherwise.
+struct World {
+  explicit World(bool lock_exists = true, const std::string& data = "zklock/1") {
+    if (lock_exists) servers.Put("/l", 0, false, data);
+  }
+  FakeClock clock;
+  FakeServers servers;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,102 @@
+#include "lock/last_run.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+
+/// One that holds /l, whose contender was made at 1,000,000 ms by the servers' clock.
+struct Holder {
+  Holder() : store(servers, clock), last_run(store, {Made()}) { store.Connect(); }
+
+  Ticket Made() {
+    servers.Put("/l", 0, false, "zklock/1");
+    return {.lock = {"/l", ""},
+            .path = "/l/x-lock-0000000000",
+            .token = 1,
+            .created = 1'000'000ms,
+            .created_after = clock.Now()};
+  }
+  void Run() {
+    for (;;) {
+      store.Run();
+      if (last_run.GetInterest().wake > clock.Now()) return;
+      last_run.OnReady(0);
+    }
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  FakeStore store;
+  LastRun last_run;
+};
+
+TEST_CASE("Where nothing was kept there was no success") {
+  Holder holder;
+  holder.Run();
+  CHECK(holder.last_run.IsDone());
+  CHECK_FALSE(holder.last_run.newest());
+}
+
+TEST_CASE("A success is written by the servers' clock, and found again") {
+  Holder holder;
+  holder.Run();
+  holder.last_run.Record(holder.clock.Now() + 5s, "db1");
+  CHECK_FALSE(holder.last_run.IsDone());
+  holder.Run();
+  REQUIRE(holder.last_run.IsDone());
+  CHECK(holder.last_run.refused().empty());
+  CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1005000 db1");
+  CHECK(holder.servers.nodes.at("/l/last-run").owner == 0);
+
+  holder.last_run.Record(holder.clock.Now() + 9s, "db2");
+  holder.Run();
+  CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1009000 db2");
+
+  LastRun next(holder.store, {holder.Made()});
+  while (!next.IsDone()) {
+    next.OnReady(0);
+    holder.store.Run();
+  }
+  REQUIRE(next.newest());
+  CHECK(next.newest()->lock == "/l");
+  CHECK(next.newest()->success == protocol::LastSuccess{protocol::ServerTime(1'009'000), "db2"});
+}
+
+TEST_CASE("Every reply may be lost, and every request not be done") {
+  for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
+    for (std::size_t at = 0; at < 6; ++at) {
+      CAPTURE(static_cast<int>(fault), at);
+      Holder holder;
+      holder.store.PlaceFault(at, fault);
+      holder.Run();
+      REQUIRE(holder.last_run.IsDone());
+      holder.last_run.Record(holder.clock.Now(), "db1");
+      holder.Run();
+      REQUIRE(holder.last_run.IsDone());
+      CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1");
+    }
+  }
+}
+
+TEST_CASE("Where the servers do not let us write, that is told of") {
+  Holder holder;
+  holder.servers.nodes.at("/l").writable = false;
+  holder.Run();
+  holder.last_run.Record(holder.clock.Now(), "db1");
+  holder.Run();
+  CHECK(holder.last_run.IsDone());
+  CHECK(holder.last_run.refused() == std::vector<std::string>{"/l"});
+}
+
+}  // namespace
+}  // namespace zklock::lock

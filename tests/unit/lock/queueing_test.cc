@@ -1,0 +1,215 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <variant>
+
+#include "unit/lock/contender.h"
+
+// The other ways to queue: the one znode, the newest first, a queue of limited length; and who is
+// refused for not seeing us, when our place is taken anew.
+
+namespace zklock::lock {
+namespace {
+
+using protocol::Dialect;
+using test::Fault;
+
+AcquireRequest Simple(bool try_only = false) {
+  return {.lock = {"/l", ""},
+          .dialect = Dialect::kSimple,
+          .host = "host",
+          .data = "",
+          .try_only = try_only};
+}
+
+AcquireRequest Newest() {
+  return {.lock = {"/l", ""}, .host = "host", .data = "", .supersede = true};
+}
+
+AcquireRequest NoMoreThan(std::size_t waiting, Mode mode = Mode::kExclusive) {
+  return {.lock = {"/l", ""}, .mode = mode, .host = "host", .data = "", .max_queue = waiting};
+}
+
+constexpr const char* kNewer = "/l/host-0f8fad5b-d9cb-469f-a165-70867728950e-newest-lock-";
+constexpr const char* kKazoo = "/l/0123456789abcdef0123456789abcdef__lock__";
+
+// ---- one znode ------------------------------------------------------------------------------
+
+TEST_CASE("In the simple dialect who makes the one znode holds, and the others watch it") {
+  World world;
+  Contender holder(world.servers, world.clock, Simple());
+  holder.store.Run();
+  REQUIRE(holder.Holds());
+  CHECK(holder.ticket().path == "/l/lock");
+  Contender waiter(world.servers, world.clock, Simple());
+  waiter.store.Run();
+  REQUIRE_FALSE(waiter.acquire.outcome());
+  Contender busy(world.servers, world.clock, Simple(true));
+  busy.store.Run();
+  REQUIRE(busy.Ended<Busy>());
+  CHECK(busy.why() == Busy::Why::kTaken);
+  holder.Release(world.servers);
+  waiter.store.Run();
+  CHECK(waiter.Holds());
+}
+
+TEST_CASE("A simple lock whose znode may not be read is waited for through its parent") {
+  World world;
+  world.servers.Put("/l/lock", 7);
+  world.servers.nodes["/l/lock"].readable = false;
+  Contender self(world.servers, world.clock, Simple());
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Put("/l/something", 0);  // wakes us, changes nothing
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove("/l/lock");
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A simple lock that goes just before its parent is watched is taken") {
+  const bool lock_too = GENERATE(false, true);
+  World world;
+  world.servers.Put("/l/lock", 7);
+  world.servers.nodes["/l/lock"].readable = false;
+  Contender self(world.servers, world.clock, Simple());
+  // create, get, list, get predecessor, list with a watch.
+  self.store.Before(4, [&] {
+    world.servers.Remove("/l/lock");
+    if (lock_too) world.servers.Remove("/l");
+  });
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A fault at any request leaves one simple znode, which is held") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  World plain;
+  Contender sample(plain.servers, plain.clock, Simple());
+  sample.store.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    Contender self(world.servers, world.clock, Simple());
+    self.store.PlaceFault(at, fault);
+    self.store.Run();
+    REQUIRE(self.Holds());
+    CHECK(world.servers.nodes.at("/l/lock").owner == self.store.session_id());
+    CHECK(self.ticket().token == world.servers.nodes.at("/l/lock").czxid);
+  }
+}
+
+TEST_CASE("Another's simple znode, found for a create that was not done, is not taken for ours") {
+  World world;
+  const bool goes = GENERATE(false, true);
+  Contender self(world.servers, world.clock, Simple());
+  self.store.PlaceFault(0, Fault::kNotDone);
+  // Of the first connection: create, get, list. Of the next: sync, list, get.
+  self.store.Before(3, [&] { world.servers.Put("/l/lock", 7); });
+  if (goes) self.store.Before(5, [&] { world.servers.Remove("/l/lock"); });
+  self.store.Run();
+  CHECK(self.Holds() == goes);
+  CHECK(self.acquire.outcome().has_value() == goes);
+}
+
+TEST_CASE("A simple lock beside a queue is refused") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, Simple(GENERATE(false, true)));
+  self.store.Run();
+  CHECK(self.Ended<Unusable>());
+}
+
+// ---- the newest -----------------------------------------------------------------------------
+
+TEST_CASE("A newer one that supersedes ends the wait, and never what is held") {
+  World world;
+  Contender holder(world.servers, world.clock, Newest());
+  holder.store.Run();
+  REQUIRE(holder.Holds());
+  Contender waiter(world.servers, world.clock, Newest());
+  waiter.store.Run();
+  REQUIRE_FALSE(waiter.acquire.outcome());
+  Contender patient(world.servers, world.clock);  // supersedes nobody, and is not superseded
+  patient.store.Run();
+  waiter.store.Run();
+  REQUIRE_FALSE(waiter.acquire.outcome());
+  Contender newest(world.servers, world.clock, Newest());
+  newest.store.Run();
+  holder.store.Run();
+  waiter.store.Run();
+  patient.store.Run();
+  REQUIRE(waiter.Ended<Busy>());
+  CHECK(waiter.why() == Busy::Why::kSuperseded);
+  CHECK(holder.Holds());
+  CHECK_FALSE(patient.acquire.outcome());
+}
+
+TEST_CASE("A newer one that comes while the turn is proven still comes before the command") {
+  World world;
+  const bool with_record = GENERATE(true, false);
+  // check, get, list; without a record a list ahead of them.
+  for (std::size_t at = 0; at < (with_record ? 3 : 4); ++at) {
+    CAPTURE(at, with_record);
+    World fresh;
+    Contender holder(fresh.servers, fresh.clock);
+    holder.store.Run();
+    Contender self(fresh.servers, fresh.clock, Newest());
+    self.store.Run();
+    const std::size_t before = self.store.requests_sent();
+    self.store.Before(before + at, [&] { fresh.servers.Put(kNewer, 77, true); });
+    if (with_record) {
+      holder.Release(fresh.servers);
+    } else {
+      holder.Leave(fresh.servers);
+    }
+    self.store.Run();
+    REQUIRE(self.Ended<Busy>());
+    CHECK(self.why() == Busy::Why::kSuperseded);
+  }
+}
+
+// ---- a queue of limited length --------------------------------------------------------------
+
+TEST_CASE("Who finds as many waiting as may leaves, and holders do not count") {
+  World world;
+  Contender holder(world.servers, world.clock, NoMoreThan(0));
+  holder.store.Run();
+  CHECK(holder.Holds());
+  Contender first(world.servers, world.clock, NoMoreThan(1));
+  first.store.Run();
+  CHECK_FALSE(first.acquire.outcome());
+  Contender second(world.servers, world.clock, NoMoreThan(1));
+  second.store.Run();
+  REQUIRE(second.Ended<Busy>());
+  CHECK(second.why() == Busy::Why::kQueueFull);
+}
+
+// ---- strangers ------------------------------------------------------------------------------
+
+TEST_CASE("Who came while our place was lost does not see the new one, and is refused") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  const auto stranger = GENERATE(as<std::string>{}, kKazoo, "/l/lock");
+  world.servers.Put(stranger, 2, stranger == kKazoo);
+  self.store.Expire();
+  self.store.Run();
+  CHECK(self.notes.places_lost == 1);
+  CHECK(self.Ended<Unusable>());
+}
+
+TEST_CASE("Who comes between the look of a try and its place is refused too") {
+  World world;
+  Contender self(world.servers, world.clock, Mode::kExclusive, true);
+  // sync, list, create.
+  self.store.Before(2, [&] { world.servers.Put(kKazoo, 2, true); });
+  self.store.Run();
+  CHECK(self.Ended<Unusable>());
+}
+
+}  // namespace
+}  // namespace zklock::lock

@@ -1,0 +1,122 @@
+#include "lock/revocation.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "lock/departure.h"
+#include "lock/holders.h"
+#include "protocol/lock_path.h"
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+
+struct Bench {
+  Bench() {
+    servers.Put("/l", 0);
+    first = servers.Put("/l/_c_x-lock-", 7, true, "old");
+    second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
+  }
+
+  Revocation Revoke(const std::string& path) {
+    return {store,
+            clock,
+            {"/l", ""},
+            std::string(protocol::BaseOf(path)),
+            [](const std::string& old) { return old + "+"; },
+            15s};
+  }
+
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
+  std::string first;
+  std::string second;
+};
+
+}  // namespace
+
+TEST_CASE("Exactly the named contender is written to, over what was read") {
+  Bench bench;
+  Revocation revocation = bench.Revoke(bench.first);
+  bench.store.Run();
+  REQUIRE(revocation.IsOver());
+  CHECK(revocation.has_asked());
+  CHECK(bench.servers.nodes.at(bench.first).data == "old+");
+  CHECK(bench.servers.nodes.at(bench.second).data == "waits");
+}
+
+TEST_CASE("What was written meanwhile is not overwritten, but written anew") {
+  Bench bench;
+  Revocation revocation = bench.Revoke(bench.first);
+  bench.store.Before(1, [&] { bench.servers.Write(bench.first, "newer"); });
+  bench.store.Run();
+  CHECK(revocation.has_asked());
+  CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
+}
+
+TEST_CASE("A contender that goes before it is asked was not asked") {
+  for (const std::size_t at : {0, 1}) {
+    Bench bench;
+    Revocation revocation = bench.Revoke(bench.first);
+    bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
+    bench.store.Run();
+    REQUIRE(revocation.IsOver());
+    CHECK_FALSE(revocation.failure());
+    CHECK_FALSE(revocation.has_asked());
+  }
+}
+
+TEST_CASE("A question whose reply was lost is asked again") {
+  for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
+    Bench bench;
+    Revocation revocation = bench.Revoke(bench.first);
+    bench.store.PlaceFault(1, fault);
+    bench.store.Run();
+    CHECK(revocation.has_asked());
+  }
+}
+
+TEST_CASE("A departure is awaited through writes and lost connections, however long it takes") {
+  Bench bench;
+  Departure departure(bench.store, bench.clock, {"/l", ""},
+                      std::string(protocol::BaseOf(bench.first)), 15s);
+  bench.store.Run();
+  bench.servers.Write(bench.first, "written");
+  bench.store.Run();
+  bench.clock.Advance(1h);
+  departure.OnReady(0);
+  bench.store.Disconnect();
+  bench.store.Run();
+  REQUIRE_FALSE(departure.IsOver());
+  bench.servers.Remove(bench.first);
+  bench.store.Run();
+  CHECK(departure.IsOver());
+  CHECK_FALSE(departure.failure());
+}
+
+TEST_CASE("Who holds is the first, or the readers before the first that excludes") {
+  Bench bench;
+  Holders exclusive(bench.store, bench.clock, {"/l", ""}, 15s);
+  bench.store.Run();
+  REQUIRE(exclusive.holders().size() == 1);
+  CHECK(exclusive.holders().front().data == "old");
+
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/r", 0);
+  for (const char* mark : {"a-__READ__", "b-__READ__", "c-__WRIT__", "d-__READ__"}) {
+    servers.Put("/r/" + std::string(mark), 7, true);
+  }
+  Holders readers(store, bench.clock, {"/r", ""}, 15s);
+  store.Run();
+  CHECK(readers.holders().size() == 2);
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire_set.h"
+#include "unit/lock/contender.h"
+
+// Permits: through the turnstile to a lease, and the turnstile let go of.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
+  return {{.lock = {"/l", ""}, .host = "host", .data = "", .below = "locks"},
+          {.lock = {"/l", ""},
+           .host = "host",
+           .data = "",
+           .try_only = try_only,
+           .below = "leases",
+           .permits = permits}};
+}
+
+/// One that wants a permit of /l, and holds it as run does.
+struct Permit {
+  explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
+      : world(its_world),
+        store(world.servers, world.clock),
+        set(store, world.clock, Requests(permits, try_only), NextUuid, notes) {}
+
+  /// Until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      if (hold) continue;
+      while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
+      if (Holds()) {
+        hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
+      }
+    } while (store.Step());
+  }
+  [[nodiscard]] bool Holds() const {
+    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
+  }
+  [[nodiscard]] bool IsRefused() const {
+    return set.outcome() && std::holds_alternative<Unusable>(*set.outcome());
+  }
+  /// What run does at the end, whatever the outcome.
+  void Leave() { world.servers.EndSession(store.session_id()); }
+
+  World& world;
+  AcquireNotes notes;
+  FakeStore store;
+  AcquireSet set;
+  NobodyTold nobody;
+  std::optional<Hold> hold;
+};
+
+std::size_t Leases(const World& world) { return world.servers.Children("/l/leases").size(); }
+std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
+
+TEST_CASE("A permit is a lease, and the turnstile is let go of") {
+  World world(GENERATE(true, false));
+  Permit self(world, 1);
+  self.Run();
+  REQUIRE(self.Holds());
+  REQUIRE(self.set.tickets().size() == 1);
+  CHECK(self.set.tickets().front().path.find("/l/leases/host-") == 0);
+  CHECK(Leases(world) == 1);
+  CHECK(InTurnstile(world) == 0);
+  CHECK(world.servers.nodes.at("/l/leases").data == "1");
+}
+
+TEST_CASE("The turnstile is let go of whatever happens to the request") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  REQUIRE(sample.store.log().back().find("delete /l/locks/") == 0);
+  const std::size_t last = sample.store.requests_sent() - 1;
+  World world;
+  Permit self(world);
+  self.store.PlaceFault(last, GENERATE(Fault::kNotDone, Fault::kReplyLost));
+  self.Run();
+  CHECK(self.Holds());
+  CHECK_FALSE(self.hold->loss());
+  CHECK(InTurnstile(world) == 0);
+  CHECK(Leases(world) == 1);
+}
+
+TEST_CASE("As many hold as there are permits, and the next waits for one of them") {
+  const std::size_t permits = GENERATE(1U, 2U, 3U);
+  World world;
+  std::vector<std::unique_ptr<Permit>> all;
+  for (std::size_t i = 0; i < permits + 3; ++i) {
+    all.push_back(std::make_unique<Permit>(world, permits));
+    all.back()->Run();
+    CHECK(all.back()->Holds() == (i < permits));
+  }
+  // One at a time has passed the turnstile without a permit.
+  CHECK(Leases(world) == permits + 1);
+  CHECK(InTurnstile(world) == 3);
+  // The one before the last that took a permit goes: any will do.
+  for (std::size_t next = permits; next < all.size(); ++next) {
+    all[next >= 2 ? next - 2 : 0]->Leave();
+    if (next >= 2 && permits == 1) all[next - 1]->Leave();
+    for (const auto& permit : all) permit->Run();
+    REQUIRE(all[next]->Holds());
+    if (next + 1 < all.size()) CHECK_FALSE(all[next + 1]->Holds());
+  }
+}
+
+TEST_CASE("Every reply on the way to a permit may be lost, and every request not be done") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  const std::size_t requests = sample.store.requests_sent();
+  for (const Fault fault :
+       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+    for (std::size_t at = 0; at < requests - 1; ++at) {
+      CAPTURE(static_cast<int>(fault), at);
+      World world;
+      Permit other(world);
+      other.Run();
+      Permit self(world);
+      self.store.PlaceFault(at, fault);
+      self.Run();
+      if (self.hold && self.hold->loss()) continue;  // its session expired once it held
+      CHECK(self.Holds());
+      CHECK(Leases(world) == 2);
+      CHECK(InTurnstile(world) == 0);
+    }
+  }
+}
+
+// ---- the number of permits ------------------------------------------------------------------
+
+TEST_CASE("Another number is refused while somebody has a permit, and written when nobody has") {
+  World world;
+  Permit first(world, 2);
+  first.Run();
+  REQUIRE(first.Holds());
+  Permit other(world, 3);
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).remedy == "use --permits 2");
+  CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  other.Leave();
+  first.Leave();
+  Permit later(world, 3);
+  later.Run();
+  CHECK(later.Holds());
+  CHECK(world.servers.nodes.at("/l/leases").data == "3");
+}
+
+TEST_CASE("Another number is refused though a reply was lost on the way") {
+  World plain;
+  Permit sample(plain, 3);
+  sample.Run();
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    Permit first(world, 2);
+    first.Run();
+    Permit other(world, 3);
+    other.store.PlaceFault(at, fault);
+    other.Run();
+    CHECK(other.IsRefused());
+  }
+}
+
+TEST_CASE("Leases whose number cannot be read are used with ours") {
+  World world;
+  world.servers.Put("/l/leases", 0, false, GENERATE(as<std::string>{}, "", "many", "2 ", "-2"));
+  Permit self(world, 2);
+  self.Run();
+  CHECK(self.Holds());
+}
+
+// ---- and those without permits --------------------------------------------------------------
+
+TEST_CASE("A plain contender that comes at any moment never holds beside a permit") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    const bool try_only = GENERATE(true, false);
+    CAPTURE(at, try_only);
+    World world;
+    Permit self(world);
+    std::unique_ptr<Contender> other;
+    self.store.Before(at, [&] {
+      other = std::make_unique<Contender>(world.servers, world.clock, Mode::kExclusive, try_only);
+      other->store.Run();
+    });
+    self.Run();
+    REQUIRE(other);
+    CHECK((self.IsRefused() || other->Ended<Unusable>()));
+    CHECK_FALSE((self.Holds() && other->Holds()));
+  }
+}
+
+TEST_CASE("A permit that comes at any moment is never held beside a plain contender") {
+  const bool try_only = GENERATE(true, false);
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  plain.servers.Put("/l/locks", 0);
+  Contender sample(plain.servers, plain.clock, Mode::kExclusive, try_only);
+  sample.store.Run();
+  REQUIRE(sample.Holds());
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(at, try_only);
+    World world;
+    world.servers.Put("/l/leases", 0);
+    world.servers.Put("/l/locks", 0);
+    Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+    std::unique_ptr<Permit> other;
+    self.store.Before(at, [&] {
+      other = std::make_unique<Permit>(world);
+      other->Run();
+    });
+    self.store.Run();
+    REQUIRE(other);
+    CHECK_FALSE((self.Holds() && other->Holds()));
+  }
+}
+
+TEST_CASE("A plain contender is refused though the reply to the lease's create was lost") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  const auto& log = sample.store.log();
+  const auto create = std::find_if(log.begin(), log.end(), [](const std::string& request) {
+    return request.find("create /l/leases/") == 0;
+  });
+  REQUIRE(create != log.end());
+  World world;
+  Permit self(world);
+  const auto at = static_cast<std::size_t>(create - log.begin());
+  self.store.Before(at, [&] { world.servers.Put("/l/other-lock-", 7, true); });
+  self.store.PlaceFault(at, Fault::kReplyLost);
+  self.Run();
+  CHECK(self.IsRefused());
+}
+
+}  // namespace
+}  // namespace zklock::lock
