@@ -1,0 +1,381 @@
+// Many contenders in one process, over zklock's own library, for scripts/bench:
+//
+//   crowd fill SERVERS LOCK COUNT curator|kazoo   znodes behind a queue, nobody waits behind them
+//   crowd herd SERVERS LOCK COUNT GRANTS COMMAND [ARG...]
+//                                                 the way that zklock does not go: all watch the
+//                                                 LOCK's children, each release wakes everybody
+//   crowd queue SERVERS LOCK COUNT                COUNT contenders of one LOCK, each lets go at
+//   once crowd many SERVERS LOCK COUNT                 COUNT LOCKs below LOCK, with one contender
+//   each
+//
+// fill and herd say "ready" when all are there, and begin when standard input has ended; queue and
+// many print lines "WHAT COUNT SECONDS".
+
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bench/epoll_loop.h"
+#include "lock/acquire.h"
+#include "process/identity.h"
+#include "process/pidfd.h"
+#include "protocol/contender_name.h"
+#include "zookeeper/server_list.h"
+#include "zookeeper/session.h"
+
+namespace zklock::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using zookeeper::Watch;
+using Words = std::vector<std::string>;
+
+constexpr Duration kSessionTimeout = 60s;
+// So many join at one time: what is measured is the queue, not a listen backlog.
+constexpr int kMostJoining = 200;
+constexpr int kSteps = 10;
+
+const SystemClock kClock;
+
+void Require(bool is_so, const std::string& what) {
+  if (!is_so) throw std::runtime_error(what);
+}
+
+std::vector<zookeeper::Endpoint> EndpointsOf(const std::string& servers) {
+  const auto parsed = zookeeper::ParseServerList(servers);
+  const auto* list = std::get_if<zookeeper::ServerList>(&parsed);
+  Require(list != nullptr, "no server list: " + servers);
+  std::vector<zookeeper::Endpoint> endpoints;
+  for (const auto& server : list->servers) {
+    const std::string address = zookeeper::ToString(server);
+    endpoints.push_back({address, address});
+  }
+  return endpoints;
+}
+
+double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
+
+/// Sessions are kept alive until standard input has ended.
+void WaitForInputsEnd(EpollLoop& loop) {
+  class Input final : public EventSource {
+   public:
+    Interest GetInterest() override { return {.fd = STDIN_FILENO, .events = POLLIN}; }
+    void OnReady(short revents) override {
+      char byte = 0;
+      has_ended = has_ended || (revents != 0 && read(STDIN_FILENO, &byte, 1) <= 0);
+    }
+    bool has_ended = false;
+  };
+  Input input;
+  loop.Add(input);
+  loop.RunUntil([&] { return input.has_ended; });
+  loop.Remove(input);
+}
+
+void SayReady() {
+  fmt::print("ready\n");
+  std::fflush(stdout);
+}
+
+void CloseAll(EpollLoop& loop, const std::vector<zookeeper::Session*>& sessions) {
+  for (auto* session : sessions) {
+    session->BeginClose();
+    loop.Touch(*session);
+  }
+  loop.RunUntil([&] {
+    return std::all_of(sessions.begin(), sessions.end(),
+                       [](const auto* session) { return session->IsClosed(); });
+  });
+}
+
+// ---- fill -----------------------------------------------------------------------------------
+
+int Fill(const std::string& servers, const std::string& lock, int count,
+         const std::string& dialect) {
+  EpollLoop loop;
+  zookeeper::Session session(EndpointsOf(servers), kSessionTimeout, kClock);
+  loop.Add(session);
+  loop.RunUntil([&] { return session.IsConnected(); });
+  int created = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::string prefix = protocol::MakeContenderPrefix(
+        "filler", process::MakeUuid(), protocol::Mode::kExclusive,
+        dialect == "kazoo" ? protocol::Dialect::kKazoo : protocol::Dialect::kCurator);
+    session.Create(lock + "/" + prefix, "", zookeeper::NodeKind::kEphemeralSequential,
+                   [&](const zookeeper::CreateReply& reply) {
+                     Require(reply.error == zookeeper::Error::kNone, "cannot create in " + lock);
+                     ++created;
+                   });
+    loop.Touch(session);
+    if (i % kMostJoining == 0) loop.RunUntil([&] { return created > i; });
+  }
+  loop.RunUntil([&] { return created == count; });
+  SayReady();
+  WaitForInputsEnd(loop);
+  CloseAll(loop, {&session});
+  return 0;
+}
+
+// ---- herd -----------------------------------------------------------------------------------
+
+/// A command that runs beside the loop.
+class Command final : public EventSource {
+ public:
+  void Start(const Words& words) {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    Require(posix_spawnp(&pid_, arguments[0], nullptr, nullptr, arguments.data(), environ) == 0,
+            "cannot run " + words.front());
+    pidfd_ = process::PidFd::Open(pid_);
+  }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+  Interest GetInterest() override {
+    if (!pidfd_) return {};
+    return {.fd = pidfd_->fd(), .events = POLLIN};
+  }
+  void OnReady(short revents) override {
+    if (revents == 0) return;
+    waitpid(pid_, nullptr, 0);
+    pidfd_.reset();
+    ended_ = true;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::optional<process::PidFd> pidfd_;
+  bool ended_ = false;
+};
+
+/// One that watches all children, and holds when its own number is the lowest.
+class HerdMember final : public zookeeper::StoreListener {
+ public:
+  HerdMember(const std::string& servers, std::string lock)
+      : lock_(std::move(lock)), session_(EndpointsOf(servers), kSessionTimeout, kClock) {
+    session_.SetListener(this);
+  }
+  zookeeper::Session& session() { return session_; }
+  [[nodiscard]] bool is_queued() const { return !own_.empty(); }
+  [[nodiscard]] bool has_listed() const { return has_listed_; }
+  [[nodiscard]] bool holds() const { return holds_; }
+
+  void OnConnected(bool /*fresh*/) override {
+    const std::string prefix = protocol::MakeContenderPrefix(
+        "herd", process::MakeUuid(), protocol::Mode::kExclusive, protocol::Dialect::kCurator);
+    session_.Create(lock_ + "/" + prefix, "", zookeeper::NodeKind::kEphemeralSequential,
+                    [this](const zookeeper::CreateReply& reply) {
+                      Require(reply.error == zookeeper::Error::kNone, "cannot create in " + lock_);
+                      own_ = reply.path.substr(lock_.size() + 1);
+                    });
+  }
+  /// Once all are there: while they come, each would wake all before it.
+  void Begin() { List(); }
+  void OnDisconnected() override { throw std::runtime_error("the server has gone"); }
+  void OnExpired() override { throw std::runtime_error("a session expired"); }
+  void OnRefused(zookeeper::Error /*why*/) override { throw std::runtime_error("refused"); }
+  void OnWatch(const std::string& /*path*/) override { List(); }
+
+ private:
+  void List() {
+    session_.List(lock_, Watch::kYes, [this](const zookeeper::ListReply& reply) {
+      Require(reply.error == zookeeper::Error::kNone, "cannot list " + lock_);
+      has_listed_ = true;
+      holds_ =
+          std::all_of(reply.children.begin(), reply.children.end(), [&](const std::string& name) {
+            return protocol::ParseContenderName(name)->number >=
+                   protocol::ParseContenderName(own_)->number;
+          });
+    });
+  }
+
+  std::string lock_;
+  zookeeper::Session session_;
+  std::string own_;
+  bool has_listed_ = false;
+  bool holds_ = false;
+};
+
+int Herd(const std::string& servers, const std::string& lock, int count, int grants,
+         const Words& words) {
+  EpollLoop loop;
+  std::vector<std::unique_ptr<HerdMember>> herd;
+  std::vector<zookeeper::Session*> sessions;
+  for (int i = 0; i < count; ++i) {
+    herd.push_back(std::make_unique<HerdMember>(servers, lock));
+    sessions.push_back(&herd.back()->session());
+    loop.Add(*sessions.back());
+    loop.RunUntil([&] { return herd.back()->is_queued(); });
+  }
+  for (const auto& member : herd) {
+    member->Begin();
+    loop.Touch(member->session());
+    loop.RunUntil([&] { return member->has_listed(); });
+  }
+  SayReady();
+  WaitForInputsEnd(loop);
+  std::vector<std::unique_ptr<Command>> commands;
+  // They hold in the order of their joining.
+  for (int i = 0; i < std::min(grants, count); ++i) {
+    loop.RunUntil([&] { return herd[static_cast<std::size_t>(i)]->holds(); });
+    commands.push_back(std::make_unique<Command>());
+    commands.back()->Start(words);
+    loop.Add(*commands.back());
+    loop.RunUntil([&] { return commands.back()->ended(); });
+    sessions[static_cast<std::size_t>(i)]->BeginClose();
+    loop.Touch(*sessions[static_cast<std::size_t>(i)]);
+  }
+  CloseAll(loop, sessions);
+  return 0;
+}
+
+// ---- queue and many -------------------------------------------------------------------------
+
+/// One contender as zklock itself has it.
+class Contender final : public lock::AcquireObserver {
+ public:
+  Contender(const std::string& servers, std::string path)
+      : path_(std::move(path)), session_(EndpointsOf(servers), kSessionTimeout, kClock) {}
+
+  void Join(EpollLoop& loop) {
+    acquire_.emplace(
+        session_, kClock,
+        lock::AcquireRequest{.lock = {path_, ""}, .host = "crowd", .connect_timeout = 60s},
+        process::MakeUuid, *this);
+    loop.Add(session_);
+    loop.AddBeside(*acquire_, session_);
+  }
+  void LetGo(EpollLoop& loop) {
+    loop.Remove(*acquire_);
+    acquire_.reset();
+    session_.BeginClose();
+    loop.Touch(session_);
+  }
+  [[nodiscard]] bool settled() const { return waits_ || (acquire_ && acquire_->outcome()); }
+  [[nodiscard]] bool holds() const {
+    if (!acquire_ || !acquire_->outcome()) return false;
+    Require(std::holds_alternative<lock::Acquired>(*acquire_->outcome()), "a lock was not given");
+    return true;
+  }
+  zookeeper::Session& session() { return session_; }
+
+  void OnWaiting(const lock::LockName& /*lock*/, const std::string& /*predecessor*/,
+                 std::size_t /*ahead*/) override {
+    waits_ = true;
+  }
+
+ private:
+  std::string path_;
+  zookeeper::Session session_;
+  std::optional<lock::Acquire> acquire_;
+  bool waits_ = false;
+};
+
+class Crowd {
+ public:
+  Crowd(const std::string& servers, const std::string& lock, int count, bool one_lock) {
+    for (int i = 0; i < count; ++i) {
+      const std::string path = one_lock ? lock : lock + "/" + std::to_string(i);
+      contenders_.push_back(std::make_unique<Contender>(servers, path));
+    }
+  }
+
+  /// Until each holds or waits.
+  void JoinAll() {
+    std::size_t begun = 0;
+    Tell("joined", [&](std::size_t index) {
+      for (; begun < std::min(index + kMostJoining, contenders_.size()); ++begun) {
+        contenders_[begun]->Join(loop_);
+      }
+      loop_.RunUntil([&] { return contenders_[index]->settled(); });
+    });
+  }
+  /// Each lets go as soon as it holds.
+  void PassOn() {
+    std::deque<Contender*> left;
+    for (const auto& contender : contenders_) left.push_back(contender.get());
+    Tell("passed", [&](std::size_t) {
+      auto next = left.end();
+      loop_.RunUntil([&] {
+        // They queue in the order of joining, but for those that joined at one time.
+        const auto last =
+            left.begin() + std::min<std::ptrdiff_t>(std::ssize(left), 2 * kMostJoining);
+        next = std::find_if(left.begin(), last, [](auto* one) { return one->holds(); });
+        return next != last;
+      });
+      (*next)->LetGo(loop_);
+      left.erase(next);
+    });
+  }
+  void End() {
+    std::vector<zookeeper::Session*> sessions;
+    for (const auto& contender : contenders_) sessions.push_back(&contender->session());
+    CloseAll(loop_, sessions);
+  }
+
+ private:
+  template <typename Step>
+  void Tell(const char* what, Step step) {
+    const std::size_t count = contenders_.size();
+    const std::size_t part = std::max<std::size_t>(count / kSteps, 1);
+    const TimePoint began = kClock.Now();
+    for (std::size_t index = 0; index < count; ++index) {
+      step(index);
+      if ((index + 1) % part == 0) {
+        fmt::print("{} {} {:.6f}\n", what, index + 1, Seconds(kClock.Now() - began));
+        std::fflush(stdout);
+      }
+    }
+  }
+
+  EpollLoop loop_;
+  std::vector<std::unique_ptr<Contender>> contenders_;
+};
+
+int Scale(const std::string& servers, const std::string& lock, int count, bool one_lock) {
+  Crowd crowd(servers, lock, count, one_lock);
+  crowd.JoinAll();
+  crowd.PassOn();
+  crowd.End();
+  return 0;
+}
+
+int Main(const Words& words) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  Require(words.size() >= 4, "see the head of tests/bench/crowd.cc");
+  const std::string& what = words[0];
+  const int count = std::stoi(words[3]);
+  if (what == "fill" && words.size() == 5) return Fill(words[1], words[2], count, words[4]);
+  if (what == "herd" && words.size() > 5) {
+    return Herd(words[1], words[2], count, std::stoi(words[4]), {words.begin() + 5, words.end()});
+  }
+  if (what == "queue") return Scale(words[1], words[2], count, true);
+  if (what == "many") return Scale(words[1], words[2], count, false);
+  throw std::runtime_error("what is '" + what + "'?");
+}
+
+}  // namespace
+}  // namespace zklock::bench
+
+int main(int argc, char** argv) {
+  try {
+    return zklock::bench::Main({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "crowd: {}\n", error.what());
+    return 70;
+  }
+}

@@ -1,0 +1,454 @@
+"""What is measured, part by part."""
+
+import collections
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import time
+
+import peers
+from relay import Relay
+from servers import ZooKeeper
+
+PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
+         "requests": "requests", "memory": "memory", "holder": "holder", "join": "join",
+         "killed": "killed", "binary": "binary", "scale": "scale"}
+
+_LENGTHS = [2, 10, 100, 1000]
+_PATIENCE = 120
+_SETTLE = 0.3  # after the last has queued: its watch, and what else it does then
+
+_FREE = "free lock, `true`, release"
+_SLOW = "the same, each fsync 5 ms slower"
+
+
+def _children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def _pss(pid):
+    """KiB"""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+
+
+def _cpu(pid):
+    """Seconds."""
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def _sleeps(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file
+                    if line.startswith("voluntary_ctxt_switches"))
+
+
+def _wait_until(is_so, what, patience=_PATIENCE):
+    deadline = time.monotonic() + patience
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: not within {patience} s")
+        time.sleep(0.02)
+
+
+class Queue:
+    """A holder and those that wait for it, as processes of one peer; ended with the `with`."""
+
+    def __init__(self, peer, lock, fifo):
+        """`fifo`: what commands may read until let_go(). (etcdctl's have no standard input.)"""
+        self._peer, self.lock = peer, lock
+        self._fifo = os.open(fifo, os.O_RDWR)
+        self._started, self._undo = [], []
+        self._there = 0
+
+    def __enter__(self):
+        _wait_until(lambda: self._peer.waiting(self.lock) == 0, "an empty queue")
+        return self
+
+    def let_go(self):
+        if self._fifo is not None:
+            os.close(self._fifo)
+            self._fifo = None
+
+    def __exit__(self, *_):
+        self.let_go()
+        # They run through: most peers that are killed leave their place taken for a while.
+        for process in self._started:
+            process.stdin.close()
+        for process in self._started:
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for undo in self._undo:
+            undo()
+
+    def start(self, command, argv=None, timeout=None):
+        """One more that queues; its standard input stays open."""
+        process = subprocess.Popen(
+            argv or self._peer.run(self.lock, command, timeout), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, **self._peer.environment})
+        self._started.append(process)
+        self._there += 1
+        return process
+
+    def fill(self, count):
+        if count > 0:
+            self._undo.append(self._peer.fill(self.lock, count))
+            self._there += count
+
+    def settle(self):
+        _wait_until(lambda: self._peer.waiting(self.lock) >= self._there,
+                    f"{self._there} of {self._peer.title} in the queue")
+        time.sleep(_SETTLE)
+
+
+class Bench:
+    def __init__(self, found, zookeeper, tools, directory, rounds, results):
+        self._peers, self._zookeeper, self._tools = found, zookeeper, tools
+        self._directory, self._rounds, self._results = directory, rounds, results
+        self._stamps, self._fifo = f"{directory}/stamps", f"{directory}/held"
+        os.mkfifo(self._fifo)
+
+    def _queue(self, peer, lock):
+        return Queue(peer, lock, self._fifo)
+
+    # ---- runs in turn ------------------------------------------------------------------------
+
+    def _in_turn(self, commands, rounds, environment=None, status=0):
+        """{name: (median seconds, median CPU seconds)} of commands {name: argv}, interleaved."""
+        argv = [f"{self._tools}/bench_stopwatch", str(rounds)]
+        for command in commands.values():
+            argv += [":::", *command]
+        lines = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, **(environment or {})}).stdout.splitlines()
+        taken = collections.defaultdict(list)
+        for line in lines:
+            index, wall, cpu, ended = map(int, line.split())
+            name = list(commands)[index]
+            if ended != status:
+                raise RuntimeError(f"{name} ended with {ended}: {commands[name]}")
+            taken[name].append((wall / 1e9, cpu / 1e9))
+        return {name: tuple(statistics.median(column) for column in zip(*runs))
+                for name, runs in taken.items()}
+
+    def _free_locks(self, what, found, words, rounds):
+        chosen = [found[word] for word in words if word in found]
+        environment = {}
+        for peer in chosen:
+            environment |= peer.environment
+        medians = self._in_turn(
+            {peer.word: peer.run(f"/free-{peer.word}", ["true"]) for peer in chosen}, rounds,
+            environment)
+        for word, (seconds, _) in medians.items():
+            self._results.add(what, word, seconds, "s")
+
+    def start(self):
+        self._free_locks(_FREE, self._peers,
+                         ["zklock", "floor", "floor-guard", "flock", "etcdctl", "kazoo"],
+                         self._rounds)
+        if "curator" in self._peers:
+            self._free_locks(_FREE, self._peers, ["curator"], max(self._rounds // 5, 3))
+        ratio = self._results.ratio
+        ratio("free lock: zklock to floor", (_FREE, "zklock"), (_FREE, "floor"), 1.15)
+        ratio("free lock: zklock to flock(1)", (_FREE, "zklock"), (_FREE, "flock"), 1.8)
+        ratio("free lock: etcdctl to zklock", (_FREE, "etcdctl"), (_FREE, "zklock"), 5, True)
+        ratio("free lock: kazoo to zklock", (_FREE, "kazoo"), (_FREE, "zklock"), 18, True)
+
+    def slow_fsync(self):
+        with ZooKeeper(preload=f"{self._tools}/libbench_slow_fsync.so") as slow:
+            found = {"zklock": peers.Zklock(slow, self._tools),
+                     "floor": peers.Floor(slow, self._tools)}
+            if "kazoo" in self._peers:
+                found["kazoo"] = peers.Kazoo(slow, self._tools)
+            self._free_locks(_SLOW, found, list(found), max(self._rounds // 2, 5))
+        self._results.ratio("slow fsync: zklock to floor (three group commits)",
+                            (_SLOW, "zklock"), (_SLOW, "floor"), 1.1)
+
+    def binary(self):
+        zklock = f"{self._tools}/zklock"
+        self._results.target("binary", os.path.getsize(zklock) / 1e6, 2.5, "MB")
+        dynamic = subprocess.run(["readelf", "-d", zklock], check=True, stdout=subprocess.PIPE,
+                                 text=True).stdout
+        needed = [line.split("[")[1].rstrip("]") for line in dynamic.splitlines()
+                  if "(NEEDED)" in line]
+        # libm is a part of libc as Debian packages it.
+        foreign = [name for name in needed if not name.startswith(("libc.", "libm.", "ld-"))]
+        self._results.target("libraries needed besides libc's", len(foreign), 0)
+        medians = self._in_turn({"true": ["true"], "version": [zklock, "--version"],
+                                 "help": [zklock, "exclusive", "--help"]}, self._rounds)
+        for what, name in (("`zklock --version`", "version"), ("`zklock exclusive --help`", "help")):
+            self._results.add(what, "zklock", medians[name][0], "s")
+            self._results.add(what, "true", medians["true"][0], "s")
+            self._results.target(what, medians[name][0], 1.5 * medians["true"][0] + 0.001, "s")
+
+    # ---- hand-over ---------------------------------------------------------------------------
+
+    def _stamp(self, *words):
+        return [f"{self._tools}/bench_stamp", self._stamps, *words]
+
+    def _clear_stamps(self):
+        with open(self._stamps, "w"):
+            pass
+
+    def _read_stamps(self):
+        """Seconds."""
+        with open(self._stamps) as file:
+            return [int(line) / 1e9 for line in file]
+
+    def _spans(self, count):
+        _wait_until(lambda: len(self._read_stamps()) > count, f"{count} hand-overs")
+        stamps = self._read_stamps()[:count + 1]
+        return [after - before for before, after in zip(stamps, stamps[1:])]
+
+    def _hand_over(self, peer, length):
+        """Spans between the commands of a holder and those behind it."""
+        self._clear_stamps()
+        real = min(length, peer.most_real)
+        with self._queue(peer, f"/queue-{peer.word}-{length}") as queue:
+            queue.start(self._stamp(self._fifo))
+            queue.settle()
+            for _ in range(real):
+                queue.start(self._stamp())
+            queue.settle()
+            queue.fill(length - real)
+            queue.settle()
+            queue.let_go()
+            return self._spans(real)
+
+    def _hand_over_herd(self, length):
+        self._clear_stamps()
+        lock = f"/queue-herd-{length}"
+        # Which makes the LOCK.
+        subprocess.run(self._peers["zklock"].run(lock, ["true"]), check=True)
+        grants = min(length, 10 if length < 500 else 6) + 1
+        herd = subprocess.Popen(
+            [f"{self._tools}/bench_crowd", "herd", self._zookeeper.servers, lock, str(length + 1),
+             str(grants), *self._stamp()], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            if herd.stdout.readline() != b"ready\n":
+                raise RuntimeError("bench_crowd herd does not start")
+            herd.stdin.close()
+            return self._spans(grants - 1)
+        finally:
+            herd.wait()
+
+    def handover(self):
+        words = ["zklock", "floor", "flock", "etcdctl", "kazoo", "curator"]
+        for length in _LENGTHS:
+            spans = collections.defaultdict(list)
+            for word in words:
+                if word not in self._peers or word == "curator" and length > 3 \
+                        or word == "flock" and length > 100:
+                    continue
+                peer = self._peers[word]
+                wanted = min(self._rounds, 10 if length < 10 or word in ("kazoo", "curator") else 40)
+                while len(spans[word]) < wanted:
+                    spans[word] += self._hand_over(peer, length)
+            while len(spans["herd"]) < min(self._rounds, 6):
+                spans["herd"] += self._hand_over_herd(length)
+            for word, taken in spans.items():
+                seconds = statistics.median(taken)
+                self._results.add(f"hand-over, {length} waiting", word, seconds, "s")
+                self._results.add_handover(word, length, seconds)
+        for length in _LENGTHS:
+            what = f"hand-over, {length} waiting"
+            self._results.ratio(f"{what}: zklock to floor", (what, "zklock"), (what, "floor"), 1.25)
+        self._results.ratio("hand-over: 1,000 waiting to 10", ("hand-over, 1000 waiting", "zklock"),
+                            ("hand-over, 10 waiting", "zklock"), 1.2)
+
+    # ---- counts ------------------------------------------------------------------------------
+
+    def _count_run(self, peer):
+        """(requests, transactions, fsyncs) of one run on a free lock."""
+        runs = 10
+        command = peer.run(f"/count-{peer.word}", ["true"])
+        subprocess.run(command, check=True)
+        before = self._zookeeper.counters()
+        idle = self._zookeeper.counters()
+        for _ in range(runs):
+            subprocess.run(command, check=True)
+        after = self._zookeeper.counters()
+        return [round((after[name] - idle[name] - (idle[name] - before[name])) / runs, 1)
+                for name in ("zk_packets_received", "zxid", "zk_cnt_fsynctime")]
+
+    def requests(self):
+        for word in ("zklock", "floor", "kazoo", "curator"):
+            if word not in self._peers:
+                continue
+            for what, count in zip(("packets to the server, free lock",
+                                    "transactions, free lock", "fsyncs, free lock"),
+                                   self._count_run(self._peers[word])):
+                self._results.add(what, word, count, "")
+        self._results.target("fsyncs for a free lock", self._results.get(
+            "fsyncs, free lock", "zklock"), 3)
+        for length in (10, 1000):
+            self._requests_of_hand_over(length)
+
+    def _requests_of_hand_over(self, length):
+        zklock = self._peers["zklock"]
+        host, port = self._zookeeper.servers.split(":")
+        command = ["sh", "-c", "echo runs; read line"]
+        with contextlib.ExitStack() as stack:
+            queue = stack.enter_context(self._queue(zklock, f"/requests-{length}"))
+            relays = [stack.enter_context(Relay(host, int(port))) for _ in range(2)]
+            holder = queue.start(command)
+            holder.stdout.readline()
+            waiters = []
+            for relay in relays:
+                argv = zklock.run(queue.lock, command)
+                argv[argv.index(self._zookeeper.servers)] = relay.address
+                waiters.append(queue.start(command, argv))
+                queue.settle()
+            queue.fill(length - len(waiters))
+            queue.settle()
+            watches = self._zookeeper.counters()["zk_watch_count"]
+            before = [relay.counts() for relay in relays]
+            holder.stdin.close()
+            waiters[0].stdout.readline()
+            time.sleep(_SETTLE)  # for what those who cannot go on might send
+            following, bystander = [tuple(now - then for now, then in zip(relay.counts(), first))
+                                    for relay, first in zip(relays, before)]
+        what = f"hand-over, {length} waiting"
+        self._results.add(f"{what}: requests of the next", "zklock", following[0], "")
+        self._results.add(f"{what}: bytes to the next", "zklock", following[1], "B")
+        self._results.add(f"{what}: requests of one who cannot go on", "zklock", bystander[0], "")
+        self._results.add("watches per waiter", "zklock", watches / 2, "")
+        self._results.target(f"{what}: requests of the next", following[0], 3)
+        self._results.target(f"{what}: bytes to the next", following[1], 1024, "B")
+        self._results.target(f"{what}: requests of one who cannot go on", bystander[0], 0)
+
+    # ---- processes ---------------------------------------------------------------------------
+
+    def memory(self):
+        counts = {"zklock": 50, "floor": 50, "flock": 50, "etcdctl": 20, "kazoo": 10, "curator": 2}
+        for word, count in counts.items():
+            if word not in self._peers:
+                continue
+            with self._queue(self._peers[word], f"/memory-{word}") as queue:
+                queue.start(["cat", self._fifo])
+                queue.settle()
+                waiters = [queue.start(["true"]) for _ in range(count)]
+                queue.settle()
+                kib = statistics.median(_pss(waiter.pid) for waiter in waiters)
+            self._results.add("memory of a waiter (PSS)", word, kib, "KiB")
+        self._results.target("memory of a waiter (PSS)", self._results.get(
+            "memory of a waiter (PSS)", "zklock"), 250, "KiB")
+
+    def holder(self):
+        """A holder's CPU and a waiter's wake-ups, at a session time-out of 8 s."""
+        seconds, timeout = 16, 8
+        with self._queue(self._peers["zklock"], "/holder") as queue:
+            holder = queue.start(["cat", self._fifo], timeout=timeout)
+            queue.settle()
+            waiter = queue.start(["true"], timeout=timeout)
+            queue.settle()
+            pids = [holder.pid, *_children(holder.pid)]
+            cpu = sum(map(_cpu, pids))
+            sleeps = [_sleeps(pid) for pid in (*pids, waiter.pid)]
+            began = time.monotonic()
+            time.sleep(seconds)
+            took = time.monotonic() - began
+            cpu = sum(map(_cpu, pids)) - cpu
+            sleeps = [_sleeps(pid) - before
+                      for pid, before in zip((*pids, waiter.pid), sleeps)]
+        self._results.add("a holder's share of a core, session time-out 8 s", "zklock",
+                          100 * cpu / took, "%")
+        for who, count in zip(("holder", "guard", "waiter"), sleeps):
+            self._results.add(f"wake-ups of a {who} in one session time-out", "zklock",
+                              count * timeout / took, "")
+        self._results.target("a holder's share of a core", 100 * cpu / took, 0.1, "%")
+
+    def join(self):
+        """What a list of 10,000 costs the one who joins."""
+        zklock = self._peers["zklock"]
+        lengths = (10, 10_000)
+        with contextlib.ExitStack() as stack:
+            for length in lengths:
+                lock = f"/join-{length}"
+                subprocess.run(zklock.run(lock, ["true"]), check=True)
+                stack.callback(zklock.fill(lock, length))
+            commands = {}
+            for length in lengths:
+                argv = zklock.run(f"/join-{length}", ["true"])
+                commands[length] = [*argv[:2], "--quiet", "--wait", "100ms", *argv[2:]]
+            cpu = self._in_turn(commands, max(self._rounds // 4, 5), status=75)
+            kib = []
+            for length in lengths:
+                argv = zklock.run(f"/join-{length}", ["true"])
+                waiter = subprocess.Popen([*argv[:2], "--verbose", *argv[2:]], text=True,
+                                          stderr=subprocess.PIPE)
+                while "waiting for" not in waiter.stderr.readline():
+                    if waiter.poll() is not None:
+                        raise RuntimeError("a waiter ended")
+                time.sleep(_SETTLE)
+                kib.append(_pss(waiter.pid))
+                waiter.terminate()
+                waiter.communicate()
+        own = max(cpu[lengths[1]][1] - cpu[lengths[0]][1], 0)
+        self._results.add("join a queue of 10,000: own time more than for 10", "zklock", own, "s")
+        self._results.add("waiting behind 10,000: memory more than behind 10", "zklock",
+                          kib[1] - kib[0], "KiB")
+        self._results.target("join a queue of 10,000: own time", own, 0.005, "s")
+
+    def _kill_holder(self, peer):
+        """From the KILL of the lock's holder to the next one's command, seconds."""
+        self._clear_stamps()
+        with self._queue(peer, f"/killed-{peer.word}") as queue:
+            holder = queue.start(["cat", self._fifo])
+            queue.settle()
+            queue.start(self._stamp())
+            queue.settle()
+            killed = time.clock_gettime(time.CLOCK_MONOTONIC)
+            holder.send_signal(signal.SIGKILL)
+            _wait_until(self._read_stamps, "the next one's command")
+            return self._read_stamps()[0] - killed
+
+    def killed(self):
+        what = "killed holder to the next running"
+        for word, times in (("zklock", 9), ("etcdctl", 1), ("kazoo", 1)):
+            if word in self._peers:
+                spans = [self._kill_holder(self._peers[word]) for _ in range(times)]
+                self._results.add(what, word, statistics.median(spans), "s")
+        self._results.target(what, self._results.get(what, "zklock"), 0.02, "s")
+
+    # ---- scale -------------------------------------------------------------------------------
+
+    def scale(self):
+        """10,000 contenders of one LOCK, and 10,000 LOCKs with one each."""
+        count = 10_000
+        for size in (1, 3):
+            with ZooKeeper(size) as zookeeper:
+                for kind in ("queue", "many"):
+                    self._scale(zookeeper, size, kind, count)
+
+    def _scale(self, zookeeper, size, kind, count):
+        lock = f"/scale-{kind}"
+        before = zookeeper.counters()
+        crowd = subprocess.run(
+            [f"{self._tools}/bench_crowd", kind, zookeeper.servers, lock, str(count)],
+            stdout=subprocess.PIPE, text=True, check=True)
+        after = zookeeper.counters()
+        last = {}
+        where = "one server" if size == 1 else f"{size} servers"
+        title = f"{count} contenders of one LOCK" if kind == "queue" else f"{count} LOCKs"
+        for line in crowd.stdout.splitlines():
+            what, done, seconds = line.split()
+            done, seconds = int(done), float(seconds)
+            earlier = last.get(what, (0, 0.0))
+            last[what] = (done, seconds)
+            step = (seconds - earlier[1]) / (done - earlier[0])
+            if done * 10 in (count, count * 5, count * 10):
+                self._results.add(f"{title}, {where}: {what}, each of the {done // 1000},000th's"
+                                  " thousand", "zklock", step, "s")
+        for name, text in (("zk_packets_received", "packets to the first server"),
+                           ("zk_max_latency", "longest request, ms"),
+                           ("zk_avg_latency", "mean request, ms")):
+            value = after[name] - (before[name] if name.endswith("received") else 0)
+            self._results.add(f"{title}, {where}: {text}", "zklock", value, "")
