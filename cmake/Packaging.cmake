@@ -1,0 +1,62 @@
+# What `cmake --install` and the .deb bring beside the binary: manual pages, completions, an example of
+# a configuration, licence and changes. scripts/package makes and checks the .deb.
+
+find_program(GZIP gzip REQUIRED)
+
+# install_compressed(FILE NAME DIRECTORY): installs FILE as NAME.gz, the same bytes whenever it is made.
+function(install_compressed file name directory)
+  set(compressed ${CMAKE_CURRENT_BINARY_DIR}/compressed/${name}.gz)
+  add_custom_command(OUTPUT ${compressed} DEPENDS ${file}
+                     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/compressed
+                     COMMAND ${GZIP} -9 -n -c ${file} > ${compressed} VERBATIM)
+  set_property(GLOBAL APPEND PROPERTY zklock_compressed ${compressed})
+  install(FILES ${compressed} DESTINATION ${directory})
+endfunction()
+
+file(GLOB manuals CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/man/*.[1-8])
+foreach(manual IN LISTS manuals)
+  string(REGEX REPLACE ".*\\." "" section ${manual})
+  cmake_path(GET manual FILENAME name)
+  install_compressed(${manual} ${name} ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+
+# Each shell looks in its own place, for a file of its own kind of name; Debian's zsh in one for
+# packages.
+install(FILES completions/zklock.bash RENAME zklock
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+set(zsh_functions site-functions)
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(zsh_functions vendor-completions)
+endif()
+install(FILES completions/_zklock DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_functions})
+install(FILES completions/zklock.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})
+# Debian wants one in its own form as well. The time is SOURCE_DATE_EPOCH's, where that is set.
+string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)
+configure_file(packaging/changelog.Debian.in generated/changelog.Debian @ONLY)
+install_compressed(${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.Debian changelog.Debian
+                   ${CMAKE_INSTALL_DOCDIR})
+
+get_property(compressed GLOBAL PROPERTY zklock_compressed)
+add_custom_target(compressed ALL DEPENDS ${compressed})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_PACKAGE_CONTACT "The zklock authors <zklock@users.noreply.github.com>")
+set(CPACK_DEBIAN_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS zookeeperd)
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"runs a command while it holds a lock in ZooKeeper
+ So that a script never runs twice at one time, on however many hosts it is
+ started. zklock queues for the lock, runs the command when its turn has come,
+ and lets go when the command has ended. When the lock can no longer be proven,
+ the command is dead before the servers can give the lock to somebody else.")
+set(CPACK_STRIP_FILES OFF) # the linker has
+include(CPack)
