@@ -28,17 +28,28 @@ if(support_sources)
   target_link_libraries(support INTERFACE test_support)
 endif()
 
+# Preloaded, one stands in for the resolver, the other for a host's clock.
+add_library(test_resolver MODULE tests/support/resolver.c)
+target_link_libraries(test_resolver PRIVATE ${CMAKE_DL_LIBS})
+add_library(test_clock MODULE tests/support/skewed_clock.c)
+target_link_libraries(test_clock PRIVATE ${CMAKE_DL_LIBS})
+
 # What each test finds in its environment.
-# AddressSanitizer would take the command's ignored signals for its own.
-set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} UBSAN_OPTIONS=print_stacktrace=1
-    ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0)
+# AddressSanitizer would take the command's ignored signals for its own, and wants to be loaded before
+# what is preloaded, which it need not be.
+set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
+    ZKLOCK_TEST_RESOLVER=$<TARGET_FILE:test_resolver>
+    ZKLOCK_TEST_CLOCK=$<TARGET_FILE:test_clock> UBSAN_OPTIONS=print_stacktrace=1
+    ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:verify_asan_link_order=0)
 if(TARGET zklock)
   list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
 endif()
 
 # g++ 12 warns within its own <regex> when it also instruments (gcc's bug 105562).
 if(ZKLOCK_SANITIZE)
-  set_source_files_properties(tests/cli/manual_test.cc tests/cli/surroundings_test.cc PROPERTIES
+  set_source_files_properties(tests/cli/config_test.cc tests/cli/events_test.cc
+                              tests/cli/manual_test.cc
+                              tests/cli/surroundings_test.cc PROPERTIES
                               COMPILE_OPTIONS -Wno-maybe-uninitialized)
 endif()
 
@@ -48,6 +59,7 @@ foreach(suite IN ITEMS unit server cli faults model)
     continue()
   endif()
   add_executable(${suite}_tests ${sources})
+  add_dependencies(${suite}_tests test_resolver test_clock)
   target_link_libraries(${suite}_tests PRIVATE zklock_flags support)
   target_link_options(${suite}_tests PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
   if(TARGET zklock)

@@ -3,12 +3,18 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <variant>
 
 #include "base/exit_status.h"
+#include "cli/completion.h"
+#include "cli/config.h"
+#include "cli/credentials.h"
 #include "cli/options.h"
+#include "cli/printable.h"
 #include "cli/report.h"
+#include "commands/complete.h"
 #include "commands/inspect.h"
 #include "commands/release.h"
 #include "commands/run.h"
@@ -43,10 +49,20 @@ int Main(int argc, char** argv) {
   cli::Report report(sink, cli::Verbosity::kNormal);
   int status = kExitInternal;
   try {
-    status = Dispatch(cli::ParseCommandLine(argc, argv), signals, sink);
+    if (argc > 1 && std::string_view(argv[1]) == "--complete") {
+      status = commands::Complete(cli::Complete({argv + 2, argv + argc}), signals);
+    } else {
+      status = Dispatch(cli::ParseCommandLine(argc, argv), signals, sink);
+    }
   } catch (const cli::UsageError& error) {
     report.Error(cli::UsageLines(error));
     status = kExitUsage;
+  } catch (const cli::ConfigError& error) {
+    report.Error(cli::Printable(error.what()));
+    status = kExitConfiguration;
+  } catch (const cli::UnsafeFile& error) {
+    report.Error(cli::Printable(error.what()));
+    status = kExitRefused;
   } catch (const std::system_error& error) {
     report.Error(error.what());
     status = kExitSystem;

@@ -1,5 +1,6 @@
 #include "cli/contender_data.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -35,6 +36,20 @@ void Put(json& object, const char* name, const std::optional<std::string>& value
   if (!kept.empty()) object[name] = kept;
 }
 
+/// As many paths as there is room for beside the rest.
+std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
+  constexpr std::size_t kMostPaths = 8;
+  constexpr std::size_t kMostBytes = 1024;
+  std::vector<std::string> kept;
+  std::size_t bytes = 0;
+  for (auto path = paths.rbegin(); path != paths.rend() && kept.size() < kMostPaths; ++path) {
+    bytes += Dump(json(*path)).size();
+    if (bytes > kMostBytes) break;
+    kept.insert(kept.begin(), *path);
+  }
+  return kept;
+}
+
 std::string Format(const ContenderData& data, std::size_t most_text) {
   // Room for the fixed fields beside two long texts; no host or user is really longer.
   constexpr std::size_t kMostName = 64;
@@ -48,7 +63,18 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
   Put(object, "startTime", data.start_time);
   Put(object, "command", data.command, most_text);
   Put(object, "label", data.label, most_text);
-  Put(object, "owner", data.owner);
+  const std::vector<std::string> under = Innermost(data.under);
+  if (!under.empty()) object["under"] = under;
+  Put(object, "pidNamespace", data.pid_namespace);
+  if (data.owner) {
+    object["owner"] = {{"pid", data.owner->pid}, {"startTime", data.owner->start_time}};
+  }
+  if (data.revoke) {
+    json& revoke = object["revoke"] = json::object();
+    Put(revoke, "by", std::optional(data.revoke->by), std::min(most_text, 2 * kMostName));
+    Put(revoke, "reason", std::optional(data.revoke->reason), std::min(most_text, kMostReason));
+    if (data.revoke->by_owner) revoke["byOwner"] = true;
+  }
   return Dump(object);
 }
 
@@ -69,6 +95,33 @@ std::optional<std::string> Word(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_string()) return std::nullopt;
   return found->get<std::string>();
+}
+
+std::vector<std::string> Words(const json& object, const char* name) {
+  std::vector<std::string> words;
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_array()) return words;
+  for (const json& word : *found) {
+    if (word.is_string()) words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
+std::optional<OwnerData> ReadOwner(const json& object) {
+  const auto found = object.find("owner");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  const auto pid = Number(*found, "pid", 1, kLargestPid);
+  const auto start = Number(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
+  if (!pid || !start) return std::nullopt;
+  return OwnerData{*pid, static_cast<std::uint64_t>(*start)};
+}
+
+std::optional<RevokeData> ReadRevoke(const json& object) {
+  const auto found = object.find("revoke");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  const auto by_owner = found->find("byOwner");
+  return RevokeData{Word(*found, "by").value_or(""), Word(*found, "reason").value_or(""),
+                    by_owner != found->end() && by_owner->is_boolean() && by_owner->get<bool>()};
 }
 
 }  // namespace
@@ -102,8 +155,17 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.start_time = Number(object, "startTime", 0, kLargest);
   data.command = Word(object, "command");
   data.label = Word(object, "label");
-  data.owner = Number(object, "owner", 1, kLargestPid);
+  data.under = Words(object, "under");
+  data.pid_namespace = Number(object, "pidNamespace", 0, kLargest);
+  data.owner = ReadOwner(object);
+  data.revoke = ReadRevoke(object);
   return data;
+}
+
+std::optional<RevokeData> FindRevocation(std::string_view data) {
+  if (data == kCuratorRevoke) return RevokeData{.by = "a Curator program", .reason = ""};
+  const auto parsed = ParseContenderData(data);
+  return parsed ? parsed->revoke : std::nullopt;
 }
 
 }  // namespace zklock::cli

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/contender_name.h"
 
@@ -12,6 +13,25 @@ namespace zklock::cli {
 
 /// The most that a contender's data takes on the servers, and the most that is read of anybody's.
 inline constexpr std::size_t kMostContenderData = 4096;
+
+/// The most that is kept of somebody's reason for a revocation.
+inline constexpr std::size_t kMostReason = 400;
+
+/// The process that a contender of --hold holds for, on the contender's host.
+struct OwnerData {
+  std::int64_t pid = 0;
+  std::uint64_t start_time = 0;  ///< in clock ticks since boot
+  friend bool operator==(const OwnerData&, const OwnerData&) = default;
+};
+
+/// Somebody asks the contender to let go.
+struct RevokeData {
+  std::string by;      ///< who says to be the one, as "root on web1"
+  std::string reason;  ///< may be empty
+  /// The owner of --hold itself lets go, or something below it: that is no loss.
+  bool by_owner = false;
+  friend bool operator==(const RevokeData&, const RevokeData&) = default;
+};
 
 /// What a contender's znode says of the one who queues: for people who look, never needed for
 /// correctness. Read from the servers it is somebody else's word: anyone may have written it.
@@ -25,7 +45,13 @@ struct ContenderData {
   std::optional<std::uint64_t> start_time{};  ///< of the process, in clock ticks since boot
   std::optional<std::string> command{};  ///< its program's name, or the whole line if published
   std::optional<std::string> label{};
-  std::optional<std::int64_t> owner{};  ///< the pid of the shell that holds, with --hold
+  std::optional<std::uint64_t> pid_namespace{};  ///< in which pids are meant
+  std::optional<OwnerData> owner{};              ///< with --hold
+  std::optional<RevokeData> revoke{};            ///< somebody has asked it to let go
+
+  /// The contenders, by their paths on the servers, that hold other locks for it: it runs under
+  /// them. The innermost last.
+  std::vector<std::string> under{};
 
   friend bool operator==(const ContenderData&, const ContenderData&) = default;
 };
@@ -38,5 +64,12 @@ struct ContenderData {
 /// field of a wrong type or an impossible value is not known; none when it is no JSON object, or
 /// longer than kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
+
+/// The data of a Curator contender that is asked to let go, which it heeds if its program made the
+/// lock revocable (Curator's LockInternals.REVOKE_MESSAGE).
+inline constexpr std::string_view kCuratorRevoke = "__REVOKE__";
+
+/// Whether what is written in our own contender asks us to let go, in zklock's way or in Curator's.
+[[nodiscard]] std::optional<RevokeData> FindRevocation(std::string_view data);
 
 }  // namespace zklock::cli

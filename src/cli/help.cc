@@ -11,15 +11,16 @@ std::string OverviewText() {
   return R"(zklock runs a command while it holds a ZooKeeper lock.
 
 usage:
-  zklock exclusive [OPTIONS] LOCK -- COMMAND [ARG...]   one at a time
-  zklock read      [OPTIONS] LOCK -- COMMAND [ARG...]   readers together,
-  zklock write     [OPTIONS] LOCK -- COMMAND [ARG...]     a writer alone
-  zklock try       [OPTIONS] LOCK -- COMMAND [ARG...]   at once or not at all
-  zklock inspect   [OPTIONS] [LOCK]                     who holds, who waits
-  zklock release   [OPTIONS] LOCK                       take a lock away
+  zklock exclusive [OPTIONS] LOCK... -- COMMAND [ARG...]   one at a time
+  zklock read      [OPTIONS] LOCK... -- COMMAND [ARG...]   readers together,
+  zklock write     [OPTIONS] LOCK... -- COMMAND [ARG...]     a writer alone
+  zklock try       [OPTIONS] LOCK... -- COMMAND [ARG...]   at once or not at all
+  zklock inspect   [OPTIONS] [LOCK]                        who holds, who waits
+  zklock release   [OPTIONS] LOCK                          let go, or have others do
 
   zklock SUBCOMMAND --help   the options of one
   zklock --version           versions, of the client library too
+  zklock --print-config      each option's value, and where it comes from
 
 The servers are named by --servers or $ZKLOCK_SERVERS; 127.0.0.1:2181 if not.
 
@@ -56,15 +57,16 @@ std::string InspectFooter() {
   return R"(A LOCK that holds contenders is shown with its queue, any other path as the list
 of the locks below it; without LOCK the locks below --root.
 
-exit status: 0, or as for 'zklock exclusive'
+exit status: 0; with --quiet 0 free, 75 held; else as for 'zklock exclusive'
 )";
 }
 
 std::string ReleaseFooter() {
-  return R"(Deletes one contender at once. If it holds, the next may start before its
-command has ended: its zklock ends that as soon as it learns of the loss.
+  return R"(LOCK is a znode path. Alone, it is what this shell holds by --hold. Else others
+are asked to let go; with --force the next may start before a loser's command
+has ended.
 
-exit status: 0 it is gone, 75 it was not there, else as for 'zklock exclusive'
+exit status: 0 done, 75 there was nobody to ask, else as for 'zklock exclusive'
 )";
 }
 

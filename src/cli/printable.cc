@@ -40,36 +40,33 @@ bool IsHidden(char32_t character) {
 }
 
 /// The columns of characters, by the C library's Unicode tables whatever the user's locale is,
-/// which is restored at the end.
+/// which is restored at the end. ASCII needs no tables, and most text is nothing else.
 class WidthTable {
  public:
-  WidthTable() {
-    // Once: it is a file.
-    static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    unicode_ = kUnicode;
-    if (unicode_ != nullptr) previous_ = uselocale(unicode_);
-  }
+  WidthTable() = default;
   ~WidthTable() {
-    if (unicode_ != nullptr) uselocale(previous_);
+    if (previous_ != nullptr) uselocale(previous_);
   }
   WidthTable(const WidthTable&) = delete;
   WidthTable& operator=(const WidthTable&) = delete;
 
   /// None: cannot be shown.
-  [[nodiscard]] std::optional<std::size_t> Of(char32_t character) const {
+  [[nodiscard]] std::optional<std::size_t> Of(char32_t character) {
     if (character < 0x20 || (character >= 0x7F && character < 0xA0) || IsHidden(character)) {
       return std::nullopt;
     }
     if (character < 0x7F) return 1;
-    if (unicode_ == nullptr) return 1;  // no tables: columns may be out of line, no worse
+    // Once: it is a file.
+    static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (kUnicode == nullptr) return 1;  // no tables: columns may be out of line, no worse
+    if (previous_ == nullptr) previous_ = uselocale(kUnicode);
     const int width = wcwidth(static_cast<wchar_t>(character));
     if (width < 0) return std::nullopt;
     return static_cast<std::size_t>(width);
   }
 
  private:
-  locale_t unicode_ = nullptr;
-  locale_t previous_ = nullptr;
+  locale_t previous_ = nullptr;  // set while the tables are in use
 };
 
 struct Character {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "cli/contender_data.h"
 #include "cli/duration.h"
 #include "cli/printable.h"
+#include "cli/report_progress.h"
 
 namespace zklock::cli {
 namespace {
@@ -17,20 +17,11 @@ constexpr std::size_t kMostShown = 60;
 
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
-std::string SignalName(int number) {
-  const char* name = sigabbrev_np(number);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
-}
-
-/// "root's sleep, pid 3185 on web1, is before us", as far as its data tells; else its name.
-std::string Blocker(const lock::Busy& busy) {
-  const auto data = ParseContenderData(busy.blocker_data);
-  if (!data || !data->host || !data->pid) {
-    return fmt::format("{} is before us", Printable(busy.blocker, kMostShown));
-  }
-  return fmt::format("{}, pid {} on {}, is before us",
-                     Printable(data->command.value_or("a command"), kMostShown), *data->pid,
-                     Printable(*data->host, kMostShown));
+/// "root on web1 ('for a restart')".
+std::string Asker(const RevokeData& revocation) {
+  std::string by = revocation.by.empty() ? "somebody" : Printable(revocation.by, kMostShown);
+  if (revocation.reason.empty()) return by;
+  return fmt::format("{} ('{}')", by, Printable(revocation.reason, 2 * kMostShown));
 }
 
 }  // namespace
@@ -65,13 +56,22 @@ void Report::Unreachable(const std::string& tried, Duration time_out, bool hopel
 }
 
 void Report::NotTaken(const std::string& lock, const lock::Busy& busy, const RunOptions& options) {
-  const std::string blocker = busy.blocker.empty() ? "" : fmt::format(" ({})", Blocker(busy));
+  const std::string blocker =
+      busy.blocker.empty()
+          ? ""
+          : fmt::format(" ({}, is before us)", WhoOf(busy.blocker, busy.blocker_data));
   switch (busy.why) {
     case lock::Busy::Why::kTaken:
       return Say(fmt::format("{} is taken{}; the command was not run", lock, blocker));
     case lock::Busy::Why::kWaitOver:
       return Say(fmt::format("{} did not become free within {}{}; the command was not run", lock,
                              FormatDuration(options.wait.value_or(Duration::zero())), blocker));
+    case lock::Busy::Why::kQueueFull:
+      return Say(fmt::format("{} has {} or more waiting already; the command was not run", lock,
+                             options.max_queue.value_or(0)));
+    case lock::Busy::Why::kSuperseded:
+      return Say(
+          fmt::format("a newer one waits for {} (--supersede); the command was not run", lock));
     case lock::Busy::Why::kRemoved:
       return Say(
           fmt::format("told to leave the queue of {}: our contender was deleted; "
@@ -80,10 +80,53 @@ void Report::NotTaken(const std::string& lock, const lock::Busy& busy, const Run
   }
 }
 
+void Report::ToldToLeave(const std::string& lock, const RevokeData& revocation) {
+  Say(fmt::format("told to leave the queue of {} by {}; the command was not run", lock,
+                  Asker(revocation)));
+}
+
+void Report::Revoked(const std::string& lock, const RevokeData& revocation) {
+  Error(fmt::format("told to let go of {} by {}: the command is ended", lock, Asker(revocation)));
+}
+
+void Report::NothingIsMine(const std::string& lock) {
+  Say(lock.empty()
+          ? "no zklock above this process holds anything; a shell that holds by --hold names "
+            "the LOCK"
+          : lock + " is not held for this process");
+}
+
+void Report::NoLongerMine(const std::string& lock) {
+  Say(fmt::format("{} is no longer held for this process", lock));
+}
+
+void Report::TooRecent(const std::string& lock, const std::string& host, Duration ago,
+                       const RunOptions& options) {
+  Say(fmt::format("{} ran on {} {} ago, which is within --min-interval {}; the command was not run",
+                  lock, Printable(host), FormatDuration(ago),
+                  FormatDuration(options.min_interval.value_or(Duration::zero()))));
+}
+
+void Report::LostBeforeRun(const std::string& lock) {
+  Say(fmt::format("{} was lost again before the command was run", lock));
+}
+
+void Report::NotRecorded(const std::string& lock) {
+  Error(
+      fmt::format("that {} ran could not be written down: --min-interval does not count it", lock));
+}
+
 void Report::Refused(const lock::Refused& refused) {
-  Error(fmt::format("the servers do not let us {} {}: {}; see its ACL (getAcl {})",
-                    refused.operation, refused.path, zookeeper::ErrorText(refused.error),
-                    refused.path));
+  using enum zookeeper::Error;
+  const auto text = zookeeper::ErrorText(refused.error);
+  if (refused.error == kAuthFailed || refused.error == kAuthRequired) {
+    return Error(fmt::format("{}; see --auth-file", text));
+  }
+  if (refused.error == kInvalidAcl) {
+    return Error(fmt::format("cannot {} {}: {}; see --acl", refused.operation, refused.path, text));
+  }
+  Error(fmt::format("the servers do not let us {} {}: {}: {} on {} is missing; see its ACL",
+                    refused.operation, refused.path, text, refused.right, refused.right_path));
 }
 
 void Report::Unusable(const std::string& lock, const lock::Unusable& unusable) {
@@ -107,68 +150,6 @@ void Report::ShortSession(Duration granted) {
                   FormatDuration(granted)));
 }
 
-void Report::Stranger(const std::string& lock, const protocol::Stranger& stranger) {
-  Error(fmt::format("{}: '{}', which came later, is {}: both may hold; {}", lock,
-                    Printable(stranger.child), stranger.reason, stranger.remedy));
-}
-
-void Report::PlaceLost(const std::string& lock) {
-  Say(fmt::format("the session expired while waiting for {}: queued anew, at the tail", lock));
-}
-
-void Report::Queued(const std::string& contender) {
-  Step(fmt::format("queued as {}", Printable(contender)));
-}
-
-void Report::Waiting(const std::string& lock, const std::string& predecessor, std::size_t ahead) {
-  Step(fmt::format("waiting for {}: {} ahead, next to go {}", lock, ahead, Printable(predecessor)));
-}
-
-void Report::Acquired(const lock::Ticket& ticket) {
-  Step(fmt::format("{} is ours ({}, token {})", ticket.lock.shown(),
-                   protocol::ModeName(ticket.mode), ticket.token));
-}
-
-void Report::Nested(const std::string& lock) {
-  Step(fmt::format("{} is held for us by a zklock above: going on under it", lock));
-}
-
-void Report::Started(const std::string& command, pid_t pid) {
-  Step(fmt::format("running {} (pid {})", Printable(command), pid));
-}
-
-void Report::Suspect(const std::string& lock) {
-  Step(fmt::format("{}: the server does not answer, trying another", lock));
-}
-
-void Report::Confirmed(const std::string& lock) {
-  Step(fmt::format("{}: confirmed, still ours", lock));
-}
-
-void Report::Lost(const std::string& lock, lock::Loss loss, OnLost on_lost) {
-  const char* consequence = on_lost == OnLost::kStop
-                                ? "the command is ended"
-                                : "the command runs on, and others may too (--on-lost warn)";
-  const char* reason = "";
-  switch (loss) {
-    case lock::Loss::kRemoved:
-      reason = "was taken away (our contender was deleted)";
-      break;
-    case lock::Loss::kExpired:
-      reason = "is lost (the servers ended the session)";
-      break;
-    case lock::Loss::kUnproven:
-      reason = "is lost (no server confirmed it in time)";
-      break;
-  }
-  Error(fmt::format("{} {}: {}", lock, reason, consequence));
-}
-
-void Report::LeaseRanOut(const std::string& lock) {
-  Error(
-      fmt::format("{} could not be proven in time: the command was ended before its lease", lock));
-}
-
 void Report::Survivor(const process::Survivor& survivor) {
   Error(fmt::format("process {} ({}) could not be signalled and may still be running", survivor.pid,
                     Printable(survivor.name)));
@@ -180,7 +161,7 @@ void Report::LeftBehind(const process::Survivor& process) {
 }
 
 void Report::GuardFailed() {
-  Error("the process that guards the command was killed: the command was ended");
+  Error("the process that guards the command was killed, or hung: the command was ended");
 }
 
 void Report::Stopping(const std::string& lock, Duration lease_left) {
@@ -188,15 +169,19 @@ void Report::Stopping(const std::string& lock, Duration lease_left) {
                     FormatDuration(lease_left)));
 }
 
-void Report::CommandEnded(int status) {
-  Step(fmt::format("the command ended with status {}", status));
+std::string SignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
-void Report::Released(const std::string& lock) { Step(fmt::format("{}: released", lock)); }
+std::string NoDescriptor(const std::string& number) {
+  return fmt::format(
+      "--events {}: descriptor {} is not open for writing (a file of that name: ./{})", number,
+      number, number);
+}
 
-void Report::NotConfirmed(const std::string& lock) {
-  Step(
-      fmt::format("no server confirmed the release of {}: it is free when the session ends", lock));
+std::string CannotOpenEvents(const std::string& file) {
+  return fmt::format("cannot append to --events {}", Printable(file));
 }
 
 std::string UsageLines(const UsageError& error) {

@@ -3,9 +3,10 @@
 #include <string>
 
 #include "base/exit_status.h"
+#include "cli/contender_data.h"
 #include "cli/options.h"
+#include "cli/step.h"
 #include "lock/acquire.h"
-#include "lock/hold.h"
 #include "process/message_sink.h"
 #include "process/supervisor.h"
 
@@ -14,7 +15,7 @@ namespace zklock::cli {
 /// Everything zklock says on standard error: one line each, what was tried, on which path, what to
 /// do. The only place with sentences; none holds a foreign byte unescaped, a credential, or the
 /// environment.
-class Report {
+class Report final : public StepListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
 
@@ -25,40 +26,61 @@ class Report {
   /// Said with --verbose: each step.
   void Step(const std::string& line);
 
+  /// Everything that is a step of the run.
+  void OnStep(const cli::Step& step) override;
+
   // Before the command.
   void CannotExecute(const std::string& command, process::ExecFailed failure);
   void Unreachable(const std::string& tried, Duration time_out, bool hopeless);
   void NotTaken(const std::string& lock, const lock::Busy& busy, const RunOptions& options);
+  /// --mine. `lock` is empty where none was named.
+  void NothingIsMine(const std::string& lock);
+  void NoLongerMine(const std::string& lock);
+  /// --min-interval: it ran `ago`.
+  void TooRecent(const std::string& lock, const std::string& host, Duration ago,
+                 const RunOptions& options);
+  void LostBeforeRun(const std::string& lock);
+  /// --min-interval: the success was not written down.
+  void NotRecorded(const std::string& lock);
+  void ToldToLeave(const std::string& lock, const RevokeData& revocation);
   void Refused(const lock::Refused& refused);
   void Unusable(const std::string& lock, const lock::Unusable& unusable);
   void Defect(const std::string& what);
   void StoppedWhileWaiting(const std::string& lock, int signal_number);
   void ShortSession(Duration granted);
-  void Stranger(const std::string& lock, const protocol::Stranger& stranger);
-  void PlaceLost(const std::string& lock);
-  void Queued(const std::string& contender);
-  void Waiting(const std::string& lock, const std::string& predecessor, std::size_t ahead);
-  void Acquired(const lock::Ticket& ticket);
-  void Nested(const std::string& lock);
 
   // While it runs, and after.
-  void Started(const std::string& command, pid_t pid);
-  void Suspect(const std::string& lock);
-  void Confirmed(const std::string& lock);
-  void Lost(const std::string& lock, lock::Loss loss, OnLost on_lost);
-  void LeaseRanOut(const std::string& lock);
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   void GuardFailed();
+  void Revoked(const std::string& lock, const RevokeData& revocation);
   void Stopping(const std::string& lock, Duration lease_left);
-  void CommandEnded(int status);
-  void Released(const std::string& lock);
-  void NotConfirmed(const std::string& lock);
 
  private:
+  void Tell(const Connected& connected);
+  void Tell(const Queued& queued);
+  void Tell(const Waiting& waiting);
+  void Tell(const PlaceLost& lost);
+  void Tell(const StrangerCame& came);
+  void Tell(const Acquired& acquired);
+  void Tell(const Nested& nested);
+  void Tell(const Started& started);
+  void Tell(const Suspect& suspect);
+  void Tell(const Confirmed& confirmed);
+  void Tell(const Lost& lost);
+  void Tell(const LeaseRanOut& over);
+  void Tell(const Exited& exited);
+  void Tell(const Released& released);
+
   process::MessageSink& sink_;
   Verbosity verbosity_;
 };
+
+/// "SIGTERM".
+[[nodiscard]] std::string SignalName(int number);
+/// --events with a number that is no descriptor to write to; with a file that cannot be opened.
+[[nodiscard]] std::string NoDescriptor(const std::string& number);
+[[nodiscard]] std::string CannotOpenEvents(const std::string& file);
 
 /// The two lines of a usage error, without "zklock: ".
 [[nodiscard]] std::string UsageLines(const UsageError& error);

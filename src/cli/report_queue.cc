@@ -25,7 +25,7 @@ std::string Who(const ContenderView& contender) {
   if (!who.empty()) return who;
   if (!contender.readable) return "whose data we may not read";
   if (contender.program == protocol::Program::kUnknown) return "of a program that is not known";
-  return fmt::format("of {}, which does not say whose", ProgramName(contender.program));
+  return fmt::format("of {}, which does not say whose", ProgramName(contender));
 }
 
 }  // namespace
@@ -71,6 +71,26 @@ std::string NoContender(const std::string& lock, const std::string& contender) {
 
 std::string NothingReleased(const std::string& lock) {
   return fmt::format("{}: nothing was released", lock);
+}
+
+std::string NobodyThere(const std::string& lock) {
+  return fmt::format("{} has nobody of that kind: nothing was released", lock);
+}
+
+std::string NothingHeld(const std::string& lock) {
+  return fmt::format("this shell does not hold {} (by --hold): nothing was released", lock);
+}
+
+std::string CannotBeAsked(const ContenderView& contender) {
+  return fmt::format("{} cannot be asked, its program knows no such question: see --force",
+                     Printable(contender.name));
+}
+
+std::string Asked(const std::string& lock, const ContenderView& contender) {
+  return fmt::format("{} was asked to let go of {}{}", Printable(contender.name), lock,
+                     contender.program == protocol::Program::kCurator
+                         ? " (it does if its program has made the lock revocable)"
+                         : "");
 }
 
 std::string ForcedOut(const std::string& lock, const std::string& contender) {

@@ -30,6 +30,14 @@ namespace zklock::cli {
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
 /// The user said no.
 [[nodiscard]] std::string NothingReleased(const std::string& lock);
+/// Nobody is meant.
+[[nodiscard]] std::string NobodyThere(const std::string& lock);
+/// The calling shell holds nothing.
+[[nodiscard]] std::string NothingHeld(const std::string& lock);
+/// Its program knows no such question.
+[[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
+/// Its program will see the question.
+[[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender);
 /// Done, and what that means.
 [[nodiscard]] std::string ForcedOut(const std::string& lock, const std::string& contender);
 

@@ -1,7 +1,6 @@
 #include "cli/table.h"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -12,58 +11,105 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-
-std::string Line(const std::vector<Column>& columns, const std::vector<std::size_t>& widths,
-                 const std::vector<std::string>& cells) {
-  std::string line;
-  std::size_t owed = 0;  // spaces, written only if something follows
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string cell = Printable(cells[i], widths[i]);
-    const std::size_t padding = widths[i] - DisplayWidth(cell);
-    const bool is_right = columns[i].align == Column::Align::kRight;
-    if (is_right) owed += padding;
-    if (!cell.empty()) line.append(std::exchange(owed, 0), ' ').append(cell);
-    if (!is_right) owed += padding;
-    owed += kGap;
-  }
-  return line + '\n';
-}
+constexpr std::size_t kNoLimit = std::string_view::npos;
 
 }  // namespace
 
-Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+Table::Table(std::vector<Column> columns, std::size_t width, bool colours)
+    : columns_(std::move(columns)), width_(width == 0 ? kNoLimit : width), colours_(colours) {}
 
-void Table::AddRow(const std::vector<std::string>& cells) {
+void Table::AddRow(std::vector<Cell> cells) {
   if (cells.size() != columns_.size()) throw std::logic_error("a row of the wrong length");
-  std::vector<std::string> row;
-  row.reserve(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::size_t most = columns_[i].most == 0 ? std::string_view::npos : columns_[i].most;
-    row.push_back(Printable(cells[i], most));
+    const std::size_t most = columns_[i].most == 0 ? kNoLimit : columns_[i].most;
+    cells[i].text = Printable(cells[i].text, most);
   }
-  rows_.push_back(std::move(row));
+  rows_.push_back(std::move(cells));
 }
 
-std::string Table::Format(std::size_t width) const {
-  std::vector<std::string> titles;
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    titles.push_back(columns_[i].title);
-    std::size_t widest = DisplayWidth(columns_[i].title);
-    for (const auto& row : rows_) widest = std::max(widest, DisplayWidth(row[i]));
-    widths.push_back(widest);
+std::string Table::TakePage() {
+  std::string text;
+  if (widths_.empty()) {
+    Fit();
+    std::vector<Cell> titles;
+    for (const Column& column : columns_) titles.emplace_back(column.title, Tone::kTitle);
+    text = Line(titles);
   }
-  const std::size_t total = std::accumulate(widths.begin(), widths.end(), std::size_t{0}) +
-                            kGap * (widths.empty() ? 0 : widths.size() - 1);
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (!columns_[i].flexible || width == 0 || total <= width) continue;
-    const std::size_t least = DisplayWidth(columns_[i].title);
-    const std::size_t excess = total - width;
-    widths[i] = widths[i] > least + excess ? widths[i] - excess : least;
-  }
-  std::string text = Line(columns_, widths, titles);
-  for (const auto& row : rows_) text += Line(columns_, widths, row);
+  for (const auto& row : rows_) text += Line(row);
+  rows_.clear();
   return text;
+}
+
+/// Decides which columns are shown, and how wide.
+void Table::Fit() {
+  const std::size_t count = columns_.size();
+  shown_.assign(count, true);
+  std::vector<std::size_t> least(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Column& column = columns_[i];
+    std::size_t widest = std::max(DisplayWidth(column.title), column.expect);
+    for (const auto& row : rows_) widest = std::max(widest, DisplayWidth(row[i].text));
+    widths_.push_back(widest);
+    least[i] = column.least == 0 ? widest : std::min(widest, column.least);
+  }
+  const auto total = [&](const std::vector<std::size_t>& widths) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (shown_[i]) sum += widths[i] + (sum == 0 ? 0 : kGap);
+    }
+    return sum;
+  };
+  while (total(least) > width_) {
+    std::size_t out = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool more = out == count || columns_[i].dispensable > columns_[out].dispensable;
+      if (shown_[i] && columns_[i].dispensable > 0 && more) out = i;
+    }
+    if (out == count) break;
+    shown_[out] = false;
+  }
+  // The widest gives way first, so that nobody's long word costs all the others theirs.
+  while (total(widths_) > width_) {
+    std::size_t widest = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool can_be_cut = shown_[i] && widths_[i] > least[i];
+      if (can_be_cut && (widest == count || widths_[i] >= widths_[widest])) widest = i;
+    }
+    if (widest == count) break;
+    --widths_[widest];
+  }
+}
+
+std::string Table::Line(const std::vector<Cell>& cells) const {
+  std::string line;
+  std::size_t at = 0;    // the terminal's column
+  std::size_t owed = 0;  // spaces, written only if something follows
+  std::size_t end = 0;   // where this column should end
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (shown_[i]) last = i;
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!shown_[i]) continue;
+    end += widths_[i];
+    const bool can_be_cut = columns_[i].least != 0;
+    const std::size_t left = width_ > at + owed ? width_ - at - owed : 0;
+    // Where there is room the last one need not end with its column.
+    const std::size_t own = can_be_cut && (i != last || width_ != kNoLimit) ? widths_[i] : kNoLimit;
+    const std::string text = Printable(cells[i].text, can_be_cut ? std::min(left, own) : kNoLimit);
+    const std::size_t size = DisplayWidth(text);
+    const std::size_t padding = end > at + owed + size ? end - at - owed - size : 0;
+    const bool is_right = columns_[i].align == Column::Align::kRight;
+    if (is_right) owed += padding;
+    if (!text.empty()) {
+      at += owed + size;
+      line.append(std::exchange(owed, 0), ' ').append(Paint(cells[i].tone, text, colours_));
+    }
+    if (!is_right) owed += padding;
+    owed += kGap;
+    end += kGap;
+  }
+  return line + '\n';
 }
 
 }  // namespace zklock::cli

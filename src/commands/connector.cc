@@ -1,6 +1,7 @@
 #include "commands/connector.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace zklock::commands {
 namespace {
@@ -17,7 +18,7 @@ Connector::Connector(process::EventLoop& loop, const cli::ServerOptions& options
     : loop_(loop),
       clock_(clock),
       servers_(options.servers),
-      session_({}, options.session_timeout, clock) {
+      session_({}, options.session_timeout, clock, options.access) {
   loop_.Add(*this);
   loop_.Add(session_);
   BeginLookup();
@@ -33,14 +34,36 @@ void Connector::BeginLookup() {
   rounds_at_lookup_ = session_.failed_rounds();
   lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
   has_names_ = !lookup_->result();
-  if (lookup_->result()) TakeLookup();
+  if (lookup_->result()) {
+    TakeLookup();
+  } else {
+    TakeFound();
+  }
+}
+
+void Connector::TakeFound() {
+  std::vector<zookeeper::Endpoint> endpoints = session_.endpoints();
+  const std::size_t known = endpoints.size();
+  for (const zookeeper::Endpoint& found : lookup_->found()) {
+    if (std::find(endpoints.begin(), endpoints.end(), found) == endpoints.end()) {
+      endpoints.push_back(found);
+    }
+  }
+  if (endpoints.size() > known) session_.SetEndpoints(std::move(endpoints));
 }
 
 void Connector::TakeLookup() {
   const process::LookupResult& result = *lookup_->result();
   lookup_failures_ = result.failures;
-  // Addresses that no longer resolve are still better than none.
-  if (!result.endpoints.empty()) session_.SetEndpoints(result.endpoints);
+  std::vector<zookeeper::Endpoint> endpoints = result.endpoints;
+  // The last address of a name that no longer resolves is still better than none.
+  for (const auto& failure : lookup_failures_) {
+    const std::string name = zookeeper::ToString(failure.server);
+    std::copy_if(session_.endpoints().begin(), session_.endpoints().end(),
+                 std::back_inserter(endpoints),
+                 [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
+  }
+  session_.SetEndpoints(std::move(endpoints));
   hopeless_ = session_.endpoints().empty() &&
               std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
                           [](const auto& failure) { return failure.permanent; });
@@ -56,6 +79,13 @@ std::string Connector::Tried() const {
   for (const auto& failure : session_.Failures()) add(failure.server, failure.reason);
   for (const auto& failure : lookup_failures_) {
     add(zookeeper::ToString(failure.server), failure.reason);
+  }
+  for (const auto& server : servers_.servers) {
+    const std::string name = zookeeper::ToString(server);
+    const bool has_address =
+        std::any_of(session_.endpoints().begin(), session_.endpoints().end(),
+                    [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
+    if (lookup_ != nullptr && !has_address) add(name, "its name is still being looked up");
   }
   if (text.empty()) {
     for (const auto& server : servers_.servers) add(zookeeper::ToString(server), "no answer yet");
@@ -95,7 +125,11 @@ EventSource::Interest Connector::GetInterest() {
 void Connector::OnReady(short revents) {
   if (lookup_ != nullptr) {
     lookup_->OnReady(revents);
-    if (lookup_->result()) TakeLookup();
+    if (lookup_->result()) {
+      TakeLookup();
+    } else {
+      TakeFound();
+    }
     return;
   }
   if (session_.failed_rounds() > rounds_at_lookup_ || clock_.Now() >= next_lookup_) BeginLookup();

@@ -37,6 +37,8 @@ class Connector final : public EventSource {
 
  private:
   void BeginLookup();
+  /// What has been found so far, besides what is in use.
+  void TakeFound();
   void TakeLookup();
 
   process::EventLoop& loop_;

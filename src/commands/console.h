@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,24 +10,17 @@
 
 namespace zklock::commands {
 
+/// What is done around a stop by the terminal: it is called with what stops, and calls that.
+using AroundStop = std::function<void(const std::function<void()>& stop)>;
+
 /// Serves `loop` until `done`, or until a signal ends it: then its number. The terminal's stop
 /// stops zklock and ends nothing. `loop` has at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
-                                          const std::function<bool()>& done);
+                                          const std::function<bool()>& done,
+                                          const AroundStop& around_stop = {});
 
 /// Says that a signal ended it, and returns the exit status for that.
 [[nodiscard]] int StoppedBy(int signal_number, cli::Report& report);
-
-/// What became of an attempt to print.
-struct PrintResult {
-  std::optional<int> signal;  ///< that ended it
-  int error = 0;  ///< errno; EPIPE where nobody reads any more, EBADF where it is closed
-};
-/// Writes all of `text` to standard output. Signals end it even while nobody reads.
-[[nodiscard]] PrintResult Print(const std::string& text, process::Signals& signals);
-
-/// The width of the terminal that standard output is; 0 if it is none, or does not say.
-[[nodiscard]] std::size_t OutputWidth();
 
 /// Somebody can be asked: standard input and standard error are terminals.
 [[nodiscard]] bool CanAsk();

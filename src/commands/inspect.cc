@@ -1,32 +1,65 @@
 #include "commands/inspect.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
-#include <variant>
 
 #include "base/exit_status.h"
-#include "cli/queue_view.h"
+#include "cli/queue_dot.h"
+#include "cli/queue_json.h"
+#include "cli/queue_text.h"
 #include "cli/report_queue.h"
+#include "cli/screen.h"
 #include "commands/console.h"
+#include "commands/mine.h"
+#include "commands/output.h"
 #include "commands/visit.h"
 #include "lock/survey.h"
+#include "process/screen_terminal.h"
 
 namespace zklock::commands {
 namespace {
 
+using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
-/// What was found, or the exit status.
-template <typename T>
-using Or = std::variant<T, int>;
+/// For --quiet.
+class HeldSink final : public lock::SurveySink {
+ public:
+  void OnLock(const lock::LockSurvey& lock) override { is_held_ = is_held_ || lock.IsHeld(); }
+  void OnEntry(const lock::QueueEntry& /*entry*/) override {}
+  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
+  [[nodiscard]] bool is_held() const { return is_held_; }
 
-struct Findings {
-  lock::SurveyResult result;
-  Scope scope;
+ private:
+  bool is_held_ = false;
+};
+
+/// Passes on what a survey tells, as long as the output takes it.
+class Throttle final : public lock::SurveySink {
+ public:
+  Throttle(lock::SurveySink& view, const Output& output) : view_(view), output_(output) {}
+  void SetOnEnd(std::function<void()> on_end) { on_end_ = std::move(on_end); }
+  void OnLock(const lock::LockSurvey& lock) override { view_.OnLock(lock); }
+  void OnEntry(const lock::QueueEntry& entry) override { view_.OnEntry(entry); }
+  void OnLockEnd(const lock::LockSurvey& lock) override { view_.OnLockEnd(lock); }
+  void OnEnd() override {
+    view_.OnEnd();
+    if (on_end_) on_end_();
+  }
+  [[nodiscard]] bool WantsMore() const override { return !output_.IsFull(); }
+
+ private:
+  lock::SurveySink& view_;
+  const Output& output_;
+  std::function<void()> on_end_;
 };
 
 lock::LockName PlaceOf(const cli::InspectOptions& options) {
@@ -35,72 +68,202 @@ lock::LockName PlaceOf(const cli::InspectOptions& options) {
   return {chroot.empty() ? "/" : chroot, chroot};
 }
 
-Or<lock::SurveyResult> Survey(Visit& visit, const cli::InspectOptions& options, Scope scope) {
-  lock::Survey survey(visit.store(), visit.clock(),
-                      {.place = PlaceOf(options),
-                       .scope = scope,
-                       .most_data = cli::kMostContenderData,
-                       .connect_timeout = options.server.connect_timeout});
-  if (const auto status = visit.Run(survey)) return *status;
-  return survey.result();
-}
+/// The whole of a terminal's screen, for a while.
+class Screen {
+ public:
+  explicit Screen(Output& output) : output_(output) { Enter(); }
+  ~Screen() { Leave(); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
 
-/// A LOCK in use is shown by itself; what is none may have locks below.
-Or<Findings> Look(const cli::InspectOptions& options, process::Signals& signals,
-                  cli::Report& report) {
-  Visit visit(options.server, signals, report);
-  Scope scope = options.path == "/" ? Scope::kTree : Scope::kLock;
-  Or<lock::SurveyResult> found = Survey(visit, options, scope);
-  if (scope == Scope::kLock && std::holds_alternative<lock::SurveyResult>(found)) {
-    const lock::LockSurvey& lock = std::get<lock::SurveyResult>(found).locks.front();
-    const bool has_children = !lock.entries.empty() || !lock.ignored_children.empty();
-    if (!lock.IsHeld() && has_children) {
-      scope = Scope::kTree;
-      found = Survey(visit, options, scope);
+  void Enter() {
+    echo_off_.emplace(STDOUT_FILENO);
+    output_.Append(std::string(cli::kEnterScreen));
+  }
+  /// Twice is as good as once.
+  void Leave() {
+    if (!echo_off_) return;
+    output_.WriteLast(std::string(cli::kLeaveScreen));
+    echo_off_.reset();
+  }
+
+ private:
+  Output& output_;
+  std::optional<process::EchoOff> echo_off_;
+};
+
+class Inspection {
+ public:
+  Inspection(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report)
+      : options_(options),
+        signals_(signals),
+        report_(report),
+        visit_(options.server, signals, report),
+        output_([this] {
+          if (survey_) survey_->Resume();
+        }) {
+    visit_.loop().Add(output_);
+  }
+  ~Inspection() { visit_.loop().Remove(output_); }
+  Inspection(const Inspection&) = delete;
+  Inspection& operator=(const Inspection&) = delete;
+
+  int Run() {
+    if (options_.verbosity == cli::Verbosity::kQuiet) return TellByStatus();
+    const auto out = [this](const std::string& text) { output_.Append(text); };
+    if (options_.form == Form::kDot) {
+      cli::QueueDot view(out);
+      return Print(view);
     }
+    const bool on_screen = OutputIsTerminal() && options_.form == Form::kText;
+    if (options_.watch && on_screen) return WatchOnScreen();
+    if (options_.form == Form::kJson || options_.watch) {
+      cli::QueueJson view(
+          options_.watch ? cli::QueueJson::Form::kLines : cli::QueueJson::Form::kArray, out);
+      return Print(view);
+    }
+    cli::QueueText view(options_.path, StyleFor(OutputSize()), out);
+    return Print(view);
   }
-  if (const int* status = std::get_if<int>(&found)) return *status;
-  visit.Leave();
-  return Findings{std::get<lock::SurveyResult>(std::move(found)), scope};
-}
 
-std::string Text(const cli::InspectOptions& options, const Findings& findings) {
-  const cli::ViewStyle style{.width = OutputWidth(),
-                             .with_names = options.verbosity == cli::Verbosity::kVerbose};
-  if (findings.scope == Scope::kLock) {
-    return cli::LockText(findings.result.locks.front(), style);
+ private:
+  [[nodiscard]] lock::SurveyRequest Request() const {
+    return {
+        .place = PlaceOf(options_),
+        .scope = options_.path == "/" || options_.form == Form::kDot ? Scope::kTree : Scope::kGuess,
+        .most_data = cli::kMostContenderData,
+        .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
+        .watch = options_.watch,
+        .connect_timeout = options_.server.connect_timeout};
   }
-  return cli::TreeText(options.path, findings.result.locks, style);
-}
 
-bool IsHeld(const Findings& findings) {
-  for (const lock::LockSurvey& lock : findings.result.locks) {
-    if (lock.IsHeld()) return true;
+  [[nodiscard]] cli::ViewStyle StyleFor(const TerminalSize& size) const {
+    return {.width = size.columns,
+            .colours = OutputHasColours(),
+            .with_names = options_.verbosity == cli::Verbosity::kVerbose};
   }
-  return false;
-}
+
+  int TellByStatus() {
+    HeldSink view;
+    lock::SurveyRequest request = Request();
+    request.most_contenders = 1;
+    lock::Survey survey(visit_.store(), visit_.clock(), request, &view);
+    if (const auto status = visit_.Run(survey)) return *status;
+    visit_.Leave();
+    return view.is_held() ? kExitConflict : kExitOk;
+  }
+
+  /// Shows what there is, or with --watch what there comes to be, as it comes.
+  int Print(lock::SurveySink& view) {
+    Throttle throttle(view, output_);
+    survey_.emplace(visit_.store(), visit_.clock(), Request(), &throttle);
+    const auto signal = visit_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
+    const auto status = signal ? StoppedBy(*signal) : visit_.Failure(*survey_);
+    const std::vector<std::string> unlistable = survey_->result().unlistable;
+    survey_.reset();
+    if (status && output_.error() == 0) return *status;
+    visit_.Leave();
+    if (const auto ended = Drain()) return *ended;
+    if (!unlistable.empty()) report_.Say(cli::Unlistable(unlistable));
+    return kExitOk;
+  }
+
+  int WatchOnScreen() {
+    Screen screen(output_);
+    std::string text;
+    TerminalSize size = OutputSize();
+    cli::QueueText view(options_.path, ScreenStyle(size),
+                        [&text](const std::string& more) { text += more; });
+    Throttle throttle(view, output_);
+    throttle.SetOnEnd([&] {
+      const auto& unlistable = survey_->result().unlistable;
+      if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
+      output_.Append(cli::Frame(text, size.rows));
+      text.clear();
+    });
+    lock::SurveyRequest request = Request();
+    request.most_contenders = RoomFor(size);
+    survey_.emplace(visit_.store(), visit_.clock(), request, &throttle);
+
+    process::SizeChanges changes;
+    visit_.loop().Add(changes);
+    const auto draw_anew = [&] {
+      size = OutputSize();
+      view.SetStyle(ScreenStyle(size));
+      survey_->LookAgain(RoomFor(size));
+    };
+    const auto signal = visit_.RunUntilLeft(
+        *survey_,
+        [&] {
+          if (changes.Take()) draw_anew();
+          return output_.error() != 0;
+        },
+        [&](const std::function<void()>& stop) {
+          screen.Leave();
+          stop();
+          screen.Enter();
+          draw_anew();
+        });
+    visit_.loop().Remove(changes);
+    screen.Leave();
+    // Ctrl-C is how one leaves: not a word about it.
+    const auto status = signal ? kExitSignalBase + *signal : visit_.Failure(*survey_);
+    survey_.reset();
+    if (output_.error() != 0) return CannotPrint();
+    visit_.Leave();
+    return status.value_or(kExitOk);
+  }
+
+  /// A drawing's width is one less than the terminal's: what is written into the last column of
+  /// some is erased by what erases the rest of its line.
+  [[nodiscard]] cli::ViewStyle ScreenStyle(const TerminalSize& size) const {
+    cli::ViewStyle style = StyleFor(size);
+    if (style.width > 1) --style.width;
+    style.most_waits = 2;
+    style.most_locks = size.rows == 0 ? 0 : std::max<std::size_t>(size.rows, 4) - 3;
+    return style;
+  }
+
+  /// How many contenders fit on a screen beside what stands above and below them.
+  static std::size_t RoomFor(const TerminalSize& size) {
+    constexpr std::size_t kOthers = 13;
+    return size.rows == 0 ? std::string::npos : std::max(size.rows, kOthers + 3) - kOthers;
+  }
+
+  [[nodiscard]] int StoppedBy(int signal_number) {
+    // Who watches ends it so.
+    if (options_.watch) return kExitSignalBase + signal_number;
+    return commands::StoppedBy(signal_number, report_);
+  }
+
+  int CannotPrint() {
+    // Nobody reads: ended without a word, as PIPE would have ended it.
+    if (output_.error() == EPIPE || output_.error() == EBADF) return kExitSignalBase + SIGPIPE;
+    report_.Error(cli::CannotPrint(std::generic_category().message(output_.error())));
+    return kExitSystem;
+  }
+
+  /// Waits for the reader of what is left. None: all is written.
+  std::optional<int> Drain() {
+    const auto signal = RunUntil(visit_.loop(), signals_, [this] { return output_.IsDone(); });
+    if (signal) return StoppedBy(*signal);
+    if (output_.error() != 0) return CannotPrint();
+    return std::nullopt;
+  }
+
+  const cli::InspectOptions& options_;
+  process::Signals& signals_;
+  cli::Report& report_;
+  Visit visit_;
+  Output output_;
+  std::optional<lock::Survey> survey_;
+};
 
 }  // namespace
 
 int Inspect(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
-  const Or<Findings> looked = Look(options, signals, report);
-  if (const int* status = std::get_if<int>(&looked)) return *status;
-  const Findings& findings = std::get<Findings>(looked);
-  if (options.verbosity == cli::Verbosity::kQuiet) {
-    return IsHeld(findings) ? kExitConflict : kExitOk;
-  }
-  const PrintResult printed = Print(Text(options, findings), signals);
-  if (printed.signal) return StoppedBy(*printed.signal, report);
-  // Nobody reads: ended without a word, as PIPE would have ended it.
-  if (printed.error == EPIPE || printed.error == EBADF) return kExitSignalBase + SIGPIPE;
-  if (printed.error != 0) {
-    report.Error(cli::CannotPrint(std::generic_category().message(printed.error)));
-    return kExitSystem;
-  }
-  if (!findings.result.unlistable.empty()) {
-    report.Say(cli::Unlistable(findings.result.unlistable));
-  }
-  return kExitOk;
+  if (options.mine) return InspectMine(options, signals, report);
+  return Inspection(options, signals, report).Run();
 }
 
 }  // namespace zklock::commands

@@ -2,16 +2,34 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <vector>
 
 #include "commands/visit.h"
 #include "lock/held_check.h"
+#include "lock/holders.h"
 #include "process/ancestry.h"
+#include "process/identity.h"
 #include "protocol/held.h"
 
 namespace zklock::commands {
+namespace {
 
-Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock,
+/// Whom a holder holds for, if that is a process of which this one could know.
+std::optional<cli::OwnerData> OwnerHere(const lock::Holder& holder) {
+  const process::Identity self = process::ThisProcess();
+  const auto data = cli::ParseContenderData(holder.data);
+  if (!data || data->boot_id != self.boot_id || data->pid_namespace != self.pid_namespace) {
+    return std::nullopt;
+  }
+  return data->owner;
+}
+
+}  // namespace
+
+Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock, protocol::Mode mode,
                    process::Signals& signals, cli::Report& report) {
   const char* variable = getenv("ZKLOCK_HELD");
   if (variable == nullptr) return NotHeldForUs{};
@@ -24,13 +42,61 @@ Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock,
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
   if (!check.is_held()) return NotHeldForUs{};
-  if (protocol::Covers(held->mode, options.mode)) return HeldForUs{};
-  const std::string_view mode = protocol::ModeName(options.mode);
+  if (!GoesOnUnder(held->mode, options, lock, mode)) return NotHeldForUs{};
+  return HeldForUs{};
+}
+
+FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
+                      process::Signals& signals, cli::Report& report) {
+  Visit visit(server, signals, report);
+  lock::Holders holders(visit.store(), visit.clock(), lock, server.connect_timeout);
+  const auto never = [] { return false; };
+  if (const auto signal = visit.RunUntilLeft(holders, never)) return LookStopped{*signal};
+  if (const auto status = visit.Failure(holders)) return *status;
+  const std::vector<process::ProcessId> lineage = process::Lineage(below);
+  auto nearest = lineage.end();
+  OwnHold found;
+  for (const lock::Holder& holder : holders.holders()) {
+    const auto owner = OwnerHere(holder);
+    if (!owner) continue;
+    const auto match = std::find_if(lineage.begin(), nearest, [&](const auto& one) {
+      return one.pid == owner->pid && one.start_time == owner->start_time;
+    });
+    if (match == nearest) continue;
+    nearest = match;
+    found = {{.lock = lock,
+              .mode = holder.name.mode(),
+              .path = lock.path + "/" + holder.name.full,
+              .session = holder.stat.ephemeral_owner,
+              .token = holder.stat.created_zxid},
+             *owner};
+  }
+  if (nearest == lineage.end()) {
+    visit.Leave();
+    return NotHeldForUs{};
+  }
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, found.ticket.path,
+                        server.connect_timeout);
+  if (const auto signal = visit.RunUntilLeft(check, never)) return LookStopped{*signal};
+  if (const auto status = visit.Failure(check)) return *status;
+  visit.Leave();
+  if (!check.is_held()) return NotHeldForUs{};
+  return found;
+}
+
+bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+                 protocol::Mode mode) {
+  if (options.no_nest) {
+    const bool both_read = held == protocol::Mode::kRead && mode == protocol::Mode::kRead;
+    // Who does not wait for ever may find out by itself.
+    if (both_read || options.try_only || options.wait) return false;
+  } else if (protocol::Covers(held, mode)) {
+    return true;
+  }
   throw cli::UsageError(
-      fmt::format("{} is held for us as a reader, by a zklock above: {} would wait for itself for "
-                  "ever",
-                  lock.shown(), mode),
-      std::string(mode));
+      fmt::format("{} is held for us ({}), by a zklock above: {} would wait for itself for ever",
+                  lock.shown(), protocol::ModeName(held), protocol::ModeName(mode)),
+      std::string(protocol::ModeName(mode)));
 }
 
 }  // namespace zklock::commands

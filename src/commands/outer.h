@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <variant>
 
+#include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "lock/ticket.h"
@@ -18,9 +21,33 @@ using Outer = std::variant<HeldForUs, NotHeldForUs, int>;
 
 /// Whether a zklock above us holds `lock` for us: $ZKLOCK_HELD says so, it is a living ancestor,
 /// and its contender is still there by a committed check. A copied environment, a daemon that
-/// outlived its lock, or a lock that was lost makes us a stranger. Throws cli::UsageError where a
-/// reader asks to write: it would wait for itself.
+/// outlived its lock, or a lock that was lost makes us a stranger. Throws cli::UsageError where
+/// waiting would never end: a reader asks to write, or --no-nest asks to wait without end.
 [[nodiscard]] Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock,
-                                 process::Signals& signals, cli::Report& report);
+                                 protocol::Mode mode, process::Signals& signals,
+                                 cli::Report& report);
+
+/// A contender of --hold, and the shell that it holds for.
+struct OwnHold {
+  lock::Ticket ticket;
+  cli::OwnerData owner;
+};
+/// A signal ended the look; nothing has been said.
+struct LookStopped {
+  int signal_number = 0;
+};
+/// Or the exit status, as above.
+using FoundHold = std::variant<OwnHold, NotHeldForUs, LookStopped, int>;
+
+/// Whether a shell holds `lock` by --hold that is the process `below` or above it: the data of the
+/// holders says so, of this host, boot and pid namespace, and the contender is still there by a
+/// committed check. The nearest one.
+[[nodiscard]] FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock,
+                                    pid_t below, process::Signals& signals, cli::Report& report);
+
+/// Whether who is below a holder of `held` goes on under it, or queues all the same (--no-nest).
+/// Throws as LookForOuter.
+[[nodiscard]] bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options,
+                               const lock::LockName& lock, protocol::Mode mode);
 
 }  // namespace zklock::commands

@@ -1,6 +1,9 @@
 #include "commands/release.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,9 +13,14 @@
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
+#include "commands/outer.h"
 #include "commands/visit.h"
+#include "lock/departure.h"
 #include "lock/removal.h"
+#include "lock/revocation.h"
 #include "lock/survey.h"
+#include "process/identity.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::commands {
 namespace {
@@ -22,9 +30,26 @@ lock::LockName LockOf(const cli::ReleaseOptions& options) {
   return {chroot + options.lock, chroot};
 }
 
-/// Who is meant, or the exit status.
-std::variant<cli::ContenderView, int> Find(const cli::ReleaseOptions& options,
-                                           process::Signals& signals, cli::Report& report) {
+using Target = cli::ReleaseOptions::Target;
+
+bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
+  switch (options.target) {
+    case Target::kOwn:
+      return false;
+    case Target::kContender:
+      return contender.name == options.contender;
+    case Target::kHolders:
+      return contender.state == cli::ContenderState::kHeld;
+    case Target::kAll:
+      return contender.state != cli::ContenderState::kNoContender;
+  }
+  return false;
+}
+
+/// Who is meant, at least one, or the exit status.
+std::variant<std::vector<cli::ContenderView>, int> Find(const cli::ReleaseOptions& options,
+                                                        process::Signals& signals,
+                                                        cli::Report& report) {
   Visit visit(options.server, signals, report);
   lock::Survey survey(visit.store(), visit.clock(),
                       {.place = LockOf(options),
@@ -34,22 +59,20 @@ std::variant<cli::ContenderView, int> Find(const cli::ReleaseOptions& options,
   visit.Leave();
 
   const lock::LockSurvey& lock = survey.result().locks.front();
-  const std::vector<cli::ContenderView> queue = cli::DescribeQueue(lock);
-  const auto found = std::find_if(queue.begin(), queue.end(), [&](const auto& contender) {
-    return contender.name == options.contender;
-  });
+  std::vector<cli::ContenderView> meant = cli::DescribeQueue(lock);
+  std::erase_if(meant, [&](const auto& contender) { return !IsMeant(options, contender); });
   const auto& ignored = lock.ignored_children;
   const bool is_ignored =
+      options.target == Target::kContender &&
       std::find(ignored.begin(), ignored.end(), options.contender) != ignored.end();
-  if (is_ignored || (found != queue.end() && found->state == cli::ContenderState::kNoContender)) {
+  if (is_ignored || (!meant.empty() && meant.front().state == cli::ContenderState::kNoContender)) {
     report.Error(cli::NoContender(options.lock, options.contender));
     return kExitUsage;
   }
-  if (found == queue.end()) {
-    report.Say(cli::NotThere(options.lock, options.contender));
-    return kExitConflict;
-  }
-  return *found;
+  if (!meant.empty()) return meant;
+  report.Say(options.target == Target::kContender ? cli::NotThere(options.lock, options.contender)
+                                                  : cli::NobodyThere(options.lock));
+  return kExitConflict;
 }
 
 /// None: go on. Else the exit status.
@@ -63,38 +86,138 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
   return kExitConflict;
 }
 
-/// In a session of its own: the last one may have expired while the user was thinking.
-int Delete(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
-  Visit visit(options.server, signals, report);
-  lock::Removal removal(visit.store(), visit.clock(), LockOf(options), options.contender,
+/// What was come of one contender.
+enum class Fate { kLetGo, kGone, kCannotBeAsked };
+using FateOr = std::variant<Fate, int>;
+
+FateOr Force(Visit& visit, const cli::ReleaseOptions& options, const std::string& name,
+             cli::Report& report) {
+  lock::Removal removal(visit.store(), visit.clock(), LockOf(options), name,
                         options.server.connect_timeout);
   if (const auto status = visit.Run(removal)) return *status;
+  if (!removal.has_removed()) return Fate::kGone;
+  report.Say(cli::ForcedOut(options.lock, name));
+  return Fate::kLetGo;
+}
+
+/// None: its program heeds nothing of the kind.
+std::optional<std::function<std::string(const std::string&)>> EditFor(
+    const cli::ContenderView& contender, const cli::RevokeData& revoke) {
+  switch (contender.program) {
+    case protocol::Program::kZklock:
+      return [revoke](const std::string& old) {
+        cli::ContenderData data = cli::ParseContenderData(old).value_or(cli::ContenderData{});
+        data.revoke = revoke;
+        return cli::FormatContenderData(data);
+      };
+    case protocol::Program::kCurator:
+      return [](const std::string& /*old*/) { return std::string(cli::kCuratorRevoke); };
+    default:
+      return std::nullopt;
+  }
+}
+
+FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::ContenderView& contender,
+           const cli::RevokeData& revoke, cli::Report& report) {
+  const auto edit = EditFor(contender, revoke);
+  if (!edit) {
+    report.Error(cli::CannotBeAsked(contender));
+    return Fate::kCannotBeAsked;
+  }
+  lock::Revocation revocation(visit.store(), visit.clock(), LockOf(options), contender.name, *edit,
+                              options.server.connect_timeout);
+  if (const auto status = visit.Run(revocation)) return *status;
+  if (!revocation.has_asked()) return Fate::kGone;
+  report.Say(cli::Asked(options.lock, contender));
+  return Fate::kLetGo;
+}
+
+/// None: they have gone. Else the exit status.
+std::optional<int> Await(Visit& visit, const cli::ReleaseOptions& options,
+                         const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    lock::Departure departure(visit.store(), visit.clock(), LockOf(options), name,
+                              options.server.connect_timeout);
+    if (const auto status = visit.Run(departure)) return status;
+  }
+  return std::nullopt;
+}
+
+cli::RevokeData AskedByUs(const std::string& reason) {
+  const process::Identity self = process::ThisProcess();
+  return {.by = self.user + " on " + self.host, .reason = reason};
+}
+
+/// In a session of its own: the last one may have expired while the user was thinking.
+int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& meant,
+               process::Signals& signals, cli::Report& report) {
+  Visit visit(options.server, signals, report);
+  std::vector<std::string> asked;
+  bool all_can = true;
+  for (const cli::ContenderView& contender : meant) {
+    const FateOr fate = options.force
+                            ? Force(visit, options, contender.name, report)
+                            : Ask(visit, options, contender, AskedByUs(options.reason), report);
+    if (const int* status = std::get_if<int>(&fate)) return *status;
+    if (std::get<Fate>(fate) == Fate::kLetGo) asked.push_back(contender.name);
+    if (std::get<Fate>(fate) == Fate::kGone)
+      report.Say(cli::NotThere(options.lock, contender.name));
+    all_can = all_can && std::get<Fate>(fate) != Fate::kCannotBeAsked;
+  }
+  if (options.wait) {
+    if (const auto status = Await(visit, options, asked)) return *status;
+  }
   visit.Leave();
-  if (!removal.has_removed()) {
-    report.Say(cli::NotThere(options.lock, options.contender));
+  return asked.empty() || !all_can ? kExitConflict : kExitOk;
+}
+
+/// What the calling shell holds by --hold: asks its keeper, and waits until that has let go.
+int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
+  const FoundHold found = LookForHold(options.server, LockOf(options), getppid(), signals, report);
+  if (const int* status = std::get_if<int>(&found)) return *status;
+  if (const auto* stopped = std::get_if<LookStopped>(&found)) {
+    return StoppedBy(stopped->signal_number, report);
+  }
+  const auto* hold = std::get_if<OwnHold>(&found);
+  if (hold == nullptr) {
+    report.Say(cli::NothingHeld(options.lock));
     return kExitConflict;
   }
-  report.Say(cli::ForcedOut(options.lock, options.contender));
+  const std::string name(protocol::BaseOf(hold->ticket.path));
+  cli::RevokeData revoke = AskedByUs("");
+  revoke.by_owner = true;
+  cli::ContenderView contender;
+  contender.program = protocol::Program::kZklock;
+  Visit visit(options.server, signals, report);
+  lock::Revocation revocation(visit.store(), visit.clock(), LockOf(options), name,
+                              *EditFor(contender, revoke), options.server.connect_timeout);
+  if (const auto status = visit.Run(revocation)) return *status;
+  if (const auto status = Await(visit, options, {name})) return *status;
+  visit.Leave();
   return kExitOk;
 }
 
 }  // namespace
 
 int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
+  if (options.target == Target::kOwn) return ReleaseOwn(options, signals, report);
   if (!options.yes && !CanAsk()) {
     report.Error(cli::WantsYes());
     return kExitUsage;
   }
   const auto found = Find(options, signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
-  const std::string meant = cli::Meant(options.lock, std::get<cli::ContenderView>(found));
-  if (options.yes) {
-    report.Say(meant);
-  } else {
-    report.Error(meant);  // a question is not asked without saying about whom
+  const auto& meant = std::get<std::vector<cli::ContenderView>>(found);
+  for (const cli::ContenderView& contender : meant) {
+    if (options.yes) {
+      report.Say(cli::Meant(options.lock, contender));
+    } else {
+      // A question is not asked without saying about whom.
+      report.Error(cli::Meant(options.lock, contender));
+    }
   }
   if (const auto status = Confirm(options, signals, report)) return *status;
-  return Delete(options, signals, report);
+  return ReleaseAll(options, meant, signals, report);
 }
 
 }  // namespace zklock::commands

@@ -1,121 +1,38 @@
 #include "commands/run.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "base/mutation.h"
-#include "cli/contender_data.h"
+#include "cli/event_writer.h"
 #include "commands/connector.h"
+#include "commands/keeper.h"
 #include "commands/outer.h"
-#include "lock/acquire.h"
+#include "commands/progress.h"
+#include "commands/steps.h"
+#include "commands/surroundings.h"
+#include "commands/waiting.h"
+#include "lock/acquire_set.h"
 #include "lock/hold.h"
+#include "lock/last_run.h"
 #include "process/event_loop.h"
 #include "process/executable.h"
 #include "process/identity.h"
 #include "process/supervisor.h"
-#include "protocol/held.h"
 #include "protocol/lease.h"
 #include "zookeeper/close_session.h"
 
 namespace zklock::commands {
 namespace {
 
-using namespace std::chrono_literals;
-
-/// What the wait came to: the queue's word, or a signal that ended the wait.
-struct Interrupted {
-  int signal_number = 0;
-};
-using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted>;
-
-std::optional<std::string> GetEnvironment(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
-
-std::string ContenderDataFor(const cli::RunOptions& options, const process::Identity& self) {
-  std::string command = options.command.front();
-  if (options.publish_command) {
-    for (std::size_t i = 1; i < options.command.size(); ++i) command += " " + options.command[i];
-  } else {
-    command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
-  }
-  return cli::FormatContenderData({.mode = options.mode,
-                                   .host = self.host,
-                                   .user = self.user,
-                                   .pid = self.pid,
-                                   .boot_id = self.boot_id,
-                                   .start_time = self.start_time,
-                                   .command = command,
-                                   .label = options.label});
-}
-
-/// The command's environment: ours, and what it holds.
-std::vector<std::string> EnvironmentFor(const lock::Ticket& ticket, const process::Identity& self) {
-  auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
-  held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
-  const std::vector<std::pair<std::string, std::string>> added = {
-      {"ZKLOCK_LOCK", ticket.lock.shown()},
-      {"ZKLOCK_MODE", std::string(protocol::ModeName(ticket.mode))},
-      {"ZKLOCK_NODE", ticket.shown_path()},
-      {"ZKLOCK_TOKEN", std::to_string(ticket.token)},
-      {"ZKLOCK_HELD", protocol::FormatHeld(held)},
-  };
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::string name = text.substr(0, text.find('='));
-    const bool replaced =
-        std::any_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; });
-    // Credentials are for zklock alone.
-    if (!replaced && name != "ZKLOCK_AUTH") environment.push_back(text);
-  }
-  for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
-  return environment;
-}
-
-/// Says what the acquisition does on its way.
-class AcquireReporter final : public lock::AcquireObserver {
- public:
-  AcquireReporter(cli::Report& report, std::string lock)
-      : report_(report), lock_(std::move(lock)) {}
-  void OnQueued(const lock::Ticket& ticket) override { report_.Queued(ticket.shown_path()); }
-  void OnWaiting(const std::string& predecessor, std::size_t ahead) override {
-    report_.Waiting(lock_, predecessor, ahead);
-  }
-  void OnPlaceLost() override { report_.PlaceLost(lock_); }
-  void OnStranger(const protocol::Stranger& stranger) override {
-    report_.Stranger(lock_, stranger);
-  }
-
- private:
-  cli::Report& report_;
-  std::string lock_;
-};
-
-/// Carries the lease from the hold to the guard.
-class LeaseKeeper final : public lock::HoldObserver {
- public:
-  LeaseKeeper(cli::Report& report, std::string lock) : report_(report), lock_(std::move(lock)) {}
-  void SetSupervisor(process::Supervisor* supervisor) { supervisor_ = supervisor; }
-  void OnLease(TimePoint lease_end) override {
-    if (supervisor_ != nullptr) supervisor_->ExtendLease(lease_end);
-  }
-  void OnSuspect() override { report_.Suspect(lock_); }
-  void OnConfirmed() override { report_.Confirmed(lock_); }
-
- private:
-  cli::Report& report_;
-  std::string lock_;
-  process::Supervisor* supervisor_ = nullptr;
-};
+using Why = cli::Released::Why;
 
 /// One run, from the queue to the release.
 class LockedRun {
@@ -125,47 +42,88 @@ class LockedRun {
         signals_(signals),
         sink_(sink),
         report_(sink, options.verbosity),
+        events_(OpenEventsFor(options)),
+        steps_(Listeners()),
         self_(process::ThisProcess()),
-        lock_{options.server.servers.chroot + options.lock, options.server.servers.chroot} {
+        wanted_(options.locks) {
     loop_.Add(signals_);
     loop_.Add(sink_);
+    if (events_) loop_.Add(*events_);
   }
 
   int Execute() {
+    const int status = FindAndRun();
+    if (events_) events_->Finish();
+    return status;
+  }
+
+ private:
+  int FindAndRun() {
     const auto executable =
         process::FindExecutable(options_.command.front(), GetEnvironment("PATH"));
     if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
       return CannotExecute(*failed);
     }
-    const Outer outer = LookForOuter(options_, lock_, signals_, report_);
-    if (const auto* status = std::get_if<int>(&outer)) return *status;
-    if (std::holds_alternative<HeldForUs>(outer)) {
-      return RunNested(std::get<std::string>(executable));
+    if (const auto status = LeaveOutWhatIsHeldForUs()) return *status;
+    while (!wanted_.empty()) {
+      connector_.emplace(loop_, options_.server, clock_);
+      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
+      const WaitOutcome outcome = waiting.Run(
+          RequestsFor(options_, wanted_, self_,
+                      [this](auto mode) { return ContenderDataFor(options_, mode, self_); }),
+          getppid(), [] { return false; });
+      if (waiting.has_all()) {
+        tickets_ = waiting.tickets();
+        passed_ = waiting.passed();
+        return RunUnder(std::get<std::string>(executable));
+      }
+      if (const auto* own = std::get_if<OwnHold>(&outcome)) {
+        (void)connector_->Close();
+        LeaveOut(*own);
+        continue;
+      }
+      const auto [why, status] = waiting.Judge(outcome);
+      Release(why, status);  // first: no message may keep others waiting
+      waiting.Explain(outcome);
+      return status;
     }
-    connector_.emplace(loop_, options_.server, clock_);
-    const WaitOutcome outcome = WaitForLock();
-    if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
-      Release();
-      report_.StoppedWhileWaiting(lock_.shown(), interrupted->signal_number);
-      return kExitSignalBase + interrupted->signal_number;
-    }
-    const auto& decided = std::get<lock::AcquireOutcome>(outcome);
-    if (const auto* acquired = std::get_if<lock::Acquired>(&decided)) {
-      return RunUnder(acquired->ticket, std::get<std::string>(executable));
-    }
-    Release();  // first: no message may keep others waiting
-    return Explain(decided);
+    return RunNested(std::get<std::string>(executable));
   }
 
- private:
+  [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const {
+    const std::string& chroot = options_.server.servers.chroot;
+    return {chroot + wanted.path, chroot};
+  }
+  /// The LOCKs to be queued for, as messages name them.
+  [[nodiscard]] std::string Shown() const {
+    std::string shown;
+    for (const cli::WantedLock& wanted : wanted_) {
+      shown += (shown.empty() ? "" : ", ") + wanted.path;
+    }
+    return shown;
+  }
+
+  /// A zklock above us may hold some of them for us. The exit status where that was not to be found
+  /// out.
+  std::optional<int> LeaveOutWhatIsHeldForUs() {
+    for (auto wanted = wanted_.begin(); wanted != wanted_.end();) {
+      const Outer outer = LookForOuter(options_, NameOf(*wanted), wanted->mode, signals_, report_);
+      if (const auto* status = std::get_if<int>(&outer)) return *status;
+      if (std::holds_alternative<HeldForUs>(outer)) {
+        steps_.Tell(cli::Nested{wanted->path});
+        wanted = wanted_.erase(wanted);
+      } else {
+        ++wanted;
+      }
+    }
+    return std::nullopt;
+  }
+
   /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
   int RunNested(const std::string& executable) {
-    report_.Nested(lock_.shown());
-    std::vector<std::string> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
     auto started = process::Supervisor::Start({.executable = executable,
                                                .arguments = options_.command,
-                                               .environment = std::move(environment),
+                                               .environment = OwnEnvironment(),
                                                .stop_signal = options_.stop_signal,
                                                .kill_after = options_.kill_after,
                                                .descendants = options_.descendants,
@@ -175,81 +133,24 @@ class LockedRun {
       return CannotExecute(*failed);
     }
     auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
-    report_.Started(options_.command.front(), supervisor.command_pid());
+    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
     loop_.Add(supervisor);
     while (!supervisor.ended()) {
       loop_.RunOnce();
       PassSignalsOn(supervisor, [] {});
     }
     loop_.Remove(supervisor);
-    return Conclude(*supervisor.ended());
+    const process::Ended ended = Reaped(supervisor);
+    TellOfProcesses(ended);
+    return StatusOf(ended);
   }
 
-  WaitOutcome WaitForLock() {
-    AcquireReporter observer(report_, lock_.shown());
-    lock::Acquire acquire(connector_->session(), clock_,
-                          {.lock = lock_,
-                           .mode = options_.mode,
-                           .host = self_.host,
-                           .data = ContenderDataFor(options_, self_),
-                           .try_only = options_.try_only,
-                           .wait = options_.wait,
-                           .connect_timeout = options_.server.connect_timeout},
-                          process::MakeUuid, observer);
-    loop_.Add(acquire);
-    WaitOutcome outcome = Interrupted{};
-    for (;;) {
-      loop_.RunOnce();
-      if (acquire.outcome()) {
-        outcome = *acquire.outcome();
-        break;
-      }
-      if (connector_->IsHopeless()) {
-        outcome = lock::AcquireOutcome(lock::Unreachable{});
-        break;
-      }
-      if (const auto signal = TakeEndingSignal()) {
-        outcome = Interrupted{*signal};
-        break;
-      }
-    }
-    loop_.Remove(acquire);
-    return outcome;
-  }
-
-  /// A signal that ends a wait; the others are dealt with.
-  std::optional<int> TakeEndingSignal() {
-    while (const auto signal = signals_.Next()) {
-      if (signal->number == SIGCONT) continue;
-      if (signal->number == SIGTSTP) {
-        signals_.StopSelf();
-        continue;
-      }
-      return signal->number;
-    }
-    return std::nullopt;
-  }
-
-  int Explain(const lock::AcquireOutcome& outcome) {
-    if (const auto* busy = std::get_if<lock::Busy>(&outcome)) {
-      report_.NotTaken(lock_.shown(), *busy, options_);
-      return options_.conflict_exit_code;
-    }
-    if (std::holds_alternative<lock::Unreachable>(outcome)) {
-      report_.Unreachable(connector_->Tried(), options_.server.connect_timeout,
-                          connector_->IsHopeless());
-      return kExitUnavailable;
-    }
-    if (const auto* refused = std::get_if<lock::Refused>(&outcome)) {
-      report_.Refused(*refused);
-      return kExitRefused;
-    }
-    if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
-      report_.Unusable(lock_.shown(), *unusable);
-      return kExitConfiguration;
-    }
-    report_.Defect(std::get<lock::Defect>(outcome).what);
-    return kExitInternal;
+  /// It is held for a shell above us.
+  void LeaveOut(const OwnHold& own) {
+    steps_.Tell(cli::Nested{own.ticket.lock.shown()});
+    std::erase_if(wanted_, [&](const cli::WantedLock& wanted) {
+      return NameOf(wanted).path == own.ticket.lock.path;
+    });
   }
 
   int CannotExecute(process::ExecFailed failed) {
@@ -257,44 +158,91 @@ class LockedRun {
     return process::ExitStatusOf(failed);
   }
 
-  int RunUnder(const lock::Ticket& ticket, const std::string& executable) {
+  int RunUnder(const std::string& executable) {
     zookeeper::Session& session = connector_->session();
     const Duration timeout = session.lease().timeout();
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
-    report_.Acquired(ticket);
+    for (const lock::Ticket& ticket : tickets_) steps_.Tell(cli::Acquired{ticket});
 
     const Duration grace = protocol::GraceFor(options_.kill_after, timeout);
     const bool warn_only = options_.on_lost == cli::OnLost::kWarn;
-    LeaseKeeper keeper(report_, lock_.shown());
-    lock::Hold hold(session, clock_, {ticket}, grace, keeper);
+    HoldSteps hold_steps(steps_, session, Shown());
+    lock::Hold hold(session, clock_, tickets_, grace, hold_steps, passed_);
+    std::optional<lock::LastRun> last_run;
+    if (options_.min_interval) {
+      last_run.emplace(session, tickets_);
+      if (const auto status = RefuseIfRecent(*last_run, hold)) return *status;
+    }
+    const TimePoint began = clock_.Now();
     auto started = process::Supervisor::Start(
         {.executable = executable,
          .arguments = options_.command,
-         .environment = EnvironmentFor(ticket, self_),
+         .environment = EnvironmentFor(tickets_, self_),
          .stop_signal = options_.stop_signal,
          .kill_after = grace,
          .lease_end = warn_only ? kNever : hold.lease_end(),
          .descendants = options_.descendants,
          .when_orphaned =
-             [credentials = *session.credentials(), endpoints = session.endpoints(), timeout] {
-               zookeeper::CloseSession(credentials, endpoints, timeout, timeout);
+             [credentials = *session.credentials(), endpoints = session.endpoints(),
+              access = options_.server.access, timeout] {
+               zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
              }},
         signals_);
     if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
-      Release();
+      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
       return CannotExecute(*failed);
     }
     auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
-    if (!warn_only) keeper.SetSupervisor(&supervisor);
-    report_.Started(options_.command.front(), supervisor.command_pid());
+    if (!warn_only) hold_steps.SetSupervisor(&supervisor);
+    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
 
-    const process::Ended ended = Supervise(hold, supervisor);
+    const process::Ended ended = Supervise(hold, hold_steps, supervisor);
     // Stop, reap, release, close: the command has been reaped, only now is the lock let go.
-    Release();
-    return Conclude(ended);
+    const int status = StatusOf(ended);
+    if (!WasLost(ended)) {
+      if (last_run && status == 0) Record(*last_run, hold, began);
+      hold.Release({.ran = clock_.Now() - began, .status = status, .host = self_.host});
+    }
+    Release(WasLost(ended) ? Why::kLost : Why::kEnded, status);
+    TellOfProcesses(ended);
+    return status;
   }
 
-  process::Ended Supervise(lock::Hold& hold, process::Supervisor& supervisor) {
+  /// --min-interval: the exit status, if the command is not to run.
+  std::optional<int> RefuseIfRecent(lock::LastRun& last_run, lock::Hold& hold) {
+    if (!Finish(last_run, hold)) {
+      Release(Why::kRemoved, options_.conflict_exit_code);
+      report_.LostBeforeRun(Shown());
+      return options_.conflict_exit_code;
+    }
+    if (!last_run.newest()) return std::nullopt;
+    const auto& [lock, success] = *last_run.newest();
+    const Duration ago = tickets_.front().ServerTimeAt(clock_.Now()) - success.began;
+    if (ago >= *options_.min_interval) return std::nullopt;
+    Release(Why::kTooRecent, options_.conflict_exit_code);
+    report_.TooRecent(lock, success.host, ago, options_);
+    return options_.conflict_exit_code;
+  }
+
+  /// While the lock is still held, and until its lease ends: a success that is not written down may
+  /// run again too soon.
+  void Record(lock::LastRun& last_run, lock::Hold& hold, TimePoint began) {
+    last_run.Record(began, self_.host);
+    if (!Finish(last_run, hold) || !last_run.refused().empty()) report_.NotRecorded(Shown());
+  }
+
+  /// False where the lock was lost over it.
+  bool Finish(lock::LastRun& work, lock::Hold& hold) {
+    loop_.Add(hold);
+    loop_.Add(work);
+    while (!work.IsDone() && !hold.loss()) loop_.RunOnce();
+    loop_.Remove(work);
+    loop_.Remove(hold);
+    return work.IsDone();
+  }
+
+  process::Ended Supervise(lock::Hold& hold, const HoldSteps& hold_steps,
+                           process::Supervisor& supervisor) {
     // After every wake-up the lease is looked at first.
     loop_.Remove(connector_->session());
     loop_.Add(hold);
@@ -303,15 +251,26 @@ class LockedRun {
     while (!supervisor.ended()) {
       loop_.RunOnce();
       if (hold.loss() && !std::exchange(loss_told_, true)) {
-        report_.Lost(lock_.shown(), *hold.loss(), options_.on_lost);
+        steps_.Tell(cli::Lost{Shown(), *hold.loss(), options_.on_lost});
         if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
       }
+      if (hold_steps.revocation() && !std::exchange(revoked_, true)) {
+        report_.Revoked(Shown(), *hold_steps.revocation());
+        supervisor.End();
+      }
       PassSignalsOn(supervisor,
-                    [&] { report_.Stopping(lock_.shown(), hold.lease_end() - clock_.Now()); });
+                    [&] { report_.Stopping(Shown(), hold.lease_end() - clock_.Now()); });
     }
     loop_.Remove(hold);
     loop_.Remove(supervisor);
-    return *supervisor.ended();
+    return Reaped(supervisor);
+  }
+
+  process::Ended Reaped(const process::Supervisor& supervisor) {
+    const process::Ended& ended = *supervisor.ended();
+    if (ended.by_order && !loss_told_ && !revoked_) steps_.Tell(cli::LeaseRanOut{Shown()});
+    steps_.Tell(cli::Exited{ended.wait_status});
+    return ended;
   }
 
   template <typename F>
@@ -328,42 +287,60 @@ class LockedRun {
     }
   }
 
-  int Conclude(const process::Ended& ended) {
+  /// The lock ended the command, not it the lock.
+  [[nodiscard]] bool WasLost(const process::Ended& ended) const {
+    return ended.by_order || loss_told_;
+  }
+
+  [[nodiscard]] int StatusOf(const process::Ended& ended) const {
+    return WasLost(ended) ? kExitLost : process::ShellStatus(ended.wait_status);
+  }
+
+  void TellOfProcesses(const process::Ended& ended) {
     for (const auto& survivor : ended.survivors) report_.Survivor(survivor);
     for (const auto& process : ended.left_behind) report_.LeftBehind(process);
     if (ended.guard_failed) report_.GuardFailed();
-    if (ended.by_order || loss_told_) {
-      if (!loss_told_) report_.LeaseRanOut(lock_.shown());
-      return kExitLost;
-    }
-    const int status = process::ShellStatus(ended.wait_status);
-    report_.CommandEnded(status);
-    return status;
   }
 
-  void Release() {
-    if (connector_->Close()) {
-      report_.Released(lock_.shown());
-    } else {
-      report_.NotConfirmed(lock_.shown());
-    }
+  void Release(Why why, int status) {
+    const bool confirmed = connector_->Close();
+    steps_.Tell(cli::Released{Shown(), why, status, confirmed});
+  }
+
+  static std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) {
+    if (options.events.empty()) return nullptr;
+    std::vector<std::string> locks;
+    for (const cli::WantedLock& wanted : options.locks) locks.push_back(wanted.path);
+    return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events), locks);
+  }
+
+  std::vector<cli::StepListener*> Listeners() {
+    std::vector<cli::StepListener*> listeners = {&report_};
+    if (events_) listeners.push_back(events_.get());
+    return listeners;
   }
 
   const cli::RunOptions& options_;
   process::Signals& signals_;
   process::MessageSink& sink_;
   cli::Report report_;
+  const std::unique_ptr<cli::EventWriter> events_;
+  Steps steps_;
   const SystemClock clock_;
   const process::Identity self_;
-  const lock::LockName lock_;
+  std::vector<cli::WantedLock> wanted_;  // by path; without what a zklock above holds for us
   process::EventLoop loop_;
   std::optional<Connector> connector_;
+  std::vector<lock::Ticket> tickets_;
+  std::vector<std::string> passed_;  // contenders of ours that are of no use any more
   bool loss_told_ = false;
+  bool revoked_ = false;  // somebody has asked us to let go
 };
 
 }  // namespace
 
 int Run(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
+  if (options.hold) return HoldForOwner(options, signals, sink);
   return LockedRun(options, signals, sink).Execute();
 }
 

@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "base/exit_status.h"
-#include "commands/console.h"
 
 namespace zklock::commands {
 
@@ -11,13 +10,24 @@ Visit::Visit(const cli::ServerOptions& options, process::Signals& signals, cli::
     : options_(options), signals_(signals), report_(report), connector_(loop_, options, clock_) {}
 
 std::optional<int> Visit::Run(lock::Errand& errand) {
-  loop_.Add(errand);
-  const auto signal =
-      RunUntil(loop_, signals_, [&] { return errand.IsOver() || connector_.IsHopeless(); });
-  loop_.Remove(errand);
+  const auto signal = RunUntilLeft(errand, [] { return false; });
   if (signal) return StoppedBy(*signal, report_);
-  if (!errand.IsOver()) return Explain(lock::Unreachable{});
+  return Failure(errand);
+}
+
+std::optional<int> Visit::RunUntilLeft(lock::Errand& errand, const std::function<bool()>& left,
+                                       const AroundStop& around_stop) {
+  loop_.Add(errand);
+  const auto signal = RunUntil(
+      loop_, signals_, [&] { return errand.IsOver() || connector_.IsHopeless() || left(); },
+      around_stop);
+  loop_.Remove(errand);
+  return signal;
+}
+
+std::optional<int> Visit::Failure(const lock::Errand& errand) {
   if (errand.failure()) return Explain(*errand.failure());
+  if (!errand.IsOver() && connector_.IsHopeless()) return Explain(lock::Unreachable{});
   return std::nullopt;
 }
 

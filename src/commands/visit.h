@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "base/clock.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "commands/connector.h"
+#include "commands/console.h"
 #include "lock/errand.h"
 #include "process/event_loop.h"
 #include "process/signals.h"
@@ -21,8 +23,18 @@ class Visit {
   [[nodiscard]] zookeeper::Store& store() { return connector_.session(); }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
+  /// For what is to be served together with an errand.
+  [[nodiscard]] process::EventLoop& loop() { return loop_; }
+
   /// Runs an errand to its end. None: it has its result. Else the exit status; why has been said.
   [[nodiscard]] std::optional<int> Run(lock::Errand& errand);
+  /// For one that somebody looks at: runs it to its end, or until `left`, or until a signal ends
+  /// it: then its number. Nothing has been said; Failure() does.
+  [[nodiscard]] std::optional<int> RunUntilLeft(lock::Errand& errand,
+                                                const std::function<bool()>& left,
+                                                const AroundStop& around_stop = {});
+  /// None: the errand has its result, or was left. Else the exit status; why has been said.
+  [[nodiscard]] std::optional<int> Failure(const lock::Errand& errand);
 
   /// Ends the session, for good.
   void Leave();

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace zklock::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// A command that says "ready", then the name of each signal it gets, until its input ends.
 Words Echoing() {
@@ -164,11 +167,15 @@ TEST_CASE("a signal ends a wait, and the queue is left before zklock ends") {
   const std::vector<NamedSignal> signals = {
       {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGQUIT, "SIGQUIT"}};
   for (const NamedSignal& signal : signals) {
-    Child waiter = StartWaiter(lock);
+    Proxy proxy(TestServers());
+    Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
     CHECK(tree.Children(lock).size() == 2);
+    proxy.Delay(120ms);  // so that leaving takes its time
+    const auto before = std::chrono::steady_clock::now();
     waiter.Signal(signal.number);
     CHECK(waiter.Wait() == Exited(128 + signal.number));
     CHECK(tree.Children(lock) == alone);
+    CHECK(std::chrono::steady_clock::now() - before >= 240ms);
     CHECK(waiter.out().empty());
     CHECK_THAT(waiter.err(),
                Catch::Contains("\nzklock: " + signal.name + " while waiting for " + lock));

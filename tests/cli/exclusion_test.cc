@@ -41,7 +41,15 @@ TEST_CASE("the lock is free when zklock has ended, however far the servers are")
   Tree tree;
   tree.Create(lock);
   Proxy proxy(TestServers());
-  proxy.Delay(100ms);  // what zklock sends last arrives only so much later
+  {
+    Child near = StartHolder({"exclusive", "-z", proxy.address()}, lock);
+    proxy.Delay(120ms);  // what zklock sends last arrives only so much later
+    const auto before = SteadyClock::now();
+    near.CloseInput();
+    CHECK(near.Wait() == Exited(0));
+    CHECK(tree.Children(lock).empty());
+    CHECK(SteadyClock::now() - before >= 240ms);  // there and back
+  }
   CHECK(RunZklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}).exit == Exited(0));
   CHECK(tree.Children(lock).empty());
 
@@ -50,9 +58,11 @@ TEST_CASE("the lock is free when zklock has ended, however far the servers are")
         Exited(75));
   CHECK(tree.Children(lock).size() == 1);
   Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
+  const auto before = SteadyClock::now();
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
   CHECK(tree.Children(lock).size() == 1);
+  CHECK(SteadyClock::now() - before >= 240ms);
 }
 
 TEST_CASE(
@@ -201,7 +211,7 @@ TEST_CASE("200 contenders at once add one each to a plain file, and the sum is r
   for (int i = 0; i < kContenders; ++i) {
     // Read, then write: two that run together lose a count.
     contenders.push_back(Child::Start(Zklock(
-        {"exclusive", lock, "--", "sh", "-c",
+        {"exclusive", "--progress", "none", lock, "--", "sh", "-c",
          "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));
   }
   // A session each time: nobody keeps it alive while the test waits for two hundred commands.

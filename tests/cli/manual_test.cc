@@ -162,7 +162,10 @@ TEST_CASE("zklock-inspect(1) and zklock-release(1) have the options that help sh
 }
 
 TEST_CASE("zklock(1) names the variables that stand in for options") {
-  const Set read = Matches(ReadSource("src/cli/options.cc"), "envname\\(\"([A-Z_]+)\"\\)");
+  Set read;
+  for (const std::string file : {"grammar", "run_options", "queue_options"}) {
+    read.merge(Matches(ReadSource("src/cli/" + file + ".cc"), "\"(ZKLOCK_[A-Z_]+)\""));
+  }
   REQUIRE(!read.empty());
   std::string section;
   for (const std::string& line :

@@ -46,6 +46,27 @@ TEST_CASE("A reader may read again, and is told why it can never write") {
   CHECK_THAT(finished.err, Catch::Contains("for ever"));
 }
 
+TEST_CASE(
+    "With --no-nest a reader under a reader queues, and where it would wait for itself it is "
+    "told") {
+  const std::string lock = NewLock("nesting");
+  const Finished finished = Run(Line(lock,
+                                     "$Z read $L -- sh -c 'echo $ZKLOCK_NODE; "
+                                     "$Z read --no-nest $L -- sh -c \"echo \\$ZKLOCK_NODE\"'"));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  const std::size_t end = finished.out.find('\n');
+  CHECK(finished.out.substr(0, end + 1) != finished.out.substr(end + 1));
+  for (const std::string inner : {"exclusive", "write", "read"}) {
+    CAPTURE(inner);
+    const Finished refused =
+        Run(Line(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"));
+    CHECK(refused.exit == Exited(64));
+    CHECK_THAT(refused.err, Catch::Contains("for ever"));
+  }
+  CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
+}
+
 TEST_CASE("A third LOCK between the two changes nothing") {
   const std::string lock = NewLock("nesting");
   CHECK(

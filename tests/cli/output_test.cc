@@ -1,36 +1,18 @@
 // Where LOCKs and servers come from, and what is said where.
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "cli/zklock.h"
+#include "support/stalled_pipe.h"
 
 namespace zklock::test {
 namespace {
-
-/// A pipe that takes no more, and that nobody reads.
-struct StalledPipe {
-  StalledPipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error("pipe2");
-    read.Reset(ends[0]);
-    write.Reset(ends[1]);
-    const std::string much(65536, 'x');
-    while (::write(write.get(), much.data(), much.size()) > 0) {
-    }
-    while (::write(write.get(), much.data(), 1) > 0) {
-    }
-    fcntl(write.get(), F_SETFL, 0);  // as a shell would give it: blocking
-  }
-  UniqueFd read;
-  UniqueFd write;
-};
 
 /// `options` with its standard error in a pipe that nobody reads.
 ChildOptions WithStalledError(ChildOptions options, const StalledPipe& pipe) {
@@ -59,13 +41,14 @@ TEST_CASE("each step is said with -v, on standard error") {
   const std::string node = finished.out.substr(0, finished.out.find(' '));
   const std::string token = finished.out.substr(node.size() + 1);
   const Words said = Lines(finished.err);
-  REQUIRE(said.size() == 5);
-  CHECK(said[0] == "zklock: queued as " + node);
-  CHECK(said[1] == "zklock: " + lock + " is ours (exclusive, token " +
+  REQUIRE(said.size() == 6);
+  CHECK(said[0] == "zklock: connected to " + TestServers() + ", session time-out 30s");
+  CHECK(said[1] == "zklock: queued as " + node);
+  CHECK(said[2] == "zklock: " + lock + " is ours (exclusive, token " +
                        token.substr(0, token.size() - 1) + ")");
-  CHECK_THAT(said[2], Catch::StartsWith("zklock: running sh (pid "));
-  CHECK(said[3] == "zklock: " + lock + ": released");
+  CHECK_THAT(said[3], Catch::StartsWith("zklock: running sh (pid "));
   CHECK(said[4] == "zklock: the command ended with status 0");
+  CHECK(said[5] == "zklock: " + lock + ": released");
 }
 
 TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mail") {
@@ -83,10 +66,11 @@ TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mai
 
 TEST_CASE("a lock that was lost is told of with -q too") {
   const std::string lock = NewLock("quiet");
-  Child holder = StartHolder({"exclusive", "-q"}, lock);
+  Child holder = StartHolder({"exclusive", "-q", "--session-timeout", "40s"}, lock);
   Tree tree;
   tree.Delete(lock + "/" + tree.Children(lock).front());
-  CHECK(holder.Wait() == Exited(76));
+  CHECK(holder.Wait(std::chrono::seconds(20)) ==
+        Exited(76));  // by the loss, not by the lease's end
   CHECK_THAT(holder.err(), Catch::Contains(lock + " was taken away"));
 }
 

@@ -53,8 +53,8 @@ class Desk {
     std::string name = (fs::temp_directory_path() / "zklock-readme.XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     directory_ = name;
-    for (const char* program :
-         {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh", "import.sh", "publish.sh"}) {
+    for (const char* program : {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh",
+                                "reindex.sh", "import.sh", "publish.sh", "report.sh", "sign.sh"}) {
       Write(program, std::string("#!/bin/sh\necho ") + program + " ran with: \"$@\"\n");
     }
     path_ =
@@ -128,6 +128,33 @@ TEST_CASE("README's queueing crontab line passes its arguments on") {
   CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
 
+TEST_CASE("README's crontab line for short jobs runs them once") {
+  const Desk desk;
+  const std::string command = CronCommand(Example("interval"));
+  CHECK(OutputOf(desk, command) == "report.sh ran with:\n");
+  CHECK(OutputOf(desk, command).empty());
+}
+
+TEST_CASE("README's jobs for GitLab, Jenkins and make run") {
+  const Desk desk;
+  const std::string gitlab = Example("gitlab");
+  CHECK(OutputOf(desk, gitlab.substr(gitlab.find("zklock"))) == "make ran with: deploy\n");
+  const std::string jenkins = Example("jenkins");
+  // What stands in the quotes is the shell's.
+  CHECK(OutputOf(desk, "BUILD_URL=https://ci.example/7; eval \"" + std::string("$(cat <<'END'\n") +
+                           jenkins.substr(4, jenkins.rfind('\'') - 4) + "\nEND\n)\"") ==
+        "make ran with: deploy\n");
+  const std::string makefile = Example("makefile");
+  desk.Write("Makefile", makefile);
+  CHECK(OutputOf(desk, "/usr/bin/make -s release") == "sign.sh ran with:\n");
+}
+
+TEST_CASE("README's script locks a part of itself, and lets go at the end") {
+  const Desk desk;
+  CHECK(OutputOf(desk, "set -e\n" + Example("hold") + "zklock try /jobs/rotate -- echo free\n") ==
+        "rotate.sh ran with: --keep 14\nfree\n");
+}
+
 TEST_CASE("README's deployment runs make") {
   const Desk desk;
   CHECK(OutputOf(desk, Example("ci")) == "make ran with: deploy\n");
@@ -137,6 +164,16 @@ TEST_CASE("README's search and rebuild run") {
   const Desk desk;
   CHECK(OutputOf(desk, Example("readwrite")) ==
         "search.sh ran with: needle\nrebuild.sh ran with:\n");
+}
+
+TEST_CASE("README's reindexing takes all of its locks or none") {
+  const Desk desk;
+  const std::string command = Example("set");
+  CHECK(OutputOf(desk, command) == "reindex.sh ran with:\n");
+  const Holder other(desk, "/db/orders");
+  const std::size_t option = command.find("exclusive ") + 10;
+  CHECK(Run(desk.Shell(command.substr(0, option) + "-n " + command.substr(option))).exit ==
+        Exited(75));
 }
 
 TEST_CASE("README's script locks itself, with its arguments") {
@@ -169,6 +206,21 @@ TEST_CASE("README's publisher gets a token that grows") {
   };
   const auto first = token();
   CHECK(token() > first);
+}
+
+TEST_CASE("README's backup with credentials runs, under a LOCK of its own") {
+  const Desk desk;
+  std::string example = Example("auth");
+  const std::string file = "/etc/zklock.auth";
+  const std::size_t found = example.find(file);
+  REQUIRE(found != std::string::npos);
+  // In the directory it runs in: /etc is not the test's.
+  example.replace(found, file.size(), "./zklock.auth");
+  const Finished without = Run(desk.Shell(example));
+  CHECK(without.exit == Exited(78));
+  CHECK(OutputOf(desk, "umask 077; echo digest:backup:password >zklock.auth; " + example) ==
+        "backup.sh ran with:\n");
+  CHECK(Run(desk.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
 }
 
 TEST_CASE("README's look at a queue shows who holds") {

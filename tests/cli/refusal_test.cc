@@ -162,7 +162,8 @@ TEST_CASE("unknown options, missing values and superfluous words are refused") {
   CheckBadOption({"--servers", "host:99999"});
   CheckBadOption({"--servers", "::1:2181"});
   CheckBadOption({"-q", "-v"});
-  CheckBadOption({"/t/other"});
+  CheckUsageError({"inspect", "/t/other", "/t/x"});
+  CheckBadOption({"--progress", "often"});
   for (const char* option : {"-z", "--servers", "-E", "-k", "--root", "-l", "--stop-signal"}) {
     CheckUsageError({"exclusive", "/t/x", option, "--", "true"});
   }
@@ -189,9 +190,9 @@ TEST_CASE("words that exclude each other are refused") {
   CheckUsageError({"try", "-w", "0", "/t/x", "--", "true"});
   CheckUsageError({"try", "--read", "--write", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "-n", "-w", "1s", "/t/x", "--", "true"});
-  CheckUsageError({"exclusive", "--read", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "/t/x", "--read", "/t/x", "--", "true"});
   CheckUsageError({"inspect", "/t/x", "--", "true"});
-  CheckUsageError({"release", "/t/x"});
+  CheckUsageError({"release", "/t/x", "--force"});
 }
 
 TEST_CASE("a bad value in the environment is refused as an argument would be") {

@@ -85,7 +85,8 @@ TEST_CASE("the command's own name stays as it was typed") {
 
 TEST_CASE("the environment is as it was, and tells of the lock besides") {
   const std::string lock = NewLock("environment");
-  ChildOptions options = Zklock({"write", lock, "--", "cat", "/proc/self/environ"});
+  ChildOptions options =
+      Zklock({"write", "--acl", "open", lock, "--", "cat", "/proc/self/environ"});
   Words before = {"PATH=" + std::string(getenv("PATH")),
                   "LAST=first",
                   "EMPTY=",
@@ -95,7 +96,7 @@ TEST_CASE("the environment is as it was, and tells of the lock besides") {
                   "ZKLOCK_LABEL=a label",
                   "no value"};
   options.environment = before;
-  options.also_environment = {"ZKLOCK_AUTH=digest:secret"};
+  options.also_environment = {"ZKLOCK_AUTH=digest:user:secret", "ZKLOCK_AUTH_FILE=/none"};
   const Finished finished = Run(options);
   REQUIRE(finished.exit == Exited(0));
 

@@ -50,6 +50,7 @@ inline ChildOptions Zklock(const Words& arguments) {
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.environment = PlainEnvironment();
   options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
+  options.environment->push_back("ZKLOCK_CONFIG=/dev/null");  // not what this machine may have
   options.prepare = ResetSignals;
   return options;
 }

@@ -133,7 +133,7 @@ class Ensemble:
     def followers(self):
         return [server for server in self.servers if server.mode() == "follower"]
 
-    def make_whole(self, patience=60.0):
+    def make_whole(self, patience=180.0):
         """Starts, resumes and waits until all serve. False when they do not in time."""
         deadline = time.monotonic() + patience
         for server in self.servers:

@@ -138,7 +138,8 @@ def _needless(made, runs):
 def ended_without_need(made, runs):
     """Those under a lease that is long enough for such a fault."""
     return [checker.Violation("needless", f"run {run.number}, T = {run.timeout} s, was ended:"
-                              f" {fault.name if fault else 'there was no fault'}", run.last())
+                              f" {fault.name if fault else 'there was no fault'};"
+                              f" {run.messages!r}", run.last())
             for run, fault in _needless(made, runs)
             if fault is None or run.timeout >= _COMFORTABLE]
 

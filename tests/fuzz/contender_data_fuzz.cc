@@ -26,7 +26,7 @@ constexpr std::size_t kAlwaysKept = 64;
 
 void RequirePossible(const ContenderData& data) {
   constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
-  for (const auto& pid : {data.pid, data.owner}) {
+  for (const auto& pid : {data.pid, data.owner ? std::optional(data.owner->pid) : std::nullopt}) {
     Require(!pid || (*pid >= 1 && *pid <= kLargestPid), "a pid is one");
   }
   Require(data.version.value_or(0) >= 0, "a version is not negative");

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/queue_dot.h"
+#include "cli/queue_json.h"
+#include "cli/queue_text.h"
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "fuzz/fuzz.h"
@@ -25,6 +28,9 @@ using cli::ContenderView;
 using lock::LockSurvey;
 
 constexpr std::size_t kMostChildren = 8;
+constexpr std::string_view kPrintableAscii =
+    " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
+    "{|}~";
 
 std::string TakeField(std::string_view& line) {
   std::string field = TakePart(line, '\t');
@@ -65,23 +71,43 @@ LockSurvey MakeSurvey(std::string path, std::string_view children) {
     names.push_back(name);
     if (!protocol::ParseContenderName(name)) survey.ignored_children.push_back(name);
   }
-  std::vector<protocol::ContenderName> queue;
-  std::vector<std::size_t> places;
+  protocol::Predecessors predecessors;
+  std::vector<std::string> queue;
+  std::vector<lock::QueueEntry> others;
   for (protocol::ContenderName& name : protocol::Queue(names)) {
     lock::QueueEntry entry = entries.at(name.full);
-    if (entry.IsContender()) {
-      places.push_back(survey.entries.size());
-      queue.push_back(name);
-    }
     entry.name = std::move(name);
+    if (!entry.IsContender()) {
+      others.push_back(std::move(entry));
+      continue;
+    }
+    const auto before = predecessors.Next(entry.name);
+    queue.push_back(entry.name.full);
+    entry.position = queue.size();
+    if (before) entry.waits_for = {*before + 1, queue[*before]};
+    ++(before ? survey.waiting : survey.held);
     survey.entries.push_back(std::move(entry));
   }
-  survey.waits_for.resize(survey.entries.size());
-  const auto waits_for = protocol::WaitsFor(queue);
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    if (waits_for[i]) survey.waits_for[places[i]] = places[*waits_for[i]];
-  }
+  for (lock::QueueEntry& entry : others) survey.entries.push_back(std::move(entry));
   return survey;
+}
+
+void Tell(lock::SurveySink& sink, const std::vector<LockSurvey>& locks) {
+  for (const LockSurvey& lock : locks) {
+    sink.OnLock(lock);
+    for (const lock::QueueEntry& entry : lock.entries) sink.OnEntry(entry);
+    sink.OnLockEnd(lock);
+  }
+  sink.OnEnd();
+}
+
+template <typename View, typename... Arguments>
+std::string Render(const std::vector<LockSurvey>& locks, Arguments&&... arguments) {
+  std::string text;
+  View view(std::forward<Arguments>(arguments)...,
+            [&text](const std::string& more) { text += more; });
+  Tell(view, locks);
+  return text;
 }
 
 void TryQueue(const LockSurvey& survey, const std::vector<ContenderView>& queue) {
@@ -99,7 +125,7 @@ void TryQueue(const LockSurvey& survey, const std::vector<ContenderView>& queue)
     Require(!holds || may_hold, "the holders come first");
     may_hold = holds;
     Require(contender.waits_for.has_value() == !holds, "who waits waits for somebody");
-    const std::size_t before = contender.waits_for.value_or(1);
+    const std::size_t before = contender.waits_for ? contender.waits_for->position : 1;
     Require(before >= 1 && (holds || before < position), "who is waited for stands before");
   }
 }
@@ -122,18 +148,23 @@ void Try(std::string_view input) {
   const std::vector<ContenderView> queue = cli::DescribeQueue(survey);
   TryQueue(survey, queue);
 
-  std::size_t lines = 1;
-  if (!queue.empty()) lines += 2 + queue.size();
-  if (!survey.ignored_children.empty()) lines += 2;
   const bool with_names = width % 2 == 1;
-  RequireLines(cli::LockText(survey, {.width = width, .with_names = with_names}), lines);
+  const cli::ViewStyle style{.width = width, .with_names = with_names};
+  RequireHarmless(Render<cli::QueueText>({survey}, "/jobs", style), /*lines=*/true);
   for (const ContenderView& contender : queue) {
     RequireHarmless(cli::Meant("/jobs/nightly", contender), /*lines=*/false);
   }
   // Only what is held is part of a tree.
   std::vector<LockSurvey> held;
   if (survey.IsHeld()) held = {survey, survey};
-  RequireLines(cli::TreeText(survey.path, held, {.width = width}), 1 + held.size());
+  for (LockSurvey& lock : held) lock.in_tree = true;
+  RequireLines(Render<cli::QueueText>(held, survey.path, style), 1 + held.size());
+
+  // One line a LOCK, that a strict reader reads.
+  const std::string json = Render<cli::QueueJson>({survey}, cli::QueueJson::Form::kLines);
+  RequireLines(json, 1);
+  Require(json.find_first_not_of(kPrintableAscii) == json.size() - 1, "JSON is ASCII");
+  RequireHarmless(Render<cli::QueueDot>({survey}), /*lines=*/true);
 }
 
 }  // namespace zklock::fuzz

@@ -48,7 +48,10 @@ TEST_CASE("What was written is read back") {
                            .start_time = 0,
                            .command = "grep \"a\\b\"\n\x1b[31m",
                            .label = "caf\xc3\xa9",
-                           .owner = 17};
+                           .pid_namespace = 4026531836,
+                           .owner = OwnerData{17, 42},
+                           .revoke = RevokeData{"root on web1", "for a restart", true},
+                           .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
@@ -129,6 +132,26 @@ TEST_CASE("Deep nesting is harmless") {
   const std::size_t depth = 2000;
   CHECK(ParseContenderData(R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}") ==
         Nothing());
+}
+
+TEST_CASE("Of the contenders that it runs under the innermost are told") {
+  std::vector<std::string> under;
+  for (int i = 0; i < 20; ++i) under.push_back("/lock" + std::to_string(i));
+  const auto read = ParseContenderData(FormatContenderData({.under = under}));
+  REQUIRE(read);
+  CHECK(read->under == std::vector<std::string>(under.end() - 8, under.end()));
+  const std::string long_path = "/" + std::string(900, 'x');
+  CHECK(ParseContenderData(FormatContenderData({.under = {long_path, "/a", "/b"}}))->under ==
+        std::vector<std::string>{long_path, "/a", "/b"});
+  CHECK(ParseContenderData(FormatContenderData({.under = {long_path, long_path, "/b"}}))->under ==
+        std::vector<std::string>{long_path, "/b"});
+  CHECK(FormatContenderData({.under = {std::string(3000, '\x01')}}) == R"({"version":1})");
+}
+
+TEST_CASE("What is no path is not run under") {
+  CHECK(ParseContenderData(R"({"under":"/a"})")->under.empty());
+  CHECK(ParseContenderData(R"({"under":[1,null,{},"/a"]})")->under ==
+        std::vector<std::string>{"/a"});
 }
 
 }  // namespace zklock::cli

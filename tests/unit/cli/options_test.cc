@@ -28,6 +28,7 @@ class Variable {
 CommandLine Parse(const Words& words) {
   // What the surroundings of the test say of servers must not reach it.
   for (const char* name : {"ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_SESSION_TIMEOUT"}) unsetenv(name);
+  const Variable config("ZKLOCK_CONFIG", "/dev/null");
   std::vector<const char*> argv = {"zklock"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
@@ -48,8 +49,27 @@ TEST_CASE("What follows -- is the command, word for word") {
   const RunOptions options =
       ParseRun({"exclusive", "/jobs/backup", "--", "cmd", "--wait", "--", "-q", "", "a b"});
   CHECK(options.command == Words{"cmd", "--wait", "--", "-q", "", "a b"});
-  CHECK(options.lock == "/jobs/backup");
+  CHECK(options.locks == std::vector<WantedLock>{{"/jobs/backup", protocol::Mode::kExclusive}});
   CHECK(options.verbosity == Verbosity::kNormal);
+}
+
+TEST_CASE("Several LOCKs are put in the order of their paths, each once, each in its mode") {
+  using protocol::Mode;
+  using Wanted = std::vector<WantedLock>;
+  CHECK(
+      ParseRun({"exclusive", "/b", "/a", "c", "/b", "--", "x"}).locks ==
+      Wanted{{"/a", Mode::kExclusive}, {"/b", Mode::kExclusive}, {"/zklock/c", Mode::kExclusive}});
+  CHECK(ParseRun({"exclusive", "--read", "/c", "/b", "--write", "/a", "--read=/d", "--", "x"})
+            .locks == Wanted{{"/a", Mode::kWrite},
+                             {"/b", Mode::kExclusive},
+                             {"/c", Mode::kRead},
+                             {"/d", Mode::kRead}});
+  CHECK(ParseRun({"read", "--write", "/a", "--", "x"}).locks == Wanted{{"/a", Mode::kWrite}});
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "/a", "--", "x"}),
+             Catch::Contains("'/a' is named twice, in different modes"));
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "/b/", "--", "x"}),
+             Catch::Contains("LOCK '/b/'"));
+  CHECK_THAT(ErrorOf({"inspect", "/a", "/b"}), Catch::Contains("inspect takes one at a time"));
 }
 
 TEST_CASE("A shell line goes to the shell by -c") {
@@ -59,14 +79,14 @@ TEST_CASE("A shell line goes to the shell by -c") {
 
 TEST_CASE("The subcommand says the mode") {
   using protocol::Mode;
-  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).mode == Mode::kExclusive);
-  CHECK(ParseRun({"read", "/l", "--", "c"}).mode == Mode::kRead);
-  CHECK(ParseRun({"write", "/l", "--", "c"}).mode == Mode::kWrite);
+  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).locks.front().mode == Mode::kExclusive);
+  CHECK(ParseRun({"read", "/l", "--", "c"}).locks.front().mode == Mode::kRead);
+  CHECK(ParseRun({"write", "/l", "--", "c"}).locks.front().mode == Mode::kWrite);
   const RunOptions plain = ParseRun({"try", "/l", "--", "c"});
-  CHECK(plain.mode == Mode::kExclusive);
+  CHECK(plain.locks.front().mode == Mode::kExclusive);
   CHECK(plain.try_only);
-  CHECK(ParseRun({"try", "--read", "/l", "--", "c"}).mode == Mode::kRead);
-  CHECK(ParseRun({"try", "--write", "/l", "--", "c"}).mode == Mode::kWrite);
+  CHECK(ParseRun({"try", "--read", "/l", "--", "c"}).locks.front().mode == Mode::kRead);
+  CHECK(ParseRun({"try", "--write", "/l", "--", "c"}).locks.front().mode == Mode::kWrite);
 }
 
 TEST_CASE("Not to wait at all has three spellings") {
@@ -101,7 +121,7 @@ TEST_CASE("Options are read wherever they stand before --, the last of two count
                                        "2",         "-z",
                                        "[::1]:9/c", "--",
                                        "c"});
-  CHECK(options.lock == "/r/backup");
+  CHECK(options.locks.front().path == "/r/backup");
   CHECK(options.wait == Duration(1min));
   CHECK(options.conflict_exit_code == 0);
   CHECK(options.kill_after == 500ms);
@@ -120,12 +140,12 @@ TEST_CASE("The environment says where and who; arguments are stronger") {
   const Variable label("ZKLOCK_LABEL", "from env");
   const RunOptions from_environment = ParseRun({"exclusive", "l", "--", "c"});
   CHECK(from_environment.server.servers.servers.front().host == "zk1");
-  CHECK(from_environment.lock == "/from/env/l");
+  CHECK(from_environment.locks.front().path == "/from/env/l");
   CHECK(from_environment.label == "from env");
   const RunOptions from_arguments =
       ParseRun({"exclusive", "-z", "zk2:1", "--root", "/", "-l", "x", "l", "--", "c"});
   CHECK(from_arguments.server.servers.servers.front().host == "zk2");
-  CHECK(from_arguments.lock == "/l");
+  CHECK(from_arguments.locks.front().path == "/l");
   CHECK(from_arguments.label == "x");
 }
 
@@ -158,7 +178,7 @@ TEST_CASE("Wrong words say what is wrong, and with which") {
       {{"exclusive", "/l"}, "no command"},
       {{"exclusive", "/l", "--"}, "no command"},
       {{"exclusive", "/l", "c"}, "no command"},
-      {{"exclusive", "/l", "/m", "--", "c"}, "more than one LOCK"},
+      {{"inspect", "/l", "/m"}, "more than one LOCK"},
       {{"exclusive", "-c", "x", "/l", "--", "c"}, "exclude each other"},
       {{"exclusive", "--frob", "/l", "--", "c"}, "'--frob'"},
       {{"exclusive", "/l", "--wait", "--", "c"}, "needs a value"},
@@ -168,7 +188,7 @@ TEST_CASE("Wrong words say what is wrong, and with which") {
       {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "exclude each other"},
       {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait'"},
       {{"try", "--read", "--write", "/l", "--", "c"}, "exclude each other"},
-      {{"exclusive", "--read", "/l", "--", "c"}, "'--read'"},
+      {{"exclusive", "--read", "--", "c"}, "--read needs a value"},
       {{"exclusive", "-E", "256", "/l", "--", "c"}, "'256'"},
       {{"exclusive", "-E", "-1", "/l", "--", "c"}, "'-1'"},
       {{"exclusive", "-E", "1x", "/l", "--", "c"}, "'1x'"},
@@ -183,8 +203,11 @@ TEST_CASE("Wrong words say what is wrong, and with which") {
       {{"exclusive", "/", "--", "c"}, "LOCK '/'"},
       {{"exclusive", "-q", "-v", "/l", "--", "c"}, "exclude each other"},
       {{"inspect", "/l", "--", "c"}, "runs no command"},
-      {{"release", "/l"}, "--contender"},
-      {{"release", "/l", "--contender", "x"}, "--force"},
+      {{"release", "/l", "--force"}, "--contender"},
+      {{"release", "/l", "--holders", "--all"}, "exclude each other"},
+      {{"exclusive", "--hold", "/l", "--", "c"}, "--hold"},
+      {{"exclusive", "--owner-pid", "7", "/l", "--", "c"}, "--owner-pid"},
+      {{"exclusive", "--hold", "--on-lost-signal", "BOO", "/l"}, "'BOO'"},
       {{"release", "/l", "--contender", "a/b", "--force"}, "'a/b'"},
   };
   for (const Case& one : cases) {

@@ -1,0 +1,44 @@
+# Completion of zklock for bash. What fits is asked of zklock itself.
+
+_zklock() {
+  # Bash has cut the line at = and : too, zklock does not: what nothing separates is one word.
+  local line=${COMP_LINE:0:COMP_POINT} words=() starts=() i piece
+  for ((i = 0; i <= COMP_CWORD; ++i)); do
+    piece=${COMP_WORDS[i]}
+    if ((i == 0)) || [[ $line == [[:space:]]* ]]; then
+      line=${line#"${line%%[![:space:]]*}"}
+      words+=("") starts+=("$i")
+    fi
+    # Of the last one only what stands before the cursor.
+    ((i < COMP_CWORD)) || piece=$line
+    words[-1]+=$piece
+    line=${line#"$piece"}
+  done
+
+  local current=${words[-1]} found
+  mapfile -t found < <("${words[0]/#\~/$HOME}" --complete "${words[@]:1}" 2>/dev/null)
+  COMPREPLY=()
+  case ${found[0]-} in
+    :files) compopt -o default ;;
+    :command\ *)
+      local first=${starts[${found[0]#:command } + 1]}
+      if declare -F _command_offset >/dev/null; then
+        _command_offset "$first"
+      else
+        ((COMP_CWORD == first)) && mapfile -t COMPREPLY < <(compgen -c -- "$current")
+        compopt -o default
+      fi
+      ;;
+    *)
+      # Bash puts in only what stands behind the last = or :.
+      local before=${current%"${current##*[=:]}"} candidate
+      for candidate in "${found[@]}"; do
+        candidate=${candidate%%$'\t'*}
+        printf -v candidate %q "${candidate#"$before"}"
+        COMPREPLY+=("$candidate")
+      done
+      ;;
+  esac
+}
+
+complete -F _zklock zklock

@@ -1,0 +1,21 @@
+# Completion of zklock for fish. What fits is asked of zklock itself.
+
+function __zklock_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l found ($words[1] --complete $words[2..-1] "$current" 2>/dev/null)
+    switch "$found[1]"
+        case ':files'
+            __fish_complete_path "$current"
+        case ':command *'
+            # The command's own completion, as if it stood alone.
+            set -l first (string replace ':command ' '' -- $found[1])
+            set -l command $words $current
+            set -e command[1..(math $first + 1)]
+            complete -C "$command"
+        case '*'
+            printf '%s\n' $found
+    end
+end
+
+complete -c zklock -f -a '(__zklock_complete)'

@@ -1,0 +1,154 @@
+#include "cli/config.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::string_view kWhiteSpace = " \t\r";
+
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kWhiteSpace);
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
+}
+
+/// Up to a `#` at its start or behind white space.
+std::string_view WithoutComment(std::string_view text) {
+  for (std::size_t i = text.find('#'); i != std::string_view::npos; i = text.find('#', i + 1)) {
+    if (i == 0 || kWhiteSpace.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
+  }
+  return text;
+}
+
+/// What stands behind the `=`; none where quotes are not closed, or something follows them.
+std::optional<std::string_view> ReadValue(std::string_view text) {
+  text = Trimmed(text);
+  if (!text.starts_with('"')) return Trimmed(WithoutComment(text));
+  const std::size_t end = text.find('"', 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  if (!Trimmed(WithoutComment(text.substr(end + 1))).empty()) return std::nullopt;
+  return text.substr(1, end - 1);
+}
+
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\r') || byte == 0x7f;
+  });
+}
+
+std::optional<std::string> UserFile() {
+  const auto under = [](const char* directory, const char* rest) -> std::optional<std::string> {
+    if (directory == nullptr || directory[0] != '/') return std::nullopt;
+    return std::string(directory) + rest;
+  };
+  if (auto file = under(getenv("XDG_CONFIG_HOME"), "/zklock.conf")) return file;
+  return under(getenv("HOME"), "/.config/zklock.conf");
+}
+
+/// errno where it cannot be read.
+int ReadWhole(const std::string& file, std::string& text) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "re"),
+                                                               std::fclose);
+  if (stream == nullptr) return errno;
+  std::array<char, 4096> piece{};
+  std::size_t size = 0;
+  while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
+    text.append(piece.data(), size);
+  }
+  return std::ferror(stream.get()) != 0 ? errno : 0;
+}
+
+void ReadFile(const std::string& file, bool must_exist, std::vector<Setting>& settings) {
+  std::string text;
+  const int error = ReadWhole(file, text);
+  // No such file, or no such directory on the way.
+  if (!must_exist && (error == ENOENT || error == ENOTDIR)) return;
+  if (error != 0) throw ConfigError(file + ": cannot be read: " + std::strerror(error));
+  auto read = ParseConfig(text, file);
+  settings.insert(settings.end(), std::make_move_iterator(read.begin()),
+                  std::make_move_iterator(read.end()));
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& ConfigurableNames() {
+  static const std::vector<std::string_view> kNames = {
+      "wait",
+      "permits",
+      "min-interval",
+      "max-queue",
+      "supersede",
+      "conflict-exit-code",
+      "servers",
+      "root",
+      "connect-timeout",
+      "session-timeout",
+      "auth-file",
+      "tls-ca",
+      "tls-cert",
+      "tls-key",
+      "kill-after",
+      "stop-signal",
+      "on-lost",
+      "progress",
+      "events",
+      "descendants",
+      "dialect",
+      "label",
+      "acl",
+      "publish-command",
+      "quiet",
+      "verbose",
+  };
+  return kNames;
+}
+
+bool IsConfigurable(std::string_view name) {
+  const auto& names = ConfigurableNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<Setting> ParseConfig(std::string_view text, const std::string& file) {
+  std::vector<Setting> settings;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto wrong = [&](const std::string& what) {
+      return ConfigError(file + ":" + std::to_string(number) + ": " + what);
+    };
+    if (HasControlCharacter(line)) throw wrong("there is a control character in it");
+    if (Trimmed(WithoutComment(line)).empty()) continue;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) throw wrong("is not of the form 'name = value'");
+    const std::string name(Trimmed(line.substr(0, equals)));
+    if (!IsConfigurable(name)) throw wrong("there is no option '" + name + "' to be set");
+    const auto value = ReadValue(line.substr(equals + 1));
+    if (!value) throw wrong("the quotes do not enclose the whole value");
+    settings.push_back({name, std::string(*value), file, number});
+  }
+  return settings;
+}
+
+std::vector<Setting> ReadConfig(const std::optional<std::string>& named) {
+  std::vector<Setting> settings;
+  if (named) {
+    ReadFile(*named, true, settings);
+    return settings;
+  }
+  ReadFile("/etc/zklock.conf", false, settings);
+  if (const auto user = UserFile()) ReadFile(*user, false, settings);
+  return settings;
+}
+
+}  // namespace zklock::cli

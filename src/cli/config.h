@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zklock::cli {
+
+/// One line of a configuration file: an option's long name, without dashes, and its text.
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string file;
+  int line = 0;  ///< from 1
+};
+
+/// A configuration that cannot be used. `what()` begins with the file, and the line where there is
+/// one: "/etc/zklock.conf:3: ...".
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads lines `name = value`. Blank lines, and what follows a `#` at the start of a line or behind
+/// white space, count for nothing; a value in double quotes is taken as it is between them. `file`
+/// is for errors and origins. Throws ConfigError for a line that is none, or a name that is no
+/// option's (IsConfigurable).
+[[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file);
+
+/// Whether a configuration file may set this option, of whichever subcommand.
+[[nodiscard]] bool IsConfigurable(std::string_view name);
+/// All of them, in the order of --help.
+[[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
+
+/// The settings in force, the stronger ones later: those of `named`, which must be there; without
+/// it those of /etc/zklock.conf, then of $XDG_CONFIG_HOME/zklock.conf (~/.config if not set), where
+/// they are there. Throws ConfigError also for a file that cannot be read.
+[[nodiscard]] std::vector<Setting> ReadConfig(const std::optional<std::string>& named);
+
+}  // namespace zklock::cli

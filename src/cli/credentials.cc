@@ -1,0 +1,119 @@
+#include "cli/credentials.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "base/unique_fd.h"
+#include "cli/config.h"
+
+namespace zklock::cli {
+namespace {
+
+// Far more than anybody's credentials: a file of this size is something else.
+constexpr std::size_t kMostBytes = 65536;
+
+[[noreturn]] void Refuse(const std::string& source, const std::string& what) {
+  throw ConfigError(source + ": " + what);
+}
+
+[[noreturn]] void RefuseErrno(const std::string& source, int error) {
+  Refuse(source, "cannot be read: " + std::generic_category().message(error));
+}
+
+/// Why a line is no credential; empty if it is one.
+std::string FaultOf(std::string_view line) {
+  const auto is_control = [](char byte) {
+    const auto code = static_cast<unsigned char>(byte);
+    return code < 0x20 || code == 0x7f;
+  };
+  // A carriage return or a tab would be a part of the password that nobody sees.
+  if (std::any_of(line.begin(), line.end(), is_control)) return "holds a control character";
+  const std::size_t colon = line.find(':');
+  if (colon == 0 || colon == std::string_view::npos || colon + 1 == line.size()) {
+    return "is no scheme:credential";
+  }
+  const std::string_view scheme = line.substr(0, colon);
+  const auto is_plain = [](char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
+  };
+  if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return "is no scheme:credential";
+  // The servers would take it, for somebody without a password.
+  if (scheme == "digest" && line.find(':', colon + 1) == std::string_view::npos) {
+    return "is no digest:user:password";
+  }
+  return "";
+}
+
+std::string ReadAll(int fd, const std::string& path) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t size = read(fd, buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) RefuseErrno(path, errno);
+    if (size == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+    if (text.size() > kMostBytes) Refuse(path, "is too large to be a file of credentials");
+  }
+}
+
+}  // namespace
+
+std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
+                                                  const std::string& source) {
+  std::vector<zookeeper::AuthInfo> credentials;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (line.find_first_not_of(' ') == std::string_view::npos || line.front() == '#') continue;
+    const std::string fault = FaultOf(line);
+    if (!fault.empty()) Refuse(fmt::format("{}:{}", source, number), fault);
+    const std::size_t colon = line.find(':');
+    credentials.push_back(
+        {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))});
+  }
+  if (credentials.empty()) Refuse(source, "there are no credentials in it");
+  return credentials;
+}
+
+std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
+  // Not to hang on a pipe that nobody writes to.
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) RefuseErrno(path, errno);
+  // Of what was opened, not of what the path names by now.
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno);
+  if (!S_ISREG(status.st_mode)) Refuse(path, "is no regular file");
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    throw UnsafeFile(path + ": is somebody else's: credentials in it are not used; chown it");
+  }
+  if ((status.st_mode & 077) != 0) {
+    throw UnsafeFile(path + ": others can read it: credentials in it are not used; chmod go= it");
+  }
+  return ParseCredentials(ReadAll(file.get(), path), path);
+}
+
+std::optional<std::string> TakeSecret(const char* variable) {
+  char* value = getenv(variable);
+  if (value == nullptr) return std::nullopt;
+  std::string taken = value;
+  explicit_bzero(value, taken.size());
+  unsetenv(variable);
+  if (taken.empty()) return std::nullopt;
+  return taken;
+}
+
+}  // namespace zklock::cli

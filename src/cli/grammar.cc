@@ -1,0 +1,359 @@
+#include "cli/grammar.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include "cli/credentials.h"
+#include "cli/duration.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::cli {
+namespace {
+
+/// The usage line is ours; the rest is CLI11's.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(34); }
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return usage_;
+  }
+  std::string make_positionals(const CLI::App* /*app*/) const override { return ""; }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_items_expected_max() == 0 ? "" : " " + option->get_type_name();
+  }
+
+ private:
+  std::string usage_;
+};
+
+/// From the last to the first; and `--name=` as two words, since CLI11 would take the next one
+/// for its value.
+std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
+      continue;
+    }
+    arguments[i].pop_back();
+    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+}  // namespace
+
+struct Grammar::Parser {
+  explicit Parser(const std::string& name) : app("", name) {}
+  CLI::App app;
+};
+
+/// One of value and flag is set.
+struct Grammar::Option {
+  std::string name;  ///< as in `--wait`, or `-c`
+  std::string* value = nullptr;
+  bool* flag = nullptr;
+  std::string default_value;
+  std::string environment;
+  const CLI::Option* parsed = nullptr;
+  Origin origin = Origin::kDefault;
+  std::string place;  ///< of a configuration: file and line
+
+  void Forget() {
+    origin = Origin::kDefault;
+    if (value != nullptr) *value = default_value;
+    if (flag != nullptr) *flag = false;
+  }
+};
+
+Grammar::Grammar(std::string subcommand)
+    : name_(std::move(subcommand)),
+      parser_(std::make_unique<Parser>(name_)),
+      servers_("127.0.0.1:2181"),
+      root_("/zklock"),
+      connect_timeout_("15s"),
+      session_timeout_("30s") {
+  parser_->app.allow_extras();
+  parser_->app.set_help_flag("-h,--help", "this text");
+  parser_->app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+Grammar::~Grammar() = default;
+
+void Grammar::AddValue(const std::string& names, std::string& value, const std::string& type,
+                       const std::string& help, const std::string& environment) {
+  const CLI::Option* parsed = parser_->app.add_option(names, value, help)->type_name(type);
+  options_.push_back({.name = names.substr(names.find(',') + 1),
+                      .value = &value,
+                      .default_value = value,
+                      .environment = environment,
+                      .parsed = parsed});
+}
+
+void Grammar::AddList(const std::string& names, std::vector<std::string>& values,
+                      const std::string& type, const std::string& help) {
+  parser_->app.add_option(names, values, help)
+      ->type_name(type)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void Grammar::AddFlag(const std::string& names, bool& value, const std::string& help) {
+  const CLI::Option* parsed = parser_->app.add_flag(names, value, help)
+                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options_.push_back({.name = names.substr(names.find(',') + 1), .flag = &value, .parsed = parsed});
+}
+
+void Grammar::AddServerOptions() {
+  AddValue("-z,--servers", servers_, "HOST:PORT[,...][/CHROOT]",
+           "the servers (default 127.0.0.1:2181)", "ZKLOCK_SERVERS");
+  AddValue("--root", root_, "PATH", "where LOCKs without a slash are (/zklock)", "ZKLOCK_ROOT");
+  AddValue("--connect-timeout", connect_timeout_, "DURATION", "how long to look for a server (15s)",
+           "ZKLOCK_CONNECT_TIMEOUT");
+  AddValue("--session-timeout", session_timeout_, "DURATION", "asked of the servers (30s)",
+           "ZKLOCK_SESSION_TIMEOUT");
+  AddValue("--auth-file", auth_file_, "FILE", "credentials, one scheme:credential a line",
+           "ZKLOCK_AUTH_FILE");
+  AddValue("--tls-ca", tls_ca_, "FILE", "refused: zklock speaks no TLS, stunnel does",
+           "ZKLOCK_TLS_CA");
+  AddValue("--tls-cert", tls_cert_, "FILE", "refused likewise", "ZKLOCK_TLS_CERT");
+  AddValue("--tls-key", tls_key_, "FILE", "refused likewise", "ZKLOCK_TLS_KEY");
+  AddValue("--config", config_, "FILE", "options by name (/etc/zklock.conf)", "ZKLOCK_CONFIG");
+}
+
+void Grammar::AddVerbosity() {
+  AddFlag("-q,--quiet", quiet_, "say nothing but defects and lost locks");
+  AddFlag("-v,--verbose", verbose_, "say each step");
+}
+
+std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std::string& usage,
+                                  const std::string& footer) {
+  CLI::App& app = parser_->app;
+  app.formatter(std::make_shared<HelpFormatter>(usage));
+  app.footer(footer);
+  try {
+    app.parse(AsCli11Takes(std::move(arguments)));
+  } catch (const CLI::CallForHelp&) {
+    return Text{app.help()};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    throw Error("option " + what.substr(0, what.find_first_of(": ")) + " needs a value");
+  } catch (const CLI::ParseError& error) {
+    std::string what = error.what();
+    if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
+    throw Error(what);
+  }
+  for (Option& option : options_) {
+    if (option.parsed->count() > 0) option.origin = Origin::kArgument;
+  }
+  ReadLocks();
+  ReadEnvironment();
+  const auto named = WasGiven("--config") ? std::optional(config_) : std::nullopt;
+  for (const Setting& setting : ReadConfig(named)) Apply(setting);
+  KeepStronger("--quiet", "--verbose");
+  return std::nullopt;
+}
+
+void Grammar::ReadLocks() {
+  // LOCKs are no positional of CLI11's: it would take `[a,b]` for a list.
+  for (const std::string& extra : parser_->app.remaining()) {
+    if (extra.size() > 1 && extra.front() == '-') {
+      throw Error("there is no option '" + extra + "' here");
+    }
+    locks_.push_back(extra);
+  }
+}
+
+void Grammar::ReadEnvironment() {
+  for (Option& option : options_) {
+    if (option.environment.empty() || option.origin == Origin::kArgument) continue;
+    const char* text = getenv(option.environment.c_str());
+    if (text == nullptr || *text == '\0') continue;
+    *option.value = text;
+    option.origin = Origin::kEnvironment;
+  }
+}
+
+void Grammar::Apply(const Setting& setting) {
+  const auto option = std::find_if(options_.begin(), options_.end(), [&](const Option& one) {
+    return one.name == "--" + setting.name;
+  });
+  // One of another subcommand's is none of ours; a stronger one stands.
+  if (option == options_.end() || option->origin > Origin::kConfig) return;
+  const std::string place = setting.file + ":" + std::to_string(setting.line);
+  option->origin = Origin::kConfig;
+  option->place = place;
+  if (option->value != nullptr) {
+    *option->value = setting.value;
+  } else if (setting.value == "yes") {
+    *option->flag = true;
+  } else if (setting.value == "no") {
+    option->Forget();
+  } else {
+    throw ConfigError(place + ": " + setting.name + " '" + setting.value +
+                      "' is neither yes nor no");
+  }
+}
+
+const Grammar::Option* Grammar::Find(const std::string& name) const {
+  const auto option = std::find_if(options_.begin(), options_.end(),
+                                   [&](const Option& one) { return one.name == name; });
+  return option != options_.end() ? &*option : nullptr;
+}
+
+bool Grammar::WasGiven(const std::string& name) const {
+  const Option* option = Find(name);
+  return option != nullptr && option->origin != Origin::kDefault;
+}
+
+void Grammar::KeepStronger(const std::string& one, const std::string& other) {
+  if (!WasGiven(one) || !WasGiven(other)) return;
+  const Origin first = Find(one)->origin;
+  const Origin second = Find(other)->origin;
+  if (first == second) Reject(one, one + " and " + other + " exclude each other");
+  const std::string& weaker = first < second ? one : other;
+  for (Option& option : options_) {
+    if (option.name == weaker) option.Forget();
+  }
+}
+
+void Grammar::Reject(const std::string& option, const std::string& what) const {
+  const Option* given = Find(option);
+  if (given != nullptr && given->origin == Origin::kConfig) {
+    throw ConfigError(given->place + ": " + what);
+  }
+  if (given != nullptr && given->origin == Origin::kEnvironment) {
+    throw Error(what + " (from $" + given->environment + ")");
+  }
+  throw Error(what);
+}
+
+std::string Grammar::ShowConfig() const {
+  std::string text;
+  for (const std::string_view name : ConfigurableNames()) {
+    const Option* option = Find("--" + std::string(name));
+    if (option == nullptr) continue;
+    std::string line(name);
+    line += " = ";
+    line += option->value != nullptr ? *option->value : *option->flag ? "yes" : "no";
+    line.resize(std::max<std::size_t>(line.size(), 38), ' ');
+    switch (option->origin) {
+      case Origin::kDefault:
+        line += "  # default";
+        break;
+      case Origin::kConfig:
+        line += "  # " + option->place;
+        break;
+      case Origin::kEnvironment:
+        line += "  # $" + option->environment;
+        break;
+      case Origin::kArgument:
+        line += "  # argument";
+        break;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+Duration Grammar::ReadDuration(const std::string& option, const std::string& text,
+                               bool zero_is_fine) const {
+  const auto span = ParseDuration(text);
+  if (!span) {
+    Reject(option, option + " '" + text + "' is no DURATION (such as 90, 1.5, 500ms, 1h30m)");
+  }
+  if (!zero_is_fine && *span == Duration::zero()) Reject(option, option + " must be more than 0");
+  return *span;
+}
+
+ServerOptions Grammar::ReadServerOptions() const {
+  ServerOptions options;
+  auto list = zookeeper::ParseServerList(servers_);
+  if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
+    Reject("--servers", "--servers '" + servers_ + "': " + bad->reason);
+  }
+  options.servers = std::get<zookeeper::ServerList>(std::move(list));
+  if (!options.servers.chroot.empty()) CheckPath("--servers", "the chroot", options.servers.chroot);
+  options.connect_timeout = ReadDuration("--connect-timeout", connect_timeout_, false);
+  options.session_timeout = ReadDuration("--session-timeout", session_timeout_, false);
+  // The wire protocol counts milliseconds in 32 bits.
+  if (options.session_timeout >
+      std::chrono::milliseconds(std::numeric_limits<std::int32_t>::max())) {
+    Reject("--session-timeout", "--session-timeout '" + session_timeout_ + "' is too long");
+  }
+  RefuseTls();
+  options.access.credentials = ReadCredentials();
+  return options;
+}
+
+std::vector<zookeeper::AuthInfo> Grammar::ReadCredentials() const {
+  const auto text = TakeSecret("ZKLOCK_AUTH");
+  unsetenv("ZKLOCK_AUTH_FILE");
+  const Origin file = Find("--auth-file")->origin;
+  if (text && file != Origin::kArgument) return ParseCredentials(*text, "ZKLOCK_AUTH");
+  if (file == Origin::kDefault) return {};
+  return ReadCredentialsFile(auth_file_);
+}
+
+void Grammar::RefuseTls() const {
+  for (const char* name : {"--tls-ca", "--tls-cert", "--tls-key"}) {
+    if (!WasGiven(name)) continue;
+    // Not a warning: who asks for TLS must not be served without.
+    throw ConfigError(std::string(name) +
+                      ": this zklock speaks no TLS itself; put stunnel between it and the servers "
+                      "(README, Access; zklock-protocol(7))");
+  }
+}
+
+std::string Grammar::ReadRoot() const {
+  if (root_ != "/") CheckPath("--root", "--root", root_);
+  return root_;
+}
+
+void Grammar::RequireLock() const {
+  if (locks_.empty()) throw Error("no LOCK was named");
+}
+
+std::string Grammar::ReadLock() const {
+  RequireLock();
+  if (locks_.size() > 1) {
+    throw Error("more than one LOCK ('" + locks_[0] + "' and '" + locks_[1] + "'): " + name_ +
+                " takes one at a time");
+  }
+  return ResolveLock(locks_.front());
+}
+
+std::string Grammar::ResolveLock(const std::string& word) const {
+  const auto resolved = protocol::ResolveLock(word, ReadRoot());
+  if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
+    throw Error("LOCK '" + word + "' " + bad->reason);
+  }
+  return std::get<std::string>(resolved);
+}
+
+Verbosity Grammar::ReadVerbosity() const {
+  if (quiet_) return Verbosity::kQuiet;
+  return verbose_ ? Verbosity::kVerbose : Verbosity::kNormal;
+}
+
+void Grammar::CheckPath(const std::string& option, const std::string& what,
+                        const std::string& path) const {
+  const auto checked = protocol::CheckAbsolutePath(path);
+  if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
+    Reject(option, what + " '" + path + "' " + bad->reason);
+  }
+}
+
+std::optional<int> ParseNumber(std::string_view text, int least, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < least || number > most) return std::nullopt;
+  return number;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,104 @@
+#include "cli/queue_dot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/printable.h"
+#include "cli/wait_graph.h"
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::size_t kWidestText = 60;
+
+/// A string of dot's: foreign text whose escapes it shall show, not obey.
+std::string Quoted(std::string_view foreign, std::size_t columns = std::string_view::npos) {
+  std::string text = "\"";
+  for (const char c : Printable(foreign, columns)) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
+std::string_view ReasonText(WaitEdge::Reason reason) {
+  switch (reason) {
+    case WaitEdge::Reason::kQueue:
+      return "waits for";
+    case WaitEdge::Reason::kNested:
+      return "runs";
+    case WaitEdge::Reason::kSet:
+      return "also wants";
+  }
+  return "";
+}
+
+/// Two lines: its place, and who it is.
+std::string Label(const ContenderView& contender) {
+  const ContenderData& data = contender.data;
+  std::string who = data.host.value_or("");
+  if (data.pid) who += fmt::format(":{}", *data.pid);
+  std::string what = data.command.value_or("");
+  if (what.empty()) what = fmt::format("({})", ProgramName(contender));
+  if (!who.empty()) what = who + " " + what;
+  const std::string place =
+      fmt::format("{} {} {}", contender.position.value_or(0), StateName(contender.state),
+                  protocol::ModeName(contender.mode));
+  std::string label = Quoted(place);
+  label.pop_back();
+  return label + "\\n" + Quoted(what, kWidestText).substr(1);
+}
+
+}  // namespace
+
+QueueDot::QueueDot(TextOutput out) : out_(std::move(out)) {}
+
+void QueueDot::OnLock(const lock::LockSurvey& lock) {
+  describer_.emplace(lock);
+  locks_.push_back(lock.path);
+}
+
+void QueueDot::OnEntry(const lock::QueueEntry& entry) {
+  ContenderView contender = describer_->Describe(entry);
+  if (contender.state == ContenderState::kNoContender) return;
+  nodes_.push_back({locks_.size() - 1, std::move(contender)});
+}
+
+void QueueDot::OnEnd() {
+  std::vector<const ContenderView*> contenders;
+  for (const Node& node : nodes_) contenders.push_back(&node.contender);
+  const std::vector<WaitEdge> edges = FindWaits(contenders);
+  const std::vector<std::size_t> circles = FindCircles(nodes_.size(), edges);
+  const std::size_t deadlocks =
+      circles.empty() ? 0 : *std::max_element(circles.begin(), circles.end());
+
+  out_("digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n");
+  if (deadlocks > 0) {
+    out_(fmt::format("  label=\"{} deadlock{}, in red\";\n  fontcolor=red;\n", deadlocks,
+                     deadlocks == 1 ? "" : "s"));
+  }
+  std::size_t node = 0;
+  for (std::size_t i = 0; i < locks_.size(); ++i) {
+    std::string text = fmt::format(
+        "  subgraph cluster_{} {{\n    label={};\n    fontcolor=black;\n", i, Quoted(locks_[i]));
+    for (; node < nodes_.size() && nodes_[node].lock == i; ++node) {
+      const ContenderView& contender = nodes_[node].contender;
+      text += fmt::format("    n{} [label={}{}{}];\n", node, Label(contender),
+                          contender.state == ContenderState::kHeld ? ", style=bold" : "",
+                          circles[node] != 0 ? ", color=red" : "");
+    }
+    out_(text + "  }\n");
+  }
+  for (const WaitEdge& edge : edges) {
+    const bool queues = edge.reason == WaitEdge::Reason::kQueue;
+    const bool in_circle = circles[edge.from] != 0 && circles[edge.from] == circles[edge.to];
+    out_(fmt::format("  n{} -> n{} [label=\"{}\"{}{}];\n", edge.from, edge.to,
+                     ReasonText(edge.reason), queues ? "" : ", style=dashed",
+                     in_circle ? ", color=red, penwidth=2" : ""));
+  }
+  out_("}\n");
+}
+
+}  // namespace zklock::cli

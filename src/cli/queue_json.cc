@@ -1,0 +1,151 @@
+#include "cli/queue_json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace zklock::cli {
+namespace {
+
+// In the order of the manual page.
+using nlohmann::ordered_json;
+
+std::string Dump(const ordered_json& value) {
+  // Some terminals obey controls past ASCII too, and it may be one that this is printed on.
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace);
+}
+
+template <typename T>
+ordered_json OrNull(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+/// RFC 3339, in UTC, to the millisecond; null for a moment that no calendar has.
+ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
+  if (!ms_since_1970 || *ms_since_1970 < 0) return nullptr;
+  const auto seconds = static_cast<std::time_t>(*ms_since_1970 / 1000);
+  std::tm utc{};
+  std::array<char, 64> text{};
+  if (gmtime_r(&seconds, &utc) == nullptr || utc.tm_year + 1900 > 9999 ||
+      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+    return nullptr;
+  }
+  return fmt::format("{}.{:03}Z", text.data(), *ms_since_1970 % 1000);
+}
+
+/// A token has 64 bits, more than most readers of JSON keep of a number.
+ordered_json Token(const std::optional<std::int64_t>& token) {
+  return token ? ordered_json(std::to_string(*token)) : ordered_json(nullptr);
+}
+
+std::string_view KindName(lock::LockKind kind) {
+  switch (kind) {
+    case lock::LockKind::kMutex:
+      return "mutex";
+    case lock::LockKind::kReadWrite:
+      return "readwrite";
+    case lock::LockKind::kSimple:
+      return "simple";
+  }
+  return "";
+}
+
+ordered_json LastRun(const std::optional<protocol::LastRelease>& last) {
+  if (!last) return nullptr;
+  ordered_json run;
+  run["host"] = last->record.host;
+  run["mode"] = protocol::ModeName(last->record.mode);
+  run["token"] = Token(last->record.token);
+  run["ended"] = Moment(last->written_ms);
+  run["seconds"] = std::chrono::duration<double>(last->record.ran).count();
+  run["status"] = last->record.status;
+  return run;
+}
+
+ordered_json Contender(const ContenderView& view) {
+  ordered_json contender;
+  contender["name"] = view.name;
+  contender["program"] = ProgramName(view);
+  contender["position"] = OrNull(view.position);
+  contender["state"] = StateName(view.state);
+  contender["mode"] = protocol::ModeName(view.mode);
+  contender["host"] = OrNull(view.data.host);
+  contender["user"] = OrNull(view.data.user);
+  contender["pid"] = OrNull(view.data.pid);
+  contender["since"] = Moment(view.since_ms);
+  contender["sinceExact"] = view.since_ms ? ordered_json(view.since_exact) : nullptr;
+  contender["command"] = OrNull(view.data.command);
+  contender["label"] = OrNull(view.data.label);
+  contender["token"] = Token(view.token);
+  contender["session"] =
+      view.session ? ordered_json(fmt::format("0x{:x}", static_cast<std::uint64_t>(*view.session)))
+                   : ordered_json(nullptr);
+  contender["waitsFor"] =
+      view.waits_for ? ordered_json(view.waits_for->name) : ordered_json(nullptr);
+  return contender;
+}
+
+}  // namespace
+
+QueueJson::QueueJson(Form form, TextOutput out) : form_(form), out_(std::move(out)) {}
+
+void QueueJson::OnLock(const lock::LockSurvey& lock) {
+  describer_.emplace(lock);
+  ordered_json head;
+  head["lock"] = lock.path;
+  head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
+  head["held"] = lock.IsHeld();
+  head["permits"] = nullptr;
+  head["lastRun"] = LastRun(describer_->last_release());
+  std::string text = Dump(head);
+  text.back() = ',';  // the object goes on
+  text += "\"contenders\":[";
+  has_contenders_ = false;
+  if (form_ == Form::kLines) {
+    line_ = std::move(text);
+  } else {
+    out_((std::exchange(has_locks_, true) ? ",\n" : "[\n") + text);
+  }
+}
+
+void QueueJson::OnEntry(const lock::QueueEntry& entry) {
+  const ContenderView view = describer_->Describe(entry);
+  if (view.state == ContenderState::kNoContender) return;
+  std::string text = (std::exchange(has_contenders_, true) ? "," : "") + Dump(Contender(view));
+  if (form_ == Form::kLines) {
+    line_ += text;
+  } else {
+    out_(std::move(text));
+  }
+}
+
+void QueueJson::OnLockEnd(const lock::LockSurvey& lock) {
+  if (form_ == Form::kArray) return out_("]}");
+  line_ += "]}\n";
+  Known& known = known_[lock.path];
+  const std::size_t hash = std::hash<std::string>()(line_);
+  const bool is_new = known.hash != hash;
+  known = {hash, true};
+  if (is_new) out_(std::move(line_));
+  line_.clear();
+}
+
+void QueueJson::OnEnd() {
+  if (form_ == Form::kArray) return out_(std::exchange(has_locks_, false) ? "\n]\n" : "[]\n");
+  // Who is not told of any more is free.
+  for (auto known = known_.begin(); known != known_.end();) {
+    if (std::exchange(known->second.seen, false)) {
+      ++known;
+      continue;
+    }
+    OnLock({.path = known->first});
+    out_(std::exchange(line_, "") + "]}\n");
+    known = known_.erase(known);
+  }
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,324 @@
+#include "cli/queue_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/duration.h"
+#include "cli/printable.h"
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::string_view kNotKnown = "-";
+// Whatever somebody says of himself, it does not push the rest out of sight.
+constexpr std::size_t kWidestName = 40;
+constexpr std::size_t kMostIgnored = 8;
+constexpr std::size_t kPage = 64;
+// A terminal narrower than this has no room for years.
+constexpr std::size_t kWideEnoughForYears = 110;
+constexpr auto kRight = Column::Align::kRight;
+
+std::string OrDash(const std::optional<std::string>& text) {
+  return text && !text->empty() ? *text : std::string(kNotKnown);
+}
+
+template <typename Number>
+std::string OrDash(const std::optional<Number>& number) {
+  return number ? std::to_string(*number) : std::string(kNotKnown);
+}
+
+Tone ToneOf(ContenderState state) {
+  switch (state) {
+    case ContenderState::kHeld:
+      return Tone::kHeld;
+    case ContenderState::kWaiting:
+      return Tone::kWaiting;
+    case ContenderState::kNoContender:
+      break;
+  }
+  return Tone::kFaint;
+}
+
+/// What it runs, or else whose it is; and its label.
+std::string Command(const ContenderView& contender) {
+  if (contender.state == ContenderState::kNoContender) return "";
+  const ContenderData& data = contender.data;
+  std::string text = data.command.value_or("");
+  if (text.empty()) {
+    text = fmt::format("({}{})", ProgramName(contender),
+                       contender.readable ? "" : "; may not be read");
+  }
+  if (data.label && !data.label->empty()) text += fmt::format(" [{}]", *data.label);
+  return text;
+}
+
+/// "host:pid command", as far as known.
+std::string Holder(const ContenderView& contender) {
+  std::string holder = contender.data.host.value_or("");
+  if (contender.data.pid) holder += fmt::format(":{}", *contender.data.pid);
+  return holder + (holder.empty() ? "" : " ") + Command(contender);
+}
+
+Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
+  // At three in the morning: who is it, where, since when, doing what.
+  const std::size_t digits = std::to_string(lock.held + lock.waiting).size();
+  std::vector<Column> columns{{.title = "POS", .align = kRight, .expect = digits, .dispensable = 1},
+                              {.title = "STATE"},
+                              {.title = "MODE", .dispensable = 5},
+                              {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 2},
+                              {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 6},
+                              {.title = "PID", .align = kRight, .dispensable = 4},
+                              {.title = "SINCE", .align = kRight, .dispensable = 3},
+                              {.title = "TOKEN", .align = kRight, .dispensable = 7},
+                              {.title = "COMMAND", .least = 12}};
+  if (style.with_names) {
+    columns.back().dispensable = 1;
+    columns.push_back({.title = "CONTENDER"});
+  }
+  return {std::move(columns), style.width, style.colours};
+}
+
+Table MakeTreeTable(const ViewStyle& style) {
+  return {{{.title = "LOCK", .least = 20},
+           {.title = "HELD BY", .least = 12},
+           {.title = "WAITING", .align = kRight, .dispensable = 2},
+           {.title = "SINCE", .align = kRight, .dispensable = 1}},
+          style.width,
+          style.colours};
+}
+
+std::string Ignored(const std::vector<std::string>& children) {
+  std::string text = "not in the queue: ";
+  for (std::size_t i = 0; i < std::min(children.size(), kMostIgnored); ++i) {
+    text += (i == 0 ? "" : ", ") + Printable(children[i], kWidestName);
+  }
+  if (children.size() > kMostIgnored) {
+    text += fmt::format(" and {} more", children.size() - kMostIgnored);
+  }
+  return text;
+}
+
+std::string LastRun(const protocol::LastRelease& last) {
+  const protocol::ReleaseRecord& record = last.record;
+  return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
+                     FormatDuration(record.ran), FormatTime(last.written_ms),
+                     Printable(record.host, kWidestName), protocol::ModeName(record.mode),
+                     record.token);
+}
+
+}  // namespace
+
+/// Who waits for whom, in as few words as it takes.
+class QueueText::Waits {
+ public:
+  explicit Waits(std::size_t most_lines) : most_(most_lines) {}
+
+  void Add(std::size_t position, std::size_t predecessor) {
+    if (!groups_.empty()) {
+      Group& last = groups_.back();
+      const bool follows = position == last.last + 1;
+      const bool in_turn = predecessor == position - 1;
+      if (follows && predecessor == last.predecessor) {
+        ++last.last;
+        last.same = true;
+        return;
+      }
+      const bool is_chain = !last.same && last.predecessor == last.first - 1;
+      if (follows && in_turn && is_chain) {
+        ++last.last;
+        return;
+      }
+      if (follows && is_chain && predecessor == last.last - 1) {
+        // The end of the chain and this one wait for the same.
+        --last.last;
+        return Begin({position - 1, position, predecessor, true});
+      }
+    }
+    Begin({position, position, predecessor, false});
+  }
+
+  [[nodiscard]] std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < std::min(groups_.size(), most_); ++i) {
+      const Group& group = groups_[i];
+      if (group.first == group.last) {
+        lines.push_back(fmt::format("{} waits for {}", group.first, group.predecessor));
+      } else if (group.same) {
+        lines.push_back(
+            fmt::format("{} to {} wait for {}", group.first, group.last, group.predecessor));
+      } else {
+        lines.push_back(
+            fmt::format("{} to {} wait, each for the one before it", group.first, group.last));
+      }
+    }
+    if (count_ > most_) {
+      lines.push_back(
+          fmt::format("and so on, {} times more; --json tells of everyone", count_ - most_));
+    }
+    return lines;
+  }
+
+ private:
+  /// From `first` to `last`: all for the same one, or each for the one before.
+  struct Group {
+    std::size_t first;
+    std::size_t last;
+    std::size_t predecessor;  ///< of the first
+    bool same;
+  };
+
+  void Begin(const Group& group) {
+    ++count_;
+    if (groups_.size() > most_) groups_.pop_back();
+    groups_.push_back(group);
+  }
+
+  std::vector<Group> groups_;  // one more than are told, the last
+  std::size_t count_ = 0;
+  const std::size_t most_;
+};
+
+QueueText::QueueText(std::string path, ViewStyle style, TextOutput out)
+    : path_(std::move(path)), style_(style), next_style_(style), out_(std::move(out)) {}
+
+QueueText::~QueueText() = default;
+
+void QueueText::OnLock(const lock::LockSurvey& lock) {
+  if (!std::exchange(found_, true)) {
+    style_ = next_style_;
+    locks_ = shown_ = 0;
+  }
+  lock_ = lock;
+  describer_.emplace(lock);
+  first_.reset();
+  if (lock.in_tree) {
+    if (!table_) table_.emplace(MakeTreeTable(style_));
+    return;
+  }
+  table_.emplace(MakeQueueTable(lock, style_));
+  shown_ = 0;
+  begun_ = false;
+  waits_ = std::make_unique<Waits>(style_.most_waits);
+}
+
+void QueueText::OnEntry(const lock::QueueEntry& entry) {
+  const ContenderView contender = describer_->Describe(entry);
+  if (lock_.in_tree) {
+    if (!first_) first_ = contender;
+    return;
+  }
+  AddContender(contender);
+  if (table_->rows() >= kPage) PrintPage(lock_);
+}
+
+void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
+  if (lock.in_tree) {
+    AddToTree(lock);
+    if (table_->rows() >= kPage) out_(table_->TakePage());
+    return;
+  }
+  PrintPage(lock);
+  PrintEnd(lock);
+}
+
+void QueueText::OnEnd() {
+  if (!found_) {
+    out_(Headline(path_, "free, and no lock below it is held"));
+  } else if (lock_.in_tree) {
+    if (table_->rows() > 0) out_(table_->TakePage());
+    if (shown_ < locks_) {
+      out_(Paint(Tone::kFaint, fmt::format("... and {} more", locks_ - shown_), style_.colours) +
+           "\n");
+    }
+  }
+  found_ = false;
+  table_.reset();
+}
+
+void QueueText::AddContender(const ContenderView& contender) {
+  const bool counts = contender.state != ContenderState::kNoContender;
+  const Tone tone = ToneOf(contender.state);
+  const Tone since = contender.since_exact ? Tone::kPlain : Tone::kFaint;
+  std::vector<Cell> cells{OrDash(contender.position),
+                          {std::string(StateName(contender.state)), tone},
+                          std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
+                          OrDash(contender.data.host),
+                          OrDash(contender.data.user),
+                          OrDash(contender.data.pid),
+                          {Since(contender), since},
+                          OrDash(contender.token),
+                          Command(contender)};
+  // Whoever is no contender has no other name to be known by.
+  if (style_.with_names) cells.emplace_back(contender.name);
+  table_->AddRow(std::move(cells));
+  if (counts) ++shown_;
+  if (contender.waits_for) waits_->Add(*contender.position, contender.waits_for->position);
+}
+
+void QueueText::AddToTree(const lock::LockSurvey& lock) {
+  ++locks_;
+  if (!first_ || (style_.most_locks != 0 && shown_ >= style_.most_locks)) return;
+  ++shown_;
+  std::string holders = Holder(*first_);
+  if (lock.held > 1) {
+    holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
+  }
+  table_->AddRow({{lock.path, Tone::kTitle},
+                  holders,
+                  {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
+                  {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
+}
+
+/// "PATH: what", the path cut where the terminal is too narrow.
+std::string QueueText::Headline(const std::string& path, const std::string& what) const {
+  constexpr std::size_t kLeastPath = 8;
+  const std::size_t others = what.size() + 2;
+  std::size_t room = std::string::npos;
+  if (style_.width != 0) room = std::max(style_.width, others + kLeastPath) - others;
+  return Paint(Tone::kTitle, Printable(path, room), style_.colours) + ": " + what + "\n";
+}
+
+void QueueText::PrintPage(const lock::LockSurvey& lock) {
+  std::string text;
+  if (!std::exchange(begun_, true)) {
+    const std::string counts = fmt::format("held by {}, {} waiting", lock.held, lock.waiting);
+    text = Headline(lock.path, !lock.exists     ? "free (it is not there)"
+                               : !lock.IsHeld() ? "free"
+                                                : counts);
+    if (table_->rows() > 0) text += "\n";
+  }
+  if (table_->rows() > 0) text += table_->TakePage();
+  out_(std::move(text));
+}
+
+void QueueText::PrintEnd(const lock::LockSurvey& lock) {
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  std::string text;
+  const auto add = [&](const std::string& line, Tone tone) {
+    text += Paint(tone, Printable(line, width), style_.colours) + "\n";
+  };
+  const std::size_t all = lock.held + lock.waiting;
+  if (shown_ < all) add(fmt::format("... and {} more", all - shown_), Tone::kFaint);
+  const std::vector<std::string> waits = waits_->Lines();
+  if (!waits.empty()) text += "\n";
+  for (const std::string& line : waits) add(line, Tone::kPlain);
+  if (!lock.ignored_children.empty()) {
+    text += "\n";
+    add(Ignored(lock.ignored_children), Tone::kFaint);
+  }
+  if (const auto& last = describer_->last_release()) {
+    text += "\n";
+    add(LastRun(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
+  }
+  out_(std::move(text));
+}
+
+std::string QueueText::Since(const ContenderView& contender) const {
+  if (!contender.since_ms) return std::string(kNotKnown);
+  const bool with_year = style_.width == 0 || style_.width >= kWideEnoughForYears;
+  return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, with_year);
+}
+
+}  // namespace zklock::cli

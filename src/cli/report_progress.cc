@@ -1,0 +1,55 @@
+#include "cli/report_progress.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+#include "cli/contender_data.h"
+#include "cli/duration.h"
+#include "cli/printable.h"
+
+namespace zklock::cli {
+namespace {
+
+// Of a foreign word in a message, in columns.
+constexpr std::size_t kMostShown = 60;
+
+std::string WholeSeconds(Duration span) {
+  return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
+}
+
+/// ", held by backup.sh, pid 3185 on web1, for at most 12m".
+std::string Holder(const ProgressView& view) {
+  if (!view.connected) return ", no server answers";
+  if (view.holder.empty()) return "";
+  std::string text = ", held by " + WhoOf(view.holder, view.holder_data);
+  if (view.held_at_most) text += ", for at most " + WholeSeconds(*view.held_at_most);
+  return text;
+}
+
+}  // namespace
+
+std::string LiveProgress(const ProgressView& view, std::size_t columns) {
+  // The LOCK last: who typed it knows it, and it is what a narrow terminal cuts off.
+  return Printable(fmt::format("zklock: waiting {}, place {}{}: {}", WholeSeconds(view.waited),
+                               view.place, Holder(view), view.lock),
+                   columns);
+}
+
+std::string PlainProgress(const ProgressView& view, bool first) {
+  if (first) {
+    return fmt::format("waiting for {}: place {}{}", view.lock, view.place, Holder(view));
+  }
+  return fmt::format("still waiting for {} after {}: place {}{}", view.lock,
+                     WholeSeconds(view.waited), view.place, Holder(view));
+}
+
+std::string WhoOf(const std::string& name, const std::string& data) {
+  const auto known = ParseContenderData(data);
+  if (!known || !known->host || !known->pid) return Printable(name, kMostShown);
+  return fmt::format("{}, pid {} on {}",
+                     Printable(known->command.value_or("a command"), kMostShown), *known->pid,
+                     Printable(*known->host, kMostShown));
+}
+
+}  // namespace zklock::cli

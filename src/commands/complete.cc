@@ -1,0 +1,101 @@
+#include "commands/complete.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "commands/connector.h"
+#include "commands/console.h"
+#include "commands/output.h"
+#include "lock/lock_names.h"
+#include "process/event_loop.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPatience = 300ms;
+/// What of it is left for the session's close. Without that it ends by itself, soon enough.
+constexpr Duration kCloseTime = 50ms;
+constexpr Duration kSessionTimeout = 4s;
+
+/// The time for it is over.
+class Deadline final : public EventSource {
+ public:
+  explicit Deadline(TimePoint at) : at_(at) {}
+  Interest GetInterest() override { return {.wake = at_}; }
+  void OnReady(short /*revents*/) override {}
+
+ private:
+  TimePoint at_;
+};
+
+/// The LOCKs that fit what is typed, written as it is: absolute, or below the root.
+std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& signals) {
+  const bool absolute = wanted.typed.rfind('/', 0) == 0;
+  const std::string below = wanted.root == "/" ? "/" : wanted.root + "/";
+  const std::string typed = absolute ? wanted.typed : below + wanted.typed;
+  const std::string& chroot = wanted.server.servers.chroot;
+  const std::string parent = protocol::ParentOf(typed);
+  const std::string path = chroot + (parent == "/" ? "" : parent);
+
+  const SystemClock clock;
+  const TimePoint begin = clock.Now();
+  wanted.server.session_timeout = kSessionTimeout;
+  process::EventLoop loop;
+  Connector connector(loop, wanted.server, clock);
+  lock::LockNames names(connector.session(), clock, {path.empty() ? "/" : path, chroot}, kPatience);
+  loop.Add(names);
+  Deadline deadline(begin + kPatience - kCloseTime);
+  loop.Add(deadline);
+  const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
+  (void)RunUntil(loop, signals,
+                 [&] { return names.IsOver() || connector.IsHopeless() || time_is_over(); });
+  loop.Remove(deadline);
+  loop.Remove(names);
+  connector.session().BeginClose();
+  Deadline last(begin + kPatience);
+  loop.Add(last);
+  while (!connector.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
+
+  std::vector<std::string> locks;
+  for (const std::string& lock : names.paths()) {
+    // A name that zklock would refuse is no LOCK; one in UTF-8 without controls is fit to print.
+    if (lock.rfind(typed, 0) != 0 ||
+        !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
+      continue;
+    }
+    locks.push_back(absolute ? lock : lock.substr(below.size()));
+  }
+  std::sort(locks.begin(), locks.end());
+  return locks;
+}
+
+}  // namespace
+
+int Complete(const cli::Completion& completion, process::Signals& signals) {
+  std::string text;
+  if (std::holds_alternative<cli::CompleteFile>(completion)) {
+    text = ":files\n";
+  } else if (const auto* command = std::get_if<cli::CompleteCommand>(&completion)) {
+    text = ":command " + std::to_string(command->first_word) + "\n";
+  } else if (const auto* lock = std::get_if<cli::CompleteLock>(&completion)) {
+    for (const std::string& path : FindLocks(*lock, signals)) text += path + "\n";
+  } else {
+    for (const auto& [word, help] : std::get<cli::CompleteWords>(completion).candidates) {
+      text += word + (help.empty() ? "" : "\t" + help) + "\n";
+    }
+  }
+  Output output;
+  output.Append(text);
+  process::EventLoop loop;
+  loop.Add(output);
+  (void)RunUntil(loop, signals, [&output] { return output.IsDone(); });
+  return kExitOk;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,278 @@
+#include "commands/keeper.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "commands/connector.h"
+#include "commands/steps.h"
+#include "commands/surroundings.h"
+#include "commands/waiting.h"
+#include "lock/hold.h"
+#include "process/guard_link.h"
+#include "process/keeper_link.h"
+#include "process/owner.h"
+#include "process/owner_guard.h"
+#include "process/supervisor.h"
+#include "protocol/lease.h"
+#include "zookeeper/close_session.h"
+
+namespace zklock::commands {
+namespace {
+
+using process::LinkWord;
+
+// They start the shell's zklock and end with it, or never: nobody's shell.
+constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
+                                                       "runuser", "env",  "timeout"};
+
+process::Owner FindOwner(const cli::RunOptions& options) {
+  const std::string subcommand(protocol::ModeName(options.locks.front().mode));
+  auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
+                                 : process::Owner::Parent();
+  if (!owner) {
+    throw cli::UsageError(
+        options.owner_pid
+            ? fmt::format("--owner-pid {}: there is no such process", *options.owner_pid)
+            : "--hold: the process that started zklock has ended",
+        subcommand);
+  }
+  const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
+                                                            owner->name()) != kWrappers.end();
+  if (!options.owner_pid && is_wrapper) {
+    throw cli::UsageError(
+        fmt::format("--hold: the parent is {} (pid {}), perhaps not the one to hold for: name that "
+                    "by --owner-pid (in a shell: --owner-pid $$)",
+                    owner->name(), owner->id().pid),
+        subcommand);
+  }
+  if (owner->Signal(0) != 0) {
+    throw cli::UsageError(fmt::format("--hold: process {} is another user's: it could not be told "
+                                      "of a loss",
+                                      owner->id().pid),
+                          subcommand);
+  }
+  return *std::move(owner);
+}
+
+/// Wakes the loop when a descriptor is readable, or at a moment.
+class Waker final : public EventSource {
+ public:
+  explicit Waker(int fd) : fd_(fd) {}
+  void Set(int fd) { fd_ = fd; }
+  void SetMoment(TimePoint moment) { moment_ = moment; }
+  Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }
+  void OnReady(short /*revents*/) override {}
+
+ private:
+  int fd_;
+  TimePoint moment_ = kNever;
+};
+
+/// The zklock that the user waits for: until the keeper holds, or has ended.
+int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
+  process::EventLoop loop;
+  Waker link(forked.link.get());
+  loop.Add(signals);
+  loop.Add(link);
+  std::optional<int> ended_by;
+  for (;;) {
+    loop.RunOnce();
+    while (const auto signal = signals.Next()) {
+      // What the terminal sends reaches the keeper as well.
+      if (!signal->from_terminal) kill(forked.keeper, signal->number);
+      if (signal->number == SIGTSTP) {
+        signals.StopSelf();
+      } else if (signal->number != SIGCONT) {
+        ended_by = signal->number;
+      }
+    }
+    const LinkWord word = process::ReadLink(forked.link.get());
+    if (word == LinkWord::kNothing) continue;
+    if (word == LinkWord::kWord && !ended_by) {
+      process::SayHeard(forked.link.get());
+      return kExitOk;
+    }
+    forked.link.Reset();  // held, but not wanted any more: it lets go
+    const int status = process::ReapKeeper(forked.keeper);
+    return word == LinkWord::kWord ? kExitSignalBase + *ended_by : process::ShellStatus(status);
+  }
+}
+
+/// What the hold tells: the lease is the guard's, what is written to the contender the keeper's.
+class KeeperObserver final : public lock::HoldObserver {
+ public:
+  void SetGuard(process::OwnerGuard* guard) { guard_ = guard; }
+  void OnLease(TimePoint lease_end) override {
+    if (guard_ != nullptr) guard_->ExtendLease(lease_end);
+  }
+  void OnOwnData(const std::string& data) override { revocation_ = cli::FindRevocation(data); }
+  [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
+
+ private:
+  process::OwnerGuard* guard_ = nullptr;
+  std::optional<cli::RevokeData> revocation_;
+};
+
+class Keeper {
+ public:
+  Keeper(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink,
+         const process::Owner& owner, UniqueFd link)
+      : options_(options),
+        signals_(signals),
+        sink_(sink),
+        report_(sink, options.verbosity),
+        steps_({&report_}),
+        self_(process::ThisProcess()),
+        owner_(owner),
+        link_(std::move(link)),
+        link_waker_(link_.get()),
+        owner_waker_(owner_.fd()),
+        wanted_(options.locks) {
+    loop_.Add(signals_);
+    loop_.Add(sink_);
+    loop_.Add(link_waker_);
+    loop_.Add(owner_waker_);
+  }
+
+  int Execute() {
+    if (owner_.HasEnded()) return kExitOk;
+    while (!wanted_.empty()) {
+      connector_.emplace(loop_, options_.server, clock_);
+      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
+      const WaitOutcome outcome = waiting.Run(
+          RequestsFor(options_, wanted_, self_,
+                      [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_); }),
+          owner_.id().pid, [this] {
+            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkWord::kGone;
+          });
+      if (waiting.has_all()) {
+        Keep(waiting.tickets(), waiting.passed());
+        return kExitOk;
+      }
+      (void)connector_->Close();
+      if (const auto* own = std::get_if<OwnHold>(&outcome)) {
+        const std::string lock = own->ticket.lock.shown();
+        steps_.Tell(cli::Nested{lock});
+        std::erase_if(wanted_, [&](const cli::WantedLock& wanted) { return wanted.path == lock; });
+        continue;
+      }
+      waiting.Explain(outcome);
+      return waiting.Judge(outcome).second;
+    }
+    return kExitOk;  // held for the owner already
+  }
+
+ private:
+  void Keep(const std::vector<lock::Ticket>& tickets, const std::vector<std::string>& passed) {
+    zookeeper::Session& session = connector_->session();
+    const Duration timeout = session.lease().timeout();
+    if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
+    for (const lock::Ticket& ticket : tickets) steps_.Tell(cli::Acquired{ticket});
+    grace_ = protocol::GraceFor(options_.kill_after, timeout);
+    KeeperObserver observer;
+    lock::Hold hold(session, clock_, tickets, grace_, observer, passed);
+    {
+      process::OwnerGuard guard(
+          {.owner = owner_,
+           .signal = options_.on_lost_signal,
+           .grace = grace_,
+           .lease_end = hold.lease_end(),
+           .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
+                             access = options_.server.access, timeout] {
+             zookeeper::CloseSession(credentials, endpoints, timeout, timeout);
+           }});
+      observer.SetGuard(&guard);
+      sink_.Close();
+      process::SayHeld(link_.get());
+      // After every wake-up the lease is looked at first.
+      loop_.Remove(session);
+      loop_.Add(hold);
+      loop_.Add(guard);
+      loop_.Add(session);
+      loop_.Add(alarm_);
+      while (!IsOver(hold, guard, observer)) loop_.RunOnce();
+      loop_.Remove(alarm_);
+      loop_.Remove(guard);
+      loop_.Remove(hold);
+      observer.SetGuard(nullptr);
+    }
+    (void)connector_->Close();
+  }
+
+  /// Whether the lock is to be let go now. Whoever loses it is told before, and has the grace to
+  /// end; nothing is said to an owner that releases.
+  bool IsOver(const lock::Hold& hold, process::OwnerGuard& guard, const KeeperObserver& observer) {
+    if (owner_.HasEnded() || !FrontIsContent()) return true;
+    const TimePoint now = clock_.Now();
+    const TimePoint stop = process::StopAt(hold.lease_end(), grace_);
+    const auto& revocation = observer.revocation();
+    if (revocation && revocation->by_owner) return true;
+    const bool told_to_end = TakeEndingSignals();
+    if (told_to_end || revocation || hold.loss() || now >= stop) guard.TellOwner();
+    if (hold.loss()) return true;
+    if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + options_.kill_after;
+    alarm_.SetMoment(guard.has_told() ? leave_at_ : stop);
+    return now >= leave_at_;
+  }
+
+  /// False when the zklock that was waited for has gone before it could say that we hold.
+  bool FrontIsContent() {
+    if (!link_) return true;
+    const LinkWord word = process::ReadLink(link_.get());
+    if (word == LinkWord::kWord) {
+      link_waker_.Set(-1);
+      link_.Reset();
+    }
+    return word != LinkWord::kGone;
+  }
+
+  bool TakeEndingSignals() {
+    bool ends = false;
+    while (const auto signal = signals_.Next()) {
+      ends = ends || signal->number == SIGTERM || signal->number == SIGINT ||
+             signal->number == SIGHUP || signal->number == SIGQUIT;
+    }
+    return ends;
+  }
+
+  const cli::RunOptions& options_;
+  process::Signals& signals_;
+  process::MessageSink& sink_;
+  cli::Report report_;
+  Steps steps_;
+  const SystemClock clock_;
+  const process::Identity self_;
+  const process::Owner& owner_;
+  UniqueFd link_;  // to the zklock that is waited for, until that has heard
+  Waker link_waker_;
+  Waker owner_waker_;
+  Waker alarm_{-1};
+  std::vector<cli::WantedLock> wanted_;
+  process::EventLoop loop_;
+  std::optional<Connector> connector_;
+  Duration grace_{};
+  TimePoint leave_at_ = kNever;  // the owner has been told
+};
+
+}  // namespace
+
+int HoldForOwner(const cli::RunOptions& options, process::Signals& signals,
+                 process::MessageSink& sink) {
+  const process::Owner owner = FindOwner(options);
+  process::KeeperFork forked = process::ForkKeeper();
+  if (forked.keeper != 0) return AwaitKeeper(std::move(forked), signals);
+  return Keeper(options, signals, sink, owner, std::move(forked.link)).Execute();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,86 @@
+#include "commands/mine.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "commands/console.h"
+#include "commands/outer.h"
+#include "commands/visit.h"
+#include "lock/held_check.h"
+#include "process/ancestry.h"
+#include "protocol/contender_name.h"
+#include "protocol/held.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::commands {
+namespace {
+
+/// What a zklock above holds for us, by its environment: a claim, to be checked.
+std::vector<protocol::HeldLock> HeldAbove() {
+  const char* variable = getenv("ZKLOCK_HELD");
+  std::vector<protocol::HeldLock> held;
+  if (variable == nullptr) return held;
+  for (protocol::HeldLock& one : protocol::ParseHeld(variable)) {
+    if (process::IsLivingAncestor(one.pid, one.start_time)) held.push_back(std::move(one));
+  }
+  return held;
+}
+
+/// That of one LOCK: the contender is its child, or its lease where it is a semaphore.
+std::optional<std::string> NodeIn(const std::string& lock) {
+  const auto held = HeldAbove();
+  for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
+    if (const auto found = protocol::FindHeld(held, parent)) return found->node;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
+                cli::Report& report) {
+  const std::string& chroot = options.server.servers.chroot;
+  std::vector<std::string> nodes;
+  if (options.path.empty()) {
+    for (const protocol::HeldLock& held : HeldAbove()) nodes.push_back(held.node);
+  } else if (const auto node = NodeIn(chroot + options.path)) {
+    nodes.push_back(*node);
+  } else {
+    const FoundHold found =
+        LookForHold(options.server, {chroot + options.path, chroot}, getppid(), signals, report);
+    if (const auto* status = std::get_if<int>(&found)) return *status;
+    if (const auto* stopped = std::get_if<LookStopped>(&found)) {
+      return StoppedBy(stopped->signal_number, report);
+    }
+    // It has been checked as it was found.
+    if (std::holds_alternative<OwnHold>(found)) return kExitOk;
+  }
+  if (nodes.empty()) {
+    report.NothingIsMine(options.path);
+    return kExitLost;
+  }
+  Visit visit(options.server, signals, report);
+  for (const std::string& node : nodes) {
+    // Of another chroot it is told of by its whole path.
+    const bool within = node.rfind(chroot + "/", 0) == 0;
+    const lock::LockName lock{protocol::ParentOf(node), within ? chroot : ""};
+    lock::HeldCheck check(visit.store(), visit.clock(), lock, node, options.server.connect_timeout);
+    if (const auto status = visit.Run(check)) return *status;
+    if (!check.is_held()) {
+      visit.Leave();
+      report.NoLongerMine(lock.shown());
+      return kExitLost;
+    }
+  }
+  visit.Leave();
+  return kExitOk;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,48 @@
+#include "commands/steps.h"
+
+namespace zklock::commands {
+namespace {
+
+cli::Connected ConnectedTo(const zookeeper::Session& session) {
+  return {session.connected_server(), session.lease().timeout()};
+}
+
+}  // namespace
+
+void Steps::Tell(const cli::Step& step) {
+  for (cli::StepListener* listener : listeners_) listener->OnStep(step);
+}
+
+void QueueSteps::OnConnected() { steps_.Tell(ConnectedTo(session_)); }
+
+void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Tell(cli::Queued{ticket}); }
+
+void QueueSteps::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
+                           std::size_t ahead) {
+  waits_in_ = lock;
+  steps_.Tell(cli::Waiting{lock.shown(), predecessor, ahead});
+}
+
+void QueueSteps::OnPlaceLost(const lock::LockName& lock) {
+  steps_.Tell(cli::PlaceLost{lock.shown()});
+}
+
+void QueueSteps::OnStranger(const lock::LockName& lock, const protocol::Stranger& stranger) {
+  steps_.Tell(cli::StrangerCame{lock.shown(), stranger});
+}
+
+void HoldSteps::OnLease(TimePoint lease_end) {
+  if (supervisor_ != nullptr) supervisor_->ExtendLease(lease_end);
+}
+
+void HoldSteps::OnConnected() { steps_.Tell(ConnectedTo(session_)); }
+
+void HoldSteps::OnSuspect() { steps_.Tell(cli::Suspect{locks_}); }
+
+void HoldSteps::OnConfirmed() { steps_.Tell(cli::Confirmed{locks_}); }
+
+void QueueSteps::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+
+void HoldSteps::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+
+}  // namespace zklock::commands

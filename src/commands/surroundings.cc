@@ -1,0 +1,106 @@
+#include "commands/surroundings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "cli/contender_data.h"
+#include "process/ancestry.h"
+#include "protocol/held.h"
+
+namespace zklock::commands {
+namespace {
+
+/// The contenders under which we run, for the graph of who waits for whom.
+std::vector<std::string> HoldersAbove() {
+  std::vector<std::string> paths;
+  for (const auto& held : protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""))) {
+    if (process::IsLivingAncestor(held.pid, held.start_time)) paths.push_back(held.node);
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::optional<std::string> GetEnvironment(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                             const process::Identity& self) {
+  std::string command = options.command.front();
+  if (options.publish_command) {
+    for (std::size_t i = 1; i < options.command.size(); ++i) command += " " + options.command[i];
+  } else {
+    command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
+  }
+  return cli::FormatContenderData({.mode = mode,
+                                   .host = self.host,
+                                   .user = self.user,
+                                   .pid = self.pid,
+                                   .boot_id = self.boot_id,
+                                   .start_time = self.start_time,
+                                   .command = command,
+                                   .label = options.label,
+                                   .pid_namespace = self.pid_namespace,
+                                   .under = HoldersAbove()});
+}
+
+std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                          const process::Identity& self, const process::Owner& owner) {
+  return cli::FormatContenderData({.mode = mode,
+                                   .host = self.host,
+                                   .user = self.user,
+                                   .pid = self.pid,
+                                   .boot_id = self.boot_id,
+                                   .start_time = self.start_time,
+                                   .command = owner.name(),
+                                   .label = options.label,
+                                   .pid_namespace = self.pid_namespace,
+                                   .owner = cli::OwnerData{owner.id().pid, owner.id().start_time},
+                                   .under = HoldersAbove()});
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  return environment;
+}
+
+std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& tickets,
+                                        const process::Identity& self) {
+  auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
+  std::vector<std::string> locks;
+  std::vector<std::string> modes;
+  std::vector<std::string> nodes;
+  std::vector<std::string> tokens;
+  for (const lock::Ticket& ticket : tickets) {
+    held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
+    locks.push_back(ticket.lock.shown());
+    modes.emplace_back(protocol::ModeName(ticket.mode));
+    nodes.push_back(ticket.shown_path());
+    tokens.push_back(std::to_string(ticket.token));
+  }
+  const std::vector<std::pair<std::string, std::string>> added = {
+      {"ZKLOCK_LOCK", fmt::format("{}", fmt::join(locks, " "))},
+      {"ZKLOCK_MODE", fmt::format("{}", fmt::join(modes, " "))},
+      {"ZKLOCK_NODE", fmt::format("{}", fmt::join(nodes, " "))},
+      {"ZKLOCK_TOKEN", fmt::format("{}", fmt::join(tokens, " "))},
+      {"ZKLOCK_HELD", protocol::FormatHeld(held)},
+  };
+  std::vector<std::string> environment;
+  for (const std::string& text : OwnEnvironment()) {
+    const std::string name = text.substr(0, text.find('='));
+    const bool replaced =
+        std::any_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; });
+    if (!replaced) environment.push_back(text);
+  }
+  for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "lock/ticket.h"
+#include "process/identity.h"
+#include "process/owner.h"
+
+namespace zklock::commands {
+
+// What a run tells of itself, and to whom.
+
+/// A variable of our own environment.
+[[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
+
+/// To all who can read the LOCK: the contender's data, of one that asks for `mode`.
+[[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                                           const process::Identity& self);
+/// The same of a keeper, that holds for `owner`.
+[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                                        const process::Identity& self, const process::Owner& owner);
+
+/// To the command: our environment as it was.
+[[nodiscard]] std::vector<std::string> OwnEnvironment();
+/// To the command that runs under `tickets`, by path: ours without credentials, and what it holds.
+[[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& tickets,
+                                                      const process::Identity& self);
+
+}  // namespace zklock::commands

@@ -1,0 +1,204 @@
+#include "commands/waiting.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "process/identity.h"
+
+namespace zklock::commands {
+namespace {
+
+/// How long a `try` stands in a turnstile, where nobody has to wait.
+constexpr Duration kTurnstileTime = std::chrono::seconds(5);
+
+cli::Released::Why WhyOf(lock::Busy::Why why) {
+  using Why = cli::Released::Why;
+  switch (why) {
+    case lock::Busy::Why::kTaken:
+      return Why::kTaken;
+    case lock::Busy::Why::kWaitOver:
+      return Why::kWaitOver;
+    case lock::Busy::Why::kQueueFull:
+      return Why::kQueueFull;
+    case lock::Busy::Why::kSuperseded:
+      return Why::kSuperseded;
+    case lock::Busy::Why::kRemoved:
+      break;
+  }
+  return Why::kRemoved;
+}
+
+}  // namespace
+
+std::vector<lock::AcquireRequest> RequestsFor(
+    const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
+    const process::Identity& self, const std::function<std::string(protocol::Mode)>& data) {
+  const std::string& chroot = options.server.servers.chroot;
+  std::vector<lock::AcquireRequest> requests;
+  for (const cli::WantedLock& one : wanted) {
+    lock::AcquireRequest request{.lock = {chroot + one.path, chroot},
+                                 .mode = one.mode,
+                                 .dialect = options.dialect,
+                                 .host = self.host,
+                                 .data = data(one.mode),
+                                 .try_only = options.try_only,
+                                 .wait = options.wait,
+                                 .max_queue = options.max_queue,
+                                 .supersede = options.supersede,
+                                 .below = std::string(options.permits ? protocol::kLeases : ""),
+                                 .permits = options.permits,
+                                 .connect_timeout = options.server.connect_timeout};
+    if (options.permits) {
+      // The way to a permit leads through one at a time. A `try` has looked before: those in the
+      // turnstile take what is free, and there is one more.
+      requests.push_back(
+          {.lock = request.lock,
+           .host = self.host,
+           .data = request.data,
+           .wait = options.try_only ? std::optional<Duration>(kTurnstileTime) : options.wait,
+           .max_queue = options.max_queue,
+           .below = std::string(protocol::kTurnstile),
+           .connect_timeout = options.server.connect_timeout});
+    }
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests, pid_t below,
+                         const std::function<bool()>& is_cancelled) {
+  requests_ = std::move(requests);
+  below_ = below;
+  QueueSteps steps(in_.steps, in_.connector.session());
+  lock::AcquireSet acquire(in_.connector.session(), in_.clock, requests_, process::MakeUuid, steps);
+  Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
+                    StandardErrorScreen(), in_.connector.session(), in_.clock);
+  in_.steps.Add(progress);
+  in_.loop.Add(acquire);
+  in_.loop.Add(progress);
+  std::optional<WaitOutcome> outcome;
+  while (!outcome) {
+    in_.loop.RunOnce();
+    outcome = Look(acquire, steps, progress, is_cancelled);
+  }
+  in_.loop.Remove(progress);
+  in_.loop.Remove(acquire);
+  in_.steps.Remove(progress);
+  const auto* decided = std::get_if<lock::AcquireOutcome>(&*outcome);
+  has_all_ = decided != nullptr && std::holds_alternative<lock::Acquired>(*decided);
+  tickets_ = acquire.tickets();
+  passed_ = acquire.passed();
+  ended_at_ = acquire.lock().shown();
+  return *outcome;
+}
+
+std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueSteps& steps,
+                                         Progress& progress,
+                                         const std::function<bool()>& is_cancelled) {
+  if (const auto& outcome = acquire.outcome()) {
+    const auto* busy = std::get_if<lock::Busy>(&*outcome);
+    if (busy != nullptr && busy->why == lock::Busy::Why::kTaken) {
+      if (auto held = LookForHoldIn(acquire.lock())) return held;
+    }
+    return *outcome;
+  }
+  if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
+  if (const auto signal = TakeEndingSignal(progress)) return Interrupted{*signal};
+  if (is_cancelled()) return Cancelled{};
+  if (steps.revocation()) return ToldToLeave{*steps.revocation()};
+  // Not before it is known that the lock is not free: the look costs a session of its own.
+  if (steps.waits_in()) return LookForHoldIn(*steps.waits_in());
+  return std::nullopt;
+}
+
+std::optional<WaitOutcome> Waiting::LookForHoldIn(const lock::LockName& lock) {
+  if (std::find(looked_in_.begin(), looked_in_.end(), lock.path) != looked_in_.end()) {
+    return std::nullopt;
+  }
+  looked_in_.push_back(lock.path);
+  const FoundHold found = LookForHold(in_.options.server, lock, below_, in_.signals, in_.report);
+  if (const auto* status = std::get_if<int>(&found)) return GivenUp{*status};
+  if (const auto* stopped = std::get_if<LookStopped>(&found)) {
+    return Interrupted{stopped->signal_number};
+  }
+  const auto* hold = std::get_if<OwnHold>(&found);
+  const auto wanted = std::find_if(requests_.begin(), requests_.end(), [&](const auto& request) {
+    return request.lock.path == lock.path;
+  });
+  if (hold == nullptr || wanted == requests_.end()) return std::nullopt;
+  if (!GoesOnUnder(hold->ticket.mode, in_.options, lock, wanted->mode)) return std::nullopt;
+  return *hold;
+}
+
+/// A signal that ends a wait; the others are dealt with.
+std::optional<int> Waiting::TakeEndingSignal(Progress& progress) {
+  while (const auto signal = in_.signals.Next()) {
+    if (signal->number == SIGCONT) continue;
+    if (signal->number == SIGTSTP) {
+      progress.Pause();
+      in_.signals.StopSelf();
+      continue;
+    }
+    return signal->number;
+  }
+  return std::nullopt;
+}
+
+std::string Waiting::Shown() const {
+  std::string shown;
+  for (const auto& request : requests_) shown += (shown.empty() ? "" : ", ") + request.lock.shown();
+  return shown;
+}
+
+std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) const {
+  using Why = cli::Released::Why;
+  const int conflict = in_.options.conflict_exit_code;
+  if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
+    return {Why::kInterrupted, kExitSignalBase + interrupted->signal_number};
+  }
+  if (const auto* given_up = std::get_if<GivenUp>(&outcome)) {
+    return {Why::kInterrupted, given_up->status};
+  }
+  const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);
+  if (decided == nullptr) return {Why::kRemoved, conflict};  // told to leave, or not wanted
+  if (const auto* busy = std::get_if<lock::Busy>(decided)) {
+    return {WhyOf(busy->why), conflict};
+  }
+  if (std::holds_alternative<lock::Unreachable>(*decided)) {
+    return {Why::kUnreachable, kExitUnavailable};
+  }
+  if (std::holds_alternative<lock::Refused>(*decided)) return {Why::kRefused, kExitRefused};
+  if (std::holds_alternative<lock::Unusable>(*decided)) {
+    return {Why::kUnusable, kExitConfiguration};
+  }
+  return {Why::kDefect, kExitInternal};
+}
+
+void Waiting::Explain(const WaitOutcome& outcome) {
+  if (const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome)) {
+    ExplainQueue(*decided);
+  } else if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
+    in_.report.StoppedWhileWaiting(Shown(), interrupted->signal_number);
+  } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
+    in_.report.ToldToLeave(Shown(), told->revocation);
+  }
+}
+
+void Waiting::ExplainQueue(const lock::AcquireOutcome& outcome) {
+  if (const auto* busy = std::get_if<lock::Busy>(&outcome)) {
+    in_.report.NotTaken(ended_at_, *busy, in_.options);
+  } else if (std::holds_alternative<lock::Unreachable>(outcome)) {
+    in_.report.Unreachable(in_.connector.Tried(), in_.options.server.connect_timeout,
+                           in_.connector.IsHopeless());
+  } else if (const auto* refused = std::get_if<lock::Refused>(&outcome)) {
+    in_.report.Refused(*refused);
+  } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
+    in_.report.Unusable(ended_at_, *unusable);
+  } else {
+    in_.report.Defect(std::get<lock::Defect>(outcome).what);
+  }
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/contender_data.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "commands/connector.h"
+#include "commands/outer.h"
+#include "commands/progress.h"
+#include "commands/steps.h"
+#include "lock/acquire_set.h"
+#include "process/event_loop.h"
+#include "process/identity.h"
+#include "process/signals.h"
+
+namespace zklock::commands {
+
+/// A signal ended the wait.
+struct Interrupted {
+  int signal_number = 0;
+};
+/// Somebody has asked our contender to leave.
+struct ToldToLeave {
+  cli::RevokeData revocation;
+};
+/// Those who wait have gone: nobody wants the lock any more.
+struct Cancelled {};
+/// The exit status; why has been said.
+struct GivenUp {
+  int status = 0;
+};
+
+/// What the wait came to: the queue's word, or something else that ended it. OwnHold: a LOCK is
+/// held for us by --hold, go on without queueing for it.
+using WaitOutcome =
+    std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, OwnHold, GivenUp>;
+
+/// What to queue for, for each of `wanted`; `data` makes a contender's data.
+[[nodiscard]] std::vector<lock::AcquireRequest> RequestsFor(
+    const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
+    const process::Identity& self, const std::function<std::string(protocol::Mode)>& data);
+
+/// The way through the queues, in the caller's loop.
+class Waiting {
+ public:
+  struct Setting {
+    const cli::RunOptions& options;
+    process::Signals& signals;
+    process::MessageSink& sink;
+    cli::Report& report;
+    Steps& steps;
+    process::EventLoop& loop;  ///< has the signals
+    Connector& connector;
+    const Clock& clock;
+  };
+  explicit Waiting(const Setting& setting) : in_(setting) {}
+
+  /// `below`: the process that shells that hold may be above of. `is_cancelled` is asked after each
+  /// event.
+  [[nodiscard]] WaitOutcome Run(std::vector<lock::AcquireRequest> requests, pid_t below,
+                                const std::function<bool()>& is_cancelled);
+  /// All LOCKs were taken.
+  [[nodiscard]] bool has_all() const { return has_all_; }
+  /// What an outcome means that is neither that nor OwnHold: in a word, and as the exit status.
+  [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
+  /// Says why the lock was not taken.
+  void Explain(const WaitOutcome& outcome);
+
+  /// What was taken.
+  [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
+  /// Contenders of ours that are of no use any more.
+  [[nodiscard]] const std::vector<std::string>& passed() const { return passed_; }
+
+ private:
+  std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
+                                  Progress& progress, const std::function<bool()>& is_cancelled);
+  std::optional<WaitOutcome> LookForHoldIn(const lock::LockName& lock);
+  std::optional<int> TakeEndingSignal(Progress& progress);
+  void ExplainQueue(const lock::AcquireOutcome& outcome);
+  [[nodiscard]] std::string Shown() const;
+
+  const Setting in_;
+  std::vector<lock::AcquireRequest> requests_;
+  pid_t below_ = 0;
+  std::vector<std::string> looked_in_;  // LOCKs in which a hold was looked for
+  std::vector<lock::Ticket> tickets_;
+  std::vector<std::string> passed_;
+  bool has_all_ = false;
+  std::string ended_at_;  // the LOCK at which the wait came to its end
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,395 @@
+// Credentials and ACLs against a real server: who may queue, look, wait and take away, and what the
+// others are told. zklock-protocol(7), ACCESS, has it in words.
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+constexpr int kAll = kRead | kWrite | kCreate | kDelete | kAdmin;
+constexpr const char* kAlice = "alice:tulip";
+constexpr const char* kBob = "bob:rose";
+constexpr const char* kOperator = "operator:oak";
+
+/// The same run with credentials; none if `user` is empty.
+ChildOptions As(const std::string& user, ChildOptions options) {
+  if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
+  return options;
+}
+Finished RunAs(const std::string& user, const Words& words) { return Run(As(user, Zklock(words))); }
+Child HoldAs(const std::string& user, const std::string& lock, const Words& words = {"exclusive"}) {
+  Child holder = Child::Start(As(user, HolderOptions(words, lock)));
+  REQUIRE(holder.ReadLine() == "held");
+  return holder;
+}
+Child WaitAs(const std::string& user, const std::string& lock) {
+  Child waiter = Child::Start(As(user, HolderOptions({"exclusive", "--verbose"}, lock)));
+  waiter.ReadErrUntil("waiting for " + lock);
+  return waiter;
+}
+
+/// Refused with 77, in one line.
+std::string RefusalOf(const std::string& user, const Words& words) {
+  const Finished finished = RunAs(user, words);
+  CAPTURE(user, words, finished.err);
+  CHECK(finished.exit == Exited(77));
+  CHECK(finished.out.empty());
+  const Words lines = Lines(finished.err);
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::StartsWith("zklock: "));
+  return lines[0];
+}
+
+/// A file of credentials as it should be.
+std::string AuthFile(const TemporaryDirectory& directory, const std::string& text) {
+  std::string file = directory.Write("auth", text);
+  REQUIRE(chmod(file.c_str(), 0600) == 0);
+  return file;
+}
+
+/// A place of a test's own that anyone may use, so that no user makes /t his own.
+std::string NewPlace(const char* name) { return Tree().Create(NewLock(name)); }
+
+std::string OnlyChild(Tree& tree, const std::string& lock) {
+  const Words children = tree.Children(lock);
+  REQUIRE(children.size() == 1);
+  return children.front();
+}
+
+const Words kCreators = {"digest:alice 31", "world:anyone 1"};
+const Words kEveryones = {"world:anyone 31"};
+
+}  // namespace
+
+TEST_CASE("with credentials the znodes are their bearer's, and everyone may read them") {
+  Tree tree;
+  const std::string parent = NewPlace("creator") + "/parent";
+  const std::string lock = parent + "/lock";
+  const Child holder = HoldAs(kAlice, lock);
+  CHECK(tree.GetAcl(parent) == kCreators);
+  CHECK(tree.GetAcl(lock) == kCreators);
+  CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kCreators);
+}
+
+TEST_CASE("the option --acl open leaves everything to everyone, as it is without credentials") {
+  Tree tree;
+  const auto check = [&](const std::string& user, const Words& words) {
+    const std::string lock = NewPlace("open") + "/lock";
+    const Child holder = HoldAs(user, lock, words);
+    CHECK(tree.GetAcl(lock) == kEveryones);
+    CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kEveryones);
+  };
+  check(kAlice, {"exclusive", "--acl", "open"});
+  check("", {"exclusive"});
+}
+
+TEST_CASE("the option --acl creator without credentials, or with another word, is a usage error") {
+  for (const char* acl : {"creator", "", "all"}) {
+    const Finished finished = RunZklock({"exclusive", "--acl", acl, "/t/x", "--", "true"});
+    CHECK(finished.exit == Exited(64));
+    CHECK(Lines(finished.err).size() == 2);
+  }
+}
+
+TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AUTH_FILE") {
+  const TemporaryDirectory directory;
+  const std::string file = AuthFile(directory, "# us\ndigest:alice:tulip\n");
+  Tree tree;
+  const auto owners = [&](const Words& variables, const Words& option) {
+    const std::string lock = NewPlace("source") + "/lock";
+    Words words = {"exclusive"};
+    words.insert(words.end(), option.begin(), option.end());
+    ChildOptions options = HolderOptions(words, lock);
+    options.also_environment = variables;
+    Child holder = Child::Start(std::move(options));
+    REQUIRE(holder.ReadLine() == "held");
+    return tree.GetAcl(lock);
+  };
+  const std::string bob = "ZKLOCK_AUTH=digest:bob:rose";
+  CHECK(owners({}, {"--auth-file", file}) == kCreators);
+  CHECK(owners({"ZKLOCK_AUTH_FILE=" + file}, {}) == kCreators);
+  CHECK(owners({bob}, {"--auth-file", file}) == kCreators);
+  CHECK(owners({bob, "ZKLOCK_AUTH_FILE=" + file}, {}) == Words{"digest:bob 31", "world:anyone 1"});
+  CHECK(owners({"ZKLOCK_AUTH=digest:alice:tulip\n#\ndigest:bob:rose\n"}, {}) ==
+        Words{"digest:alice 31", "digest:bob 31", "world:anyone 1"});
+  CHECK(owners({"ZKLOCK_AUTH=", "ZKLOCK_AUTH_FILE="}, {}) == kEveryones);
+}
+
+TEST_CASE("no credential reaches the command, nested or not, nor anything that others see") {
+  const TemporaryDirectory directory;
+  const std::string file = AuthFile(directory, "digest:alice:tulip\n");
+  const std::string lock = NewPlace("leak") + "/lock";
+  // Its own environment, that of all above it up to the outermost zklock, and of one nested.
+  const std::string script =
+      "env; "
+      "pid=$PPID; while [ $pid -gt 1 ] && [ $pid != $TEST ]; do tr '\\0' '\\n' "
+      "</proc/$pid/environ; "
+      "tr '\\0' ' ' </proc/$pid/cmdline; pid=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$pid/status); "
+      "done; " +
+      Binary() + " inspect -v " + lock + "; ZKLOCK_AUTH=$(cat " + file +
+      ") ZKLOCK_AUTH_FILE=" + file + " " + Binary() + " exclusive " + lock + " -- env";
+  ChildOptions options =
+      Zklock({"exclusive", "-v", "--label", "l", lock, "--", "sh", "-c", script});
+  options.also_environment = {"ZKLOCK_AUTH=digest:alice:tulip", "ZKLOCK_AUTH_FILE=" + file,
+                              "TEST=" + std::to_string(getpid())};
+  const Finished finished = Run(std::move(options));
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.out, Catch::Contains("ZKLOCK_TOKEN="));
+  CHECK(finished.out.find("tulip") == std::string::npos);
+  CHECK(finished.err.find("tulip") == std::string::npos);
+  // What was taken out is gone from the command's environment, not only empty.
+  for (const std::string& line : Lines(finished.out)) {
+    if (line.starts_with("ZKLOCK_AUTH=")) CHECK(line == "ZKLOCK_AUTH=");  // of zklock's, in /proc
+  }
+  const Finished command = RunAs(kAlice, {"exclusive", lock, "--", "env"});
+  CHECK(command.out.find("ZKLOCK_AUTH") == std::string::npos);
+}
+
+TEST_CASE("a file of credentials that others can read: 77, and the servers are not asked") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("auth", "digest:alice:tulip\n");
+  REQUIRE(chmod(file.c_str(), 0644) == 0);
+  const Peer peer(Peer::Manner::kSaysNothing);
+  for (const Words& words :
+       {Words{"exclusive", "/t/x", "--auth-file", file, "--", "true"},
+        Words{"inspect", "--auth-file", file, "/t/x"},
+        Words{"release", "--auth-file", file, "/t/x", "--force", "--yes", "--contender", "x"}}) {
+    ChildOptions options = Zklock(words);
+    options.also_environment.push_back("ZKLOCK_SERVERS=" + peer.address());
+    const Finished finished = Run(std::move(options));
+    CAPTURE(words, finished.err);
+    CHECK(finished.exit == Exited(77));
+    CHECK(Lines(finished.err).size() == 1);
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + file + ": others can read it"));
+  }
+  CHECK(peer.connections() == 0);
+}
+
+TEST_CASE("credentials that are none: 78, with file and line and without what stands there") {
+  const TemporaryDirectory directory;
+  const std::string file = AuthFile(directory, "# us\nalice/tulip\n");
+  const auto refuse = [](const Words& words, const Words& variables) {
+    ChildOptions options = Zklock(words);
+    options.also_environment = variables;
+    const Finished finished = Run(std::move(options));
+    CHECK(finished.exit == Exited(78));
+    CHECK(Lines(finished.err).size() == 1);
+    CHECK(finished.err.find("tulip") == std::string::npos);
+    return finished.err;
+  };
+  const Words run = {"try", "/t/x", "--", "true"};
+  CHECK(refuse({"try", "--auth-file", file, "/t/x", "--", "true"}, {}) ==
+        "zklock: " + file + ":2: is no scheme:credential\n");
+  CHECK(refuse(run, {"ZKLOCK_AUTH_FILE=" + file}) ==
+        "zklock: " + file + ":2: is no scheme:credential\n");
+  CHECK(refuse(run, {"ZKLOCK_AUTH=tulip"}) == "zklock: ZKLOCK_AUTH:1: is no scheme:credential\n");
+  CHECK_THAT(refuse({"inspect", "--auth-file", file + "-not", "/t/x"}, {}),
+             Catch::Contains(file + "-not: cannot be read: No such file"));
+}
+
+TEST_CASE("credentials that the servers refuse: 77 at once, and nothing is left") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("refused"));
+  for (const Words& words :
+       {Words{"exclusive", lock, "--", "true"}, Words{"try", lock, "--", "true"},
+        Words{"inspect", lock},
+        Words{"release", lock, "--force", "--yes", "--contender", "x-lock-0000000000"}}) {
+    ChildOptions options = Zklock(words);
+    options.also_environment = {"ZKLOCK_AUTH=nosuchscheme:tulip"};
+    const Finished finished = Run(std::move(options));
+    CAPTURE(words);
+    CHECK(finished.exit == Exited(77));
+    CHECK(finished.err == "zklock: the servers refuse the credentials; see --auth-file\n");
+  }
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a stranger may look at a creator's LOCK, and learns what else he lacks, and where") {
+  Tree tree;
+  const std::string parent = NewPlace("stranger") + "/parent";
+  const std::string lock = parent + "/lock";
+  Child holder = HoldAs(kAlice, lock);
+  const std::string contender = OnlyChild(tree, lock);
+  for (const std::string user : {"", kBob}) {
+    CHECK(RunAs(user, {"inspect", lock}).exit == Exited(0));
+    CHECK(RunAs(user, {"inspect", "-q", lock}).exit == Exited(75));
+    // Visibly busy: nothing needs to be created to know.
+    CHECK(RunAs(user, {"try", lock, "--", "true"}).exit == Exited(75));
+    CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
+               Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
+                               " is missing"));
+    CHECK_THAT(RefusalOf(user, {"exclusive", parent + "/other/lock", "--", "true"}),
+               Catch::Contains("make " + parent + "/other/lock: not authorised: CREATE on " +
+                               parent + " is missing"));
+    const Finished release =
+        RunAs(user, {"release", lock, "--force", "--yes", "--contender", contender});
+    CHECK(release.exit == Exited(77));
+    CHECK_THAT(release.err, Catch::Contains("DELETE on " + lock + " is missing"));
+  }
+  CHECK(tree.Children(lock) == Words{contender});
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+}
+
+TEST_CASE("whoever has the same credentials takes turns, and may take away") {
+  const std::string lock = NewPlace("turns") + "/lock";
+  Tree tree;
+  Child first = HoldAs(kAlice, lock);
+  const std::string contender = OnlyChild(tree, lock);
+  Child second = WaitAs(kAlice, lock);
+  CHECK(RunAs(kAlice, {"release", lock, "--force", "--yes", "--contender", contender}).exit ==
+        Exited(0));
+  CHECK(second.ReadLine() == "held");
+  CHECK(first.Wait() == Exited(76));
+}
+
+TEST_CASE("two users share a LOCK that an administrator made, who alone takes away") {
+  Tree chief(kOperator);
+  const std::string lock = chief.Create(NewLock("shared"));
+  chief.SetAcl(lock, {{kOperator, kAll}, {kAlice, kRead | kCreate}, {kBob, kRead | kCreate}});
+  Child alice = HoldAs(kAlice, lock);
+  const std::string contender = OnlyChild(chief, lock);
+  Child bob = WaitAs(kBob, lock);
+  const Words release = {"release", lock, "--force", "--yes", "--contender", contender};
+  CHECK_THAT(RunAs(kBob, release).err, Catch::Contains("DELETE on " + lock + " is missing"));
+  // Not even its own creator: a znode is deleted by a right on its parent.
+  CHECK(RunAs(kAlice, release).exit == Exited(77));
+  CHECK_THAT(RefusalOf("", {"exclusive", lock, "--", "true"}),
+             Catch::Contains("list") || Catch::Contains("CREATE on " + lock));
+  CHECK_THAT(RefusalOf("", {"inspect", lock}), Catch::Contains("READ on " + lock + " is missing"));
+  CHECK(RunAs(kOperator, release).exit == Exited(0));
+  CHECK(bob.ReadLine() == "held");
+  CHECK(alice.Wait() == Exited(76));
+  bob.CloseInput();
+  CHECK(bob.Wait() == Exited(0));
+  // No right to delete is needed to let go.
+  CHECK(chief.Children(lock).empty());
+}
+
+TEST_CASE("in an open LOCK a stranger can delete any contender, whatever its own ACL says") {
+  Tree chief(kOperator);
+  const std::string lock = chief.Create(NewLock("open"));
+  Child alice = HoldAs(kAlice, lock);
+  const std::string contender = OnlyChild(chief, lock);
+  CHECK(chief.GetAcl(lock + "/" + contender) == kCreators);
+  CHECK(RunAs("", {"release", lock, "--force", "--yes", "--contender", contender}).exit ==
+        Exited(0));
+  CHECK(alice.Wait() == Exited(76));
+}
+
+TEST_CASE("a predecessor that may not be read is waited for by way of its LOCK's children") {
+  Tree chief(kOperator);
+  const std::string lock = chief.Create(NewLock("unreadable"));
+  chief.SetAcl(lock, {{kOperator, kAll}, {kAlice, kRead | kCreate}, {kBob, kRead | kCreate}});
+  Child alice = HoldAs(kAlice, lock);
+  Tree as_alice(kAlice);
+  as_alice.SetAcl(lock + "/" + OnlyChild(chief, lock), {{kAlice, kAll}});
+  Child bob = WaitAs(kBob, lock);
+  CHECK(RunAs(kBob, {"inspect", lock}).exit == Exited(0));
+  alice.CloseInput();
+  CHECK(alice.Wait() == Exited(0));
+  CHECK(bob.ReadLine() == "held");
+}
+
+TEST_CASE("credentials are sent anew after each reconnect: holder and waiter prove themselves") {
+  Proxy proxy(TestServers());
+  const std::string lock = NewPlace("reconnect") + "/lock";
+  const auto through_proxy = [&](ChildOptions options) {
+    options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+    return As(kAlice, std::move(options));
+  };
+  Child holder = Child::Start(through_proxy(HolderOptions({"exclusive", "--verbose"}, lock)));
+  REQUIRE(holder.ReadLine() == "held");
+  Child waiter = Child::Start(through_proxy(HolderOptions({"exclusive", "--verbose"}, lock)));
+  waiter.ReadErrUntil("waiting for " + lock);
+  // From now on no one but alice can even check her contenders.
+  Tree as_alice(kAlice);
+  for (const std::string& contender : as_alice.Children(lock)) {
+    as_alice.SetAcl(lock + "/" + contender, {{kAlice, kAll}});
+  }
+  as_alice.SetAcl(lock, {{kAlice, kAll}});
+  proxy.Cut();
+  holder.ReadErrUntil("confirmed, still ours");
+  waiter.ReadErrUntil("waiting for " + lock);
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE("servers that want credentials: 77 without, at work with them") {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  const auto run = [&](const std::string& user, const Words& words) {
+    ChildOptions options = As(user, Zklock(words));
+    options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
+    return Run(std::move(options));
+  };
+  for (const Words& words : {Words{"exclusive", "/x", "--", "true"}, Words{"inspect", "/x"},
+                             Words{"try", "/x", "--", "true"}}) {
+    const Finished finished = run("", words);
+    CAPTURE(words);
+    CHECK(finished.exit == Exited(77));
+    CHECK(finished.err == "zklock: the servers want credentials; see --auth-file\n");
+    CHECK(run(kAlice, words).exit == Exited(0));
+  }
+}
+
+TEST_CASE("the guard's close is let in where servers want credentials") {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  ChildOptions options = As(kAlice, HolderOptions({"exclusive", "--session-timeout", "40s"}, "/x"));
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
+  Child holder = Child::Start(std::move(options));
+  REQUIRE(holder.ReadLine() == "held");
+  Tree tree(kAlice, server.address());
+  holder.Signal(SIGKILL);
+  // Long before the session's own end.
+  tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
+}
+
+TEST_CASE("credentials that own nothing: 77 for the ACL they cannot have") {
+  // The servers take an address for who somebody is, but not for a creator.
+  const std::string lock = NewPlace("ip") + "/lock";
+  ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
+  options.also_environment = {"ZKLOCK_AUTH=ip:me"};
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(77));
+  CHECK_THAT(finished.err, Catch::Contains("the servers refuse the ACL; see --acl"));
+  options.argv.insert(options.argv.begin() + 2, {"--acl", "open"});
+  CHECK(Run(std::move(options)).exit == Exited(0));
+}
+
+TEST_CASE("TLS that this zklock cannot speak: 78, with the way to it, and no connection without") {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  const auto check = [&](const Words& words, const std::string& variable, const char* option) {
+    ChildOptions options = Zklock(words);
+    options.also_environment = {"ZKLOCK_SERVERS=" + peer.address()};
+    if (!variable.empty()) options.also_environment.push_back(variable);
+    const Finished finished = Run(std::move(options));
+    CAPTURE(words, variable);
+    CHECK(finished.exit == Exited(78));
+    CHECK(Lines(finished.err).size() == 1);
+    CHECK_THAT(finished.err, Catch::StartsWith(std::string("zklock: ") + option + ": ") &&
+                                 Catch::Contains("stunnel"));
+  };
+  for (const char* option : {"--tls-ca", "--tls-cert", "--tls-key"}) {
+    check({"exclusive", option, "/etc/ca.pem", "/t/x", "--", "true"}, "", option);
+    check({"inspect", option, "/etc/ca.pem", "/t/x"}, "", option);
+  }
+  check({"try", "/t/x", "--", "true"}, "ZKLOCK_TLS_CA=/etc/ca.pem", "--tls-ca");
+  check({"try", "/t/x", "--", "true"}, "ZKLOCK_TLS_CERT=/etc/crt.pem", "--tls-cert");
+  check({"try", "/t/x", "--", "true"}, "ZKLOCK_TLS_KEY=/etc/key.pem", "--tls-key");
+  CHECK(peer.connections() == 0);
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,185 @@
+// The completions of the shells, in the shells themselves: on a terminal, with the tab key.
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+std::string Completions(const std::string& file) {
+  return std::string(std::getenv("ZKLOCK_SOURCE_DIR")) + "/completions/" + file;
+}
+
+std::string BinaryDirectory() { return Binary().substr(0, Binary().rfind('/')); }
+
+/// A shell that edits its line on a terminal, with zklock's completion loaded.
+class LineEditor {
+ public:
+  LineEditor(const Words& shell, const std::string& setup, const std::string& servers)
+      : shell_(Start(shell, servers)) {
+    shell_.Write(setup + "\n");
+    shell_.Write("PS1='rea''dy> '\n");
+    shell_.ReadUntil("ready> ");
+  }
+  /// The words that the line has when `typed` and the tab key have been pressed, each in brackets.
+  std::string AfterTab(const std::string& typed) {
+    // To the line's start (Ctrl-A), and print what follows, word for word.
+    shell_.Write(typed + "\t\x01printf 'li''ne:'; printf '[%s]' \n");
+    shell_.ReadUntil("line:");
+    const std::string line = shell_.ReadUntil("ready> ");
+    return line.substr(0, line.rfind(']') + 1);
+  }
+
+ private:
+  static Child Start(const Words& shell, const std::string& servers) {
+    ChildOptions options;
+    options.argv = shell;
+    options.environment = PlainEnvironment();
+    std::erase_if(*options.environment, [](const std::string& one) {
+      return one.rfind("PATH=", 0) == 0 || one.rfind("TERM=", 0) == 0;
+    });
+    options.also_environment = {"ZKLOCK_SERVERS=" + servers,
+                                "ZKLOCK_CONFIG=/dev/null",
+                                "PATH=" + BinaryDirectory() + ":/usr/bin:/bin",
+                                "TERM=dumb",
+                                "PS1=",
+                                "HISTFILE="};
+    options.prepare = ResetSignals;
+    return Child::StartOnTerminal(std::move(options));
+  }
+  Child shell_;
+};
+
+LineEditor Bash(const std::string& servers = TestServers()) {
+  return {{"bash", "--norc", "--noprofile", "-i"}, "source " + Completions("zklock.bash"), servers};
+}
+
+LineEditor BashWithItsCompletions() {
+  return {{"bash", "--norc", "--noprofile", "-i"},
+          "source /usr/share/bash-completion/bash_completion; source " + Completions("zklock.bash"),
+          TestServers()};
+}
+
+LineEditor Zsh(const std::string& servers = TestServers()) {
+  return {{"zsh", "-f", "-i"},
+          "bindkey -e; unsetopt zle_bracketed_paste; fpath=(" + Completions("") +
+              " $fpath); autoload -Uz compinit; compinit -u -D",
+          servers};
+}
+
+/// What fish offers for a line, without its descriptions.
+Words FishOffers(const std::string& line, const std::string& servers = TestServers()) {
+  ChildOptions options;
+  options.argv = {"fish", "--no-config", "-c",
+                  "set -x PATH " + BinaryDirectory() + " $PATH; source " +
+                      Completions("zklock.fish") + "; complete -C '" + line + "'"};
+  options.environment = PlainEnvironment();
+  options.also_environment = {"ZKLOCK_SERVERS=" + servers, "ZKLOCK_CONFIG=/dev/null"};
+  const TemporaryDirectory home;  // fish wants to write there
+  options.also_environment.push_back("HOME=" + home.path());
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  CHECK(finished.err.empty());
+  Words offers;
+  for (const std::string& offer : Lines(finished.out)) {
+    offers.push_back(offer.substr(0, offer.find('\t')));
+  }
+  return offers;
+}
+
+std::string Made(Tree& tree) {
+  std::string lock = NewLock("completion");
+  tree.Create(lock);
+  return lock;
+}
+
+/// A LOCK that is there, and the part of its name that no other has.
+struct SomeLock {
+  Tree tree;
+  std::string lock = Made(tree);
+  std::string start = lock.substr(0, lock.size() - 1);
+};
+
+void CheckOurs(LineEditor shell) {
+  const SomeLock some;
+  CHECK(shell.AfterTab("zklock exc") == "[zklock][exclusive]");
+  CHECK(shell.AfterTab("zklock try --publ") == "[zklock][try][--publish-command]");
+  CHECK(shell.AfterTab("zklock read --on-lost w") == "[zklock][read][--on-lost][warn]");
+  CHECK(shell.AfterTab("zklock read --stop-signal USR1 --desc") ==
+        "[zklock][read][--stop-signal][USR1][--descendants]");
+  CHECK(shell.AfterTab("zklock exclusive --config /etc/pass") ==
+        "[zklock][exclusive][--config][/etc/passwd]");
+  CHECK(shell.AfterTab("zklock inspect " + some.start) == "[zklock][inspect][" + some.lock + "]");
+  CHECK(shell.AfterTab("zklock exclusive -w 5 " + some.start) ==
+        "[zklock][exclusive][-w][5][" + some.lock + "]");
+  CHECK(shell.AfterTab("zklock exclusive --root " + some.lock.substr(0, 2) + " " +
+                       some.start.substr(3)) ==
+        "[zklock][exclusive][--root][/t][" + some.lock.substr(3) + "]");
+  CHECK(shell.AfterTab("zklock try /l -- basena") == "[zklock][try][/l][--][basename]");
+  CHECK(shell.AfterTab("zklock try /l -- ls /etc/pass") ==
+        "[zklock][try][/l][--][ls][/etc/passwd]");
+}
+
+}  // namespace
+
+TEST_CASE("bash completes subcommands, options, values, LOCKs, files and the command") {
+  CheckOurs(Bash());
+  CHECK(Bash().AfterTab("zklock read --on-lost=w") == "[zklock][read][--on-lost=warn]");
+  CHECK(Bash().AfterTab("zklock read -z zk1:2181 --desc") ==
+        "[zklock][read][-z][zk1:2181][--descendants]");
+}
+
+TEST_CASE("bash with its own completions completes the command's options too") {
+  CheckOurs(BashWithItsCompletions());
+  CHECK(BashWithItsCompletions().AfterTab("zklock try /l -- chmod --recur") ==
+        "[zklock][try][/l][--][chmod][--recursive]");
+}
+
+TEST_CASE("zsh completes subcommands, options, values, LOCKs, files and the command") {
+  CheckOurs(Zsh());
+  CHECK(Zsh().AfterTab("zklock try /l -- chmod --recur") ==
+        "[zklock][try][/l][--][chmod][--recursive]");
+}
+
+TEST_CASE("fish completes subcommands, options, values, LOCKs, files and the command") {
+  const SomeLock some;
+  CHECK(FishOffers("zklock exc") == Words{"exclusive"});
+  CHECK(FishOffers("zklock try --publ") == Words{"--publish-command"});
+  CHECK(FishOffers("zklock read --on-lost ") == Words{"stop", "warn"});
+  CHECK(FishOffers("zklock exclusive --config /etc/hostn") == Words{"/etc/hostname"});
+  CHECK(FishOffers("zklock inspect " + some.start) == Words{some.lock});
+  CHECK(FishOffers("zklock try /l -- basena") == Words{"basename"});
+  CHECK(FishOffers("zklock try /l -- ls /etc/hostn") == Words{"/etc/hostname"});
+}
+
+TEST_CASE("servers that do not answer cost a moment and nothing on the screen") {
+  const Peer silent(Peer::Manner::kSaysNothing);
+  CHECK(Bash(silent.address()).AfterTab("zklock inspect /t") == "[zklock][inspect][/t]");
+  CHECK(FishOffers("zklock inspect /t", silent.address()).empty());
+  ChildOptions options = Zklock({"--complete", "inspect", "/t"});
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + silent.address());
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out.empty());
+  CHECK(finished.err.empty());
+}
+
+TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
+  Tree tree;
+  const std::string lock = Made(tree);
+  const std::string below = lock + "/below";
+  tree.Create(below);
+  Child holder = StartHolder(below);
+  ChildOptions options = Zklock({"--complete", "inspect", lock + "/"});
+  CHECK(Run(options).out == below + "\n");
+  options = Zklock({"--complete", "inspect", lock});
+  CHECK(Run(options).out == below + "\n");
+}
+
+}  // namespace zklock::test

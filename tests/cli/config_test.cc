@@ -1,0 +1,169 @@
+// Where options come from: arguments, the environment, the user's file, the system's.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// `zklock WORDS` as a user whose configuration is `directory`/zklock.conf.
+ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& words) {
+  ChildOptions options = Zklock(words);
+  options.environment = PlainEnvironment();
+  options.environment->push_back("XDG_CONFIG_HOME=" + directory.path());
+  return options;
+}
+
+/// The line of --print-config that shows `name`, its white space made one blank.
+std::string Shown(const ChildOptions& options, const std::string& name) {
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  for (const std::string& line : Lines(finished.out)) {
+    if (line.rfind(name + " = ", 0) != 0) continue;
+    std::string plain;
+    for (const char c : line) {
+      if (c != ' ' || !plain.ends_with(' ')) plain += c;
+    }
+    return plain;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("an argument beats the environment, which beats the file, which beats the default") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "# ours\n\nroot = /file\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config"});
+  CHECK(Shown(options, "root") == "root = /file # " + file + ":3");
+  CHECK(Shown(options, "servers") == "servers = 127.0.0.1:2181 # default");
+  options.environment->push_back("ZKLOCK_ROOT=/environment");
+  CHECK(Shown(options, "root") == "root = /environment # $ZKLOCK_ROOT");
+  options.argv.insert(options.argv.end(), {"--root", "/argument"});
+  CHECK(Shown(options, "root") == "root = /argument # argument");
+}
+
+TEST_CASE(
+    "a file named by --config is read in place of the other files, whichever way it is named") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "root = /user\nwait = 1m\n").empty());
+  const std::string named = directory.Write("named.conf", "root = /named\n");
+  ChildOptions options = WithUserFile(directory, {"--print-config", "--config", named});
+  CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
+  CHECK(Shown(options, "wait") == "wait = # default");
+  options = WithUserFile(directory, {"--print-config"});
+  options.environment->push_back("ZKLOCK_CONFIG=" + named);
+  CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
+}
+
+TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
+  const TemporaryDirectory home;
+  REQUIRE(mkdir(home.Path(".config").c_str(), 0700) == 0);
+  const std::string file = home.Write(".config/zklock.conf", "label = from home\n");
+  ChildOptions options = Zklock({"--print-config"});
+  options.environment = {"HOME=" + home.path()};
+  CHECK(Shown(options, "label") == "label = from home # " + file + ":1");
+}
+
+TEST_CASE("a run takes its options from the file, and those of other subcommands bother nobody") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory
+               .Write("zklock.conf", "servers = " + TestServers() +
+                                         "\nroot = /t/config\nwait = 5m\npublish-command = yes\n")
+               .empty());
+  const Finished finished = Run(WithUserFile(directory, {"try", "one", "-c", "echo $ZKLOCK_LOCK"}));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "/t/config/one\n");
+  CHECK(finished.exit == Exited(0));
+  CHECK(Run(WithUserFile(directory, {"inspect", "one"})).exit == Exited(0));
+}
+
+TEST_CASE("what a file says gives way to an argument that excludes it") {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "wait = 5m\nquiet = yes\n").empty());
+  ChildOptions options =
+      WithUserFile(directory, {"exclusive", "-n", "-v", "/t/config/two", "--", "true"});
+  options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK_FALSE(finished.err.empty());
+}
+
+TEST_CASE("a configuration that cannot be used: 78, with file and line, before any connection") {
+  const TemporaryDirectory directory;
+  const auto refused = [&](const std::string& text) {
+    const std::string file = directory.Write("bad.conf", text);
+    const Finished finished = Run(
+        WithUserFile(directory, {"exclusive", "--config", file, "/t/config/three", "--", "true"}));
+    CAPTURE(text, finished.err);
+    CHECK(finished.exit == Exited(78));
+    REQUIRE(Lines(finished.err).size() == 1);
+    return finished.err.substr(0, finished.err.size() - 1);
+  };
+  const std::string place = "zklock: " + directory.Path("bad.conf");
+  CHECK(refused("root = /r\nserver = a:1\n") ==
+        place + ":2: there is no option 'server' to be set");
+  CHECK(refused("wait = soon\n") ==
+        place + ":1: --wait 'soon' is no DURATION (such as 90, 1.5, 500ms, 1h30m)");
+  CHECK(refused("servers = zk1:0\n").rfind(place + ":1: --servers 'zk1:0'", 0) == 0);
+  CHECK(refused("\nstop-signal = NONE\n") == place + ":2: --stop-signal 'NONE' is no signal");
+  CHECK(refused("publish-command = maybe\n") ==
+        place + ":1: publish-command 'maybe' is neither yes nor no");
+  CHECK(refused("quiet = yes\nverbose = yes\n") ==
+        place + ":1: --quiet and --verbose exclude each other");
+  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: there is a control character in it");
+}
+
+TEST_CASE(
+    "a --config that is not there, or cannot be read, is an error; a default one that is not is "
+    "none") {
+  const TemporaryDirectory directory;
+  Finished finished = RunZklock({"inspect", "--config", directory.Path("none.conf")});
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err ==
+        "zklock: " + directory.Path("none.conf") + ": cannot be read: No such file or directory\n");
+  finished = RunZklock({"inspect", "--config", directory.path()});
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err == "zklock: " + directory.path() + ": cannot be read: Is a directory\n");
+  CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
+}
+
+TEST_CASE("a bad value in the environment is told of with the variable") {
+  ChildOptions options = Zklock({"exclusive", "/t/config/four", "--", "true"});
+  options.environment->push_back("ZKLOCK_CONNECT_TIMEOUT=soon");
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(64));
+  CHECK(Lines(finished.err).front() ==
+        "zklock: --connect-timeout 'soon' is no DURATION (such as 90, 1.5, 500ms, 1h30m) "
+        "(from $ZKLOCK_CONNECT_TIMEOUT)");
+}
+
+TEST_CASE("every option but those that ask for one run can be set in a file") {
+  std::set<std::string> settable;
+  for (const std::string& line : Lines(RunZklock({"--print-config"}).out)) {
+    settable.insert(line.substr(0, line.find(' ')));
+  }
+  std::set<std::string> options;
+  const std::string help = RunZklock({"exclusive", "--help"}).out;
+  const std::regex option("(?:^|\n) +(?:-[a-zA-Z],)?--([a-z-]+)");
+  for (std::sregex_iterator it(help.begin(), help.end(), option), end; it != end; ++it) {
+    options.insert((*it)[1]);
+  }
+  for (const char* of_one_run : {"help", "config", "nonblock", "no-nest", "read", "write", "hold",
+                                 "owner-pid", "on-lost-signal"}) {
+    CAPTURE(of_one_run);
+    CHECK(options.erase(of_one_run) == 1);
+  }
+  CHECK(settable == options);
+}
+
+}  // namespace zklock::test

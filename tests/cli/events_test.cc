@@ -1,0 +1,293 @@
+// --events, as programs read it.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/event_writer.h"
+#include "cli/zklock.h"
+#include "support/peer.h"
+#include "support/stalled_pipe.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> Events(const std::string& text) {
+  std::vector<json> events;
+  for (const std::string& line : Lines(text)) events.push_back(json::parse(line));
+  return events;
+}
+
+/// "released lost 76": the step, its reason and status, where it has them.
+Words Steps(const std::vector<json>& events) {
+  Words steps;
+  for (const json& event : events) {
+    std::string step = event["step"];
+    if (event.contains("reason")) step += " " + event["reason"].get<std::string>();
+    if (event.contains("status")) step += " " + std::to_string(event["status"].get<int>());
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+/// Runs `zklock WORDS --events FILE LOCK -- COMMAND`.
+std::vector<json> EventsOf(Words words, const std::string& lock, const Words& command) {
+  const TemporaryDirectory directory;
+  words.insert(words.end(), {"--events", directory.Path("events"), lock, "--"});
+  words.insert(words.end(), command.begin(), command.end());
+  RunZklock(words);
+  return Events(directory.Read("events"));
+}
+
+/// A pipe whose writing end zklock gets as a number.
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    read.Reset(ends[0]);
+    write.Reset(ends[1]);
+  }
+  [[nodiscard]] std::string number() const { return std::to_string(write.get()); }
+  UniqueFd read;
+  UniqueFd write;
+};
+
+/// What the manual page says each step has beyond what all have, from its EVENTS section.
+std::map<std::string, std::set<std::string>> Documented() {
+  std::ifstream file(std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/man/zklock.1");
+  REQUIRE(file);
+  std::map<std::string, std::set<std::string>> steps;
+  std::string line;
+  std::string step;
+  while (std::getline(file, line) && line != ".Sh EVENTS") {
+  }
+  while (std::getline(file, line) && !line.starts_with(".Sh ")) {
+    std::smatch match;
+    if (std::regex_match(line, match, std::regex(R"(\.It Va (\w+))"))) steps[""].insert(match[1]);
+    if (std::regex_match(line, match, std::regex(R"(\.It Cm (\w+))"))) steps[step = match[1]];
+    if (line == ".El") step.clear();
+    if (!step.empty() && std::regex_match(line, match, std::regex(R"(\.Va (\w+)( .*)?)"))) {
+      steps[step].insert(match[1]);
+    }
+  }
+  return steps;
+}
+
+void CheckDocumented(const std::vector<json>& events) {
+  const auto documented = Documented();
+  for (const json& event : events) {
+    CAPTURE(event.dump());
+    const std::string step = event["step"];
+    REQUIRE(documented.count(step) == 1);
+    std::set<std::string> known = documented.at("");
+    for (const std::string& name : known) CHECK(event.contains(name));
+    known.insert(documented.at(step).begin(), documented.at(step).end());
+    for (const auto& [name, value] : event.items()) {
+      CAPTURE(name);
+      CHECK(known.count(name) == 1);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the events of a run, of which the command's own 75 is one") {
+  const auto events = EventsOf({"exclusive"}, NewLock("events"), {"sh", "-c", "exit 75"});
+  CHECK(Steps(events) ==
+        Words{"connected", "queued", "acquired", "exited 75", "released ended 75"});
+  CheckDocumented(events);
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    CHECK(events[i - 1]["time"].get<std::string>() <= events[i]["time"].get<std::string>());
+    CHECK_FALSE(events[i]["token"].is_null());
+  }
+  CHECK(events.back()["confirmed"] == true);
+}
+
+TEST_CASE("the events name the lock, the contender and the token as the command knows them") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("events");
+  const Finished finished =
+      RunZklock({"write", "--events", directory.Path("events"), lock, "--", "sh", "-c",
+                 "echo $ZKLOCK_LOCK $ZKLOCK_NODE $ZKLOCK_TOKEN $ZKLOCK_MODE"});
+  const json acquired = Events(directory.Read("events")).at(2);
+  CHECK(finished.out == lock + " " + lock + "/" + acquired["contender"].get<std::string>() + " " +
+                            acquired["token"].get<std::string>() + " " +
+                            acquired["mode"].get<std::string>() + "\n");
+  CHECK(acquired["lock"] == lock);
+}
+
+TEST_CASE("the events of those who do not get the lock: no command has exited") {
+  const std::string lock = NewLock("events");
+  Child holder = StartHolder(lock);
+  const std::string held = Tree().Children(lock).front();
+  const auto busy = EventsOf({"try"}, lock, {"true"});
+  CHECK(Steps(busy) == Words{"connected", "released taken 75"});
+  CheckDocumented(busy);
+  const auto over = EventsOf({"exclusive", "-w", "10ms", "-E", "3"}, lock, {"true"});
+  CHECK(Steps(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
+  CHECK(over[2]["position"] == 2);
+  CHECK(over[2]["predecessor"] == held);
+  CheckDocumented(over);
+
+  const TemporaryDirectory directory;
+  Child waiter = StartWaiter({"exclusive", "--events", directory.Path("events")}, lock);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(143));
+  CHECK(Steps(Events(directory.Read("events"))) ==
+        Words{"connected", "queued", "waiting", "released interrupted 143"});
+}
+
+TEST_CASE("the events of a lock that is taken away") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("events");
+  Child holder = StartHolder({"exclusive", "--events", directory.Path("events")}, lock);
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+  CHECK(holder.Wait() == Exited(76));
+  const auto events = Events(directory.Read("events"));
+  CHECK(Steps(events) ==
+        Words{"connected", "queued", "acquired", "lost removed", "exited 143", "released lost 76"});
+  CHECK(events[4]["signal"] == "SIGTERM");
+  CheckDocumented(events);
+}
+
+TEST_CASE("the events of a connection that breaks while the command runs") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("events");
+  Proxy proxy(TestServers());
+  Child holder = StartHolder(
+      {"exclusive", "-v", "-z", proxy.address(), "--events", directory.Path("events")}, lock);
+  proxy.Cut();
+  holder.ReadErrUntil("confirmed");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  const auto events = Events(directory.Read("events"));
+  CHECK(Steps(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
+                               "confirmed", "exited 0", "released ended 0"});
+  CheckDocumented(events);
+}
+
+TEST_CASE("the events under an outer lock, and of servers that are not there") {
+  const std::string lock = NewLock("events");
+  const TemporaryDirectory directory;
+  const Finished finished =
+      RunZklock({"exclusive", lock, "--", Binary(), "exclusive", "-z", TestServers(), "--events",
+                 directory.Path("events"), lock, "--", "sh", "-c", "exit 4"});
+  CHECK(finished.exit == Exited(4));
+  const auto nested = Events(directory.Read("events"));
+  CHECK(Steps(nested) == Words{"acquired", "exited 4"});
+  CHECK(nested[0]["nested"] == true);
+  CheckDocumented(nested);
+  const ClosedPort closed;
+  CHECK(Steps(EventsOf({"exclusive", "-z", closed.address(), "--connect-timeout", "100ms"}, lock,
+                       {"true"})) == Words{"released unreachable 69"});
+}
+
+TEST_CASE("events are appended to a file that is made as a shell would make it") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Path("events");
+  ChildOptions options = Zklock({"exclusive", "--events", path, NewLock("events"), "--", "true"});
+  options.prepare = [] {
+    ResetSignals();
+    umask(027);
+  };
+  CHECK(Run(options).exit == Exited(0));
+  const std::string first = directory.Read("events");
+  struct stat status {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+  CHECK(Run(options).exit == Exited(0));
+  CHECK_THAT(directory.Read("events"), Catch::StartsWith(first));
+  CHECK(Events(directory.Read("events")).size() == 10);
+}
+
+TEST_CASE("events go to a descriptor that the command does not get") {
+  const Pipe pipe;
+  ChildOptions options = Zklock({"exclusive", "--events", pipe.number(), NewLock("events"), "--",
+                                 "sh", "-c", "ls -l /proc/$$/fd"});
+  options.inherit = {pipe.write.get()};
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.out, !Catch::Contains(" " + pipe.number() + " ->"));
+  char buffer[4096];
+  const ssize_t size = read(pipe.read.get(), buffer, sizeof buffer);
+  REQUIRE(size > 0);
+  CHECK(Events({buffer, static_cast<std::size_t>(size)}).size() == 5);
+  CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
+}
+
+TEST_CASE("events on standard error leave the command its own") {
+  const Finished finished =
+      RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"});
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.err, Catch::Contains("\nE\n") && Catch::Contains("\"step\":\"released\""));
+}
+
+TEST_CASE("a descriptor that cannot be written to is a usage error, a file a refusal") {
+  const Pipe pipe;
+  const UniqueFd to_read(fcntl(pipe.read.get(), F_DUPFD_CLOEXEC, 20));
+  const auto run = [&](const std::string& target) {
+    ChildOptions options = Zklock({"exclusive", "--events", target, "/l", "--", "true"});
+    options.inherit = {to_read.get()};
+    options.prepare = [] {
+      ResetSignals();
+      for (int fd = 3; fd < 20; ++fd) close(fd);
+    };
+    return Run(options);
+  };
+  // 3 and on are zklock's own, if anything.
+  for (const std::string& number :
+       {std::to_string(to_read.get()), std::string("3"), std::string("4"), std::string("999"),
+        std::string("99999999999999999999")}) {
+    CAPTURE(number);
+    const Finished finished = run(number);
+    CHECK(finished.exit == Exited(64));
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: --events " + number + ": descriptor "));
+  }
+  CHECK(run("").exit == Exited(64));
+  const Finished refused = run("/nowhere/at all");
+  CHECK(refused.exit == Exited(71));
+  CHECK(refused.err ==
+        "zklock: cannot append to --events /nowhere/at all: No such file or directory\n");
+}
+
+TEST_CASE("a reader of events that does not read holds nothing up") {
+  const StalledPipe stalled;
+  const std::string lock = NewLock("events");
+  ChildOptions options =
+      HolderOptions({"exclusive", "--events", std::to_string(stalled.write.get())}, lock);
+  options.inherit = {stalled.write.get()};
+  Child child = Child::Start(options);
+  CHECK(child.ReadLine() == "held");
+  Tree tree;
+  child.Write("6\n");
+  tree.WaitForChildren(lock, 0);  // what is unread is waited for when nothing is held any more
+  CHECK(child.Wait() == Exited(6));
+}
+
+TEST_CASE("a reader of events that has gone ends nothing") {
+  Pipe pipe;
+  ChildOptions options = HolderOptions({"exclusive", "--events", pipe.number()}, NewLock("events"));
+  options.inherit = {pipe.write.get()};
+  pipe.read.Reset();
+  Child child = Child::Start(options);
+  CHECK(child.ReadLine() == "held");
+  child.Write("3\n");
+  CHECK(child.Wait() == Exited(3));
+  CHECK(child.err().empty());
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,98 @@
+// What happens to servers and connections while a command runs, and to zklock itself.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string Joined(const std::vector<std::string>& servers) {
+  std::string text;
+  for (const std::string& server : servers) text += (text.empty() ? "" : ",") + server;
+  return text;
+}
+
+/// The one that a client is connected to, of two that were never cut.
+Proxy& Used(Proxy& first, Proxy& second) { return first.connections() > 0 ? first : second; }
+
+std::size_t Count(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs to its end") {
+  const std::string lock = NewLock("warn");
+  Proxy proxy(TestServers());
+  Child holder = StartHolder(
+      {"exclusive", "--on-lost", "warn", "--session-timeout", "4s", "-z", proxy.address()}, lock);
+  std::string reason;
+  SECTION("when it is taken away") {
+    reason = "was taken away (our contender was deleted)";
+    Tree tree;
+    tree.Delete(lock + "/" + tree.Children(lock).front());
+  }
+  SECTION("when no server can be reached") {
+    reason = "is lost (no server confirmed it in time)";
+    proxy.Freeze();
+  }
+  SECTION("when the session has expired") {
+    reason = "is lost (";
+    holder.Signal(SIGSTOP);
+    holder.WaitUntilStopped();
+    Tree().WaitForChildren(lock, 0);
+    holder.Signal(SIGCONT);
+  }
+  holder.ReadErrUntil("zklock: " + lock + " " + reason);
+  holder.ReadErrUntil(": the command runs on, and others may too (--on-lost warn)\n");
+  Child next = StartHolder(lock);  // the servers have given it to the next
+  CHECK_FALSE(holder.HasEnded());
+  holder.Write("3\n");
+  CHECK(holder.Wait() == Exited(76));
+  CHECK(Count(holder.err(), "--on-lost warn") == 1);
+  CHECK_FALSE(next.HasEnded());
+}
+
+TEST_CASE("a connection that is half open costs nothing while another server is there") {
+  const std::string lock = NewLock("half");
+  const BlackHole hole;
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  Child holder = StartHolder({"exclusive", "-v", "-k", "1s", "--session-timeout", "20s", "-z",
+                              Joined({first.address(), hole.address(), second.address()})},
+                             lock);
+  Used(first, second).Freeze();
+  holder.ReadErrUntil("the server does not answer");
+  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.Write("5\n");
+  CHECK(holder.Wait() == Exited(5));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("when zklock is killed, a server that is silent does not keep the lock from the next") {
+  const std::string lock = NewLock("killed");
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  const Peer silent(Peer::Manner::kSaysNothing);
+  Child holder = StartHolder({"exclusive", "--session-timeout", "40s", "--connect-timeout", "60s",
+                              "-z", Joined({first.address(), second.address(), silent.address()})},
+                             lock);
+  Child next = StartWaiter(lock);
+  Used(first, second).Freeze();
+  holder.Signal(SIGKILL);
+  CHECK(next.ReadLine(12s) == "held");  // a third of the time-out for one would be longer
+}
+
+}  // namespace zklock::test

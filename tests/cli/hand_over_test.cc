@@ -1,0 +1,247 @@
+// The record that a release leaves in LOCK's data, and what a hand-over costs by it, read from the
+// bytes between zklock and the server.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "protocol/release_record.h"
+#include "support/frames.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using protocol::ReleaseRecord;
+
+ChildOptions Through(const Proxy& proxy, ChildOptions options) {
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  return options;
+}
+
+std::vector<Frame> RequestsOf(const Proxy& proxy) {
+  const auto pieces = proxy.Requests();
+  return FramesOf(std::accumulate(pieces.begin(), pieces.end(), std::string()), true);
+}
+
+Words WordsOf(const std::vector<Frame>& requests) {
+  Words words;
+  for (const Frame& request : requests) words.push_back(request.what);
+  return words;
+}
+
+std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
+  const auto znode = tree.Get(lock);
+  REQUIRE(znode);
+  const auto data = protocol::ParseLockData(znode->data);
+  REQUIRE(data);
+  return data->last_release;
+}
+
+/// How many bytes the answers to these requests have, and all events.
+std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests) {
+  std::size_t bytes = 0;
+  for (const Frame& reply : FramesOf(proxy.Replies(), false)) {
+    const bool answers = std::any_of(requests.begin(), requests.end(), [&](const Frame& request) {
+      return request.xid == reply.xid;
+    });
+    if (answers || reply.xid == -1) bytes += reply.size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a run leaves a record: who, in which mode, for how long, how it ended, where") {
+  const std::string lock = NewLock("record");
+  Tree tree;
+  std::int64_t token = 0;
+  for (const std::string mode : {"exclusive", "write", "read"}) {
+    CAPTURE(mode);
+    const Finished run =
+        RunZklock({mode, lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN; exit 3"});
+    REQUIRE(run.exit == Exited(3));
+    const auto record = RecordIn(tree, lock);
+    REQUIRE(record);
+    CHECK(run.out == lock + "/" + record->contender + " " + std::to_string(record->token) + "\n");
+    CHECK(protocol::ModeName(record->mode) == mode);
+    CHECK(record->status == 3);
+    CHECK(record->token > token);
+    token = record->token;
+    std::string host(256, '\0');
+    gethostname(host.data(), host.size());
+    CHECK(record->host == host.c_str());
+    CHECK(tree.Get(lock.substr(0, lock.rfind('/')))->data.empty());
+  }
+  const Finished killed = RunZklock({"exclusive", lock, "--", "sh", "-c", "kill -KILL $$"});
+  CHECK(killed.exit == Exited(128 + SIGKILL));
+  CHECK(RecordIn(tree, lock)->status == 128 + SIGKILL);
+}
+
+TEST_CASE("the record counts how long the command ran") {
+  const std::string lock = NewLock("seconds");
+  Child holder = StartHolder(lock);
+  const auto began = std::chrono::steady_clock::now();
+  Child waiter = StartWaiter(lock);  // takes a moment, whatever it is
+  const auto at_least = std::chrono::steady_clock::now() - began;
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(waiter.ReadLine() == "held");
+  Tree tree;
+  const auto record = RecordIn(tree, lock);
+  REQUIRE(record);
+  CHECK(record->ran >= std::chrono::floor<std::chrono::milliseconds>(at_least));
+  CHECK(record->ran < kPatience);
+}
+
+TEST_CASE("a lock below a chroot has its record there") {
+  const std::string chroot = NewLock("chroot");
+  const Finished run =
+      RunZklock({"exclusive", "-z", TestServers() + chroot, "/jobs/a", "--", "true"});
+  REQUIRE(run.exit == Exited(0));
+  Tree tree;
+  CHECK(RecordIn(tree, chroot + "/jobs/a"));
+}
+
+TEST_CASE("record, end and close leave in one piece, and are one transaction and the close") {
+  const std::string lock = NewLock("piece");
+  Tree tree;
+  tree.Create(lock, ZnodeKind::kContainer, "zklock/1");
+  const Proxy proxy(TestServers());
+  const Finished run = Run(Through(proxy, Zklock({"exclusive", lock, "--", "true"})));
+  REQUIRE(run.exit == Exited(0));
+
+  const auto znode = tree.Get(lock);
+  REQUIRE(znode);
+  CHECK(protocol::ParseLockData(znode->data)->last_release);
+  CHECK(znode->data_zxid == znode->children_zxid);
+
+  Words writes = WordsOf(RequestsOf(proxy));
+  // Heartbeats and looks at what is there, in a run that took long.
+  std::erase_if(writes, [](const std::string& what) {
+    return what == "ping" || what.starts_with("check ") || what.starts_with("get ");
+  });
+  REQUIRE(writes.size() == 4);
+  CHECK(writes[0].starts_with("create " + lock + "/"));
+  CHECK(writes[1] == "list " + lock);
+  CHECK(writes[2] == "multi " + lock);
+  CHECK(writes[3] == "close");
+
+  // In front of what a connection begins with, so that the piece is read as frames.
+  const auto pieces = proxy.Requests();
+  const Words last = WordsOf(FramesOf(std::string(4, '\0') + pieces.back(), true));
+  CHECK(last == Words{"multi " + lock, "close"});
+}
+
+TEST_CASE("a hand-over costs the next holder the same, however long the queue is") {
+  const int length = GENERATE(10, 1000);
+  CAPTURE(length);
+  const std::string lock = NewLock("long");
+  Child holder = StartHolder(lock);
+  const Proxy proxy(TestServers());
+  ChildOptions options =
+      Through(proxy, HolderOptions({"exclusive", "--verbose", "--progress", "none"}, lock));
+  Child next = Child::Start(std::move(options));
+  next.ReadErrUntil("waiting for " + lock);
+  Tree driver;
+  for (int i = 2; i < length; ++i) {
+    driver.Create(lock + "/driver-0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+                  ZnodeKind::kEphemeralSequential);
+  }
+  REQUIRE(driver.Children(lock).size() == static_cast<std::size_t>(length));
+
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(next.ReadLine() == "held");
+  const std::string own = lock + "/" + InQueueOrder(driver.Children(lock)).front();
+
+  const auto requests = RequestsOf(proxy);
+  const Words all = WordsOf(requests);
+  // When it joined, and when it looked whether its own shell holds.
+  CHECK(std::count(all.begin(), all.end(), "list " + lock) == 2);
+  const auto heartbeat = std::find(all.begin(), all.end(), "check " + own);
+  REQUIRE(all.end() - heartbeat >= 3);
+  const auto first = heartbeat - all.begin();
+  const std::vector<Frame> hand_over(requests.begin() + first, requests.begin() + first + 3);
+  CHECK(WordsOf(hand_over) == Words{"check " + own, "get " + lock, "get " + own});
+  CHECK(AnsweredBytes(proxy, hand_over) <= 1024);
+
+  next.CloseInput();
+  CHECK(next.Wait() == Exited(0));
+}
+
+TEST_CASE("a release asks nothing of those further behind") {
+  const std::string lock = NewLock("behind");
+  Child holder = StartHolder(lock);
+  Child next = StartWaiter(lock);
+  const Proxy proxy(TestServers());
+  Child behind = Child::Start(Through(proxy, HolderOptions({"exclusive", "--verbose"}, lock)));
+  behind.ReadErrUntil("waiting for " + lock);
+  holder.CloseInput();
+  REQUIRE(next.ReadLine() == "held");
+  for (const Frame& reply : FramesOf(proxy.Replies(), false)) CHECK(reply.xid != -1);  // no event
+  for (const std::string& what : WordsOf(RequestsOf(proxy))) {
+    CAPTURE(what);
+    CHECK_FALSE(what.starts_with("check "));
+  }
+  next.CloseInput();
+  REQUIRE(next.Wait() == Exited(0));
+  REQUIRE(behind.ReadLine() == "held");
+}
+
+TEST_CASE("a command that was stopped because its lock was lost leaves no record") {
+  const std::string lock = NewLock("lost");
+  Child holder = StartHolder(lock);
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+  REQUIRE(holder.Wait() == Exited(76));
+  CHECK_FALSE(RecordIn(tree, lock));
+}
+
+TEST_CASE("a LOCK with somebody else's data is used, and its data is left alone") {
+  const std::string data = GENERATE("", "somebody else's", "zklock/2 x");
+  const std::string lock = NewLock("foreign");
+  Tree tree;
+  tree.Create(lock, ZnodeKind::kPersistent, data);
+  Child holder = StartHolder(lock);
+  Child next = StartWaiter(lock);
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  REQUIRE(next.ReadLine() == "held");
+  next.CloseInput();
+  REQUIRE(next.Wait() == Exited(0));
+  CHECK(tree.Get(lock)->data == data);
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a LOCK that may not be written to is let go all the same") {
+  const std::string lock = NewLock("refused");
+  Tree tree;
+  tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
+  tree.SetAcl(lock, kRead | kCreate | kDelete);
+  Child holder = StartHolder(lock);
+  Child next = StartWaiter(lock);
+  holder.Write("5\n");
+  REQUIRE(holder.Wait() == Exited(5));
+  REQUIRE(next.ReadLine() == "held");
+  next.CloseInput();
+  REQUIRE(next.Wait() == Exited(0));
+  CHECK_FALSE(RecordIn(tree, lock));
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("data that comes into LOCK while it is held is left alone, and the lock let go") {
+  const std::string lock = NewLock("meanwhile");
+  Child holder = StartHolder(lock);
+  Tree tree;
+  tree.SetData(lock, "mine");
+  holder.Write("5\n");
+  REQUIRE(holder.Wait() == Exited(5));
+  CHECK(tree.Get(lock)->data == "mine");
+  CHECK(tree.Children(lock).empty());
+}
+
+}  // namespace zklock::test

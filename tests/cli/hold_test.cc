@@ -1,0 +1,285 @@
+// --hold and release: scripts that lock a part of themselves, with each of their ways to end.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <string>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+/// A script in which $Z is zklock and $L a LOCK of the test's own. Its standard input stays open.
+ChildOptions Script(const std::string& lock, const std::string& text,
+                    const std::string& shell = "bash") {
+  ChildOptions options;
+  options.argv = {shell, "-c", text};
+  options.environment = PlainEnvironment();
+  options.also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()};
+  options.keep_stdin = true;
+  options.prepare = ResetSignals;
+  return options;
+}
+
+pid_t Number(const std::string& data, const std::string& mark) {
+  const std::size_t at = data.find(mark);
+  if (at == std::string::npos) throw std::runtime_error("no " + mark + " in " + data);
+  return std::stoi(data.substr(at + mark.size()));
+}
+/// The process that holds, from its contender's data.
+pid_t KeeperOf(const std::string& lock) {
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
+  // The owner's is before it, in braces of its own.
+  const std::string data = tree.Get(contender)->data;
+  return Number(data.substr(data.find('}')), "\"pid\":");
+}
+
+TEST_CASE("A script holds a lock for a part of itself, and releases it") {
+  const auto shell = GENERATE(as<std::string>{}, "bash", "dash");
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(
+      lock, "$Z exclusive --hold $L || exit; echo held; read x; $Z release $L; echo $?; read x",
+      shell));
+  CHECK(script.ReadLine() == "held");
+  CHECK(Tree().Children(lock).size() == 1);
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  script.Write("\n");
+  CHECK(script.ReadLine() == "0");
+  CHECK(Tree().Children(lock).empty());
+  CHECK(script.err().empty());
+  CHECK_FALSE(script.HasEnded());
+}
+
+TEST_CASE("However the script ends, the lock is let go of") {
+  const auto end = GENERATE(as<std::string>{}, "exit 0", "exit 3", "kill -KILL $$", "kill $$",
+                            "exec true", "set -u; echo $unset_variable", "return_from_nothing");
+  CAPTURE(end);
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + end));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  script.Write("\n");
+  script.Wait();
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("An owner that executes another program is the same owner") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(lock, "$Z exclusive --hold $L && exec cat"));
+  Tree tree;
+  script.Write("through\n");
+  REQUIRE(script.ReadLine() == "through");  // cat runs
+  CHECK(tree.Children(lock).size() == 1);
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("Ctrl-C ends the script, and the lock with it") {
+  const std::string lock = NewLock("hold");
+  ChildOptions options = Script(lock, "$Z exclusive --hold $L && echo held; sleep 1000");
+  options.keep_stdin = false;
+  Child script = Child::StartOnTerminal(options);
+  script.ReadUntil("held");
+  script.Write("\x03");
+  CHECK(script.Wait() == Killed(SIGINT));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("Ctrl-C while it waits leaves the queue and ends the script") {
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  ChildOptions options = Script(lock, "$Z exclusive -v --hold $L; echo went on");
+  options.keep_stdin = false;
+  Child script = Child::StartOnTerminal(options);
+  script.ReadUntil("waiting for");
+  script.Write("\x03");
+  CHECK(script.Wait() == Killed(SIGINT));
+  CHECK(Tree().Children(lock).size() == 1);
+  CHECK(script.out().find("went on") == std::string::npos);
+}
+
+TEST_CASE("Nothing of the keeper keeps a pipe open or says a word") {
+  const std::string lock = NewLock("hold");
+  // cat ends only when nobody has the other end of its pipe open any more.
+  const Finished finished =
+      Run(Script(lock,
+                 "exec 7>&1; x=$($Z exclusive --hold --owner-pid $$ $L 2>&1 7>&1 | cat);"
+                 "echo \"[$x]\"; $Z release $L; echo $?"));
+  CHECK(finished.out == "[]\n0\n");
+  CHECK(finished.err.empty());
+}
+
+TEST_CASE("One shell holds two LOCKs, and releases them one by one") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L-a && $Z exclusive --hold $L-b && echo both;"
+                 "$Z release $L-a; $Z try -q $L-a -- echo free;"
+                 "env -i ZKLOCK_SERVERS=$ZKLOCK_SERVERS $Z release $L-b && echo done"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "both\nfree\ndone\n");
+}
+
+TEST_CASE("What the shell holds is not waited for below it: by --hold again, or by a command") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
+                 "$Z exclusive $L -- echo below; (sh -c '$Z try $L -- echo deeper; :');"
+                 "$Z release $L; $Z release -q $L; echo $?"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
+}
+
+TEST_CASE("A shell that holds as a reader is told why it can never write") {
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(lock, "$Z read --hold $L; $Z write --hold $L; echo $?"));
+  CHECK(finished.out == "64\n");
+  CHECK_THAT(finished.err, Catch::Contains("for ever"));
+}
+
+TEST_CASE("Somebody else's hold is waited for") {
+  const std::string lock = NewLock("hold");
+  Child first = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
+  REQUIRE(first.ReadLine() == "held");
+  const Finished other =
+      Run(Script(lock, "$Z try -q --hold $L; echo $?; $Z release -q $L; echo $?"));
+  CHECK(other.out == "75\n75\n");
+}
+
+TEST_CASE("The owner is told by its signal when the lock is taken away, and nobody else is") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "trap 'echo told; exit 9' USR1; $Z exclusive --hold --on-lost-signal USR1 $L;"
+             "echo held; while :; do read -t 1000 x; done"));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).at(0));
+  CHECK(script.ReadLine() == "told");
+  CHECK(script.Wait() == Exited(9));
+}
+
+TEST_CASE(
+    "A keeper that is killed is no silent loss: the owner is told, its end ends the session") {
+  const auto signal = GENERATE(SIGKILL, SIGTERM);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  REQUIRE(kill(KeeperOf(lock), signal) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree tree;
+  tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // and not after the session's 30 s
+}
+
+TEST_CASE("A keeper that hangs is no silent loss: the owner is told before the lease ends") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "$Z exclusive --hold --session-timeout 4s $L; echo held; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  REQUIRE(kill(keeper, SIGSTOP) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+}
+
+TEST_CASE("When the servers fall silent the owner is told before the lease ends") {
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock,
+             "trap 'echo told; exit 0' TERM; $Z exclusive --hold --session-timeout 4s $L || exit; "
+             "echo held; while :; do read -t 1 x; done");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "held");
+  const std::string contender = lock + "/" + Tree().Children(lock).at(0);
+  proxy.Freeze();
+  CHECK(script.ReadLine() == "told");
+  CHECK(Tree().Exists(contender));  // the servers still keep it
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("Under cron, with no terminal, no input and next to no environment") {
+  const std::string lock = NewLock("hold");
+  ChildOptions options;
+  options.argv = {"setsid", "-w", "/bin/sh", "-c",
+                  "$Z exclusive --hold $L || exit; echo part; $Z release $L && echo released"};
+  options.environment = {"HOME=/nonexistent",
+                         "LOGNAME=cron",
+                         "SHELL=/bin/sh",
+                         "PATH=/usr/bin:/bin",
+                         "Z=" + Binary(),
+                         "L=" + lock,
+                         "ZKLOCK_SERVERS=" + TestServers()};
+  options.prepare = ResetSignals;
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "part\nreleased\n");  // and the pipe to the mail ends with the script
+  CHECK(finished.err.empty());
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("Under a CI agent that starts a script in a session of its own and collects its output") {
+  const std::string lock = NewLock("hold");
+  Child agent = Child::Start(Script(
+      lock,
+      "setsid -w bash -ec '$Z exclusive --hold $L; echo held; read x; echo done' 2>&1 | cat"));
+  REQUIRE(agent.ReadLine() == "held");
+  CHECK(Tree().Children(lock).size() == 1);
+  agent.Write("\n");
+  CHECK(agent.ReadLine() == "done");
+  CHECK(agent.Wait() == Exited(0));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+}
+
+TEST_CASE("A hold in a subshell ends with the subshell") {
+  const std::string lock = NewLock("hold");
+  Child script =
+      Child::Start(Script(lock, "( $Z exclusive --hold $L && echo inside ); read x; echo after"));
+  CHECK(script.ReadLine() == "inside");
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "after");
+}
+
+TEST_CASE("A release is no loss: the owner gets no signal") {
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(
+      Script(lock, "trap 'echo told' TERM; $Z exclusive --hold $L; $Z release $L; echo released"));
+  CHECK(finished.out == "released\n");
+}
+
+TEST_CASE("a --hold that cannot be is refused before anything is asked of the servers") {
+  const std::string lock = NewLock("hold");
+  CHECK(RunZklock({"exclusive", "--hold", lock, "--", "true"}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "-c", "true", lock}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--owner-pid", "1", lock, "--", "true"}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "x", lock}).exit == Exited(64));
+  CHECK(RunZklock({"exclusive", "--hold", "--owner-pid", "2147483647", lock}).exit == Exited(64));
+  const Finished wrapped = Run(Script(lock, "timeout 50 $Z exclusive --hold $L; echo $?"));
+  CHECK(wrapped.out == "64\n");
+  CHECK_THAT(wrapped.err, Catch::Contains("--owner-pid"));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("A conflict, and servers that are not there, have --hold's status as a run's") {
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z try --hold $L; echo $?; $Z exclusive -E 3 --wait 1ms --hold $L; echo $?;"
+                 "$Z try --hold -z 127.0.0.1:1 --connect-timeout 1s $L; echo $?"));
+  CHECK(finished.out == "75\n3\n69\n");
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+}  // namespace
+}  // namespace zklock::test

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""Holds the output of `zklock inspect --json` to what the manual page says of it.
+
+    inspect_schema.py MANUAL [--lines] < OUTPUT
+
+Every object has exactly the documented fields, in that order, each of its documented type and, where
+those are listed, one of the documented values. Prints what is wrong, and exits with 1 then.
+"""
+
+import json
+import re
+import sys
+from datetime import datetime
+
+FIELD = re.compile(r"^\.It Li (\w+) Pq ([\w ]+?)(?:: (.*))?$")
+TYPES = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "null": lambda value: value is None,
+}
+MOMENT = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+wrong = []
+
+
+def fields_of(manual, heading):
+    """Name, types and values of each field, in the manual's order."""
+    section = manual.split(f"\n.Ss The object of a {heading}\n")[1]
+    section = re.split(r"\n\.S[sh] ", section)[0]
+    fields = []
+    for line in section.splitlines():
+        match = FIELD.match(line)
+        if match:
+            name, types, values = match.groups()
+            fields.append((name, types.split(" or "), values.split(", ") if values else None))
+    if not fields:
+        sys.exit(f"the manual says nothing of the object of a {heading}")
+    return fields
+
+
+def check_object(value, fields, where):
+    if list(value) != [name for name, _, _ in fields]:
+        wrong.append(f"{where} has the fields {list(value)}")
+        return
+    for name, types, values in fields:
+        item = value[name]
+        if not any(TYPES[kind](item) for kind in types):
+            wrong.append(f"{where}.{name} is {item!r}, no {' or '.join(types)}")
+        elif values and item is not None and item not in values:
+            wrong.append(f"{where}.{name} is {item!r}, none of {values}")
+    for name in ("since", "ended"):
+        if isinstance(value.get(name), str):
+            if not MOMENT.match(value[name]):
+                wrong.append(f"{where}.{name} is {value[name]!r}")
+            datetime.strptime(value[name], "%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def check_lock(lock, schema, where):
+    check_object(lock, schema["lock"], where)
+    if lock["lastRun"] is not None:
+        check_object(lock["lastRun"], schema["last run"], where + ".lastRun")
+    names = [contender["name"] for contender in lock["contenders"]]
+    for place, contender in enumerate(lock["contenders"], 1):
+        at = f"{where}.contenders[{place}]"
+        check_object(contender, schema["contender"], at)
+        if contender["position"] != place:
+            wrong.append(f"{at}.position is {contender['position']}")
+        if (contender["state"] == "waiting") != (contender["waitsFor"] in names[: place - 1]):
+            wrong.append(f"{at} waits for {contender['waitsFor']}")
+    if lock["held"] != bool(names):
+        wrong.append(f"{where}.held is {lock['held']}")
+
+
+def main(arguments):
+    with open(arguments[1], encoding="utf-8") as file:
+        manual = file.read()
+    schema = {heading: fields_of(manual, heading) for heading in ("lock", "last run", "contender")}
+    text = sys.stdin.buffer.read().decode("ascii")
+    if "--lines" in arguments:
+        locks = [json.loads(line) for line in text.splitlines()]
+    else:
+        locks = json.loads(text)
+    for index, lock in enumerate(locks):
+        check_lock(lock, schema, f"[{index}]")
+    print("\n".join(wrong) if wrong else f"{len(locks)} locks")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

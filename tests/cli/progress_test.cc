@@ -1,0 +1,139 @@
+// --progress, on real terminals and elsewhere.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/printable.h"
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+constexpr const char* kEraseToEnd = "\x1b[K";
+constexpr const char* kErased = "\r\x1b[K";
+
+/// `zklock WORDS LOCK -- sh -c 'echo first'` on a terminal of `columns`.
+Child StartOnScreen(int columns, const std::string& words, const std::string& lock) {
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c",
+                  "stty cols " + std::to_string(columns) + "; exec " + Binary() + " " + words +
+                      " " + lock + " -- sh -c 'echo fir\"\"st'"};
+  options.also_environment = {"TERM=xterm"};
+  return Child::StartOnTerminal(std::move(options));
+}
+
+/// The live line as it was drawn, time after time.
+Words Frames(const std::string& screen) {
+  Words frames;
+  std::size_t end = 0;
+  while ((end = screen.find(kEraseToEnd, end)) != std::string::npos) {
+    const std::size_t begin = screen.rfind('\r', end) + 1;
+    if (begin < end) frames.push_back(screen.substr(begin, end - begin));
+    ++end;
+  }
+  return frames;
+}
+
+}  // namespace
+
+TEST_CASE("the live line fits the terminal, and is gone before the command's first word") {
+  for (const int columns : {60, 80}) {
+    CAPTURE(columns);
+    const std::string lock = NewLock("bar");
+    Child holder = StartHolder(lock);
+    Child waiter = StartOnScreen(columns, "exclusive", lock);
+    waiter.ReadUntil("zklock: waiting 0s, place 2");
+    waiter.ReadUntil("held by");
+    waiter.ReadUntil("zklock: waiting 1s, place 2");
+    waiter.ReadUntil(kEraseToEnd);
+    holder.CloseInput();
+    waiter.ReadUntil("first");
+    const std::string& screen = waiter.out();
+    CHECK_THAT(screen.substr(0, screen.rfind("first")), Catch::EndsWith(kErased));
+    const Words frames = Frames(screen);
+    REQUIRE(frames.size() >= 2);
+    for (const std::string& frame : frames) {
+      CHECK(cli::DisplayWidth(frame) < static_cast<std::size_t>(columns));
+      CHECK_THAT(frame, Catch::StartsWith("zklock: waiting "));
+    }
+    CHECK(cli::DisplayWidth(frames.back()) == static_cast<std::size_t>(columns) - 1);
+    CHECK_THAT(frames.back(), Catch::EndsWith("…"));
+    CHECK(waiter.Wait() == Exited(0));
+  }
+}
+
+TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
+  const std::string lock = NewLock("bar");
+  Child holder = StartHolder(lock);
+  Child waiter = StartOnScreen(80, "exclusive", lock);
+  waiter.ReadUntil("held by");
+  waiter.Write("\x03");
+  waiter.ReadUntil("left the queue, the command was not run");
+  const std::string& screen = waiter.out();
+  CHECK_THAT(screen.substr(0, screen.rfind("zklock: SIGINT")), Catch::EndsWith(kErased));
+  CHECK(waiter.Wait() == Killed(SIGINT));
+}
+
+TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
+  const std::string lock = NewLock("bar");
+  Child holder = StartHolder(lock);
+  ChildOptions options = Zklock({});
+  options.argv = {"bash", "--norc", "--noprofile", "-i"};
+  options.also_environment = {"TERM=xterm", "HISTFILE=", "PS1="};
+  Child shell = Child::StartOnTerminal(std::move(options));
+  shell.Write("stty cols 80; PS1='rea''dy> '\n");
+  shell.ReadUntil("ready> ");
+  shell.Write(Binary() + " exclusive " + lock + " -- true\n");
+  shell.ReadUntil("held by");
+  shell.Write("\x1a");
+  const std::string until_stopped = shell.ReadUntil("Stopped");
+  // The shell's own words follow on an empty line.
+  const std::size_t erased = until_stopped.rfind(kErased);
+  REQUIRE(erased != std::string::npos);
+  CHECK(until_stopped.find("place", erased) == std::string::npos);
+  shell.ReadUntil("ready> ");
+  shell.Write("fg\n");
+  shell.ReadUntil("place 2, held");
+  holder.CloseInput();
+  shell.ReadUntil("ready> ");
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("without a terminal a line tells who holds the lock; quiet and none do not") {
+  const std::string lock = NewLock("plain");
+  Child holder = StartHolder({"exclusive", "--label", "x"}, lock);
+  Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
+  const std::string said = waiter.ReadErrUntil("\n");
+  CHECK_THAT(said, Catch::StartsWith("zklock: waiting for " + lock + ": place 2, held by sh, pid " +
+                                     std::to_string(holder.pid()) + " on "));
+  CHECK_THAT(said, Catch::Contains(", for at most "));
+  // Who came later and says nothing would have said it by now: both have waited for longer.
+  Child quiet = Child::Start(HolderOptions({"exclusive", "-q"}, lock));
+  Tree().WaitForChildren(lock, 3);
+  Child none = Child::Start(HolderOptions({"exclusive", "--progress", "none"}, lock));
+  Tree().WaitForChildren(lock, 4);
+  Child last = Child::Start(HolderOptions({"exclusive", "--progress", "plain"}, lock));
+  last.ReadErrUntil("place 5");
+  for (Child* one : {&holder, &waiter, &quiet, &none, &last}) {
+    one->CloseInput();
+    CHECK(one->Wait() == Exited(0));
+  }
+  CHECK(quiet.err().empty());
+  CHECK(none.err().empty());
+}
+
+TEST_CASE("a live line can be had where there is no terminal") {
+  const std::string lock = NewLock("bar");
+  Child holder = StartHolder(lock);
+  Child waiter = Child::Start(HolderOptions({"exclusive", "--progress", "bar"}, lock));
+  waiter.ReadErrUntil("place 2");
+  waiter.ReadErrUntil("waiting 1s");
+  holder.CloseInput();
+  waiter.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+  CHECK_THAT(waiter.err(), Catch::EndsWith(kErased));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,103 @@
+// --max-queue, --supersede and --dialect simple: who stands in a queue, and who does not.
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+
+TEST_CASE("who finds as many waiting as may leaves at once") {
+  const std::string lock = NewLock("queueing");
+  Child holder = StartHolder(lock);
+  const auto full = [&](const std::string& most) {
+    const Finished finished =
+        RunZklock({"exclusive", "--wait", "100ms", "--max-queue", most, lock, "--", "true"});
+    CHECK(finished.exit == Exited(75));
+    return finished.err.find("waiting already") != std::string::npos;
+  };
+  CHECK(full("0"));
+  CHECK_FALSE(full("1"));
+  Child waiter = StartWaiter(lock);
+  CHECK(full("1"));
+  CHECK_FALSE(full("2"));
+  CHECK(Tree().Children(lock).size() == 2);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(143));
+  CHECK_FALSE(full("1"));
+}
+
+TEST_CASE("a free lock is taken whatever --max-queue says") {
+  const std::string lock = NewLock("queueing");
+  CHECK(RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("the newest waiting one wins, and the running one is not disturbed") {
+  const std::string lock = NewLock("queueing");
+  Child running = StartHolder({"exclusive", "--supersede"}, lock);
+  Child older = StartWaiter({"exclusive", "--supersede"}, lock);
+  Child plain = StartWaiter({"exclusive"}, lock);
+  Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
+  CHECK(older.Wait() == Exited(75));
+  CHECK_THAT(older.err(), Catch::Contains("a newer one waits for " + lock));
+  CHECK(Tree().Children(lock).size() == 3);
+  running.CloseInput();
+  CHECK(running.Wait() == Exited(0));
+  CHECK(plain.ReadLine() == "held");
+  plain.CloseInput();
+  CHECK(newer.ReadLine() == "held");
+}
+
+TEST_CASE("in the simple dialect the lock is one znode of that name") {
+  const std::string lock = NewLock("queueing");
+  Child holder = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  Tree tree;
+  CHECK(tree.Children(lock) == std::vector<std::string>{"lock"});
+  CHECK(RunZklock({"try", "--dialect", "simple", lock, "--", "true"}).exit == Exited(75));
+  Child waiter = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
+  CHECK(tree.Children(lock).size() == 1);
+  holder.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+  waiter.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+  CHECK(tree.Children(lock).empty());
+}
+
+TEST_CASE("a simple lock that another program holds is waited for") {
+  const std::string lock = NewLock("queueing");
+  Tree tree;
+  tree.Create(lock);
+  {
+    Tree other;
+    other.Create(lock + "/lock", ZnodeKind::kEphemeral);
+    Child waiter = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
+    other.Delete(lock + "/lock");
+    CHECK(waiter.ReadLine() == "held");
+  }
+}
+
+TEST_CASE("a lock of one znode and a queue refuse each other, with the option that mends it") {
+  const std::string lock = NewLock("queueing");
+  {
+    Child holder = StartHolder(lock);
+    const Finished refused = RunZklock({"try", "--dialect", "simple", lock, "--", "true"});
+    CHECK(refused.exit == Exited(78));
+    CHECK_THAT(refused.err, Catch::Contains("leave --dialect simple out"));
+  }
+  const std::string other = NewLock("queueing");
+  Child holder = StartHolder({"exclusive", "--dialect", "simple"}, other);
+  const Finished refused = RunZklock({"try", other, "--", "true"});
+  CHECK(refused.exit == Exited(78));
+  CHECK_THAT(refused.err, Catch::Contains("--dialect simple"));
+}
+
+TEST_CASE("a simple lock that is taken away ends the command") {
+  const std::string lock = NewLock("queueing");
+  Child run = Child::Start(Zklock(
+      {"exclusive", "--dialect", "simple", lock, "--", "sh", "-c", "echo held; exec sleep 1000"}));
+  REQUIRE(run.ReadLine() == "held");
+  Tree().Delete(lock + "/lock");
+  CHECK(run.Wait() == Exited(76));
+}
+
+}  // namespace zklock::test

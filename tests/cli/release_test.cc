@@ -1,0 +1,159 @@
+// release for operators: asking, forcing, waiting, and the question on a terminal.
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+std::string OnlyContender(const std::string& lock) { return Tree().Children(lock).at(0); }
+
+TEST_CASE("A holder that is asked ends its command, says who asked and why, and ends with 76") {
+  const auto mode = GENERATE(as<std::string>{}, "exclusive", "read", "write");
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder({mode}, lock);
+  const Finished finished = RunZklock({"release", "--contender", OnlyContender(lock), "--yes",
+                                       "--wait", "--reason", "a restart\n\x1b[31m", lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK(Tree().Children(lock).empty());  // --wait has waited
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_THAT(holder.err(), Catch::Contains("told to let go of " + lock));
+  CHECK_THAT(holder.err(), Catch::Contains("a restart"));
+  CHECK(holder.err().find('\x1b') == std::string::npos);
+  CHECK(Lines(holder.err()).size() == 1);
+}
+
+TEST_CASE("A waiter that is asked leaves with its status for a conflict; the holder stays") {
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder(lock);
+  Child waiter = StartWaiter({"exclusive", "-E", "5"}, lock);
+  const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
+  CHECK(RunZklock({"release", "--contender", waiting, "--yes", lock}).exit == Exited(0));
+  CHECK(waiter.Wait() == Exited(5));
+  CHECK_THAT(waiter.err(), Catch::Contains("told to leave the queue"));
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("release --holders asks all that hold, --all the waiters too") {
+  const auto all = GENERATE(false, true);
+  const std::string lock = NewLock("release");
+  Child first = StartHolder({"read"}, lock);
+  Child second = StartHolder({"read"}, lock);
+  Child waiter = StartWaiter(lock);
+  CHECK(RunZklock({"release", all ? "--all" : "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(first.Wait() == Exited(76));
+  CHECK(second.Wait() == Exited(76));
+  if (all) {
+    CHECK(waiter.Wait() == Exited(75));
+  } else {
+    CHECK(waiter.ReadLine() == "held");
+  }
+}
+
+TEST_CASE("A Curator contender is asked by Curator's own message, a stranger not at all") {
+  const std::string lock = NewLock("release");
+  Tree tree;
+  const std::string curator = tree.Create(lock + "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+                                          ZnodeKind::kEphemeralSequential, "127.0.0.1");
+  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(tree.Get(curator)->data == "__REVOKE__");
+  tree.Delete(curator);
+  const std::string stranger =
+      tree.Create(lock + "/stranger-", ZnodeKind::kEphemeralSequential, "data");
+  const Finished finished = RunZklock({"release", "--holders", "--yes", lock});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains("--force"));
+  CHECK(tree.Get(stranger)->data == "data");
+}
+
+TEST_CASE("Curator's message asks a zklock too; other data, and a megabyte of it, do not") {
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder(lock);
+  Tree tree;
+  const std::string contender = lock + "/" + OnlyContender(lock);
+  const std::string reason(900'000, 'x');
+  for (const std::string& data :
+       {std::string("{\"revoke\":17}"), std::string("__REVOKE"),
+        "{\"revoke\":{\"by\":\"me\",\"reason\":\"" + reason + "\"}}", std::string()}) {
+    tree.SetData(contender, data);
+  }
+  holder.Write("0\n");
+  CHECK(holder.Wait() == Exited(0));
+  CHECK(holder.err().empty());
+
+  Child next = StartHolder(lock);
+  tree.SetData(lock + "/" + OnlyContender(lock), "__REVOKE__");
+  CHECK(next.Wait() == Exited(76));
+}
+
+TEST_CASE("release --force deletes at once, and says what that means") {
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder(lock);
+  const Finished finished = RunZklock({"release", "--holders", "--force", "--yes", lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK_THAT(finished.err, Catch::Contains("two may run together"));
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("A newer holder is never hit: the name is exact, and a free LOCK has nobody") {
+  const std::string lock = NewLock("release");
+  std::string old;
+  {
+    Child holder = StartHolder(lock);
+    old = OnlyContender(lock);
+    holder.CloseInput();
+    holder.Wait();
+  }
+  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(75));
+  Child holder = StartHolder(lock);
+  CHECK(RunZklock({"release", "--contender", old, "--yes", lock}).exit == Exited(75));
+  CHECK_FALSE(holder.HasEnded());
+}
+
+TEST_CASE("Without a terminal it wants --yes; on one it shows who is meant and asks") {
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  CHECK(RunZklock({"release", "--holders", lock}).exit == Exited(64));
+  {
+    Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
+    CHECK_THAT(asked.ReadUntil("[y/N] "), Catch::Contains("nightly"));
+    asked.Write("n\n");
+    CHECK(asked.Wait() == Exited(75));
+  }
+  CHECK_FALSE(holder.HasEnded());
+  Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
+  asked.ReadUntil("[y/N] ");
+  asked.Write("y\n");
+  CHECK(asked.Wait() == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("A hold that is asked tells its owner, who has the time to end") {
+  const std::string lock = NewLock("release");
+  ChildOptions options = Zklock({});
+  options.argv = {"bash", "-c", R"(trap 'echo told; exit 4' TERM
+                                   "$Z" exclusive --hold "$L"; echo held; read x)"};
+  options.also_environment = {"Z=" + Binary(), "L=" + lock};
+  options.keep_stdin = true;
+  Child script = Child::Start(options);
+  REQUIRE(script.ReadLine() == "held");
+  CHECK(RunZklock({"release", "--holders", "--yes", "--wait", lock}).exit == Exited(0));
+  CHECK(script.Wait() == Exited(4));
+  CHECK(script.out() == "held\ntold\n");
+}
+
+TEST_CASE("Words that say two things, or nothing, are refused") {
+  for (const Words& words :
+       {Words{"--holders", "--all"}, Words{"--force"}, Words{"--wait"}, Words{"--reason", "x"},
+        Words{"--contender", "a/b"}, Words{"--holders", "--force", "--wait"}}) {
+    Words arguments = words;
+    arguments.insert(arguments.begin(), "release");
+    arguments.emplace_back("/t/x");
+    CHECK(RunZklock(arguments).exit == Exited(64));
+  }
+}
+
+}  // namespace
+}  // namespace zklock::test

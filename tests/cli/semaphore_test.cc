@@ -1,0 +1,139 @@
+// --permits: never more than N together, N reached, in their order.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+Child StartPermit(const std::string& permits, const std::string& lock) {
+  return StartHolder({"exclusive", "--permits", permits}, lock);
+}
+
+Finished TryPermit(const std::string& permits, const std::string& lock) {
+  return RunZklock({"try", "--permits", permits, lock, "--", "true"});
+}
+
+}  // namespace
+
+TEST_CASE("as many hold as there are permits, and no more") {
+  const std::string lock = NewLock("permits");
+  Child first = StartPermit("2", lock);
+  CHECK(TryPermit("2", lock).exit == Exited(0));
+  Child second = StartPermit("2", lock);
+  const Finished third = TryPermit("2", lock);
+  CHECK(third.exit == Exited(75));
+  CHECK_THAT(third.err, Catch::Contains(lock + " is taken"));
+  Tree tree;
+  CHECK(tree.WaitForChildren(lock + "/leases", 2).size() == 2);
+  CHECK(tree.WaitForChildren(lock + "/locks", std::size_t{0}).empty());
+  first.CloseInput();
+  CHECK(first.Wait() == Exited(0));
+  CHECK(TryPermit("2", lock).exit == Exited(0));
+}
+
+TEST_CASE("who waits for a permit gets the next one, in the order of the queue") {
+  const std::string lock = NewLock("permits");
+  Child one = StartPermit("2", lock);
+  Child two = StartPermit("2", lock);
+  Tree tree;
+  Child waiter = Child::Start(HolderOptions({"exclusive", "--permits", "2"}, lock));
+  tree.WaitForChildren(lock + "/leases", 3);
+  Child later = Child::Start(HolderOptions({"exclusive", "--permits", "2"}, lock));
+  tree.WaitForChildren(lock + "/locks", 2);
+  two.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+  CHECK(two.Wait() == Exited(0));
+  tree.WaitForChildren(lock + "/leases", 3);  // the later one now stands in the turnstile
+  one.CloseInput();
+  CHECK(later.ReadLine() == "held");
+}
+
+TEST_CASE("a holder of a permit that is killed gives it back") {
+  const std::string lock = NewLock("permits");
+  Child holder = StartPermit("1", lock);
+  holder.Signal(SIGKILL);
+  CHECK(RunZklock({"exclusive", "--permits", "1", "--wait", "20s", lock, "--", "true"}).exit ==
+        Exited(0));
+}
+
+TEST_CASE("another number is refused while somebody has a permit, and taken when nobody has") {
+  const std::string lock = NewLock("permits");
+  {
+    Child holder = StartPermit("2", lock);
+    const Finished refused = TryPermit("3", lock);
+    CHECK(refused.exit == Exited(78));
+    CHECK_THAT(refused.err, Catch::Contains("in use with 2 permits"));
+    holder.CloseInput();
+    CHECK(holder.Wait() == Exited(0));
+  }
+  CHECK(TryPermit("3", lock).exit == Exited(0));
+  CHECK(Tree().Get(lock + "/leases")->data == "3");
+}
+
+TEST_CASE("a semaphore in use is no plain lock, and the other way round") {
+  const std::string lock = NewLock("permits");
+  {
+    Child holder = StartPermit("2", lock);
+    const Finished plain = RunZklock({"try", lock, "--", "true"});
+    CHECK(plain.exit == Exited(78));
+    CHECK_THAT(plain.err, Catch::Contains("--permits"));
+    holder.CloseInput();
+    CHECK(holder.Wait() == Exited(0));
+  }
+  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
+  Child holder = StartHolder(lock);
+  const Finished permit = TryPermit("2", lock);
+  CHECK(permit.exit == Exited(78));
+  CHECK_THAT(permit.err, Catch::Contains("without permits"));
+}
+
+TEST_CASE("the command knows its LOCK, and its lease by path and token") {
+  const std::string lock = NewLock("permits");
+  const Finished finished = RunZklock({"exclusive", "--permits", "3", lock, "--", "sh", "-c",
+                                       "echo $ZKLOCK_LOCK; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN"});
+  const Words lines = Lines(finished.out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == lock);
+  CHECK_THAT(lines[1], Catch::StartsWith(lock + "/leases/") && Catch::Contains("-lease-"));
+  CHECK(std::stoll(lines[2]) > 0);
+}
+
+TEST_CASE("of many that want one of three permits never more than three run") {
+  const std::string lock = NewLock("permits");
+  const TemporaryDirectory directory;
+  // Each marks itself, counts the marks, and goes: the most that were seen is the most that ran.
+  const std::string job =
+      "touch $0/run.$$; ls $0 | grep -c run >>$0/seen; sleep 0.05; rm $0/run.$$";
+  std::vector<Child> runs;
+  for (int i = 0; i < 24; ++i) {
+    runs.push_back(Child::Start(Zklock({"exclusive", "--permits", "3", "--progress", "none", lock,
+                                        "--", "sh", "-c", job, directory.path()})));
+  }
+  for (Child& run : runs) CHECK(run.Wait() == Exited(0));
+  int most = 0;
+  for (const std::string& seen : Lines(directory.Read("seen")))
+    most = std::max(most, std::stoi(seen));
+  CHECK(most == 3);
+}
+
+TEST_CASE("permits that are no number, and what does not go with them, are refused") {
+  const std::vector<Words> wrong = {{"exclusive", "--permits", "0", "/t/x"},
+                                    {"exclusive", "--permits", "-1", "/t/x"},
+                                    {"exclusive", "--permits", "two", "/t/x"},
+                                    {"exclusive", "--permits", "2", "/t/x", "/t/y"},
+                                    {"try", "--permits", "2", "--read", "/t/x"},
+                                    {"exclusive", "--permits", "2", "--dialect", "kazoo", "/t/x"},
+                                    {"read", "--permits", "2", "/t/x"}};
+  for (Words words : wrong) {
+    CAPTURE(words);
+    words.insert(words.end(), {"--", "true"});
+    CHECK(RunZklock(words).exit == Exited(64));
+  }
+}
+
+}  // namespace zklock::test

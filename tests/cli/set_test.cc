@@ -1,0 +1,129 @@
+// Several LOCKs in one call: all or none, and never a deadlock among callers.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+/// Two LOCKs of a test's own, in the order of their paths.
+struct Pair {
+  std::string root = NewLock("set");
+  std::string a = root + "/a";
+  std::string b = root + "/b";
+  std::string c = root + "/c";
+};
+
+Finished RunWith(Words words, const Words& command) {
+  words.emplace_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  return RunZklock(words);
+}
+
+}  // namespace
+
+TEST_CASE("the command of a set gets one value for each LOCK, in the order of the paths") {
+  const Pair pair;
+  const Finished finished = RunWith(
+      {"exclusive", pair.b, "--read", pair.a},
+      {"sh", "-c",
+       "echo \"$ZKLOCK_LOCK\"; echo \"$ZKLOCK_MODE\"; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN"});
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  const Words lines = Lines(finished.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == pair.a + " " + pair.b);
+  CHECK(lines[1] == "read exclusive");
+  const std::size_t blank = lines[2].find(' ');
+  CHECK_THAT(lines[2].substr(0, blank), Catch::StartsWith(pair.a + "/"));
+  CHECK_THAT(lines[2].substr(blank + 1), Catch::StartsWith(pair.b + "/"));
+  const std::size_t gap = lines[3].find(' ');
+  CHECK(std::stoll(lines[3].substr(0, gap)) < std::stoll(lines[3].substr(gap + 1)));
+  CHECK(Tree().Children(pair.a).empty());
+  CHECK(Tree().Children(pair.b).empty());
+}
+
+TEST_CASE("a set of which one is taken takes none, for who does not wait") {
+  const Pair pair;
+  Child holder = StartHolder(pair.b);
+  const Finished finished = RunWith({"try", pair.a, pair.b}, {"true"});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(pair.b + " is taken"));
+  CHECK_FALSE(Tree().Exists(pair.a));
+  CHECK(RunWith({"exclusive", "--wait", "100ms", pair.a, pair.b}, {"true"}).exit == Exited(75));
+  CHECK(Tree().Children(pair.a).empty());
+}
+
+TEST_CASE("modes may be mixed in one set") {
+  const Pair pair;
+  Child reader = StartHolder({"read"}, pair.a);
+  CHECK(RunWith({"try", "--read", pair.a}, {"true"}).exit == Exited(0));
+  CHECK(RunWith({"exclusive", "-n", "--read", pair.a, pair.b}, {"true"}).exit == Exited(0));
+  CHECK(RunWith({"exclusive", "-n", "--write", pair.a, pair.b}, {"true"}).exit == Exited(75));
+}
+
+TEST_CASE("callers that name the same LOCKs in any order never wait for each other for ever") {
+  const Pair pair;
+  const std::vector<Words> orders = {{pair.a, pair.b, pair.c}, {pair.c, pair.b, pair.a},
+                                     {pair.b, pair.c, pair.a}, {pair.c, pair.a, pair.b},
+                                     {pair.b, pair.a, pair.c}, {pair.a, pair.c, pair.b}};
+  std::vector<Child> callers;
+  for (const Words& order : orders) {
+    // Each takes and leaves them many times, as quickly as it can.
+    ChildOptions options = Zklock({});
+    options.argv = {"sh", "-c",     "for i in 1 2 3 4 5 6 7 8; do \"$@\" -- true || exit; done",
+                    "sh", Binary(), "exclusive"};
+    options.argv.insert(options.argv.end(), order.begin(), order.end());
+    callers.push_back(Child::Start(std::move(options)));
+  }
+  for (Child& caller : callers) CHECK(caller.Wait() == Exited(0));
+  CHECK(Tree().Children(pair.a).empty());
+  CHECK(Tree().Children(pair.c).empty());
+}
+
+TEST_CASE("a set of which one is taken away is lost as a whole") {
+  const Pair pair;
+  ChildOptions options =
+      Zklock({"exclusive", pair.a, pair.b, "--", "sh", "-c", "echo held; exec sleep 1000"});
+  Child run = Child::Start(std::move(options));
+  REQUIRE(run.ReadLine() == "held");
+  Tree tree;
+  tree.Delete(pair.a + "/" + tree.Children(pair.a).front());
+  CHECK(run.Wait() == Exited(76));
+  CHECK_THAT(run.err(), Catch::Contains(pair.a + ", " + pair.b + " was taken away"));
+  CHECK(tree.Children(pair.b).empty());
+}
+
+TEST_CASE("what is taken away while the rest of the set is waited for ends the wait") {
+  const Pair pair;
+  Child holder = StartHolder(pair.b);
+  ChildOptions options = Zklock({"exclusive", pair.a, pair.b, "--", "true"});
+  Child waiter = Child::Start(std::move(options));
+  Tree tree;
+  tree.WaitForChildren(pair.b, 2);
+  tree.Delete(pair.a + "/" + tree.Children(pair.a).front());
+  CHECK(waiter.Wait() == Exited(75));
+  CHECK(tree.Children(pair.b).size() == 1);
+}
+
+TEST_CASE("of a set, what a zklock above holds is not queued for") {
+  const Pair pair;
+  const Finished finished = RunWith({"exclusive", pair.a}, {Binary(), "exclusive", pair.a, pair.b,
+                                                            "--", "sh", "-c", "echo $ZKLOCK_LOCK"});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == pair.b + "\n");
+}
+
+TEST_CASE("under a set each of its LOCKs is held for those below") {
+  const Pair pair;
+  const Finished finished =
+      RunWith({"exclusive", pair.a, pair.b}, {Binary(), "exclusive", "-n", pair.b, "--", "true"});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,141 @@
+// TLS by stunnel, as README shows it, to a real server's secure port.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "cli/zklock.h"
+#include "support/own_server.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// A loopback port that is kept for whoever binds it with SO_REUSEADDR, as stunnel and the server
+/// do.
+class KeptPort {
+ public:
+  KeptPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int yes = 1;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      throw std::runtime_error("no port");
+    }
+    number_ = std::to_string(ntohs(address.sin_port));
+  }
+  [[nodiscard]] const std::string& number() const { return number_; }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + number_; }
+
+ private:
+  UniqueFd socket_;
+  std::string number_;
+};
+
+void Replace(std::string& text, const std::string& old, const std::string& replacement) {
+  CAPTURE(old);
+  REQUIRE(text.find(old) != std::string::npos);
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos;) {
+    text.replace(at, old.size(), replacement);
+    at += replacement.size();
+  }
+}
+
+/// The fenced block behind `<!-- stunnel: NAME -->` in README.
+std::string Block(const std::string& name) {
+  const char* source = getenv("ZKLOCK_SOURCE_DIR");
+  REQUIRE(source != nullptr);
+  std::ifstream file(std::string(source) + "/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  const std::string mark = "<!-- stunnel: " + name + " -->\n```";
+  const std::size_t found = readme.find(mark);
+  REQUIRE(found != std::string::npos);
+  const std::size_t begin = readme.find('\n', found + mark.size()) + 1;
+  return readme.substr(begin, readme.find("```", begin) - begin);
+}
+
+/// In `directory`: ca.pem, other-ca.pem, and server.pem and host.pem with key and certificate by
+/// ca.pem.
+void MakeCertificates(const TemporaryDirectory& directory) {
+  ChildOptions options;
+  options.argv = {"sh", "-ec", R"(
+    key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+    for ca in ca other-ca; do
+      openssl req -x509 $key -keyout $ca.key -out $ca.pem -subj "/CN=$ca" -days 2
+    done
+    for name in server host; do
+      openssl req $key -keyout $name.key -out $name.csr -subj "/CN=$name"
+      echo 'subjectAltName=DNS:zk1,DNS:zk2' >extensions
+      openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+        -extfile extensions -out $name.crt
+      cat $name.key $name.crt >$name.pem
+      chmod 600 $name.pem
+    done)"};
+  options.directory = directory.path();
+  const Finished made = Run(std::move(options));
+  CAPTURE(made.err);
+  REQUIRE(made.exit == Exited(0));
+}
+
+TEST_CASE("README's stunnel carries zklock to the servers' secure ports, and to no other's") {
+  const TemporaryDirectory directory;
+  MakeCertificates(directory);
+  const KeptPort secure;
+  const OwnServer server({"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+                          "secureClientPort=" + secure.number(),
+                          "secureClientPortAddress=127.0.0.1",
+                          "ssl.keyStore.location=" + directory.Path("server.pem"),
+                          "ssl.trustStore.location=" + directory.Path("ca.pem")});
+  std::string ca = "ca.pem";
+  bool works = true;
+  SECTION("the right authority") {}
+  SECTION("another authority") {
+    ca = "other-ca.pem";
+    works = false;
+  }
+
+  const KeptPort first;
+  const KeptPort second;
+  std::string configuration = Block("client");
+  Replace(configuration, "127.0.0.1:2181", first.address());
+  Replace(configuration, "127.0.0.1:2182", second.address());
+  Replace(configuration, "connect = zk1:2281", "connect = " + secure.address());
+  Replace(configuration, "connect = zk2:2281", "connect = " + secure.address());
+  Replace(configuration, "/etc/stunnel/zookeeper-ca.pem", directory.Path(ca));
+  Replace(configuration, "/etc/stunnel/host.pem", directory.Path("host.pem"));
+  const std::string file =
+      directory.Write("stunnel.conf", "foreground = yes\npid =\n" + configuration);
+  Child stunnel = Child::Start({.argv = {"stunnel", file}});
+  stunnel.ReadErrUntil("Configuration successful");
+
+  std::string script = Block("use");
+  Replace(script, "127.0.0.1:2181", first.address());
+  Replace(script, "127.0.0.1:2182", second.address());
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c",
+                  script + Binary() + " try --connect-timeout " + (works ? "30s" : "1s") +
+                      " /x -- echo locked"};
+  const Finished finished = Run(std::move(options));
+  CAPTURE(finished.err, stunnel.err());
+  CHECK(finished.exit == Exited(works ? 0 : 69));
+  CHECK(finished.out == (works ? "locked\n" : ""));
+  // Without stunnel the secure port is no server that zklock can talk to.
+  const Finished plain =
+      RunZklock({"try", "-z", secure.address(), "--connect-timeout", "1s", "/x", "--", "true"});
+  CHECK(plain.exit == Exited(69));
+}
+
+}  // namespace
+}  // namespace zklock::test

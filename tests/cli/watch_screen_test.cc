@@ -1,0 +1,190 @@
+// `zklock inspect` on a real terminal.
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cctype>
+#include <string>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+void SetTerminalSize(int rows, int columns) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(rows);
+  size.ws_col = static_cast<unsigned short>(columns);
+  ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
+}
+
+constexpr const char* kFrameEnd = "\x1b[J\x1b[?2026l";
+
+/// `zklock inspect ARGUMENTS` on a terminal of this size.
+Child InspectOnTerminal(Words arguments, int rows, int columns, const Words& environment = {}) {
+  arguments.insert(arguments.begin(), "inspect");
+  ChildOptions options = Zklock(arguments);
+  options.also_environment = {"TERM=xterm-256color", "NO_COLOR="};
+  for (const std::string& one : environment) options.also_environment.push_back(one);
+  // Its size is set before it looks.
+  options.prepare = [rows, columns] {
+    ResetSignals();
+    SetTerminalSize(rows, columns);
+  };
+  return Child::StartOnTerminal(options);
+}
+
+/// The lines of the last frame that came, without their escape sequences.
+Words NextFrame(Child& child) {
+  const std::string drawn = child.ReadUntil(kFrameEnd);
+  const std::size_t begin = drawn.rfind("\x1b[?2026h\x1b[H");
+  REQUIRE(begin != std::string::npos);
+  Words lines{""};
+  for (std::size_t i = begin; i < drawn.size(); ++i) {
+    if (drawn[i] == '\x1b') {
+      while (!std::isalpha(static_cast<unsigned char>(drawn[++i]))) {
+      }
+    } else if (drawn[i] == '\n') {
+      lines.emplace_back();
+    } else if (drawn[i] != '\r') {
+      lines.back() += drawn[i];
+    }
+  }
+  return lines;
+}
+
+/// Frames until one begins so.
+Words FrameWith(Child& child, const std::string& first_line) {
+  Words frame = NextFrame(child);
+  while (frame.front() != first_line) frame = NextFrame(child);
+  return frame;
+}
+
+TEST_CASE("on a terminal a queue is watched in place") {
+  const std::string lock = NewLock("screen");
+  Child watcher = InspectOnTerminal({"--watch", lock}, 24, 80);
+  CHECK_THAT(watcher.ReadUntil("\x1b[?25l"), Catch::StartsWith("\x1b[?1049h"));
+  CHECK(NextFrame(watcher) == Words{lock + ": free (it is not there)"});
+
+  Child holder = StartHolder(lock);
+  const Words frame = FrameWith(watcher, lock + ": held by 1, 0 waiting");
+  REQUIRE(frame.size() == 4);
+  CHECK_THAT(frame[2], Catch::StartsWith("POS  STATE  MODE"));
+  CHECK_THAT(frame[3], Catch::Contains(std::to_string(holder.pid())));
+  {
+    Child waiter = StartWaiter(lock);
+    CHECK(FrameWith(watcher, lock + ": held by 1, 1 waiting").back() == "2 waits for 1");
+    waiter.Signal(SIGTERM);
+    waiter.Wait();
+  }
+  FrameWith(watcher, lock + ": held by 1, 0 waiting");
+  holder.CloseInput();
+  holder.Wait();
+  FrameWith(watcher, lock + ": free");
+
+  watcher.Write("\x03");
+  watcher.ReadToEnd();
+  // The kernel tells a shell that asks how it ended.
+  CHECK(watcher.Wait() == Killed(SIGINT));
+  CHECK_THAT(watcher.out(), Catch::EndsWith("\x1b[?25h\x1b[?1049l"));
+}
+
+TEST_CASE("a terminal's new size is drawn for, and no more asked than is known") {
+  const std::string lock = NewLock("screen");
+  Child holder = StartHolder({"exclusive", "--label", "https://ci.example/job/4711"}, lock);
+  Child watcher = InspectOnTerminal({"--watch", lock}, 24, 200);
+  const std::string title = lock + ": held by 1, 0 waiting";
+  CHECK_THAT(FrameWith(watcher, title)[3], Catch::EndsWith("sh [https://ci.example/job/4711]"));
+  watcher.Resize(24, 60);
+  CHECK_THAT(FrameWith(watcher, title)[3], Catch::EndsWith("…"));
+  watcher.Resize(24, 200);
+  CHECK_THAT(FrameWith(watcher, title)[3], Catch::EndsWith("sh [https://ci.example/job/4711]"));
+}
+
+TEST_CASE("a long queue is cut to the screen, and the rest counted") {
+  const std::string lock = NewLock("screen");
+  Tree tree;
+  tree.Create(lock);
+  for (int i = 0; i < 50; ++i) {
+    tree.Create(lock + "/_c_x-lock-", ZnodeKind::kEphemeralSequential, "10.0.0.1");
+  }
+  Child watcher = InspectOnTerminal({"--watch", lock}, 20, 80);
+  const Words frame = FrameWith(watcher, lock + ": held by 1, 49 waiting");
+  CHECK(frame.size() <= 20);
+  CHECK(std::find(frame.begin(), frame.end(), "... and 43 more") != frame.end());
+  CHECK(frame.back() == "2 to 7 wait, each for the one before it");
+}
+
+TEST_CASE("Ctrl-Z gives the screen back, and fg takes it again") {
+  const std::string lock = NewLock("screen");
+  ChildOptions options = Zklock({});
+  options.argv = {"bash", "--norc", "--noprofile", "-i"};
+  options.also_environment = {"TERM=xterm", "PS1=", "HISTFILE=", "Z=" + Binary(), "L=" + lock};
+  Child shell = Child::StartOnTerminal(options);
+  shell.Resize(24, 80);
+  shell.Write("PS1='rea''dy> '\n");
+  shell.ReadUntil("ready> ");
+  shell.Write("$Z inspect --watch $L\n");
+  shell.ReadUntil(kFrameEnd);
+  shell.Write("\x1a");
+  shell.ReadUntil("\x1b[?1049l");
+  shell.ReadUntil("ready> ");
+  shell.Write("stty -a | grep -o ' [-]*echo '\n");
+  shell.ReadUntil(" echo ");
+  shell.ReadUntil("ready> ");
+  shell.Write("fg\n");
+  shell.ReadUntil("\x1b[?1049h");
+  shell.ReadUntil(kFrameEnd);
+  shell.Write("\x03");
+  shell.ReadUntil("\x1b[?1049l");
+  shell.ReadUntil("ready> ");
+  shell.Write("echo status $?.\n");
+  shell.ReadUntil("status 130.");
+}
+
+TEST_CASE("a watcher whose servers go away gives the screen back before it says so") {
+  const std::string lock = NewLock("screen");
+  Proxy proxy(TestServers());
+  Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "1s", lock}, 24, 80,
+                                    {"ZKLOCK_SERVERS=" + proxy.address()});
+  watcher.ReadUntil(kFrameEnd);
+  proxy.Freeze();
+  proxy.Cut();
+  watcher.ReadUntil("\x1b[?1049l");
+  watcher.ReadUntil("zklock: ");
+  CHECK(watcher.Wait() == Exited(69));
+}
+
+TEST_CASE("on a terminal a queue has colours, unless they are refused") {
+  const std::string lock = NewLock("screen");
+  const Child holder = StartHolder(lock);
+  const auto shown = [&](const Words& environment) {
+    Child child = InspectOnTerminal({lock}, 24, 80, environment);
+    child.ReadToEnd();
+    return child.out();
+  };
+  CHECK_THAT(shown({}), Catch::Contains("\x1b[32mheld\x1b[0m"));
+  for (const char* const refusal : {"NO_COLOR=1", "TERM=dumb", "TERM="}) {
+    CAPTURE(refusal);
+    CHECK(shown({refusal}).find('\x1b') == std::string::npos);
+  }
+}
+
+TEST_CASE("lines fit the terminal, and elsewhere what COLUMNS says") {
+  const std::string lock = NewLock("screen");
+  const Child holder = StartHolder({"exclusive", "--label", std::string(300, 'x')}, lock);
+  Child child = InspectOnTerminal({lock}, 24, 70, {"NO_COLOR=1", "COLUMNS=33"});
+  child.ReadToEnd();
+  CHECK_THAT(child.out(), Catch::Contains("xxx…\r\n"));
+  for (const std::string& line : Lines(child.out())) CHECK(line.size() <= 70 + 3);
+  ChildOptions piped = Zklock({"inspect", lock});
+  CHECK_THAT(Run(piped).out, Catch::Contains(std::string(300, 'x')));
+  piped.also_environment = {"COLUMNS=60"};
+  CHECK_THAT(Run(piped).out, Catch::Contains("x…\n"));
+}
+
+}  // namespace
+}  // namespace zklock::test

@@ -1,0 +1,45 @@
+// A configuration file.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/config.h"
+#include "fuzz/fuzz.h"
+
+namespace zklock::fuzz {
+namespace {
+
+constexpr const char* kFile = "a file";
+
+void TrySetting(const cli::Setting& setting, const std::vector<std::string>& lines) {
+  Require(cli::IsConfigurable(setting.name), "only options are set");
+  Require(setting.line >= 1 && static_cast<std::size_t>(setting.line) <= lines.size(),
+          "a setting's line is one of the file's");
+  const std::string& line = lines[static_cast<std::size_t>(setting.line) - 1];
+  const std::size_t equals = line.find('=');
+  Require(equals != std::string::npos, "a setting has an equals sign");
+  Require(line.find(setting.name) < equals, "its name stands before that");
+  Require(setting.value.empty() || line.find(setting.value, equals + 1) != std::string::npos,
+          "its value stands behind that, letter by letter");
+  // Quoted, it would be the same.
+  if (setting.value.find('"') != std::string::npos) return;
+  const auto quoted =
+      cli::ParseConfig(setting.name + " = \"" + setting.value + "\" # quoted", kFile);
+  Require(quoted.size() == 1 && quoted.front().value == setting.value,
+          "a value in quotes is taken as it is");
+}
+
+}  // namespace
+
+void Try(std::string_view input) {
+  std::vector<std::string> lines = Split(input, '\n', input.size() + 1);
+  try {
+    for (const cli::Setting& setting : cli::ParseConfig(input, kFile)) TrySetting(setting, lines);
+  } catch (const cli::ConfigError& error) {
+    Require(std::string(error.what()).rfind(std::string(kFile) + ":", 0) == 0,
+            "an error names file and line");
+  }
+}
+
+}  // namespace zklock::fuzz

@@ -1,0 +1,104 @@
+#include "cli/completion.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace zklock::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Completion CompleteHere(const Words& words) {
+  setenv("ZKLOCK_CONFIG", "/dev/null", 1);  // not what this machine may have
+  return Complete(words);
+}
+
+/// The words that fit; `<files>`, `<command N>`, `<lock>` for the others.
+Words Fitting(const Words& words) {
+  const Completion completion = CompleteHere(words);
+  if (std::holds_alternative<CompleteFile>(completion)) return {"<files>"};
+  if (std::holds_alternative<CompleteLock>(completion)) return {"<lock>"};
+  if (const auto* command = std::get_if<CompleteCommand>(&completion)) {
+    return {"<command " + std::to_string(command->first_word) + ">"};
+  }
+  Words fitting;
+  for (const Candidate& candidate : std::get<CompleteWords>(completion).candidates) {
+    fitting.push_back(candidate.word);
+  }
+  return fitting;
+}
+
+TEST_CASE("The first word is a subcommand") {
+  CHECK(Fitting({""}).size() == 9);
+  CHECK(Fitting({}).size() == 9);
+  CHECK(Fitting({"re"}) == Words{"read", "release"});
+  CHECK(Fitting({"--v"}) == Words{"--version"});
+  CHECK(Fitting({"nothing"}).empty());
+  CHECK(Fitting({"nothing", ""}).empty());
+}
+
+TEST_CASE("Options are those of the subcommand's help") {
+  CHECK(Fitting({"exclusive", "--con"}) ==
+        Words{"--conflict-exit-code", "--connect-timeout", "--config"});
+  CHECK(Fitting({"try", "--wa"}).empty());
+  CHECK(Fitting({"try", "--wr"}) == Words{"--write"});
+  CHECK(Fitting({"release", "--con"}) == Words{"--contender", "--connect-timeout", "--config"});
+  CHECK(Fitting({"exclusive", "/l", "-w", "5", "--lab"}) == Words{"--label"});
+}
+
+TEST_CASE("A value is completed by its kind") {
+  CHECK(Fitting({"exclusive", "--on-lost", ""}) == Words{"stop", "warn"});
+  CHECK(Fitting({"exclusive", "--on-lost", "w"}) == Words{"warn"});
+  CHECK(Fitting({"exclusive", "--on-lost=w"}) == Words{"--on-lost=warn"});
+  CHECK(Fitting({"exclusive", "--on-lost=w", "--quie"}) == Words{"--quiet"});
+  CHECK(Fitting({"exclusive", "--stop-signal", "US"}) == Words{"USR1", "USR2"});
+  CHECK(Fitting({"exclusive", "--config", "/et"}) == Words{"<files>"});
+  CHECK(Fitting({"exclusive", "--wait", ""}).empty());
+  CHECK(Fitting({"exclusive", "-w", ""}).empty());
+  CHECK(Fitting({"exclusive", "--none=x"}).empty());
+}
+
+TEST_CASE("Behind the dashes stands a command, of which zklock knows nothing") {
+  CHECK(Fitting({"exclusive", "/l", "--", ""}) == Words{"<command 3>"});
+  CHECK(Fitting({"try", "-q", "/l", "--", "tar", "--wai"}) == Words{"<command 4>"});
+  CHECK(Fitting({"inspect", "--", ""}).empty());
+  CHECK(Fitting({"exclusive", "/l", "--"}).size() > 10);  // an option yet
+}
+
+TEST_CASE("A LOCK is looked for where the words so far say") {
+  const Completion completion =
+      CompleteHere({"exclusive", "-w", "5m", "--servers=zk9:7/chroot", "--root", "/r", "-q", "ba"});
+  const auto* lock = std::get_if<CompleteLock>(&completion);
+  REQUIRE(lock != nullptr);
+  CHECK(lock->typed == "ba");
+  CHECK(lock->root == "/r");
+  CHECK(lock->server.servers.chroot == "/chroot");
+  REQUIRE(lock->server.servers.servers.size() == 1);
+  CHECK(lock->server.servers.servers.front().host == "zk9");
+  CHECK(Fitting({"release", ""}) == Words{"<lock>"});
+  CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
+}
+
+TEST_CASE("A help's lines are read as options") {
+  const std::string help =
+      "usage: zklock x\n\nOptions:\n"
+      "  -h,--help                       this text\n"
+      "  -z,--servers HOST:PORT[,...][/CHROOT]\n"
+      "                                  the servers\n"
+      "  --on-lost stop|warn             when lost\n"
+      "  -c 'SHELL LINE'                 run it\n"
+      "\nNot an option:\n  --no\n";
+  CHECK(ReadHelpOptions(help.substr(0, help.find("\nNot"))) ==
+        std::vector<HelpOption>{
+            {"-h", "--help", "", "this text"},
+            {"-z", "--servers", "HOST:PORT[,...][/CHROOT]", "the servers"},
+            {"", "--on-lost", "stop|warn", "when lost"},
+            {"-c", "", "'SHELL LINE'", "run it"},
+        });
+}
+
+}  // namespace
+}  // namespace zklock::cli

@@ -1,0 +1,78 @@
+#include "cli/config.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zklock::cli {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs Parse(const std::string& text) {
+  Pairs pairs;
+  for (const Setting& setting : ParseConfig(text, "f"))
+    pairs.emplace_back(setting.name, setting.value);
+  return pairs;
+}
+
+std::string ErrorOf(const std::string& text) {
+  try {
+    Parse(text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("A line sets an option by its name, with or without white space") {
+  CHECK(Parse("servers = a:1,b:2/c\n\twait=10m\r\nlabel =\n") ==
+        Pairs{{"servers", "a:1,b:2/c"}, {"wait", "10m"}, {"label", ""}});
+  CHECK(Parse("root = /locks") == Pairs{{"root", "/locks"}});
+  CHECK(Parse("").empty());
+  CHECK(Parse("\n\n \t\n").empty());
+}
+
+TEST_CASE("A comment begins a line or stands behind white space") {
+  CHECK(
+      Parse(
+          "# servers = a:1\n  # more\nwait = 5s # or so\nlabel = http://ci/#42\nlabel = # none") ==
+      Pairs{{"wait", "5s"}, {"label", "http://ci/#42"}, {"label", ""}});
+}
+
+TEST_CASE("What is quoted is taken as it is") {
+  CHECK(Parse(R"(label = " a # b = \n "  # the label)") == Pairs{{"label", R"( a # b = \n )"}});
+  CHECK(Parse(R"(label = "")") == Pairs{{"label", ""}});
+  CHECK(Parse(R"(label = a "b" c)") == Pairs{{"label", R"(a "b" c)"}});
+}
+
+TEST_CASE("A setting knows its file and line") {
+  const auto settings = ParseConfig("\n# one\nwait = 5s\n\nroot = /r\n", "/etc/x.conf");
+  REQUIRE(settings.size() == 2);
+  CHECK(settings[0].file == "/etc/x.conf");
+  CHECK(settings[0].line == 3);
+  CHECK(settings[1].line == 5);
+}
+
+TEST_CASE("A line that is none is told of with file and line") {
+  CHECK(ErrorOf("wait = 5s\nservers\n") == "f:2: is not of the form 'name = value'");
+  CHECK(ErrorOf("= x") == "f:1: there is no option '' to be set");
+  CHECK(ErrorOf("\nserver = a:1") == "f:2: there is no option 'server' to be set");
+  CHECK(ErrorOf("--wait = 5s") == "f:1: there is no option '--wait' to be set");
+  CHECK(ErrorOf("[zklock]") == "f:1: is not of the form 'name = value'");
+  CHECK(ErrorOf("label = \"a") == "f:1: the quotes do not enclose the whole value");
+  CHECK(ErrorOf("label = \"a\" b") == "f:1: the quotes do not enclose the whole value");
+  CHECK(ErrorOf("label = a\033[2J") == "f:1: there is a control character in it");
+  CHECK(ErrorOf(std::string("label = a\0b", 11)) == "f:1: there is a control character in it");
+}
+
+TEST_CASE("What a configuration cannot set: how one run is asked for") {
+  for (const char* name :
+       {"nonblock", "config", "help", "c", "hold", "force", "yes", "contender"}) {
+    CHECK_FALSE(IsConfigurable(name));
+  }
+}
+
+}  // namespace
+}  // namespace zklock::cli

@@ -1,0 +1,135 @@
+#include "cli/event_writer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/stalled_pipe.h"
+
+namespace zklock::cli {
+namespace {
+
+using nlohmann::json;
+using test::StalledPipe;
+
+lock::Ticket SomeTicket() {
+  return {.lock = {"/app/l", "/app"},
+          .mode = protocol::Mode::kRead,
+          .path = "/app/l/host-uuid-__READ__0000000007",
+          .token = 9007199254740993};
+}
+
+/// All that is in the pipe now.
+std::string ReadAll(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (ssize_t size; (size = read(fd, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+std::vector<json> Events(const std::string& text) {
+  std::vector<json> events;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    REQUIRE(end != std::string::npos);  // never half a line
+    events.push_back(json::parse(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return events;
+}
+
+UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
+
+TEST_CASE("An event is one line of JSON: first what all have, in one order") {
+  EventContext context{.time = "T", .lock = "/l", .ticket = SomeTicket()};
+  CHECK(EventLine(Waiting{"/l", "other-lock-0000000003", 4}, context) ==
+        R"({"time":"T","step":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
+        R"("token":"9007199254740993","position":5,"predecessor":"other-lock-0000000003"})");
+  context.ticket.reset();
+  CHECK(EventLine(Connected{"zk1:2181", std::chrono::milliseconds(4500)}, context) ==
+        R"({"time":"T","step":"connected","lock":"/l","contender":null,"token":null,)"
+        R"("position":null,"server":"zk1:2181","sessionTimeout":4.5})");
+}
+
+TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
+  const auto line = EventLine(Waiting{"/l", "\xff\x1b[2J\n\"-lock-0000000003", 1}, {.lock = "/l"});
+  REQUIRE(line);
+  CHECK(line->find('\n') == std::string::npos);
+  CHECK(line->find('\x1b') == std::string::npos);
+  CHECK(json::parse(*line)["predecessor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
+}
+
+TEST_CASE("A command that was killed shows its signal in the event") {
+  const json killed = json::parse(*EventLine(Exited{9}, {.lock = "/l"}));
+  CHECK(killed["status"] == 137);
+  CHECK(killed["signal"] == "SIGKILL");
+  const json ended = json::parse(*EventLine(Exited{75 << 8}, {.lock = "/l"}));
+  CHECK(ended["status"] == 75);
+  CHECK(ended["signal"].is_null());
+}
+
+TEST_CASE("The time of an event is UTC with milliseconds") {
+  using namespace std::chrono;
+  CHECK(Rfc3339(system_clock::time_point(milliseconds(1709301791042))) ==
+        "2024-03-01T14:03:11.042Z");
+}
+
+TEST_CASE("A place that was lost with the session shows in the event of the next one") {
+  StalledPipe pipe;
+  ReadAll(pipe.read.get());
+  EventWriter writer(Duplicate(pipe.write), {"/l"});
+  writer.OnStep(Queued{SomeTicket()});
+  writer.OnStep(PlaceLost{"/l"});
+  writer.OnStep(Connected{"zk1:2181", std::chrono::seconds(30)});
+  writer.OnStep(Queued{SomeTicket()});
+  const auto events = Events(ReadAll(pipe.read.get()));
+  REQUIRE(events.size() == 3);
+  CHECK_FALSE(events[0].contains("reason"));
+  CHECK(events[1]["contender"].is_null());
+  CHECK(events[2]["reason"] == "expired");
+}
+
+TEST_CASE("Events for which the reader leaves no room are dropped whole, and counted in the next") {
+  StalledPipe pipe;
+  EventWriter writer(Duplicate(pipe.write), {"/l"});
+  constexpr std::size_t kTold = 2000;  // more than 64 KiB
+  for (std::size_t i = 0; i < kTold; ++i) writer.OnStep(Waiting{"/l", "p", i});
+  const std::string stalled = ReadAll(pipe.read.get());
+  CHECK(stalled.find_first_not_of('x') == std::string::npos);
+  std::string text;
+  while (writer.GetInterest().fd >= 0) {
+    writer.OnReady(POLLOUT);
+    text += ReadAll(pipe.read.get());
+  }
+  writer.OnStep(Suspect{"/l"});
+  text += ReadAll(pipe.read.get());
+  const auto events = Events(text);
+  REQUIRE(events.size() > 100);
+  const auto& last = events.back();
+  CHECK(last["step"] == "suspect");
+  CHECK(last["dropped"] == kTold - (events.size() - 1));
+  for (std::size_t i = 0; i + 1 < events.size(); ++i) {
+    CHECK(events[i]["position"] == i + 1);
+    CHECK_FALSE(events[i].contains("dropped"));
+  }
+  writer.OnStep(Confirmed{"/l"});
+  CHECK_FALSE(Events(ReadAll(pipe.read.get())).at(0).contains("dropped"));
+}
+
+TEST_CASE("The mode of the descriptor that others share stays as it is") {
+  StalledPipe pipe;
+  EventWriter writer(Duplicate(pipe.write), {"/l"});
+  writer.OnStep(Suspect{"/l"});
+  CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
+}
+
+}  // namespace
+}  // namespace zklock::cli

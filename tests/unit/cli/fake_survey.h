@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/contender_data.h"
+#include "lock/survey.h"
+#include "protocol/queue.h"
+#include "protocol/release_record.h"
+
+namespace zklock::test {
+
+inline const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+constexpr std::int64_t kNoon = 1709294400000;  // 2024-03-01 12:00:00 UTC
+
+inline void UseUtc() {
+  setenv("TZ", "UTC0", 1);
+  tzset();
+}
+
+/// A contender that came `token` seconds after noon.
+inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
+                                  const std::string& data = "") {
+  return {.name = protocol::ParseContenderName(name).value(),
+          .readable = true,
+          .stat = {.created_zxid = token,
+                   .created_ms = kNoon + token * 1000,
+                   .modified_ms = 0,
+                   .ephemeral_owner = 0x10000000 + token},
+          .data = data};
+}
+
+/// Of ours, with this number and mark.
+inline std::string OurName(const std::string& host, const std::string& mark, int number) {
+  const std::string digits = std::to_string(number);
+  return host + "-" + kUuid + "-" + mark + std::string(10 - digits.size(), '0') + digits;
+}
+
+/// What a survey finds: the rest of `lock` is told from its entries.
+inline lock::LockSurvey Found(lock::LockSurvey lock) {
+  protocol::Predecessors predecessors;
+  std::vector<std::string> contenders;
+  for (lock::QueueEntry& entry : lock.entries) {
+    if (entry.path.empty()) entry.path = lock.path + "/" + entry.name.full;
+    if (!entry.IsContender()) continue;
+    if (entry.name.reads() || entry.name.mark == protocol::Mark::kCuratorWrite) {
+      lock.kind = lock::LockKind::kReadWrite;
+    } else if (!lock.kind) {
+      lock.kind = lock::LockKind::kMutex;
+    }
+    const auto before = predecessors.Next(entry.name);
+    contenders.push_back(entry.name.full);
+    entry.position = contenders.size();
+    if (before) entry.waits_for = {*before + 1, contenders[*before]};
+    ++(before ? lock.waiting : lock.held);
+  }
+  return lock;
+}
+
+/// Tells a sink, as a survey would.
+inline void Tell(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& locks) {
+  for (const lock::LockSurvey& lock : locks) {
+    lock::LockSurvey head = lock;
+    head.entries.clear();
+    sink.OnLock(head);
+    for (const lock::QueueEntry& entry : lock.entries) sink.OnEntry(entry);
+    sink.OnLockEnd(head);
+  }
+  sink.OnEnd();
+}
+
+/// A LOCK's own data after a run, and when it was written.
+inline void SetLastRun(lock::LockSurvey& lock, const protocol::ReleaseRecord& record,
+                       std::int64_t written_ms) {
+  lock.data = protocol::FormatLockData({record});
+  lock.stat.modified_ms = written_ms;
+}
+
+/// One of everything, for the screens.
+inline lock::LockSurvey BusyLock() {
+  lock::LockSurvey lock{.path = "/jobs/backup"};
+  lock.entries = {
+      Contender(OurName("build7.example", "__WRIT__", 41), 8589934705,
+                cli::FormatContenderData({.host = "build7.example",
+                                          .user = "ci",
+                                          .pid = 2104242,
+                                          .boot_id = "b7",
+                                          .start_time = 1,
+                                          .command = "backup.sh --everything --to /srv/backup",
+                                          .label = "https://ci.example/job/4711"})),
+      Contender("_c_" + kUuid + "-__READ__0000000042", 8589934711, "10.1.2.3"),
+      Contender(OurName("build9", "__READ__", 43), 8589934720,
+                cli::FormatContenderData({.host = "build9",
+                                          .user = "日本語",
+                                          .pid = 77,
+                                          .command = "索引\x1b[2J.sh",
+                                          .label = "ein Etikett mit Ümläuten"})),
+      Contender(OurName("build11", "__WRIT__", 44), 8589934731,
+                cli::FormatContenderData(
+                    {.host = "build11", .user = "deploy", .pid = 31337, .command = "rotate.sh"})),
+      Contender("0123456789abcdef0123456789abcdef__lock__0000000045", 8589934740, "nightly"),
+  };
+  for (lock::QueueEntry& entry : lock.entries) {
+    entry.stat.created_ms = kNoon + (entry.stat.created_zxid - 8589934592) * 1000;
+  }
+  lock.entries.push_back(Contender("build-2024010203", 5));
+  lock.entries.back().stat.ephemeral_owner = 0;
+  lock.ignored_children = {"config", "evil\x1b]0;x\x07"};
+  SetLastRun(lock,
+             {.contender = OurName("build5", "__WRIT__", 40),
+              .mode = protocol::Mode::kWrite,
+              .token = 8589934700,
+              .ran = std::chrono::milliseconds(837250),
+              .status = 1,
+              .host = "build5.example"},
+             kNoon + 130 * 1000);
+  return Found(std::move(lock));
+}
+
+/// Three LOCKs below a path.
+inline std::vector<lock::LockSurvey> Tree() {
+  lock::LockSurvey readers{.path = "/jobs/data/a-rather-long-name-for-an-index"};
+  readers.entries = {Contender("_c_x-__READ__0000000000", 1, "10.1.2.3"),
+                     Contender("_c_y-__READ__0000000001", 2, "10.1.2.4")};
+  lock::LockSurvey alone{.path = "/jobs/nightly"};
+  alone.entries = {Contender(
+      OurName("build3", "lock-", 9), 8589934999,
+      cli::FormatContenderData({.host = "build3", .user = "ci", .pid = 9, .command = "make"}))};
+  alone.entries.front().stat.created_ms = kNoon;
+  std::vector<lock::LockSurvey> tree{BusyLock(), Found(readers), Found(alone)};
+  for (lock::LockSurvey& lock : tree) lock.in_tree = true;
+  return tree;
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,79 @@
+#include "cli/queue_dot.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "unit/cli/fake_survey.h"
+
+namespace zklock::cli {
+namespace {
+
+using test::Contender;
+using test::Found;
+using test::OurName;
+
+std::string Render(const std::vector<lock::LockSurvey>& locks) {
+  std::string text;
+  QueueDot view([&text](const std::string& more) { text += more; });
+  test::Tell(view, locks);
+  return text;
+}
+
+std::string Says(const std::string& command, const std::vector<std::string>& under = {}) {
+  return FormatContenderData({.host = "b7", .pid = 7, .command = command, .under = under});
+}
+
+}  // namespace
+
+TEST_CASE("The graph has a box for each contender, in its lock's frame") {
+  CHECK(Render({Found({.path = "/a",
+                       .entries = {Contender(OurName("b7", "lock-", 0), 1, Says("make")),
+                                   Contender("_c_x-lock-0000000001", 2)}})}) ==
+        "digraph zklock {\n"
+        "  rankdir=LR;\n"
+        "  node [shape=box];\n"
+        "  subgraph cluster_0 {\n"
+        "    label=\"/a\";\n"
+        "    fontcolor=black;\n"
+        "    n0 [label=\"1 held exclusive\\nb7:7 make\", style=bold];\n"
+        "    n1 [label=\"2 waiting exclusive\\n(Curator)\"];\n"
+        "  }\n"
+        "  n1 -> n0 [label=\"waits for\"];\n"
+        "}\n");
+}
+
+TEST_CASE("A deadlock of two nested callers is marked") {
+  const std::string a1 = OurName("b7", "lock-", 1);
+  const std::string a2 = OurName("b7", "lock-", 2);
+  const std::string text =
+      Render({Found({.path = "/a",
+                     .entries = {Contender(a1, 1, Says("one")),
+                                 Contender(a2, 4, Says("two", {"/b/" + a1}))}}),
+              Found({.path = "/b",
+                     .entries = {Contender(a1, 2, Says("two")),
+                                 Contender(a2, 3, Says("one", {"/a/" + a1}))}})});
+  CHECK_THAT(text, Catch::Contains("label=\"1 deadlock, in red\""));
+  for (const char* const edge :
+       {"n1 -> n0 [label=\"waits for\", color=red", "n3 -> n2 [label=\"waits for\", color=red",
+        "n2 -> n1 [label=\"runs\", style=dashed, color=red",
+        "n0 -> n3 [label=\"runs\", style=dashed, color=red"}) {
+    CHECK_THAT(text, Catch::Contains(edge));
+  }
+}
+
+TEST_CASE("No locks are an empty graph") {
+  CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
+}
+
+TEST_CASE("Foreign text cannot break out of its string") {
+  const std::string text = Render(
+      {Found({.path = "/a\"]; evil [label=\"",
+              .entries = {Contender(OurName("b7", "lock-", 0), 1,
+                                    Says("x\"]; \\N \x1b[2J\n" + std::string(500, 'y')))}})});
+  CHECK_THAT(text, Catch::Contains("label=\"/a\\\"]; evil [label=\\\"\";") &&
+                       Catch::Contains("x\\\"]; \\\\N \\\\x1b[2J\\\\n") &&
+                       !Catch::Contains(std::string(100, 'y')));
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,137 @@
+#include "cli/queue_json.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "unit/cli/fake_survey.h"
+
+namespace zklock::cli {
+namespace {
+
+using nlohmann::json;
+using test::Contender;
+using test::Found;
+
+std::string Render(const std::vector<lock::LockSurvey>& locks) {
+  std::string text;
+  QueueJson view(QueueJson::Form::kArray, [&text](const std::string& more) { text += more; });
+  test::Tell(view, locks);
+  return text;
+}
+
+lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
+  return Found({.path = path, .entries = {Contender("job0000000000", 1, data)}});
+}
+
+}  // namespace
+
+TEST_CASE("An object has the fields of the manual page, in its order") {
+  CHECK(Render({{.path = "/l"}}) ==
+        "[\n"
+        R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[]})"
+        "\n]\n");
+  CHECK(Render({Alone("/l")}) ==
+        "[\n"
+        R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
+        R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
+        R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
+        R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
+        R"("token":"1","session":"0x10000001","waitsFor":null}]})"
+        "\n]\n");
+}
+
+TEST_CASE("No locks are an empty array") { CHECK(json::parse(Render({})) == json::array()); }
+
+TEST_CASE("A busy lock is told whole") {
+  const json locks = json::parse(Render(test::Tree()));
+  REQUIRE(locks.size() == 3);
+  const json& lock = locks[0];
+  CHECK(lock["kind"] == "readwrite");
+  CHECK(lock["held"] == true);
+  CHECK(lock["lastRun"] == json::parse(R"({"host":"build5.example","mode":"write",
+      "token":"8589934700","ended":"2024-03-01T12:02:10.000Z","seconds":837.25,"status":1})"));
+  // Who is no contender is not told.
+  REQUIRE(lock["contenders"].size() == 5);
+  CHECK(lock["contenders"][0]["sinceExact"] == true);
+  CHECK(lock["contenders"][0]["pid"] == 2104242);
+  CHECK(lock["contenders"][1]["waitsFor"] == lock["contenders"][0]["name"]);
+  CHECK(lock["contenders"][1]["program"] == "Curator");
+  CHECK(lock["contenders"][2]["user"] == "日本語");
+  CHECK(lock["contenders"][4]["label"] == "nightly");
+  CHECK(locks[1]["contenders"][1]["state"] == "held");
+}
+
+TEST_CASE("Whatever a znode holds, the JSON is ASCII without a control") {
+  const std::string deep(4096, '[');
+  for (const std::string& data :
+       {std::string("{\"host\":\"\x1b[2J\\u0000\\u202e\",\"command\":\"\\u001b]0;x\\u0007\"}"),
+        std::string("\xff\xfe\x00", 3), deep, std::string("{\"host\":\"\xc3\x28\"}"),
+        std::string("{\"label\":\"\\ud800\"}"), std::string("{\"pid\":1e400}"),
+        std::string("{\"pid\":\"1\",\"label\":{\"a\":[]},\"user\":null}")}) {
+    CAPTURE(data);
+    lock::LockSurvey lock = Alone("/l", data);
+    lock.data = data;
+    lock.entries[0].name.full = "e\x1b[2Jvil\xff-0000000000";
+    const std::string text = Render({lock});
+    const json parsed = json::parse(text);  // throws for invalid UTF-8
+    CHECK(parsed[0]["contenders"].size() == 1);
+    for (const char c : text) CHECK(((c >= 0x20 && c < 0x7f) || c == '\n'));
+  }
+}
+
+TEST_CASE("A moment that no calendar has is not known") {
+  lock::LockSurvey lock = Alone("/l");
+  for (const std::int64_t moment : {std::int64_t{-1}, std::int64_t{INT64_MAX}}) {
+    lock.entries[0].stat.created_ms = moment;
+    CHECK(json::parse(Render({lock}))[0]["contenders"][0]["since"] == nullptr);
+  }
+}
+
+TEST_CASE("A token is told whole") {
+  lock::LockSurvey lock = Alone("/l");
+  lock.entries[0].stat.created_zxid = INT64_MAX;
+  CHECK(json::parse(Render({lock}))[0]["contenders"][0]["token"] == "9223372036854775807");
+}
+
+TEST_CASE("Each contender is printed as it is told") {
+  std::vector<std::string> parts;
+  QueueJson view(QueueJson::Form::kArray,
+                 [&parts](const std::string& part) { parts.push_back(part); });
+  const lock::LockSurvey lock = Alone("/l");
+  view.OnLock(lock);
+  view.OnEntry(lock.entries[0]);
+  CHECK(parts.size() == 2);
+}
+
+TEST_CASE("Watching, a line is printed for each lock, and again when it has changed") {
+  std::vector<std::string> lines;
+  QueueJson view(QueueJson::Form::kLines,
+                 [&lines](const std::string& line) { lines.push_back(line); });
+  test::Tell(view, {Alone("/a"), Alone("/b")});
+  REQUIRE(lines.size() == 2);
+  CHECK(json::parse(lines[0])["lock"] == "/a");
+  CHECK(lines[0].back() == '\n');
+  test::Tell(view, {Alone("/a"), Alone("/b")});
+  CHECK(lines.size() == 2);
+  test::Tell(view, {Alone("/a"), Alone("/b", "{\"host\":\"x\"}")});
+  REQUIRE(lines.size() == 3);
+  CHECK(json::parse(lines[2])["contenders"][0]["host"] == "x");
+}
+
+TEST_CASE("Watching, a lock that is no longer told of is free, once") {
+  std::vector<std::string> lines;
+  QueueJson view(QueueJson::Form::kLines,
+                 [&lines](const std::string& line) { lines.push_back(line); });
+  test::Tell(view, {Alone("/a")});
+  test::Tell(view, {});
+  test::Tell(view, {});
+  REQUIRE(lines.size() == 2);
+  CHECK(json::parse(lines[1])["lock"] == "/a");
+  CHECK(json::parse(lines[1])["held"] == false);
+  test::Tell(view, {Alone("/a")});
+  CHECK(lines.size() == 3);
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,183 @@
+#include "cli/queue_text.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "unit/cli/fake_survey.h"
+
+namespace zklock::cli {
+namespace {
+
+using test::Contender;
+using test::Found;
+using test::kUuid;
+using test::OurName;
+
+std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& style = {}) {
+  test::UseUtc();
+  std::string text;
+  QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
+  test::Tell(view, locks);
+  return text;
+}
+
+std::string Says(const std::string& host, int pid, const std::string& command) {
+  return FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = command});
+}
+
+lock::LockSurvey Busy() {
+  return Found({.path = "/jobs/backup",
+                .entries = {Contender(OurName("b7", "lock-", 3), 17, Says("b7", 4242, "dump")),
+                            Contender("_c_x-lock-0000000004", 18),
+                            Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
+}
+
+/// A queue of so many, each of this mark.
+lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) {
+  lock::LockSurvey lock{.path = "/l"};
+  for (std::size_t i = 0; i < count; ++i) {
+    lock.entries.push_back(Contender(OurName("b", marks[i % marks.size()], static_cast<int>(i)),
+                                     static_cast<std::int64_t>(i)));
+  }
+  return Found(lock);
+}
+
+}  // namespace
+
+TEST_CASE("A lock that is not there is shown as free") {
+  CHECK(Render({{.path = "/jobs/backup", .exists = false}}) ==
+        "/jobs/backup: free (it is not there)\n");
+}
+
+TEST_CASE("An empty lock is shown as free, with its last run") {
+  lock::LockSurvey lock{.path = "/jobs/backup"};
+  CHECK(Render({lock}) == "/jobs/backup: free\n");
+  test::SetLastRun(lock,
+                   {.contender = OurName("b7", "lock-", 3),
+                    .mode = protocol::Mode::kExclusive,
+                    .token = 17,
+                    .ran = std::chrono::milliseconds(95500),
+                    .status = 0,
+                    .host = "b7"},
+                   test::kNoon);
+  CHECK(Render({lock}) ==
+        "/jobs/backup: free\n"
+        "\n"
+        "last run: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)\n");
+}
+
+TEST_CASE("A queue is shown as a table, and under it who waits for whom") {
+  CHECK(Render({Busy()}) ==
+        "/jobs/backup: held by 1, 2 waiting\n"
+        "\n"
+        "POS  STATE    MODE       HOST  USER   PID                  SINCE  TOKEN  COMMAND\n"
+        "  1  held     exclusive  b7    ci    4242  ≥ 2024-03-01 12:00:17     17  dump\n"
+        "  2  waiting  exclusive  -     -        -    2024-03-01 12:00:18     18  (Curator)\n"
+        "  3  waiting  exclusive  b9    ci       7    2024-03-01 12:00:20     20  dump\n"
+        "\n"
+        "2 to 3 wait, each for the one before it\n");
+}
+
+TEST_CASE("Who waits for whom is told in few words") {
+  const auto waits = [](const lock::LockSurvey& lock) {
+    const std::string text = Render({lock});
+    return text.substr(text.rfind("\n\n") + 2);
+  };
+  CHECK(waits(Long(2, {"lock-"})) == "2 waits for 1\n");
+  CHECK(waits(Long(5000, {"lock-"})) == "2 to 5000 wait, each for the one before it\n");
+  CHECK(waits(Long(6, {"__WRIT__", "__READ__", "__READ__"})) ==
+        "2 to 3 wait for 1\n"
+        "4 waits for 3\n"
+        "5 to 6 wait for 4\n");
+  const std::string many = waits(Long(5000, {"__WRIT__", "__READ__", "__READ__"}));
+  CHECK(std::count(many.begin(), many.end(), '\n') == 9);
+  CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json tells of everyone\n"));
+}
+
+TEST_CASE("A long queue is printed a page at a time") {
+  std::vector<std::string> pages;
+  QueueText view("/l", {}, [&pages](const std::string& page) { pages.push_back(page); });
+  lock::LockSurvey lock = Long(1000, {"lock-"});
+  lock::LockSurvey head = lock;
+  head.entries.clear();
+  view.OnLock(head);
+  for (std::size_t i = 0; i < 64; ++i) view.OnEntry(lock.entries[i]);
+  REQUIRE(pages.size() == 1);
+  CHECK_THAT(pages[0], Catch::StartsWith("/l: held by 1, 999 waiting\n\n POS  STATE"));
+  CHECK(std::count(pages[0].begin(), pages[0].end(), '\n') == 3 + 64);
+}
+
+TEST_CASE("Those that are not read are counted") {
+  lock::LockSurvey lock = Busy();
+  lock.entries.resize(2);
+  CHECK_THAT(Render({lock}), Catch::Contains("(Curator)\n... and 1 more\n\n2 waits for 1\n"));
+}
+
+TEST_CASE("Contenders are shown with their whole names when asked for, however narrow it is") {
+  const std::string name = OurName("b7", "lock-", 3);
+  for (const std::size_t width : {0, 60, 80, 200}) {
+    const std::string text = Render({Busy()}, {.width = width, .with_names = true});
+    CHECK_THAT(text, Catch::Contains("  CONTENDER\n") && Catch::Contains("  " + name + "\n"));
+  }
+}
+
+TEST_CASE("What is no contender comes last and has no position") {
+  lock::LockSurvey lock = Busy();
+  lock.entries.push_back(Contender("build-2024010203", 5));
+  lock.entries.back().stat.ephemeral_owner = 0;
+  CHECK_THAT(Render({lock}),
+             Catch::Contains("\n  -  stray    -          -     -        -    2024-03-01 12:00:05"
+                             "      -\n\n2 to 3 wait"));
+}
+
+TEST_CASE("A contender that we may not read shows what its name says") {
+  lock::LockSurvey lock{.path = "/l"};
+  lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
+  CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; may not be read)\n"));
+}
+
+TEST_CASE("Children that do not queue are named") {
+  CHECK(Render({{.path = "/l", .ignored_children = {"config", "evil\x1b[2J"}}}) ==
+        "/l: free\n"
+        "\n"
+        "not in the queue: config, evil\\x1b[2J\n");
+  CHECK_THAT(Render({{.path = "/l", .ignored_children = std::vector<std::string>(12, "x")}}),
+             Catch::EndsWith("not in the queue: x, x, x, x, x, x, x, x and 4 more\n"));
+}
+
+TEST_CASE("A tree is shown with a line for each lock") {
+  lock::LockSurvey busy = Busy();
+  lock::LockSurvey readers = Found({.path = "/jobs/index",
+                                    .entries = {Contender("_c_x-__READ__0000000000", 1),
+                                                Contender("_c_y-__READ__0000000001", 2)}});
+  busy.in_tree = readers.in_tree = true;
+  CHECK(Render({busy, readers}) ==
+        "LOCK          HELD BY               WAITING                  SINCE\n"
+        "/jobs/backup  b7:4242 dump                2  ≥ 2024-03-01 12:00:17\n"
+        "/jobs/index   (Curator) and 1 more        0    2024-03-01 12:00:01\n");
+  CHECK(Render({busy, readers}, {.most_locks = 1}) ==
+        "LOCK          HELD BY       WAITING                  SINCE\n"
+        "/jobs/backup  b7:4242 dump        2  ≥ 2024-03-01 12:00:17\n"
+        "... and 1 more\n");
+}
+
+TEST_CASE("A tree without locks says so") {
+  CHECK(Render({}) == "/jobs: free, and no lock below it is held\n");
+}
+
+TEST_CASE("One view shows one survey after the other") {
+  test::UseUtc();
+  std::string text;
+  QueueText view("/jobs", {}, [&text](const std::string& more) { text += more; });
+  test::Tell(view, {{.path = "/l"}});
+  test::Tell(view, {});
+  view.SetStyle({.width = 40});
+  test::Tell(view, {Busy()});
+  CHECK_THAT(text, Catch::StartsWith("/l: free\n/jobs: free, and no lock below it is held\n"
+                                     "/jobs/backup: held by 1, 2 wa"));
+  CHECK_THAT(text, Catch::Contains("POS  STATE    HOST"));
+}
+
+}  // namespace zklock::cli

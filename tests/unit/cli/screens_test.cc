@@ -1,0 +1,87 @@
+// The screens of `zklock inspect` as users see them, kept in tests/screens: a change shows in a
+// diff. To renew them: ZKLOCK_RENEW_SCREENS=1 scripts/test -- -R 'screen'
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "cli/printable.h"
+#include "cli/queue_text.h"
+#include "unit/cli/fake_survey.h"
+
+namespace zklock::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void CheckScreen(const std::string& name, const std::string& text) {
+  const char* const source = getenv("ZKLOCK_SOURCE_DIR");
+  REQUIRE(source != nullptr);
+  const fs::path path = fs::path(source) / "tests" / "screens" / name;
+  CAPTURE(path);
+  if (getenv("ZKLOCK_RENEW_SCREENS") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  REQUIRE(file);
+  CHECK(text == std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& style) {
+  std::string text;
+  QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
+  test::Tell(view, locks);
+  return text;
+}
+
+/// No line wraps; escape sequences, which are ours, take no room.
+void CheckFits(const std::string& text, std::size_t width) {
+  std::string line;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
+    } else if (text[i] == '\n') {
+      CAPTURE(line);
+      CHECK(DisplayWidth(line) <= width);
+      line.clear();
+    } else {
+      line += text[i];
+    }
+  }
+  CHECK(line.empty());
+}
+
+}  // namespace
+
+TEST_CASE("The screens are those that are kept") {
+  test::UseUtc();
+  for (const std::size_t width : {60, 80, 200}) {
+    for (const bool colours : {false, true}) {
+      const std::string suffix = "." + std::to_string(width) + (colours ? ".colour" : "") + ".txt";
+      const ViewStyle style{.width = width, .colours = colours};
+      const std::string queue = Render({test::BusyLock()}, style);
+      CheckFits(queue, width);
+      CheckScreen("queue" + suffix, queue);
+      const std::string tree = Render(test::Tree(), style);
+      CheckFits(tree, width);
+      CheckScreen("tree" + suffix, tree);
+    }
+  }
+}
+
+TEST_CASE("No screen is wider than its terminal, and none holds a foreign control") {
+  test::UseUtc();
+  for (std::size_t width = 32; width < 220; ++width) {
+    CAPTURE(width);
+    const ViewStyle style{.width = width};
+    for (const std::string& text :
+         {Render({test::BusyLock()}, style), Render(test::Tree(), style)}) {
+      CheckFits(text, width);
+      CHECK(text.find('\x1b') == std::string::npos);
+      CHECK(text.find('\x07') == std::string::npos);
+    }
+  }
+}
+
+}  // namespace zklock::cli

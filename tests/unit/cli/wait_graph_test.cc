@@ -1,0 +1,98 @@
+#include "cli/wait_graph.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace zklock::cli {
+namespace {
+
+using Reason = WaitEdge::Reason;
+
+ContenderView Holder(const std::string& path) {
+  ContenderView view;
+  view.path = path;
+  return view;
+}
+
+ContenderView Waiter(const std::string& path, const std::string& predecessor) {
+  ContenderView view;
+  view.path = path;
+  view.state = ContenderState::kWaiting;
+  view.waits_for = {1, predecessor};
+  return view;
+}
+
+ContenderView Under(ContenderView view, const std::vector<std::string>& outer) {
+  view.data.under = outer;
+  return view;
+}
+
+ContenderView Of(ContenderView view, int pid) {
+  view.data.host = "b7";
+  view.data.boot_id = "boot";
+  view.data.pid = pid;
+  view.data.start_time = 1;
+  return view;
+}
+
+std::vector<WaitEdge> Waits(const std::vector<ContenderView>& views) {
+  std::vector<const ContenderView*> contenders;
+  for (const ContenderView& view : views) contenders.push_back(&view);
+  return FindWaits(contenders);
+}
+
+using Edges = std::vector<WaitEdge>;
+using Circles = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("A waiter waits for its predecessor in the same lock") {
+  CHECK(Waits({Holder("/a/1"), Waiter("/a/2", "1"), Waiter("/b/2", "1")}) ==
+        Edges{{1, 0, Reason::kQueue}});
+  CHECK(Waits({Holder("/1"), Waiter("/2", "1")}) == Edges{{1, 0, Reason::kQueue}});
+}
+
+TEST_CASE("Who holds waits for what its command runs") {
+  CHECK(Waits({Holder("/a/1"), Under(Holder("/b/1"), {"/a/1"})}) == Edges{{0, 1, Reason::kNested}});
+}
+
+TEST_CASE("Nobody is believed to run under a contender that does not hold, or under itself") {
+  CHECK(Waits({Holder("/a/1"), Waiter("/a/2", "1"),
+               Under(Holder("/b/1"), {"/a/2", "/b/1", "/x"})}) == Edges{{1, 0, Reason::kQueue}});
+}
+
+TEST_CASE("Of a set of locks the ones held wait with the one that is wanted") {
+  CHECK(Waits({Of(Holder("/a/1"), 7), Of(Holder("/b/1"), 8), Of(Waiter("/b/2", "1"), 7)}) ==
+        Edges{{2, 1, Reason::kQueue}, {0, 2, Reason::kSet}});
+}
+
+TEST_CASE("Two nested callers in opposite orders are a circle") {
+  // 0 holds a and runs 2, which waits in b for 3; 3 holds b and runs 1, which waits in a for 0.
+  const std::vector<ContenderView> views{Holder("/a/1"), Under(Waiter("/a/2", "1"), {"/b/1"}),
+                                         Under(Waiter("/b/2", "1"), {"/a/1"}), Holder("/b/1"),
+                                         Waiter("/b/3", "2")};
+  CHECK(FindCircles(views.size(), Waits(views)) == Circles{1, 1, 1, 1, 0});
+}
+
+TEST_CASE("Circles are told apart, and chains are none") {
+  CHECK(FindCircles(6, {{0, 1, Reason::kQueue},
+                        {1, 0, Reason::kNested},
+                        {2, 0, Reason::kQueue},
+                        {3, 4, Reason::kQueue},
+                        {4, 5, Reason::kNested},
+                        {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
+  CHECK(FindCircles(0, {}).empty());
+}
+
+TEST_CASE("A long queue is no trouble") {
+  Edges edges;
+  constexpr std::size_t kLong = 100000;
+  for (std::size_t i = 1; i < kLong; ++i) edges.push_back({i, i - 1, Reason::kQueue});
+  edges.push_back({0, kLong - 1, Reason::kNested});
+  const Circles circles = FindCircles(kLong, edges);
+  CHECK(circles.front() == 1);
+  CHECK(circles.back() == 1);
+}
+
+}  // namespace zklock::cli

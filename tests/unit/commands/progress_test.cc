@@ -1,0 +1,242 @@
+#include "commands/progress.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/printable.h"
+#include "support/fake_store.h"
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+using cli::ProgressStyle;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+
+constexpr const char* kErased = "\r\x1b[K";
+
+/// A waiter behind `ahead` contenders, the first of which says who it is.
+struct Waiter {
+  explicit Waiter(ProgressStyle style, std::size_t ahead = 1) : store(servers, clock) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    read_end.Reset(ends[0]);
+    write_end.Reset(ends[1]);
+    sink = std::make_unique<process::MessageSink>(write_end.get());
+    servers.Put("/l", 0);
+    for (std::size_t i = 0; i < ahead; ++i) {
+      first.push_back(servers.Put("/l/web-uuid-lock-", 1, true,
+                                  R"({"version":1,"host":"web1","pid":42,"command":"backup.sh"})"));
+    }
+    own = servers.Put("/l/own-uuid-lock-", 2, true);
+    servers.nodes[own].created_ms = 100'000;
+    servers.nodes[first[0]].created_ms = 40'000;
+    store.Connect();
+    progress = std::make_unique<Progress>(style, *sink,
+                                          Screen{.width = [this] { return width; },
+                                                 .is_in_foreground = [this] { return foreground; }},
+                                          store, clock);
+    progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
+    progress->OnStep(cli::Waiting{"/l", "web", ahead});
+  }
+
+  /// Lets time pass as a loop would: every wake-up in between is served.
+  void Pass(Duration span, bool servers_answer = true) {
+    const TimePoint end = clock.Now() + span;
+    for (;;) {
+      if (servers_answer) store.Run();
+      const TimePoint wake = progress->GetInterest().wake;
+      if (wake > end) break;
+      clock.Set(std::max(wake, clock.Now()));
+      progress->OnReady(0);
+    }
+    clock.Set(end);
+  }
+  /// What has been written since the last time.
+  std::string Said() {
+    std::string text;
+    std::array<char, 4096> buffer{};
+    for (ssize_t size; (size = read(read_end.get(), buffer.data(), buffer.size())) > 0;) {
+      text.append(buffer.data(), static_cast<std::size_t>(size));
+    }
+    return text;
+  }
+  std::size_t Requests() { return store.requests_sent(); }
+  /// What a live line shows last.
+  std::string Shown() {
+    const std::string said = Said();
+    const std::size_t begin = said.rfind('\r') + 1;
+    return said.substr(begin, said.rfind("\x1b[K") - begin);
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  FakeStore store;
+  UniqueFd read_end;
+  UniqueFd write_end;
+  std::unique_ptr<process::MessageSink> sink;
+  std::vector<std::string> first;
+  std::string own;
+  std::size_t width = 200;
+  bool foreground = true;
+  std::unique_ptr<Progress> progress;
+};
+
+}  // namespace
+
+TEST_CASE("Where there is no terminal, a line tells of the wait after a second and each minute") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.Pass(999ms);
+  CHECK(waiter.Said().empty());
+  CHECK(waiter.Requests() == 0);
+  waiter.Pass(1ms);
+  CHECK(waiter.Said() ==
+        "zklock: waiting for /l: place 2, held by backup.sh, pid 42 on web1, for at most 1m1s\n");
+  waiter.Pass(59s);
+  CHECK(waiter.Said().empty());
+  waiter.Pass(1s);
+  CHECK(waiter.Said() ==
+        "zklock: still waiting for /l after 1m1s: place 2, held by backup.sh, pid 42 on web1, for "
+        "at most 2m1s\n");
+  waiter.Pass(10min);
+  const std::string said = waiter.Said();
+  CHECK(std::count(said.begin(), said.end(), '\n') == 10);
+  // For each line a list and the holder, and our own contender once.
+  CHECK(waiter.Requests() == 12 * 2 + 1);
+}
+
+TEST_CASE("A line that is due does not wait long for servers that do not answer") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.Pass(3s, false);
+  CHECK(waiter.Said() == "zklock: waiting for /l: place 2\n");
+  waiter.store.Disconnect();
+  waiter.Pass(1min, false);
+  CHECK(waiter.Said() == "zklock: still waiting for /l after 1m3s: place 2, no server answers\n");
+}
+
+TEST_CASE("Without progress nothing is said, and the servers are not asked") {
+  Waiter waiter(ProgressStyle::kNone);
+  CHECK(waiter.progress->GetInterest().wake == kNever);
+  waiter.Pass(1h);
+  CHECK(waiter.Said().empty());
+  CHECK(waiter.Requests() == 0);
+}
+
+TEST_CASE("The live line is drawn each second, with a look at the servers each other second") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.Pass(0s);
+  CHECK(waiter.Shown() ==
+        "zklock: waiting 0s, place 2, held by backup.sh, pid 42 on web1, for at most 1m: /l");
+  const std::size_t requests = waiter.Requests();
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1s, "));
+  CHECK(waiter.Requests() == requests);
+  waiter.Pass(59s);
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1m, "));
+  CHECK(waiter.Requests() == requests + 30 * 2);
+}
+
+TEST_CASE("In a long queue the servers are asked less often") {
+  Waiter waiter(ProgressStyle::kBar, 1000);
+  waiter.Pass(0s);
+  const std::size_t requests = waiter.Requests();
+  waiter.Pass(49s);
+  CHECK(waiter.Requests() == requests);
+  waiter.Pass(1s);
+  CHECK(waiter.Requests() == requests + 2);
+}
+
+TEST_CASE("A job in the background draws nothing and asks nothing") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.foreground = false;
+  waiter.Pass(1min);
+  CHECK(waiter.Said().empty());
+  CHECK(waiter.Requests() == 0);
+  waiter.foreground = true;
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1m1s, place 2, "));
+}
+
+TEST_CASE("The live line is gone before a message, before a stop and at the end") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.Pass(1s);
+  waiter.Said();
+  SECTION("a message") {
+    waiter.sink->WriteLine("zklock: a message");
+    CHECK(waiter.Said() == std::string(kErased) + "zklock: a message\n");
+    waiter.sink->WriteLine("zklock: another");
+    CHECK(waiter.Said() == "zklock: another\n");
+  }
+  SECTION("a stop, after which it is drawn at once") {
+    waiter.progress->Pause();
+    CHECK(waiter.Said() == kErased);
+    waiter.Pass(0s);
+    CHECK_FALSE(waiter.Shown().empty());
+  }
+  SECTION("the end") {
+    waiter.progress.reset();
+    CHECK(waiter.Said() == kErased);
+  }
+}
+
+TEST_CASE("The live line fits the terminal, whatever stands in it and however it is resized") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.servers.nodes[waiter.first[0]].data =
+      "{\"version\":1,\"host\":\"\xe5\x8f\xb0\xe5\x8c\x97\\u001b[2J\",\"pid\":42,\"command\":\""
+      "\xe3\x83\x90\xe3\x83\x83\xe3\x82\xaf\xe3\x82\xa2\xe3\x83\x83\xe3\x83\x97\"}";
+  for (const std::size_t width : {80U, 60U, 61U, 40U, 20U, 200U}) {
+    CAPTURE(width);
+    waiter.width = width;
+    waiter.Pass(1s);
+    const std::string shown = waiter.Shown();
+    CHECK(cli::DisplayWidth(shown) < width);
+    CHECK(shown.find('\x1b') == std::string::npos);
+  }
+}
+
+TEST_CASE("How long the next holder has held is counted from when the last one was still there") {
+  Waiter waiter(ProgressStyle::kPlain, 3);
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Said(), Catch::Contains("place 4, ") && Catch::Contains("at most 1m1s"));
+  waiter.Pass(10min);
+  waiter.Said();
+  waiter.servers.Remove(waiter.first[0]);
+  waiter.Pass(1min);
+  CHECK_THAT(waiter.Said(), Catch::Contains("place 3, ") && Catch::Contains("at most 1m\n"));
+}
+
+TEST_CASE("A place that is lost and taken anew is told of as it is") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.Pass(1s);
+  waiter.Said();
+  waiter.progress->OnStep(cli::PlaceLost{"/l"});
+  waiter.servers.Remove(waiter.own);
+  waiter.servers.Put("/l/other-uuid-lock-", 3, true);
+  const std::string own = waiter.servers.Put("/l/own-uuid2-lock-", 2, true);
+  waiter.progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnStep(cli::Waiting{"/l", "other", 2});
+  waiter.Pass(1min);
+  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: still waiting for /l after 1m1s: place 3,"));
+}
+
+TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.Pass(5s);
+  waiter.servers.Put("/m", 0);
+  waiter.servers.Put("/m/x-uuid-lock-", 9, true);
+  const std::string own = waiter.servers.Put("/m/own-uuid-lock-", 2, true);
+  waiter.progress->OnStep(cli::Queued{{.lock = {"/m", ""}, .path = own}});
+  waiter.progress->OnStep(cli::Waiting{"/m", "x", 1});
+  waiter.Pass(2s);
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 7s, place 2, held by "
+                                               "x-uuid-lock-0000000000, for at most "));
+}
+
+}  // namespace zklock::commands
