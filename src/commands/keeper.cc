@@ -190,7 +190,7 @@ class Keeper {
            .lease_end = hold.lease_end(),
            .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
                              access = options_.server.access, timeout] {
-             zookeeper::CloseSession(credentials, endpoints, timeout, timeout);
+             zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
            }});
       observer.SetGuard(&guard);
       sink_.Close();

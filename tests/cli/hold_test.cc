@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/zklock.h"
+#include "support/own_server.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -28,12 +29,15 @@ pid_t Number(const std::string& data, const std::string& mark) {
   return std::stoi(data.substr(at + mark.size()));
 }
 /// The process that holds, from its contender's data.
-pid_t KeeperOf(const std::string& lock) {
-  Tree tree;
+pid_t KeeperOf(const std::string& lock, Tree& tree) {
   const std::string contender = lock + "/" + tree.Children(lock).at(0);
   // The owner's is before it, in braces of its own.
   const std::string data = tree.Get(contender)->data;
   return Number(data.substr(data.find('}')), "\"pid\":");
+}
+pid_t KeeperOf(const std::string& lock) {
+  Tree tree;
+  return KeeperOf(lock, tree);
 }
 
 TEST_CASE("A script holds a lock for a part of itself, and releases it") {
@@ -175,6 +179,21 @@ TEST_CASE(
   CHECK(script.Wait() == Killed(SIGTERM));
   Tree tree;
   tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // and not after the session's 30 s
+}
+
+TEST_CASE("The close for a keeper that was killed is let in where servers want credentials") {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  ChildOptions options =
+      Script("/x", "$Z exclusive --hold --session-timeout 40s $L; echo held; read x");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
+  options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree("alice:tulip", server.address());
+  REQUIRE(kill(KeeperOf("/x", tree), SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  // Long before the session's own end.
+  tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 
 TEST_CASE("A keeper that hangs is no silent loss: the owner is told before the lease ends") {
