@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,7 +12,6 @@
 #include "commands/outer.h"
 #include "commands/visit.h"
 #include "lock/held_check.h"
-#include "process/ancestry.h"
 #include "protocol/contender_name.h"
 #include "protocol/held.h"
 #include "protocol/lock_path.h"
@@ -22,20 +19,9 @@
 namespace zklock::commands {
 namespace {
 
-/// What a zklock above holds for us, by its environment: a claim, to be checked.
-std::vector<protocol::HeldLock> HeldAbove() {
-  const char* variable = getenv("ZKLOCK_HELD");
-  std::vector<protocol::HeldLock> held;
-  if (variable == nullptr) return held;
-  for (protocol::HeldLock& one : protocol::ParseHeld(variable)) {
-    if (process::IsLivingAncestor(one.pid, one.start_time)) held.push_back(std::move(one));
-  }
-  return held;
-}
-
 /// That of one LOCK: the contender is its child, or its lease where it is a semaphore.
 std::optional<std::string> NodeIn(const std::string& lock) {
-  const auto held = HeldAbove();
+  const auto held = HeldAbove(getppid());
   for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
     if (const auto found = protocol::FindHeld(held, parent)) return found->node;
   }
@@ -49,7 +35,7 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   const std::string& chroot = options.server.servers.chroot;
   std::vector<std::string> nodes;
   if (options.path.empty()) {
-    for (const protocol::HeldLock& held : HeldAbove()) nodes.push_back(held.node);
+    for (const protocol::HeldLock& held : HeldAbove(getppid())) nodes.push_back(held.node);
   } else if (const auto node = NodeIn(chroot + options.path)) {
     nodes.push_back(*node);
   } else {

@@ -1,18 +1,18 @@
 #include "commands/outer.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <vector>
 
+#include "commands/surroundings.h"
 #include "commands/visit.h"
 #include "lock/held_check.h"
 #include "lock/holders.h"
 #include "process/ancestry.h"
 #include "process/identity.h"
-#include "protocol/held.h"
 
 namespace zklock::commands {
 namespace {
@@ -29,12 +29,23 @@ std::optional<cli::OwnerData> OwnerHere(const lock::Holder& holder) {
 
 }  // namespace
 
+std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
+  const auto variable = GetEnvironment("ZKLOCK_HELD");
+  if (!variable) return {};
+  auto held = protocol::ParseHeld(*variable);
+  const std::vector<process::ProcessId> lineage = process::Lineage(below);
+  std::erase_if(held, [&](const protocol::HeldLock& one) {
+    return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& process) {
+      return process.pid == one.pid && process.start_time == one.start_time;
+    });
+  });
+  return held;
+}
+
 Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock, protocol::Mode mode,
                    process::Signals& signals, cli::Report& report) {
-  const char* variable = getenv("ZKLOCK_HELD");
-  if (variable == nullptr) return NotHeldForUs{};
-  const auto held = protocol::FindHeld(protocol::ParseHeld(variable), lock.path);
-  if (!held || !process::IsLivingAncestor(held->pid, held->start_time)) return NotHeldForUs{};
+  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
+  if (!held) return NotHeldForUs{};
 
   Visit visit(options.server, signals, report);
   lock::HeldCheck check(visit.store(), visit.clock(), lock, held->node,

@@ -3,14 +3,20 @@
 #include <sys/types.h>
 
 #include <variant>
+#include <vector>
 
 #include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "lock/ticket.h"
 #include "process/signals.h"
+#include "protocol/held.h"
 
 namespace zklock::commands {
+
+/// What the living zklocks hold that the process `below` runs under, by $ZKLOCK_HELD: a claim, to
+/// be checked. The outermost first.
+[[nodiscard]] std::vector<protocol::HeldLock> HeldAbove(pid_t below);
 
 /// A zklock above us holds the LOCK for us: go on at once, under it.
 struct HeldForUs {};

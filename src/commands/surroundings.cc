@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/contender_data.h"
-#include "process/ancestry.h"
+#include "commands/outer.h"
 #include "protocol/held.h"
 
 namespace zklock::commands {
@@ -17,9 +17,7 @@ namespace {
 /// The contenders under which we run, for the graph of who waits for whom.
 std::vector<std::string> HoldersAbove() {
   std::vector<std::string> paths;
-  for (const auto& held : protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""))) {
-    if (process::IsLivingAncestor(held.pid, held.start_time)) paths.push_back(held.node);
-  }
+  for (const protocol::HeldLock& held : HeldAbove(getppid())) paths.push_back(held.node);
   return paths;
 }
 

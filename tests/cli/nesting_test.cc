@@ -81,6 +81,17 @@ TEST_CASE("Without the environment it is a stranger") {
   CHECK(finished.exit == Exited(75));
 }
 
+TEST_CASE("What is told of a zklock that does not live hides nothing of one that does") {
+  const std::string lock = NewLock("nesting");
+  const Finished finished =
+      Run(Line(lock,
+               "$Z exclusive $L -- sh -c '"
+               "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:1:$L/x-__READ__0000000009\" "
+               "$Z try $L -- echo ours'"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "ours\n");
+}
+
 TEST_CASE("A copied environment of a lock that somebody else holds counts for nothing") {
   const std::string lock = NewLock("nesting");
   Child holder = Child::Start([&] {
