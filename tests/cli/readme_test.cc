@@ -231,5 +231,18 @@ TEST_CASE("README's look at a queue shows who holds") {
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
 }
 
+TEST_CASE("README's picture shows what zklock shows") {
+  const fs::path screens = fs::path(getenv("ZKLOCK_SOURCE_DIR")) / "tests/screens";
+  CHECK_THAT(ReadWhole(screens.parent_path().parent_path() / "README.md"),
+             Catch::Contains("](tests/screens/hand-over.svg)"));
+  // Small enough for a page that is read in two minutes.
+  CHECK(fs::file_size(screens / "hand-over.svg") < 40000);
+  const Finished finished =
+      Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock",
+                    Binary(), "--servers", TestServers() + "/readme-picture"}});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+}
+
 }  // namespace
 }  // namespace zklock::test
