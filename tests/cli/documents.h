@@ -1,0 +1,124 @@
+#pragma once
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "cli/zklock.h"
+
+// What the project's pages and help say, taken apart.
+
+namespace zklock::test {
+
+using Set = std::set<std::string>;
+
+inline std::string ReadSource(const std::string& path) {
+  const char* source = getenv("ZKLOCK_SOURCE_DIR");
+  REQUIRE(source != nullptr);
+  CAPTURE(path);
+  std::ifstream file(std::filesystem::path(source) / path);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::string HelpOf(const std::string& subcommand) {
+  const Finished finished =
+      Run({.argv = {Binary(), subcommand, "--help"}, .environment = PlainEnvironment()});
+  REQUIRE(finished.exit == Exited(0));
+  return finished.out;
+}
+
+/// From the line `begin` to the next one that starts with `end`, both left out.
+inline Words Section(const std::string& text, const std::string& begin, const std::string& end) {
+  const Words lines = Lines(text);
+  auto first = std::find(lines.begin(), lines.end(), begin);
+  CAPTURE(begin);
+  REQUIRE(first != lines.end());
+  ++first;
+  return {first, std::find_if(first, lines.end(),
+                              [&](const std::string& line) { return line.starts_with(end); })};
+}
+
+inline Set Union(Set set, const Set& more) {
+  set.insert(more.begin(), more.end());
+  return set;
+}
+
+/// The options of a help text: "-w,--wait DURATION", as it writes them.
+inline Set HelpOptions(const std::string& help) {
+  Set options;
+  for (const std::string& line : Section(help, "Options:", "LOCK is")) {
+    if (!line.starts_with("  -")) continue;
+    // What the option does is set off by two blanks, or on a line of its own.
+    const std::string option = line.substr(2);
+    options.insert(option.substr(0, option.find("  ")));
+  }
+  REQUIRE(!options.empty());
+  return options;
+}
+
+/// The options of mdoc's `.It Fl` lines, as the help text would write them.
+inline Set ManualOptions(const Words& lines) {
+  Set options;
+  for (const std::string& line : lines) {
+    if (!line.starts_with(".It Fl ")) continue;
+    std::istringstream words(line.substr(4));
+    std::string option;
+    bool attached = true;  // to what is before it
+    for (std::string word; words >> word;) {
+      if (word == "Fl") {
+        option += "-";
+        attached = true;
+      } else if (word == ",") {
+        option += ",";
+      } else if (word != "Ar") {
+        option += (attached ? "" : " ") + word;
+        attached = false;
+      }
+    }
+    CAPTURE(line);
+    CHECK(options.insert(option).second);
+  }
+  return options;
+}
+
+inline Set OptionsUnder(const std::string& heading) {
+  const Set options = ManualOptions(Section(ReadSource("man/zklock.1"), ".Ss " + heading, ".S"));
+  REQUIRE(!options.empty());
+  return options;
+}
+
+/// All numbers in the first `group` of each line that matches.
+inline Set Numbers(const Words& lines, const std::string& pattern) {
+  static const std::regex number("[0-9]+");
+  const std::regex wanted(pattern);
+  Set numbers;
+  for (const std::string& line : lines) {
+    std::smatch match;
+    if (!std::regex_search(line, match, wanted)) continue;
+    const std::string part = match[1];
+    for (std::sregex_iterator it(part.begin(), part.end(), number), end; it != end; ++it) {
+      numbers.insert(it->str());
+    }
+  }
+  return numbers;
+}
+
+/// What `pattern`'s first group is in each match.
+inline Set Matches(const std::string& text, const std::string& pattern) {
+  const std::regex wanted(pattern);
+  Set found;
+  for (std::sregex_iterator it(text.begin(), text.end(), wanted), end; it != end; ++it) {
+    found.insert((*it)[1]);
+  }
+  return found;
+}
+
+}  // namespace zklock::test
