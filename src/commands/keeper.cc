@@ -15,6 +15,7 @@
 
 #include "base/exit_status.h"
 #include "commands/connector.h"
+#include "commands/outer.h"
 #include "commands/steps.h"
 #include "commands/surroundings.h"
 #include "commands/waiting.h"
@@ -147,6 +148,10 @@ class Keeper {
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
+    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, owner_.id().pid, signals_,
+                                                    report_, steps_)) {
+      return *status;
+    }
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});

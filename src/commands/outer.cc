@@ -27,6 +27,39 @@ std::optional<cli::OwnerData> OwnerHere(const lock::Holder& holder) {
   return data->owner;
 }
 
+/// Who does not wait for ever may find out by itself.
+bool MayWaitBehind(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
+  const bool both_read = held == protocol::Mode::kRead && mode == protocol::Mode::kRead;
+  return both_read || options.try_only || options.wait;
+}
+
+/// Whether to go on under a zklock above us that holds `lock`, instead of queueing. Or the exit
+/// status.
+std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::LockName& lock,
+                                protocol::Mode mode, pid_t below, process::Signals& signals,
+                                cli::Report& report) {
+  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
+  if (!held) return false;
+
+  Visit visit(options.server, signals, report);
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, held->node,
+                        options.server.connect_timeout);
+  if (const auto status = visit.Run(check)) return *status;
+  visit.Leave();
+  if (!check.is_held()) return false;
+  const auto held_there = HeldAbove(below);
+  if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
+    return GoesOnUnder(held->mode, options, lock, mode);
+  }
+  // What is held here ends with our command, which may be long before that process does.
+  if (MayWaitBehind(held->mode, options, mode)) return false;
+  throw cli::UsageError(
+      fmt::format("{} is held ({}) by a zklock above us and not above process {}: {} would wait "
+                  "for itself for ever",
+                  lock.shown(), protocol::ModeName(held->mode), below, protocol::ModeName(mode)),
+      std::string(protocol::ModeName(mode)));
+}
+
 }  // namespace
 
 std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
@@ -42,19 +75,23 @@ std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
   return held;
 }
 
-Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock, protocol::Mode mode,
-                   process::Signals& signals, cli::Report& report) {
-  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
-  if (!held) return NotHeldForUs{};
-
-  Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, held->node,
-                        options.server.connect_timeout);
-  if (const auto status = visit.Run(check)) return *status;
-  visit.Leave();
-  if (!check.is_held()) return NotHeldForUs{};
-  if (!GoesOnUnder(held->mode, options, lock, mode)) return NotHeldForUs{};
-  return HeldForUs{};
+std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
+                                           std::vector<cli::WantedLock>& wanted, pid_t below,
+                                           process::Signals& signals, cli::Report& report,
+                                           Steps& steps) {
+  const std::string& chroot = options.server.servers.chroot;
+  for (auto one = wanted.begin(); one != wanted.end();) {
+    const auto nests =
+        NestsIn(options, {chroot + one->path, chroot}, one->mode, below, signals, report);
+    if (const auto* status = std::get_if<int>(&nests)) return *status;
+    if (std::get<bool>(nests)) {
+      steps.Tell(cli::Nested{one->path});
+      one = wanted.erase(one);
+    } else {
+      ++one;
+    }
+  }
+  return std::nullopt;
 }
 
 FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
@@ -98,9 +135,7 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
 bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
                  protocol::Mode mode) {
   if (options.no_nest) {
-    const bool both_read = held == protocol::Mode::kRead && mode == protocol::Mode::kRead;
-    // Who does not wait for ever may find out by itself.
-    if (both_read || options.try_only || options.wait) return false;
+    if (MayWaitBehind(held, options, mode)) return false;
   } else if (protocol::Covers(held, mode)) {
     return true;
   }

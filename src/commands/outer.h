@@ -2,12 +2,14 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "commands/steps.h"
 #include "lock/ticket.h"
 #include "process/signals.h"
 #include "protocol/held.h"
@@ -18,21 +20,19 @@ namespace zklock::commands {
 /// be checked. The outermost first.
 [[nodiscard]] std::vector<protocol::HeldLock> HeldAbove(pid_t below);
 
-/// A zklock above us holds the LOCK for us: go on at once, under it.
-struct HeldForUs {};
-/// Nobody does: queue.
+/// Leaves out of `wanted` what zklocks above us hold for the process `below`, ours or one that
+/// somebody named: $ZKLOCK_HELD says so, they are living ancestors, and their contenders are still
+/// there by a committed check. A copied environment, a daemon that outlived its lock, or a lock
+/// that was lost makes us a stranger. The exit status, when that could not be found out; why has
+/// been said. Throws cli::UsageError where waiting would never end: a reader asks to write, or
+/// --no-nest or somebody who is not below asks to wait without end.
+[[nodiscard]] std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
+                                                         std::vector<cli::WantedLock>& wanted,
+                                                         pid_t below, process::Signals& signals,
+                                                         cli::Report& report, Steps& steps);
+
+/// Nobody holds it for us: queue.
 struct NotHeldForUs {};
-/// Or the exit status, when that could not be found out; why has been said.
-using Outer = std::variant<HeldForUs, NotHeldForUs, int>;
-
-/// Whether a zklock above us holds `lock` for us: $ZKLOCK_HELD says so, it is a living ancestor,
-/// and its contender is still there by a committed check. A copied environment, a daemon that
-/// outlived its lock, or a lock that was lost makes us a stranger. Throws cli::UsageError where
-/// waiting would never end: a reader asks to write, or --no-nest asks to wait without end.
-[[nodiscard]] Outer LookForOuter(const cli::RunOptions& options, const lock::LockName& lock,
-                                 protocol::Mode mode, process::Signals& signals,
-                                 cli::Report& report);
-
 /// A contender of --hold, and the shell that it holds for.
 struct OwnHold {
   lock::Ticket ticket;
@@ -42,7 +42,7 @@ struct OwnHold {
 struct LookStopped {
   int signal_number = 0;
 };
-/// Or the exit status, as above.
+/// Or the exit status, when that could not be found out; why has been said.
 using FoundHold = std::variant<OwnHold, NotHeldForUs, LookStopped, int>;
 
 /// Whether a shell holds `lock` by --hold that is the process `below` or above it: the data of the
@@ -52,7 +52,7 @@ using FoundHold = std::variant<OwnHold, NotHeldForUs, LookStopped, int>;
                                     pid_t below, process::Signals& signals, cli::Report& report);
 
 /// Whether who is below a holder of `held` goes on under it, or queues all the same (--no-nest).
-/// Throws as LookForOuter.
+/// Throws as LeaveOutWhatIsHeldAbove.
 [[nodiscard]] bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options,
                                const lock::LockName& lock, protocol::Mode mode);
 

@@ -64,7 +64,10 @@ class LockedRun {
     if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
       return CannotExecute(*failed);
     }
-    if (const auto status = LeaveOutWhatIsHeldForUs()) return *status;
+    if (const auto status =
+            LeaveOutWhatIsHeldAbove(options_, wanted_, getppid(), signals_, report_, steps_)) {
+      return *status;
+    }
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
@@ -101,22 +104,6 @@ class LockedRun {
       shown += (shown.empty() ? "" : ", ") + wanted.path;
     }
     return shown;
-  }
-
-  /// A zklock above us may hold some of them for us. The exit status where that was not to be found
-  /// out.
-  std::optional<int> LeaveOutWhatIsHeldForUs() {
-    for (auto wanted = wanted_.begin(); wanted != wanted_.end();) {
-      const Outer outer = LookForOuter(options_, NameOf(*wanted), wanted->mode, signals_, report_);
-      if (const auto* status = std::get_if<int>(&outer)) return *status;
-      if (std::holds_alternative<HeldForUs>(outer)) {
-        steps_.Tell(cli::Nested{wanted->path});
-        wanted = wanted_.erase(wanted);
-      } else {
-        ++wanted;
-      }
-    }
-    return std::nullopt;
   }
 
   /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.

@@ -140,6 +140,50 @@ TEST_CASE("What the shell holds is not waited for below it: by --hold again, or 
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
 }
 
+TEST_CASE("What a zklock above holds is held already: --hold takes nothing and goes on at once") {
+  const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
+  const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
+  CAPTURE(outer, inner);
+  const std::string lock = NewLock("hold");
+  ChildOptions options =
+      Script(lock, "exec $Z " + outer + " $L -- bash -c '$Z " + inner +
+                       " --hold -v $L $L-also; echo $?; read x; $Z release -q $L; echo $?'");
+  options.also_environment.emplace_back("ZKLOCK_PROGRESS=none");
+  Child script = Child::Start(std::move(options));
+  CHECK(script.ReadLine() == "0");
+  Tree tree;
+  CHECK(tree.Children(lock).size() == 1);
+  CHECK(tree.Children(lock + "-also").size() == 1);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "75");  // nothing of its own
+  CHECK(script.Wait() == Exited(0));
+  CHECK_THAT(script.err(), Catch::Contains(lock + " is held for us by a zklock above"));
+  CHECK(tree.Children(lock).empty());
+  tree.WaitForChildren(lock + "-also", 0);
+}
+
+TEST_CASE("Where --hold would wait for a zklock above for ever it is told") {
+  const std::string lock = NewLock("hold");
+  const auto run = [&](const std::string& outer, const std::string& inner) {
+    return Run(Script(
+        lock, "export O=$$; $Z " + outer + " $L -- bash -c '$Z " + inner + " $L; echo $?'; :"));
+  };
+  // $O is the shell above the outer zklock.
+  for (const std::string inner :
+       {"exclusive --hold --no-nest", "read --no-nest --hold", "exclusive --hold --owner-pid $O"}) {
+    CAPTURE(inner);
+    const Finished refused = run("exclusive", inner);
+    CHECK(refused.out == "64\n");
+    CHECK_THAT(refused.err, Catch::Contains("for ever"));
+  }
+  const Finished writer = run("read", "write --hold");
+  CHECK(writer.out == "64\n");
+  CHECK_THAT(writer.err, Catch::Contains("for ever"));
+  CHECK(run("exclusive", "exclusive -q --hold --no-nest --wait 1ms").out == "75\n");
+  CHECK(run("exclusive", "try -q --hold --no-nest").out == "75\n");
+  CHECK(run("read", "read --hold --no-nest").out == "0\n");
+}
+
 TEST_CASE("A shell that holds as a reader is told why it can never write") {
   const std::string lock = NewLock("hold");
   const Finished finished = Run(Script(lock, "$Z read --hold $L; $Z write --hold $L; echo $?"));
