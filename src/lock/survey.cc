@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/queue.h"
-
 namespace zklock::lock {
 namespace {
 
@@ -15,9 +13,6 @@ using Scope = SurveyRequest::Scope;
 
 constexpr std::size_t kMostUnderWay = 64;
 constexpr Duration kLeastPause = 100ms;
-// Of a lock that has no queue; and beside one, what zklock itself keeps there.
-constexpr std::string_view kSimpleLock = "lock";
-constexpr std::string_view kLastRun = "last-run";
 
 std::string ChildOf(const std::string& path, const std::string& child) {
   return path == "/" ? "/" + child : path + "/" + child;
@@ -39,82 +34,7 @@ class Collector final : public SurveySink {
   SurveyResult& result_;
 };
 
-std::optional<LockKind> KindOf(const std::vector<QueueEntry>& entries) {
-  if (entries.empty()) return std::nullopt;
-  using protocol::Mark;
-  if (entries.front().name.full == kSimpleLock) return LockKind::kSimple;
-  const bool shared = std::any_of(entries.begin(), entries.end(), [](const QueueEntry& entry) {
-    return entry.name.reads() || entry.name.mark == Mark::kCuratorWrite;
-  });
-  return shared ? LockKind::kReadWrite : LockKind::kMutex;
-}
-
 }  // namespace
-
-// ---- one LOCK -------------------------------------------------------------------------------
-
-/// A LOCK from its list on: entries are sent for ahead of being told.
-struct Survey::Reading {
-  enum class State : unsigned char { kUnsent, kSent, kRead, kGone };
-
-  LockSurvey lock;
-  std::vector<QueueEntry> entries;
-  std::vector<State> states;
-  bool head_sent = false;
-  bool head_read = false;
-  std::size_t next = 0;        ///< to be sent for in turn
-  std::size_t candidates = 0;  ///< sent for in turn, and contenders as far as known
-  std::size_t unknown = 0;     ///< to be looked at out of turn
-  std::size_t telling = 0;     ///< the next to be told
-  std::size_t told = 0;
-  bool announced = false;
-  protocol::Predecessors predecessors;
-  std::vector<std::size_t> contenders;  ///< their indices
-  std::vector<std::size_t> others;
-
-  [[nodiscard]] bool IsOut(std::size_t index) const {
-    return states[index] == State::kGone ||
-           (states[index] == State::kRead && !entries[index].IsContender());
-  }
-
-  /// The next entry to send for. The first `most` contenders are read, and beyond them who may be
-  /// none by its name: the queue is counted by that.
-  std::optional<std::size_t> NextToSend(std::size_t most) {
-    while (next < entries.size() && candidates < most) {
-      const std::size_t index = next++;
-      if (!IsOut(index)) ++candidates;
-      if (states[index] == State::kUnsent) return index;
-    }
-    while (unknown < entries.size()) {
-      const std::size_t index = unknown++;
-      const bool is_unknown = entries[index].name.mark == protocol::Mark::kNone;
-      if (is_unknown && states[index] == State::kUnsent) return index;
-    }
-    return std::nullopt;
-  }
-
-  /// What was sent for and not answered has to be sent for again.
-  void Forget() {
-    head_sent = head_read;
-    next = candidates = unknown = 0;
-    for (State& state : states) {
-      if (state == State::kSent) state = State::kUnsent;
-    }
-  }
-
-  /// Counts by what is known by now.
-  void Count() {
-    protocol::Predecessors order;
-    lock.held = lock.waiting = 0;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (IsOut(i)) continue;
-      ++(order.Next(entries[i].name) ? lock.waiting : lock.held);
-    }
-  }
-};
-
-Survey::Place::Place(std::string znode) : path(std::move(znode)) {}
-Survey::Place::~Place() = default;
 
 // ---- asking ---------------------------------------------------------------------------------
 
@@ -145,7 +65,7 @@ void Survey::Begin() {
   if (resting_) StartOver();
   for (Place& place : frontier_) {
     if (place.state == Place::State::kListing) place.state = Place::State::kToList;
-    if (place.reading) place.reading->Forget();
+    if (place.queue) place.queue->Forget();
   }
   // Who has just released or queued may have talked to a server that is ahead of ours. Its answer
   // is not waited for: replies keep the order.
@@ -185,15 +105,15 @@ bool Survey::SendNext(Frontier::iterator place) {
   switch (place->state) {
     case Place::State::kToList:
       place->state = Place::State::kListing;
-      SendList(place);
+      AskForChildren(place->path,
+                     [this, place](const zookeeper::ListReply& reply) { OnListed(place, reply); });
       return true;
     case Place::State::kReading: {
-      Reading& reading = *place->reading;
-      if (!std::exchange(reading.head_sent, true)) {
+      if (place->queue->WantsHead()) {
         SendHead(place);
         return true;
       }
-      const auto index = reading.NextToSend(most());
+      const auto index = place->queue->NextToAsk();
       if (index) SendEntry(place, *index);
       return index.has_value();
     }
@@ -204,17 +124,35 @@ bool Survey::SendNext(Frontier::iterator place) {
   return false;
 }
 
-void Survey::SendList(Frontier::iterator place) {
-  const std::string& path = place->path;
-  if (const auto* known = cache_.FindChildren(path)) return OnListed(place, *known);
+template <typename F>
+void Survey::AskForChildren(const std::string& path, F take) {
+  if (const auto* known = cache_.FindChildren(path)) return take(*known);
   ++under_way_;
   store().List(path, request_.watch ? Watch::kYes : Watch::kNo,
-               OnReply([this, place](const zookeeper::ListReply& reply) {
+               OnReply([this, path, take](const zookeeper::ListReply& reply) {
                  --under_way_;
-                 if (request_.watch && reply.error == Error::kNone) cache_.Keep(place->path, reply);
-                 OnListed(place, reply);
+                 if (request_.watch && reply.error == Error::kNone) cache_.Keep(path, reply);
+                 take(reply);
                  Pump();
                }));
+}
+
+template <typename F>
+void Survey::AskForData(const std::string& path, F take) {
+  if (const auto* known = cache_.FindData(path)) return take(*known);
+  ++under_way_;
+  store().Get(path, request_.watch ? Watch::kYes : Watch::kNo,
+              OnReply([this, path, take](const zookeeper::GetReply& reply) {
+                --under_way_;
+                if (request_.watch && reply.error == Error::kNone) {
+                  zookeeper::GetReply kept;
+                  kept.data = reply.data.substr(0, request_.most_data);
+                  kept.stat = reply.stat;
+                  cache_.Keep(path, std::move(kept));
+                }
+                take(reply);
+                Pump();
+              }));
 }
 
 void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& reply) {
@@ -228,9 +166,9 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
       exists_ = false;
       if (walks_) return;
       place->state = Place::State::kReading;
-      place->reading = std::make_unique<Reading>();
-      place->reading->lock = {.path = shown, .exists = false};
-      place->reading->head_sent = place->reading->head_read = true;
+      place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
+                                                   place->path, std::vector<std::string>{}, most());
+      place->queue->TakeHead(nullptr, 0);
       return;
     case Error::kNoAuth:
     case Error::kAuthFailed:
@@ -246,32 +184,17 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
 }
 
 void Survey::TakeChildren(Frontier::iterator place, const std::vector<std::string>& children) {
-  auto reading = std::make_unique<Reading>();
-  LockSurvey& lock = reading->lock;
-  lock.path = request_.place.Shown(place->path);
-  lock.in_tree = walks_;
-  const auto add = [&](protocol::ContenderName name) {
-    std::string path = ChildOf(place->path, name.full);
-    reading->entries.push_back({.name = std::move(name), .path = std::move(path)});
-  };
-  const bool may_be_simple =
-      std::find(children.begin(), children.end(), kSimpleLock) != children.end();
-  if (may_be_simple) add({.full = std::string(kSimpleLock)});
-  for (protocol::ContenderName& name : protocol::Queue(children)) add(std::move(name));
-  reading->states.resize(reading->entries.size());
-  for (const std::string& child : children) {
-    if (child == kSimpleLock || protocol::ParseContenderName(child)) continue;
-    lock.ignored_children.push_back(child);
-  }
-  std::sort(lock.ignored_children.begin(), lock.ignored_children.end());
-  if (walks_) Walk(place, lock.ignored_children);
+  auto queue = std::make_unique<SurveyQueue>(
+      LockSurvey{.path = request_.place.Shown(place->path), .in_tree = walks_}, place->path,
+      children, most());
+  if (walks_) Walk(place, queue->lock().ignored_children);
   // Of a large tree most znodes are no locks: they are not kept.
-  if (walks_ && reading->entries.empty()) {
+  if (walks_ && queue->IsEmpty()) {
     place->state = Place::State::kDone;
     return;
   }
   place->state = Place::State::kReading;
-  place->reading = std::move(reading);
+  place->queue = std::move(queue);
 }
 
 void Survey::Walk(Frontier::iterator place, const std::vector<std::string>& children) {
@@ -283,72 +206,19 @@ void Survey::Walk(Frontier::iterator place, const std::vector<std::string>& chil
 }
 
 void Survey::SendHead(Frontier::iterator place) {
-  const auto take = [this](Place& at, const zookeeper::GetReply& reply) {
-    at.reading->head_read = true;
-    if (reply.error != Error::kNone) return;  // what the LOCK's data would tell is not known
-    at.reading->lock.stat = reply.stat;
-    at.reading->lock.data = reply.data.substr(0, request_.most_data);
-  };
-  if (const auto* known = cache_.FindData(place->path)) return take(*place, *known);
-  ++under_way_;
-  store().Get(place->path, request_.watch ? Watch::kYes : Watch::kNo,
-              OnReply([this, place, take](const zookeeper::GetReply& reply) {
-                --under_way_;
-                take(*place, reply);
-                if (request_.watch && reply.error == Error::kNone) {
-                  zookeeper::GetReply kept = reply;
-                  kept.data.resize(std::min(kept.data.size(), request_.most_data));
-                  cache_.Keep(place->path, std::move(kept));
-                }
-                Pump();
-              }));
+  AskForData(place->path, [this, place](const zookeeper::GetReply& reply) {
+    // Otherwise what the LOCK's data would tell is not known.
+    place->queue->TakeHead(reply.error == Error::kNone ? &reply : nullptr, request_.most_data);
+  });
 }
 
 void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
-  const std::string& path = place->reading->entries[index].path;
-  if (const auto* known = cache_.FindData(path)) return TakeEntry(*place, index, *known);
-  place->reading->states[index] = Reading::State::kSent;
-  ++under_way_;
-  store().Get(path, request_.watch ? Watch::kYes : Watch::kNo,
-              OnReply([this, place, index](const zookeeper::GetReply& reply) {
-                --under_way_;
-                TakeEntry(*place, index, reply);
-                const QueueEntry& entry = place->reading->entries[index];
-                if (request_.watch && entry.readable) {
-                  zookeeper::GetReply kept;
-                  kept.data = entry.data;
-                  kept.stat = entry.stat;
-                  cache_.Keep(entry.path, std::move(kept));
-                }
-                Pump();
-              }));
-}
-
-void Survey::TakeEntry(Place& place, std::size_t index, const zookeeper::GetReply& reply) {
-  Reading& reading = *place.reading;
-  QueueEntry& entry = reading.entries[index];
-  Reading::State& state = reading.states[index];
-  state = Reading::State::kRead;
-  switch (reply.error) {
-    case Error::kNone:
-      entry.readable = true;
-      entry.stat = reply.stat;
-      entry.data = reply.data.substr(0, request_.most_data);
-      break;
-    case Error::kNoNode:
-      state = Reading::State::kGone;
-      break;
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-      // Without a number it need not be anybody's.
-      if (entry.name.full == kSimpleLock) state = Reading::State::kGone;
-      break;
-    default:
-      return Fail(Defect{"reading a contender in " + reading.lock.path + ": " +
-                         std::string(zookeeper::ErrorText(reply.error))});
-  }
-  if (reading.IsOut(index) && index < reading.next) --reading.candidates;
+  place->queue->MarkAsked(index);
+  AskForData(place->queue->PathOf(index), [this, place, index](const zookeeper::GetReply& reply) {
+    if (place->queue->Take(index, reply, request_.most_data)) return;
+    Fail(Defect{"reading a contender in " + place->queue->lock().path + ": " +
+                std::string(zookeeper::ErrorText(reply.error))});
+  });
 }
 
 // ---- telling --------------------------------------------------------------------------------
@@ -359,7 +229,7 @@ bool Survey::Tell() {
   while (!frontier_.empty() && sink_->WantsMore()) {
     Place& first = frontier_.front();
     if (first.state == Place::State::kReading) {
-      if (!TellEntries(*first.reading)) break;
+      if (!first.queue->TellContenders(*sink_)) break;
       Finish(frontier_.begin());
     } else if (first.state != Place::State::kDone) {
       break;
@@ -370,85 +240,20 @@ bool Survey::Tell() {
   return changed;
 }
 
-/// True when there are no more.
-bool Survey::TellEntries(Reading& reading) {
-  if (!reading.head_read) return false;
-  for (; reading.telling < reading.entries.size(); ++reading.telling) {
-    const std::size_t index = reading.telling;
-    const bool enough = reading.told >= most();
-    switch (reading.states[index]) {
-      case Reading::State::kSent:
-        return false;
-      case Reading::State::kUnsent:
-        if (!enough) return false;
-        continue;
-      case Reading::State::kGone:
-        continue;
-      case Reading::State::kRead:
-        break;
-    }
-    if (!reading.entries[index].IsContender()) {
-      reading.others.push_back(index);
-    } else if (!enough) {
-      if (!sink_->WantsMore()) return false;
-      TellContender(reading, index);
-    }
-  }
-  return true;
-}
-
-void Survey::TellContender(Reading& reading, std::size_t index) {
-  QueueEntry& entry = reading.entries[index];
-  if (!reading.announced) TellLock(reading);
-  if (const auto before = reading.predecessors.Next(entry.name)) {
-    const QueueEntry& predecessor = reading.entries[reading.contenders[*before]];
-    entry.waits_for = {*before + 1, predecessor.name.full};
-  }
-  reading.contenders.push_back(index);
-  entry.position = reading.contenders.size();
-  ++reading.told;
-  sink_->OnEntry(entry);
-  std::string().swap(entry.data);
-}
-
-void Survey::TellLock(Reading& reading) {
-  reading.announced = true;
-  reading.Count();
-  reading.lock.kind = reading.lock.IsHeld() ? KindOf(reading.entries) : std::nullopt;
-  sink_->OnLock(reading.lock);
-}
-
 /// The LOCK's end, or what there is below a place that turns out to be none.
 void Survey::Finish(Frontier::iterator place) {
-  Reading& reading = *place->reading;
-  std::vector<std::string>& ignored = reading.lock.ignored_children;
-  std::vector<std::string> to_walk;
-  std::vector<std::size_t> others;
-  for (const std::size_t index : reading.others) {
-    const std::string& name = reading.entries[index].name.full;
-    to_walk.push_back(name);
-    if (name == kSimpleLock) {
-      ignored.insert(std::lower_bound(ignored.begin(), ignored.end(), name), name);
-    } else {
-      others.push_back(index);
-    }
-  }
-  const bool has_below =
-      !others.empty() || std::any_of(ignored.begin(), ignored.end(),
-                                     [](const std::string& name) { return name != kLastRun; });
-  if (request_.scope == Scope::kGuess && !reading.announced && has_below) {
+  SurveyQueue& queue = *place->queue;
+  std::vector<std::string> to_walk = queue.Strays();
+  if (request_.scope == Scope::kGuess && !queue.is_announced() && queue.HasOthers()) {
+    const auto& ignored = queue.lock().ignored_children;
     to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
     std::sort(to_walk.begin(), to_walk.end());
-    to_walk.erase(std::unique(to_walk.begin(), to_walk.end()), to_walk.end());
     walks_ = true;
     return Walk(place, to_walk);
   }
   if (walks_) Walk(place, to_walk);
-  if (!reading.announced && walks_) return;
-  if (!reading.announced) TellLock(reading);
-  for (const std::size_t index : others) sink_->OnEntry(reading.entries[index]);
-  reading.Count();
-  sink_->OnLockEnd(reading.lock);
+  if (walks_ && !queue.is_announced()) return;
+  queue.TellEnd(*sink_);
 }
 
 void Survey::Complete() {

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/lock_survey.h"
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+
+/// One LOCK of a survey from its list of children on: which of its contenders to ask for, and what
+/// to tell of them, in order. Entries are asked for ahead of being told. Asks nothing itself.
+class SurveyQueue {
+ public:
+  /// `lock`: all that is known but for its entries. `children`: the names of its children;
+  /// `most`: how many contenders to read.
+  SurveyQueue(LockSurvey lock, const std::string& path, const std::vector<std::string>& children,
+              std::size_t most);
+
+  [[nodiscard]] const LockSurvey& lock() const { return lock_; }
+  /// No child may be a contender.
+  [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
+  /// It has been told of.
+  [[nodiscard]] bool is_announced() const { return announced_; }
+
+  /// What was asked for and not answered has to be asked for again.
+  void Forget();
+  /// True once: the LOCK's own data is to be asked for.
+  [[nodiscard]] bool WantsHead();
+  /// `head`: the LOCK's own; null where it is not known.
+  void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
+  /// The next entry to ask for: the first contenders, and beyond them who may be none by its name:
+  /// the queue is counted by that.
+  [[nodiscard]] std::optional<std::size_t> NextToAsk();
+  [[nodiscard]] const std::string& PathOf(std::size_t index) const { return entries_[index].path; }
+  void MarkAsked(std::size_t index) { states_[index] = State::kAsked; }
+  /// False for an answer that sound servers do not give.
+  [[nodiscard]] bool Take(std::size_t index, const zookeeper::GetReply& reply,
+                          std::size_t most_data);
+
+  /// Tells what is known by now. True when there are no more contenders to be told.
+  [[nodiscard]] bool TellContenders(SurveySink& sink);
+  /// Names of children that turned out to be no contenders, sorted: there may be LOCKs below them.
+  [[nodiscard]] std::vector<std::string> Strays() const;
+  /// What there is below it besides its queue, and what zklock keeps there.
+  [[nodiscard]] bool HasOthers() const;
+  /// Tells the rest.
+  void TellEnd(SurveySink& sink);
+
+ private:
+  enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
+
+  [[nodiscard]] bool IsOut(std::size_t index) const;
+  void Tell(std::size_t index, SurveySink& sink);
+  void TellLock(SurveySink& sink);
+  void Count();
+
+  LockSurvey lock_;
+  const std::size_t most_;
+  std::vector<QueueEntry> entries_;
+  std::vector<State> states_;
+  bool head_asked_ = false;
+  bool head_known_ = false;
+  std::size_t next_ = 0;        ///< to be asked for in turn
+  std::size_t candidates_ = 0;  ///< asked for in turn, and contenders as far as known
+  std::size_t unknown_ = 0;     ///< to be looked at out of turn
+  std::size_t telling_ = 0;     ///< the next to be told
+  bool announced_ = false;
+  protocol::Predecessors predecessors_;
+  std::vector<std::size_t> told_;  ///< indices of the contenders
+  std::vector<std::size_t> others_;
+};
+
+}  // namespace zklock::lock
