@@ -136,7 +136,7 @@ TEST_CASE("the events of those who do not get the lock: no command has exited") 
   const auto busy = EventsOf({"try"}, lock, {"true"});
   CHECK(Steps(busy) == Words{"connected", "released taken 75"});
   CheckDocumented(busy);
-  const auto over = EventsOf({"exclusive", "-w", "10ms", "-E", "3"}, lock, {"true"});
+  const auto over = EventsOf({"exclusive", "-w", "2s", "-E", "3"}, lock, {"true"});
   CHECK(Steps(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
   CHECK(over[2]["position"] == 2);
   CHECK(over[2]["predecessor"] == held);

@@ -264,7 +264,7 @@ TEST_CASE("standard error that nobody reads holds nothing up") {
   SECTION("a wait that is over") {
     Child holder = StartHolder(lock);
     Child waiter = Child::Start(
-        WithStalledError(Zklock({"exclusive", "-v", "-w", "100ms", lock, "--", "true"}), stalled));
+        WithStalledError(Zklock({"exclusive", "-v", "-w", "2s", lock, "--", "true"}), stalled));
     tree.WaitForChildren(lock, 2);
     tree.WaitForChildren(lock, 1);
     CHECK(waiter.Wait() == Exited(75));

@@ -247,7 +247,7 @@ TEST_CASE("no server: 69 within the time allowed, naming those that were tried")
 
 TEST_CASE("a peer that is no ZooKeeper server: 69 with the reason") {
   const auto refuse = [](const std::string& address) {
-    const auto refusal = Refuse({"try", "-z", address, "--connect-timeout", "300ms",
+    const auto refusal = Refuse({"try", "-z", address, "--connect-timeout", "1s",
                                  "--session-timeout", "4s", "/t/x", "--", "true"});
     CHECK(refusal.finished.exit == Exited(69));
     return refusal.line;
