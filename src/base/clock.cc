@@ -12,7 +12,8 @@ BootClock::time_point BootClock::now() noexcept {
 }
 
 TimePoint After(TimePoint start, Duration span) noexcept {
-  if (span > kNever - start) return kNever;
+  // A start may be before the host's: then the time from it to kNever cannot be told.
+  if (span > Duration::zero() && start > kNever - span) return kNever;
   return start + span;
 }
 

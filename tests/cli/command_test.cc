@@ -14,15 +14,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A command that says "ready", then the name of each signal it gets, until its input ends.
+/// A command that says "ready", then the name of each signal it gets, until its input ends. What
+/// only looks for signals between two system calls would sleep through one that comes just there.
 Words Echoing() {
-  return {"perl", "-e",
-          "$| = 1;"
-          "for my $name (qw(TERM INT HUP QUIT USR1 USR2 CONT)) {"
-          "  $SIG{$name} = sub { print \"$name\\n\" }"
-          "}"
-          "print \"ready\\n\";"
-          "while (1) { my $n = sysread(STDIN, my $text, 1); last if defined $n && $n == 0 }"};
+  return {"python3", "-c",
+          "import os, select, signal\n"
+          "heard, tell = os.pipe()\n"
+          "os.set_blocking(tell, False)\n"
+          "signal.set_wakeup_fd(tell)\n"
+          "for name in 'TERM INT HUP QUIT USR1 USR2 CONT'.split():\n"
+          "  signal.signal(getattr(signal, 'SIG' + name), lambda *_: None)\n"
+          "print('ready', flush=True)\n"
+          "while True:\n"
+          "  ready = select.select([heard, 0], [], [])[0]\n"
+          "  if heard in ready:\n"
+          "    print(signal.Signals(os.read(heard, 1)[0]).name[3:], flush=True)\n"
+          "  elif not os.read(0, 1):\n"
+          "    break\n"};
 }
 
 ChildOptions EchoingUnder(const Words& words) {
