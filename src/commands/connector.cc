@@ -93,8 +93,8 @@ std::string Connector::Tried() const {
   return text;
 }
 
-bool Connector::Close() {
-  session_.BeginClose();
+bool Connector::Close(std::size_t releases) {
+  session_.BeginClose(releases);
   process::EventLoop& loop = loop_;
   /// Wakes the loop at the deadline.
   class Alarm final : public EventSource {

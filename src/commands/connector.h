@@ -28,9 +28,10 @@ class Connector final : public EventSource {
   /// What each server was tried with and answered last: "zk1:2181 (Connection refused), …".
   [[nodiscard]] std::string Tried() const;
 
-  /// Ends the session and waits for the servers to confirm it, a second at most: then the session's
-  /// own end does it. False when they did not confirm.
-  bool Close();
+  /// Ends the session and waits for the servers to confirm that nothing is held any more, a second
+  /// at most: then the session's own end does it. False when they did not confirm. `releases`: of
+  /// Hold::Release().
+  bool Close(std::size_t releases = 0);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;

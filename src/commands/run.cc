@@ -186,11 +186,12 @@ class LockedRun {
     const process::Ended ended = Supervise(hold, hold_steps, supervisor);
     // Stop, reap, release, close: the command has been reaped, only now is the lock let go.
     const int status = StatusOf(ended);
+    std::size_t releases = 0;
     if (!WasLost(ended)) {
       if (last_run && status == 0) Record(*last_run, hold, began);
-      hold.Release({.ran = clock_.Now() - began, .status = status, .host = self_.host});
+      releases = hold.Release({.ran = clock_.Now() - began, .status = status, .host = self_.host});
     }
-    Release(WasLost(ended) ? Why::kLost : Why::kEnded, status);
+    Release(WasLost(ended) ? Why::kLost : Why::kEnded, status, releases);
     TellOfProcesses(ended);
     return status;
   }
@@ -289,8 +290,8 @@ class LockedRun {
     if (ended.guard_failed) report_.GuardFailed();
   }
 
-  void Release(Why why, int status) {
-    const bool confirmed = connector_->Close();
+  void Release(Why why, int status, std::size_t releases = 0) {
+    const bool confirmed = connector_->Close(releases);
     steps_.Tell(cli::Released{Shown(), why, status, confirmed});
   }
 

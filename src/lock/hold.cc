@@ -88,10 +88,14 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
   }
 }
 
-void Hold::Release(const Run& run) {
-  if (state_ == State::kLost || clock_.Now() >= lease_end_) return;
+std::size_t Hold::Release(const Run& run) {
+  if (state_ == State::kLost || clock_.Now() >= lease_end_) return 0;
+  bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
-    if (!ticket.lock_version) continue;
+    if (!ticket.lock_version) {
+      all = false;
+      continue;
+    }
     const protocol::ReleaseRecord record{
         .contender = std::string(protocol::BaseOf(ticket.path)),
         .mode = ticket.mode,
@@ -105,6 +109,7 @@ void Hold::Release(const Run& run) {
                           *ticket.lock_version, ticket.path,
                           scope_.Wrap([](const zookeeper::Reply&) {}));
   }
+  return all ? tickets_.size() : 0;
 }
 
 void Hold::DeletePassed() {

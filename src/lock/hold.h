@@ -64,8 +64,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
 
   /// Lets go, and leaves a record of it in each LOCK that is zklock's. Nothing if the lock is no
   /// longer ours. No answer is waited for: the session's close follows, and lets go of what this
-  /// did not.
-  void Release(const Run& run);
+  /// did not. How many requests let go of everything, if they succeed; 0 where only the close does.
+  std::size_t Release(const Run& run);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;

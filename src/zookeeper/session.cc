@@ -308,10 +308,11 @@ void Session::GiveUpServer() {
 
 // ---- the end --------------------------------------------------------------------------------
 
-void Session::BeginClose() {
+void Session::BeginClose(std::size_t releases) {
   listener_ = nullptr;
   ready_.clear();
   closing_ = true;
+  releases_ = releases;
   switch (phase_) {
     case Phase::kConnected:
       SendClose();
@@ -333,9 +334,13 @@ void Session::BeginClose() {
 void Session::SendClose() {
   // The library's own close blocks for up to 4.5 s and does not tell whether the servers have
   // heard. Everything it has sent is before our close on the same socket.
+  // What is asked ends, for the library, with the socket.
+  std::vector<bool> asked(asked_.begin(), asked_.end());
+  const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
+  if (under_way != std::exchange(releases_, 0)) asked.clear();
   closing_socket_.Reset(connection_->TakeSocket());
   const CloseRequest request = MakeCloseRequest(kCloseXid);
-  close_scanner_ = ReplyScanner(kCloseXid);
+  close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
   connection_.reset();
   ready_.clear();
   if (closing_socket_ && send(closing_socket_.get(), request.data(), request.size(),

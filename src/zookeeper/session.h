@@ -56,9 +56,11 @@ class Session final : public Store, public EventSource {
 
   /// Ends the session, and with it everything it holds: sends the close and waits for its reply,
   /// over a new connection if need be, to another server where one says nothing. No listener is
-  /// called any more, requests are over.
-  void BeginClose();
-  /// The servers have confirmed that the session is over, or there never was one.
+  /// called any more, requests are over. `releases`: that many WriteAndDelete() that are not
+  /// answered yet let go of everything; their success is as good as the close's, which need not be
+  /// waited for then. (The servers commit it with a write of its own to their logs.)
+  void BeginClose(std::size_t releases = 0);
+  /// The servers have confirmed that nothing is held any more, or there never was a session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
 
   // Store
@@ -161,6 +163,9 @@ class Session final : public Store, public EventSource {
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
   Duration handshake_took_{};  // the last one
+
+  std::deque<bool> asked_;    // of the library, in order, and not answered; true: WriteAndDelete()
+  std::size_t releases_ = 0;  // how many of those let go of everything; 0: the close does
 
   UniqueFd closing_socket_;
   TimePoint closing_until_{};  // then its server is left for another

@@ -104,7 +104,8 @@ int CreateMode(NodeKind kind) {
 struct Session::Pending {
   Session* session = nullptr;
   TimePoint sent{};
-  bool commits = false;  // answered with success it has gone through a quorum
+  bool commits = false;   // answered with success it has gone through a quorum
+  bool releases = false;  // a WriteAndDelete()
   std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
   // The library reads and writes these until the answer to a multi comes.
   std::vector<std::string> paths;
@@ -120,7 +121,7 @@ void Session::Request(std::unique_ptr<Pending> pending, Send send) {
   if (phase_ == Phase::kConnected) {
     // From here on the library owns it, and gives it back to exactly one completion.
     Pending* raw = pending.release();
-    if (send(*raw, connection_->handle()) == ZOK) return;
+    if (send(*raw, connection_->handle()) == ZOK) return asked_.push_back(raw->releases);
     pending.reset(raw);
   }
   std::visit(
@@ -135,6 +136,7 @@ void Session::Request(std::unique_ptr<Pending> pending, Send send) {
 
 template <typename R>
 void Session::Complete(Pending& pending, int result, R reply) {
+  asked_.pop_front();  // the servers answer in order, and so does the library for those cut off
   if (result == ZSESSIONMOVED) give_up_ = true;
   if (result == ZSESSIONCLOSEDREQUIRESASLAUTH) auth_required_ = true;
   if (result == ZOK && pending.commits) {
@@ -265,6 +267,7 @@ void Session::WriteAndDelete(const std::string& path, const std::string& data, s
   if (connection_ != nullptr) connection_->HoldBack();
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
+  pending->releases = true;
   pending->paths = {path, gone};
   pending->data = data;
   pending->operations.resize(2);

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace zklock::zookeeper {
 namespace {
 
 constexpr std::int32_t kCloseSession = -11;
+constexpr std::int32_t kErrorResult = -1;
+// Of a frame's head: its length and xid; all that is looked at of a multi's reply.
+constexpr std::size_t kShortHead = 8;
+constexpr std::size_t kMultiHead = 24;
 
 void Put32(std::byte* to, std::int32_t value) {
   const auto bits = static_cast<std::uint32_t>(value);
@@ -37,6 +42,37 @@ Greeting JudgeGreeting(const std::byte* data, std::size_t size) {
   return (length == 36 || length == 37) && version == 0 ? Greeting::kZooKeeper : Greeting::kForeign;
 }
 
+ReplyScanner::ReplyScanner(std::int32_t close, std::vector<bool> asked)
+    : close_(close),
+      asked_(std::move(asked)),
+      unreleased_(static_cast<std::size_t>(std::count(asked_.begin(), asked_.end(), true))),
+      head_wanted_(kShortHead) {}
+
+void ReplyScanner::JudgeHead() {
+  // A frame holds its xid at least; a shorter one is no ZooKeeper's, and nothing follows from it.
+  const std::int32_t length = std::max(Get32(head_.data()), 4);
+  const std::int32_t xid = Get32(head_.data() + 4);
+  const bool multi = head_size_ == kMultiHead;
+  if (multi) {
+    const bool done =
+        Get32(head_.data() + 16) == 0 && Get32(head_.data() + 20) != kErrorResult;
+    refused_ = refused_ || !done;
+    --unreleased_;
+    seen_ = unreleased_ == 0 && !refused_;
+  } else if (xid == close_) {
+    seen_ = true;
+  } else if (xid >= 0 && answered_ < asked_.size() && asked_[answered_++]) {
+    if (static_cast<std::size_t>(length) + 4 >= kMultiHead) {
+      head_wanted_ = kMultiHead;
+      return;
+    }
+    refused_ = true;  // an error alone has no results
+  }
+  skip_ = static_cast<std::size_t>(length) + 4 - head_size_;
+  head_size_ = 0;
+  head_wanted_ = kShortHead;
+}
+
 bool ReplyScanner::Feed(const std::byte* data, std::size_t size) {
   while (size > 0 && !seen_) {
     if (skip_ > 0) {
@@ -46,17 +82,12 @@ bool ReplyScanner::Feed(const std::byte* data, std::size_t size) {
       skip_ -= step;
       continue;
     }
-    const std::size_t step = std::min(head_.size() - head_size_, size);
+    const std::size_t step = std::min(head_wanted_ - head_size_, size);
     std::memcpy(head_.data() + head_size_, data, step);
     head_size_ += step;
     data += step;
     size -= step;
-    if (head_size_ < head_.size()) break;
-    seen_ = Get32(head_.data() + 4) == xid_;
-    const std::int32_t length = Get32(head_.data());
-    // A frame holds its xid at least; a shorter one is no ZooKeeper's, and nothing follows from it.
-    skip_ = length > 4 ? static_cast<std::size_t>(length) - 4 : 0;
-    head_size_ = 0;
+    if (head_size_ == head_wanted_) JudgeHead();
   }
   return seen_;
 }

@@ -26,18 +26,31 @@ enum class Greeting {
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
-/// Looks for the reply with one xid in a stream that arrives in pieces. Frames of other xids
-/// (watch events, pings, late replies) are passed over without being kept.
+/// Looks in a stream that arrives in pieces for what tells that a session holds nothing any more:
+/// the reply to its close, or the replies to all the multis before it that let go, each done as a
+/// whole. Other frames (watch events, pings, late replies) are passed over without being kept.
 class ReplyScanner {
  public:
-  explicit ReplyScanner(std::int32_t xid) : xid_(xid) {}
-  /// Takes the next bytes; true once the reply has been seen (and from then on).
+  /// `close`: the close's xid. `asked`: what was asked before it and has not been answered, in
+  /// order; true for a multi that lets go. The servers answer in that order; what they say unasked
+  /// has a negative xid.
+  explicit ReplyScanner(std::int32_t close, std::vector<bool> asked = {});
+  /// Takes the next bytes; true once that has been seen (and from then on).
   bool Feed(const std::byte* data, std::size_t size);
 
  private:
-  std::int32_t xid_;
-  std::array<std::byte, 8> head_{};  // length and xid of the frame under way
+  void JudgeHead();
+
+  std::int32_t close_;
+  std::vector<bool> asked_;
+  std::size_t answered_ = 0;  // of those
+  std::size_t unreleased_;    // how many multis that let go are still to be answered
+  bool refused_ = false;      // one of them did nothing: only the close will tell
+  // Length and xid of the frame under way; of a multi's reply also zxid, error, and the type of the
+  // first result, which is -1 where nothing was done (ReplyHeader, MultiHeader).
+  std::array<std::byte, 24> head_{};
   std::size_t head_size_ = 0;
+  std::size_t head_wanted_;
   std::size_t skip_ = 0;  // bytes of the frame under way that are still to pass
   bool seen_ = false;
 };

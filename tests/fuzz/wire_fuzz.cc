@@ -61,6 +61,22 @@ void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
   Require(scanner.Feed(nullptr, 0) == reply.has_value(), "what was seen stays so");
 }
 
+/// What is seen of releases does not depend on how the bytes come; nothing but a close's reply is
+/// seen where nothing lets go.
+void TryReleases(std::string_view stream, std::int32_t xid, std::size_t step) {
+  std::vector<bool> asked;
+  for (std::size_t bits = step; bits != 0; bits >>= 1U) asked.push_back((bits & 1U) != 0);
+  const std::vector<std::byte> whole = Copy(stream);
+  ReplyScanner at_once(xid, asked);
+  const bool seen = at_once.Feed(whole.data(), whole.size());
+  ReplyScanner byte_by_byte(xid, asked);
+  for (const std::byte& byte : whole) byte_by_byte.Feed(&byte, 1);
+  Require(byte_by_byte.Feed(nullptr, 0) == seen, "pieces tell what the whole tells");
+  const bool closed = ReplyScanner(xid).Feed(whole.data(), whole.size());
+  Require(seen || !closed, "the close's reply is enough");
+  Require(step != 0 || seen == closed, "where nothing lets go only the close's reply is");
+}
+
 void TryGreeting(std::string_view stream) {
   const std::vector<std::byte> bytes = Copy(stream);
   Greeting expected = Greeting::kTooShort;
@@ -83,6 +99,7 @@ void Try(std::string_view input) {
   for (const std::size_t each : {std::size_t{0}, std::size_t{1}, step}) {
     TryPieces(stream, xid, each);
   }
+  TryReleases(stream, xid, step);
   TryGreeting(stream);
 
   const auto request = zookeeper::MakeCloseRequest(xid);

@@ -586,6 +586,59 @@ TEST_CASE("a close that its server does not answer is asked of another one") {
   CHECK(other.connections() > 0);
 }
 
+TEST_CASE("who has let go of everything need not wait for the close") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 30s);
+  client.Connect();
+  Create(client, lock + "/x");
+  proxy.LoseCloses(true);
+  client.session().Sync(lock, [](const Reply&) {});
+  client.session().WriteAndDelete(lock, "record", 0, lock + "/x", [](const Reply&) {});
+  client.session().BeginClose(1);
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(tree.Children(lock).empty());
+  CHECK(proxy.connections() == 1);
+}
+
+TEST_CASE("who has not let go of everything waits for the close") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "close");
+  Proxy proxy(TestServers());
+  Client client({proxy.address()}, 30s);
+  client.Connect();
+  Create(client, lock + "/x");
+  Create(client, lock + "/y");
+  proxy.LoseCloses(true);
+  const auto release = [&](std::int32_t version, const std::string& gone) {
+    client.session().WriteAndDelete(lock, "record", version, gone, [](const Reply&) {});
+  };
+  SECTION("where the record was refused, and the delete with it") {
+    release(7, lock + "/x");
+    client.session().BeginClose(1);
+  }
+  SECTION("where one of two was") {
+    release(7, lock + "/x");
+    release(0, lock + "/y");
+    client.session().BeginClose(2);
+  }
+  SECTION("where one of two was not asked for") {
+    release(0, lock + "/x");
+    client.session().BeginClose(2);
+  }
+  SECTION("where nothing was to be let go of before it") {
+    release(0, lock + "/x");
+    client.session().BeginClose();
+  }
+  // Another connection is tried only by who still waits.
+  client.RunUntil([&] { return proxy.connections() > 1 || client.session().IsClosed(); });
+  CHECK_FALSE(client.session().IsClosed());
+  proxy.LoseCloses(false);
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(tree.Children(lock).empty());
+}
+
 TEST_CASE("a close waits for the answer of a server that is far, as it waited for its session") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");

@@ -358,9 +358,19 @@ struct Proxy::State final : Listener {
     }
     std::string bytes(buffer.data(), static_cast<std::size_t>(size));
     stream.pieces->push_back(bytes);
-    stream.chunks.push_back({Clock::now() + delay, std::move(bytes)});
-    stream.size += static_cast<std::size_t>(size);
+    if (loses_closes && EndsWithClose(bytes)) bytes.resize(bytes.size() - kCloseSize);
+    stream.size += bytes.size();
+    if (!bytes.empty()) stream.chunks.push_back({Clock::now() + delay, std::move(bytes)});
     return true;
+  }
+
+  // Length, xid, type -11; nothing follows it.
+  static constexpr std::size_t kCloseSize = 12;
+  static bool EndsWithClose(std::string_view bytes) {
+    if (bytes.size() < kCloseSize) return false;
+    const std::string_view end = bytes.substr(bytes.size() - kCloseSize);
+    return end.substr(0, 4) == std::string_view("\0\0\0\x08", 4) &&
+           end.substr(8) == "\xff\xff\xff\xf5";
   }
 
   static bool Write(Stream& stream) {
@@ -384,6 +394,7 @@ struct Proxy::State final : Listener {
   std::list<Link> links;
   bool passes_requests = true;
   bool passes_replies = true;
+  bool loses_closes = false;
   std::chrono::milliseconds delay{};
   std::vector<std::string> sent_by_clients;
   std::vector<std::string> sent_by_servers;
@@ -405,6 +416,9 @@ const std::string& Proxy::address() const { return state_->address(); }
 int Proxy::connections() const { return state_->connections(); }
 void Proxy::WaitForConnections(int count) const { state_->WaitForConnections(count); }
 void Proxy::Freeze() { state_->SetPasses(false, false); }
+void Proxy::LoseCloses(bool lose) {
+  state_->Do([this, lose] { state_->loses_closes = lose; });
+}
 void Proxy::FreezeReplies() { state_->SetPasses(true, false); }
 void Proxy::Thaw() { state_->SetPasses(true, true); }
 void Proxy::Cut() {

@@ -79,6 +79,8 @@ class Proxy {
   void Thaw();
   /// Closes every connection at once. New ones are taken.
   void Cut();
+  /// Passes everything on but the closes of sessions, which are lost on the way, or those too.
+  void LoseCloses(bool lose);
   /// From now on bytes are passed on so much later.
   void Delay(std::chrono::milliseconds delay);
   /// What clients have sent so far, in the pieces in which it came.

@@ -186,7 +186,7 @@ TEST_CASE("The store learns when the command would be stopped, so that it hurrie
 TEST_CASE("A lock that is still ours is let go with a record") {
   Held held;
   held.Pass(20s);
-  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);
   held.store.Run();
   CHECK(held.servers.nodes.at("/l").data == "zklock/1 host-lock-0000000000 exclusive " +
                                                 std::to_string(held.ticket.token) + " 20.000 0 h");
@@ -211,7 +211,7 @@ TEST_CASE("A lock that is no longer ours, or not provably, is let go without a r
   }
   SECTION("the lease has ended while we slept") { held.clock.Advance(29s); }
   const std::size_t before = held.store.requests_sent();
-  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 0);
   held.store.Run();
   CHECK(held.store.requests_sent() == before);
   CHECK(held.servers.nodes.at("/l").data == "zklock/1");
@@ -220,7 +220,7 @@ TEST_CASE("A lock that is no longer ours, or not provably, is let go without a r
 TEST_CASE("A contender that was deleted unnoticed leaves no record either") {
   Held held;
   held.servers.Remove(held.ticket.path);
-  held.hold->Release({.ran = 20s, .status = 0, .host = "h"});
+  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);
   held.store.Run();
   CHECK(held.servers.nodes.at("/l").data == "zklock/1");
 }

@@ -41,6 +41,16 @@ Bytes ReplyFrame(std::int32_t xid, int body_size) {
   return frame;
 }
 
+// The reply to a multi, up to the type of its first result.
+Bytes MultiReply(std::int32_t xid, std::int32_t error, std::int32_t type) {
+  Bytes frame;
+  for (const std::int32_t number : {16 + 30, xid, 0x11111111, 0x11111111, error, type}) {
+    Append32(frame, number);
+  }
+  frame.resize(4 + 16 + 30, std::byte{0x11});
+  return frame;
+}
+
 Greeting Judge(const Bytes& bytes) { return JudgeGreeting(bytes.data(), bytes.size()); }
 
 constexpr std::int32_t kXid = 0x11111111;
@@ -129,6 +139,44 @@ TEST_CASE("an xid inside another frame's body is not the reply") {
   Append(stream, ReplyFrame(7, 64));  // full of bytes that look like kXid
   Append(stream, ReplyFrame(-2, 0));
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) == 0);
+}
+
+TEST_CASE("all multis that let go, answered as done, are as good as the reply") {
+  // What was asked before the close: something else, one that lets go, something else, another.
+  const std::vector<bool> asked = {false, true, false, true};
+  const auto seen_after = [&](const Bytes& stream, std::size_t piece) {
+    ReplyScanner scanner(kXid, asked);
+    for (std::size_t from = 0; from < stream.size(); from += piece) {
+      const std::size_t size = std::min(piece, stream.size() - from);
+      if (scanner.Feed(stream.data() + from, size)) return from + size;
+    }
+    return std::size_t{0};
+  };
+  Bytes stream;
+  Append(stream, MultiReply(40, 0, -1));  // what was done in vain here is nobody's release
+  Append(stream, MultiReply(41, 0, 5));
+  Append(stream, ReplyFrame(-1, 40));  // a watch event
+  Append(stream, ReplyFrame(-2, 0));   // a ping's
+  Append(stream, ReplyFrame(42, 300));
+  const std::size_t before = stream.size();
+  SECTION("the last one is done too") {
+    Append(stream, MultiReply(43, 0, 5));
+    for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
+      const std::size_t pieces = (before + 24 + piece - 1) / piece;
+      CHECK(seen_after(stream, piece) == std::min(pieces * piece, stream.size()));
+    }
+  }
+  SECTION("the last one has done nothing") {
+    SECTION("by its results") { Append(stream, MultiReply(43, 0, -1)); }
+    SECTION("by its error") { Append(stream, MultiReply(43, -101, 5)); }
+    SECTION("by having no results") { Append(stream, ReplyFrame(43, 0)); }
+    for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
+      CHECK(seen_after(stream, piece) == 0);
+    }
+    const std::size_t close = stream.size();
+    Append(stream, ReplyFrame(kXid, 0));
+    CHECK(seen_after(stream, 1) == close + 8);
+  }
 }
 
 TEST_CASE("a reply that has been seen stays seen") {
