@@ -54,8 +54,7 @@ void ReplyScanner::JudgeHead() {
   const std::int32_t xid = Get32(head_.data() + 4);
   const bool multi = head_size_ == kMultiHead;
   if (multi) {
-    const bool done =
-        Get32(head_.data() + 16) == 0 && Get32(head_.data() + 20) != kErrorResult;
+    const bool done = Get32(head_.data() + 16) == 0 && Get32(head_.data() + 20) != kErrorResult;
     refused_ = refused_ || !done;
     --unreleased_;
     seen_ = unreleased_ == 0 && !refused_;
