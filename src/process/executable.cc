@@ -79,7 +79,7 @@ std::variant<std::string, ExecFailed> FindExecutable(std::string_view name,
     const int error = WhyNotExecutable(file);
     if (error == 0) return file;
     if (!IsPassedOver(error)) return ExecFailed{error};
-    was_refused = was_refused || error == EACCES;
+    was_refused = was_refused || (error == EACCES && access(file.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }

@@ -19,6 +19,8 @@ struct ExecFailed {
 /// joined. A name with a slash is taken as it is; any other is looked for in `path` (the value of
 /// PATH; none: unset, which means the system's default path). A file that is there but may not be
 /// executed is passed over and remembered: EACCES rather than ENOENT, if nothing better comes.
+/// Unlike there a directory that may not be searched hides nothing: a typo under somebody else's
+/// PATH is not found, as in a shell.
 ///
 /// What only execve itself can find out (a missing interpreter, a bad binary) is found out there.
 [[nodiscard]] std::variant<std::string, ExecFailed> FindExecutable(

@@ -1,9 +1,12 @@
 #include "process/executable.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
 
+#include "support/child.h"
 #include "support/temporary.h"
 
 namespace zklock::process {
@@ -83,6 +86,21 @@ TEST_CASE("a file that may not be executed is passed over for a later one that m
   at.File("a/tool", kPlain);
   const std::string second = at.File("b/tool", kExecutable);
   CHECK(Found(FindExecutable("tool", at.Path("a") + ":" + at.Path("b"))) == second);
+}
+
+TEST_CASE("a directory of PATH that may not be searched does not turn a typo into a refusal") {
+  const Directories at;
+  at.File("closed/other", kExecutable);
+  const std::string path = at.Path("closed") + ":" + at.Path("none");
+  fs::permissions(at.Path(""), fs::perms::all);
+  fs::permissions(at.Path("closed"), fs::perms::none);
+  test::Child child = test::Child::Start({.body = [&] {
+    // Root may search it all the same.
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 2;
+    return ErrorOf(FindExecutable("tool", path)) == ENOENT ? 0 : 1;
+  }});
+  CHECK(child.Wait() == test::Exited(0));
+  fs::permissions(at.Path("closed"), fs::perms::owner_all);
 }
 
 TEST_CASE("a directory is not executable") {
