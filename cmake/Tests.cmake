@@ -48,7 +48,8 @@ endif()
 # g++ 12 warns within its own <regex> when it also instruments (gcc's bug 105562).
 if(ZKLOCK_SANITIZE)
   set_source_files_properties(tests/cli/config_test.cc tests/cli/events_test.cc
-                              tests/cli/manual_test.cc tests/cli/promised_words_test.cc
+                              tests/cli/manual_test.cc tests/cli/message_test.cc
+                              tests/cli/promised_words_test.cc
                               tests/cli/surroundings_test.cc PROPERTIES
                               COMPILE_OPTIONS -Wno-maybe-uninitialized)
 endif()

@@ -1,5 +1,6 @@
 #include "cli/config.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <utility>
+#include "cli/messages.h"
 
 namespace zklock::cli {
 namespace {
@@ -73,7 +75,7 @@ void ReadFile(const std::string& file, bool must_exist, std::vector<Setting>& se
   const int error = ReadWhole(file, text);
   // No such file, or no such directory on the way.
   if (!must_exist && (error == ENOENT || error == ENOTDIR)) return;
-  if (error != 0) throw ConfigError(file + ": cannot be read: " + std::strerror(error));
+  if (error != 0) throw ConfigError(fmt::format(message::kFileUnread, file, std::strerror(error)));
   auto read = ParseConfig(text, file);
   settings.insert(settings.end(), std::make_move_iterator(read.begin()),
                   std::make_move_iterator(read.end()));
@@ -127,14 +129,14 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file)
     const auto wrong = [&](const std::string& what) {
       return ConfigError(file + ":" + std::to_string(number) + ": " + what);
     };
-    if (HasControlCharacter(line)) throw wrong("there is a control character in it");
+    if (HasControlCharacter(line)) throw wrong(message::kLineControl);
     if (Trimmed(WithoutComment(line)).empty()) continue;
     const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) throw wrong("is not of the form 'name = value'");
+    if (equals == std::string_view::npos) throw wrong(message::kNoSetting);
     const std::string name(Trimmed(line.substr(0, equals)));
-    if (!IsConfigurable(name)) throw wrong("there is no option '" + name + "' to be set");
+    if (!IsConfigurable(name)) throw wrong(fmt::format(message::kUnknownSetting, name));
     const auto value = ReadValue(line.substr(equals + 1));
-    if (!value) throw wrong("the quotes do not enclose the whole value");
+    if (!value) throw wrong(message::kOpenQuotes);
     settings.push_back({name, std::string(*value), file, number});
   }
   return settings;

@@ -14,6 +14,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/config.h"
+#include "cli/messages.h"
 
 namespace zklock::cli {
 namespace {
@@ -26,7 +27,7 @@ constexpr std::size_t kMostBytes = 65536;
 }
 
 [[noreturn]] void RefuseErrno(const std::string& source, int error) {
-  Refuse(source, "cannot be read: " + std::generic_category().message(error));
+  Refuse(source, fmt::format(message::kSecretsUnread, std::generic_category().message(error)));
 }
 
 /// Why a line is no credential; empty if it is one.
@@ -36,20 +37,20 @@ std::string FaultOf(std::string_view line) {
     return code < 0x20 || code == 0x7f;
   };
   // A carriage return or a tab would be a part of the password that nobody sees.
-  if (std::any_of(line.begin(), line.end(), is_control)) return "holds a control character";
+  if (std::any_of(line.begin(), line.end(), is_control)) return message::kSecretControl;
   const std::size_t colon = line.find(':');
   if (colon == 0 || colon == std::string_view::npos || colon + 1 == line.size()) {
-    return "is no scheme:credential";
+    return message::kNoCredential;
   }
   const std::string_view scheme = line.substr(0, colon);
   const auto is_plain = [](char byte) {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
   };
-  if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return "is no scheme:credential";
+  if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return message::kNoCredential;
   // The servers would take it, for somebody without a password.
   if (scheme == "digest" && line.find(':', colon + 1) == std::string_view::npos) {
-    return "is no digest:user:password";
+    return message::kNoDigest;
   }
   return "";
 }
@@ -63,7 +64,7 @@ std::string ReadAll(int fd, const std::string& path) {
     if (size < 0) RefuseErrno(path, errno);
     if (size == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(size));
-    if (text.size() > kMostBytes) Refuse(path, "is too large to be a file of credentials");
+    if (text.size() > kMostBytes) Refuse(path, message::kTooLarge);
   }
 }
 
@@ -85,7 +86,7 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
     credentials.push_back(
         {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))});
   }
-  if (credentials.empty()) Refuse(source, "there are no credentials in it");
+  if (credentials.empty()) Refuse(source, message::kNoCredentials);
   return credentials;
 }
 
@@ -96,12 +97,12 @@ std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
   // Of what was opened, not of what the path names by now.
   struct stat status {};
   if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno);
-  if (!S_ISREG(status.st_mode)) Refuse(path, "is no regular file");
+  if (!S_ISREG(status.st_mode)) Refuse(path, message::kNoRegularFile);
   if (status.st_uid != geteuid() && status.st_uid != 0) {
-    throw UnsafeFile(path + ": is somebody else's: credentials in it are not used; chown it");
+    throw UnsafeFile(path + ": " + message::kForeignFile);
   }
   if ((status.st_mode & 077) != 0) {
-    throw UnsafeFile(path + ": others can read it: credentials in it are not used; chmod go= it");
+    throw UnsafeFile(path + ": " + message::kOpenFile);
   }
   return ParseCredentials(ReadAll(file.get(), path), path);
 }

@@ -1,5 +1,6 @@
 #include "cli/grammar.h"
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -9,6 +10,7 @@
 
 #include "cli/credentials.h"
 #include "cli/duration.h"
+#include "cli/messages.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
@@ -141,11 +143,11 @@ std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std:
     return Text{app.help()};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string what = error.what();
-    throw Error("option " + what.substr(0, what.find_first_of(": ")) + " needs a value");
+    throw Error(fmt::format(message::kNeedsValue, what.substr(0, what.find_first_of(": "))));
   } catch (const CLI::ParseError& error) {
     std::string what = error.what();
     if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
-    throw Error(what);
+    throw Error(fmt::format(message::kUnreadable, what));
   }
   for (Option& option : options_) {
     if (option.parsed->count() > 0) option.origin = Origin::kArgument;
@@ -162,7 +164,7 @@ void Grammar::ReadLocks() {
   // LOCKs are no positional of CLI11's: it would take `[a,b]` for a list.
   for (const std::string& extra : parser_->app.remaining()) {
     if (extra.size() > 1 && extra.front() == '-') {
-      throw Error("there is no option '" + extra + "' here");
+      throw Error(fmt::format(message::kUnknownOption, extra));
     }
     locks_.push_back(extra);
   }
@@ -194,8 +196,8 @@ void Grammar::Apply(const Setting& setting) {
   } else if (setting.value == "no") {
     option->Forget();
   } else {
-    throw ConfigError(place + ": " + setting.name + " '" + setting.value +
-                      "' is neither yes nor no");
+    throw ConfigError(place + ": " +
+                      fmt::format(message::kNeitherYesNorNo, setting.name, setting.value));
   }
 }
 
@@ -214,7 +216,7 @@ void Grammar::KeepStronger(const std::string& one, const std::string& other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
   const Origin first = Find(one)->origin;
   const Origin second = Find(other)->origin;
-  if (first == second) Reject(one, one + " and " + other + " exclude each other");
+  if (first == second) Reject(one, fmt::format(message::kExclude, one, other));
   const std::string& weaker = first < second ? one : other;
   for (Option& option : options_) {
     if (option.name == weaker) option.Forget();
@@ -264,9 +266,10 @@ Duration Grammar::ReadDuration(const std::string& option, const std::string& tex
                                bool zero_is_fine) const {
   const auto span = ParseDuration(text);
   if (!span) {
-    Reject(option, option + " '" + text + "' is no DURATION (such as 90, 1.5, 500ms, 1h30m)");
+    Reject(option, fmt::format(message::kNoDuration, option, text));
   }
-  if (!zero_is_fine && *span == Duration::zero()) Reject(option, option + " must be more than 0");
+  if (!zero_is_fine && *span == Duration::zero())
+    Reject(option, fmt::format(message::kZero, option));
   return *span;
 }
 
@@ -274,7 +277,7 @@ ServerOptions Grammar::ReadServerOptions() const {
   ServerOptions options;
   auto list = zookeeper::ParseServerList(servers_);
   if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
-    Reject("--servers", "--servers '" + servers_ + "': " + bad->reason);
+    Reject("--servers", fmt::format(message::kBadServers, servers_, bad->reason));
   }
   options.servers = std::get<zookeeper::ServerList>(std::move(list));
   if (!options.servers.chroot.empty()) CheckPath("--servers", "the chroot", options.servers.chroot);
@@ -283,7 +286,8 @@ ServerOptions Grammar::ReadServerOptions() const {
   // The wire protocol counts milliseconds in 32 bits.
   if (options.session_timeout >
       std::chrono::milliseconds(std::numeric_limits<std::int32_t>::max())) {
-    Reject("--session-timeout", "--session-timeout '" + session_timeout_ + "' is too long");
+    Reject("--session-timeout",
+           fmt::format(message::kTooLong, "--session-timeout", session_timeout_));
   }
   RefuseTls();
   options.access.credentials = ReadCredentials();
@@ -303,9 +307,7 @@ void Grammar::RefuseTls() const {
   for (const char* name : {"--tls-ca", "--tls-cert", "--tls-key"}) {
     if (!WasGiven(name)) continue;
     // Not a warning: who asks for TLS must not be served without.
-    throw ConfigError(std::string(name) +
-                      ": this zklock speaks no TLS itself; put stunnel between it and the servers "
-                      "(README, Access; zklock-protocol(7))");
+    throw ConfigError(fmt::format(message::kNoTls, name));
   }
 }
 
@@ -315,14 +317,13 @@ std::string Grammar::ReadRoot() const {
 }
 
 void Grammar::RequireLock() const {
-  if (locks_.empty()) throw Error("no LOCK was named");
+  if (locks_.empty()) throw Error(message::kNoLock);
 }
 
 std::string Grammar::ReadLock() const {
   RequireLock();
   if (locks_.size() > 1) {
-    throw Error("more than one LOCK ('" + locks_[0] + "' and '" + locks_[1] + "'): " + name_ +
-                " takes one at a time");
+    throw Error(fmt::format(message::kSeveralLocks, locks_[0], locks_[1], name_));
   }
   return ResolveLock(locks_.front());
 }
@@ -330,7 +331,7 @@ std::string Grammar::ReadLock() const {
 std::string Grammar::ResolveLock(const std::string& word) const {
   const auto resolved = protocol::ResolveLock(word, ReadRoot());
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
-    throw Error("LOCK '" + word + "' " + bad->reason);
+    throw Error(fmt::format(message::kBadLock, word, bad->reason));
   }
   return std::get<std::string>(resolved);
 }
@@ -344,7 +345,7 @@ void Grammar::CheckPath(const std::string& option, const std::string& what,
                         const std::string& path) const {
   const auto checked = protocol::CheckAbsolutePath(path);
   if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
-    Reject(option, what + " '" + path + "' " + bad->reason);
+    Reject(option, fmt::format(message::kBadPath, what, path, bad->reason));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/core.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cli/config.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 
 namespace zklock::cli {
@@ -69,7 +71,7 @@ class Grammar {
       if (text == word) return value;
       known += (known.empty() ? "" : ", ") + word;
     }
-    Reject(option, option + " '" + text + "' is none of " + known);
+    Reject(option, fmt::format(message::kNoChoice, option, text, known));
   }
   /// Also throws UnsafeFile.
   [[nodiscard]] ServerOptions ReadServerOptions() const;

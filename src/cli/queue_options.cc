@@ -1,5 +1,9 @@
 #include "cli/grammar.h"
+
+#include <fmt/core.h>
+
 #include "cli/help.h"
+#include "cli/messages.h"
 #include "cli/subcommands.h"
 
 namespace zklock::cli {
@@ -19,20 +23,20 @@ ReleaseOptions::Target ReadTarget(const Grammar& grammar, const ReleaseWords& wo
   using Target = ReleaseOptions::Target;
   const bool contender = grammar.WasGiven("--contender");
   if (int{contender} + int{words.holders} + int{words.all} > 1) {
-    throw grammar.Error("--contender, --holders and --all exclude each other");
+    throw grammar.Error(message::kOneTarget);
   }
   if (contender && (words.contender.empty() || words.contender == "." || words.contender == ".." ||
                     words.contender.find('/') != std::string::npos)) {
-    throw grammar.Error("--contender '" + words.contender + "' is no znode's name");
+    throw grammar.Error(fmt::format(message::kNoName, words.contender));
   }
   if (words.force && words.wait) {
-    throw grammar.Error("--wait waits for those who are asked: not with --force");
+    throw grammar.Error(message::kForceDoesNotWait);
   }
   if (contender) return Target::kContender;
   if (words.holders) return Target::kHolders;
   if (words.all) return Target::kAll;
   if (words.force || words.wait || !words.reason.empty()) {
-    throw grammar.Error("--contender NAME, --holders or --all says whose; see inspect");
+    throw grammar.Error(message::kWhose);
   }
   return Target::kOwn;
 }
@@ -54,17 +58,17 @@ CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_comm
   const auto help =
       grammar.Read(arguments, "usage: zklock inspect [OPTIONS] [LOCK]\n", InspectFooter());
   if (help) return *help;
-  if (has_command) throw grammar.Error("inspect runs no command");
+  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "inspect"));
   InspectOptions options;
   options.server = grammar.ReadServerOptions();
   options.verbosity = grammar.ReadVerbosity();
-  if (json && dot) throw grammar.Error("--json and --dot exclude each other");
-  if (dot && watch) throw grammar.Error("--dot and --watch exclude each other");
+  if (json && dot) throw grammar.Error(fmt::format(message::kExclude, "--json", "--dot"));
+  if (dot && watch) throw grammar.Error(fmt::format(message::kExclude, "--dot", "--watch"));
   if (options.verbosity == Verbosity::kQuiet && (json || dot || watch)) {
-    throw grammar.Error("--quiet prints nothing: without --json, --dot and --watch");
+    throw grammar.Error(fmt::format(message::kPrintsNothing, "--quiet"));
   }
   if (mine && (json || dot || watch)) {
-    throw grammar.Error("--mine prints nothing: without --json, --dot and --watch");
+    throw grammar.Error(fmt::format(message::kPrintsNothing, "--mine"));
   }
   options.mine = mine;
   options.form = json  ? InspectOptions::Form::kJson
@@ -94,7 +98,7 @@ CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_comm
       arguments, "usage: zklock release [OPTIONS] LOCK [--contender NAME|--holders|--all]\n",
       ReleaseFooter());
   if (help) return *help;
-  if (has_command) throw grammar.Error("release runs no command");
+  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "release"));
   ReleaseOptions options;
   options.lock = grammar.ReadLock();
   options.server = grammar.ReadServerOptions();

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "cli/duration.h"
+#include "cli/messages.h"
 #include "cli/printable.h"
 #include "cli/report_progress.h"
 
@@ -175,13 +176,11 @@ std::string SignalName(int number) {
 }
 
 std::string NoDescriptor(const std::string& number) {
-  return fmt::format(
-      "--events {}: descriptor {} is not open for writing (a file of that name: ./{})", number,
-      number, number);
+  return fmt::format(message::kNoDescriptor, number);
 }
 
 std::string CannotOpenEvents(const std::string& file) {
-  return fmt::format("cannot append to --events {}", Printable(file));
+  return fmt::format(message::kCannotAppend, Printable(file));
 }
 
 std::string UsageLines(const UsageError& error) {

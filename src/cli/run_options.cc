@@ -1,5 +1,6 @@
 #include "cli/subcommands.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cctype>
 #include <csignal>
@@ -8,6 +9,7 @@
 
 #include "cli/grammar.h"
 #include "cli/help.h"
+#include "cli/messages.h"
 
 namespace zklock::cli {
 namespace {
@@ -103,19 +105,19 @@ std::vector<std::string> ReadCommand(const Grammar& grammar, const Words& words,
                                      const std::optional<std::vector<std::string>>& command) {
   if (words.hold) {
     if (command || grammar.WasGiven("-c")) {
-      throw grammar.Error("--hold runs no command: the lock is held for the shell that asks");
+      throw grammar.Error(message::kHoldsOnly);
     }
     return {};
   }
   for (const char* option : {"--owner-pid", "--on-lost-signal"}) {
-    if (grammar.WasGiven(option)) throw grammar.Error(std::string(option) + " is for --hold");
+    if (grammar.WasGiven(option)) throw grammar.Error(fmt::format(message::kForHold, option));
   }
   if (grammar.WasGiven("-c")) {
-    if (command) throw grammar.Error("-c and a command after '--' exclude each other");
+    if (command) throw grammar.Error(message::kTwoCommands);
     return {"/bin/sh", "-c", words.shell_line};
   }
   if (!command || command->empty()) {
-    throw grammar.Error("there is no command: write it after '--', or use -c 'SHELL LINE'");
+    throw grammar.Error(message::kNoCommand);
   }
   return *command;
 }
@@ -123,7 +125,8 @@ std::vector<std::string> ReadCommand(const Grammar& grammar, const Words& words,
 /// The LOCKs, each in its mode, in the order of their paths.
 std::vector<WantedLock> ReadLocks(const Grammar& grammar, const Words& words,
                                   const std::string& name) {
-  if (words.read && words.write) throw grammar.Error("--read and --write exclude each other");
+  if (words.read && words.write)
+    throw grammar.Error(fmt::format(message::kExclude, "--read", "--write"));
   const protocol::Mode mode = name == "read" || words.read     ? protocol::Mode::kRead
                               : name == "write" || words.write ? protocol::Mode::kWrite
                                                                : protocol::Mode::kExclusive;
@@ -141,7 +144,7 @@ std::vector<WantedLock> ReadLocks(const Grammar& grammar, const Words& words,
             [](const WantedLock& a, const WantedLock& b) { return a.path < b.path; });
   for (std::size_t i = 1; i < wanted.size(); ++i) {
     if (wanted[i].path == wanted[i - 1].path && wanted[i].mode != wanted[i - 1].mode) {
-      throw grammar.Error("LOCK '" + wanted[i].path + "' is named twice, in different modes");
+      throw grammar.Error(fmt::format(message::kTwoModes, wanted[i].path));
     }
   }
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
@@ -163,9 +166,9 @@ void ReadDialect(const Grammar& grammar, const Words& words, RunOptions& options
   const bool shared = std::any_of(
       options.locks.begin(), options.locks.end(),
       [](const WantedLock& wanted) { return wanted.mode != protocol::Mode::kExclusive; });
-  if (shared) grammar.Reject("--dialect", "--dialect simple has neither readers nor writers");
+  if (shared) grammar.Reject("--dialect", message::kSimpleShared);
   if (words.supersede || grammar.WasGiven("--max-queue")) {
-    grammar.Reject("--dialect", "--dialect simple has no queue: no --max-queue, no --supersede");
+    grammar.Reject("--dialect", message::kSimpleQueue);
   }
 }
 
@@ -175,8 +178,7 @@ std::optional<std::size_t> ReadCount(const Grammar& grammar, const std::string& 
   if (!grammar.WasGiven(option)) return std::nullopt;
   const auto number = ParseNumber(text, least, std::numeric_limits<int>::max());
   if (!number) {
-    grammar.Reject(option,
-                   option + " '" + text + "' is no number from " + std::to_string(least) + " on");
+    grammar.Reject(option, fmt::format(message::kNoNumber, option, text, least));
   }
   return static_cast<std::size_t>(*number);
 }
@@ -184,14 +186,17 @@ std::optional<std::size_t> ReadCount(const Grammar& grammar, const std::string& 
 void ReadPermits(const Grammar& grammar, const Words& words, RunOptions& options) {
   options.permits = ReadCount(grammar, "--permits", words.permits, 1);
   if (!options.permits) return;
-  const char* wrong =
-      options.locks.size() > 1                                   ? "takes one LOCK"
-      : options.locks.front().mode != protocol::Mode::kExclusive ? "has neither readers nor writers"
-      : options.dialect != protocol::Dialect::kCurator           ? "is of --dialect curator only"
-      : options.supersede    ? "and --supersede exclude each other"
-      : options.min_interval ? "and --min-interval exclude each other"
-                             : nullptr;
-  if (wrong != nullptr) grammar.Reject("--permits", std::string("--permits ") + wrong);
+  const auto exclude = [](const char* other) {
+    return fmt::format(message::kExclude, "--permits", other);
+  };
+  const std::string wrong =
+      options.locks.size() > 1                                   ? message::kPermitsOneLock
+      : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
+      : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
+      : options.supersede                                        ? exclude("--supersede")
+      : options.min_interval                                     ? exclude("--min-interval")
+                                                                 : "";
+  if (!wrong.empty()) grammar.Reject("--permits", wrong);
 }
 
 /// How the queue is joined and left: waiting, limits, the conflict's status.
@@ -207,14 +212,14 @@ void ReadQueueing(Grammar& grammar, const Words& words, const std::string& name,
   if (grammar.WasGiven("--min-interval")) {
     options.min_interval = grammar.ReadDuration("--min-interval", words.min_interval, false);
     if (!AllExclude(options)) {
-      grammar.Reject("--min-interval", "--min-interval is not for readers");
+      grammar.Reject("--min-interval", message::kIntervalShared);
     }
   }
   options.max_queue = ReadCount(grammar, "--max-queue", words.max_queue, 0);
   const auto conflict = ParseNumber(words.conflict_exit_code, 0, 255);
   if (!conflict) {
-    grammar.Reject("--conflict-exit-code", "--conflict-exit-code '" + words.conflict_exit_code +
-                                               "' is no status from 0 to 255");
+    grammar.Reject("--conflict-exit-code", fmt::format(message::kNoStatus, "--conflict-exit-code",
+                                                       words.conflict_exit_code));
   }
   options.conflict_exit_code = *conflict;
 }
@@ -224,7 +229,8 @@ void ReadEnding(const Grammar& grammar, const Words& words, RunOptions& options)
   options.kill_after = grammar.ReadDuration("--kill-after", words.kill_after, true);
   const auto signal = ParseSignal(words.stop_signal);
   if (!signal)
-    grammar.Reject("--stop-signal", "--stop-signal '" + words.stop_signal + "' is no signal");
+    grammar.Reject("--stop-signal",
+                   fmt::format(message::kNoSignal, "--stop-signal", words.stop_signal));
   options.stop_signal = *signal;
   options.on_lost = grammar.ReadChoice<OnLost>("--on-lost", words.on_lost,
                                                {{"stop", OnLost::kStop}, {"warn", OnLost::kWarn}});
@@ -242,7 +248,7 @@ zookeeper::Acl ReadAcl(const Grammar& grammar, const Words& words, bool with_cre
   const auto acl = grammar.ReadChoice<Acl>("--acl", words.acl,
                                            {{"open", Acl::kOpen}, {"creator", Acl::kCreator}});
   if (acl == Acl::kCreator && !with_credentials) {
-    grammar.Reject("--acl", "--acl creator needs credentials: see --auth-file");
+    grammar.Reject("--acl", message::kAclNeedsCredentials);
   }
   return acl;
 }
@@ -251,17 +257,17 @@ zookeeper::Acl ReadAcl(const Grammar& grammar, const Words& words, bool with_cre
 void ReadHold(const Grammar& grammar, const Words& words, RunOptions& options) {
   options.hold = words.hold;
   if (options.hold && options.min_interval) {
-    grammar.Reject("--min-interval", "--hold and --min-interval exclude each other");
+    grammar.Reject("--min-interval", fmt::format(message::kExclude, "--hold", "--min-interval"));
   }
   if (grammar.WasGiven("--owner-pid")) {
     options.owner_pid = ParseNumber(words.owner_pid, 1, std::numeric_limits<std::int32_t>::max());
     if (!options.owner_pid) {
-      throw grammar.Error("--owner-pid '" + words.owner_pid + "' is no process number");
+      throw grammar.Error(fmt::format(message::kNoProcessNumber, words.owner_pid));
     }
   }
   const auto signal = ParseSignal(words.on_lost_signal);
   if (!signal) {
-    throw grammar.Error("--on-lost-signal '" + words.on_lost_signal + "' is no signal");
+    throw grammar.Error(fmt::format(message::kNoSignal, "--on-lost-signal", words.on_lost_signal));
   }
   options.on_lost_signal = *signal;
 }
@@ -289,7 +295,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
   ReadPermits(grammar, words, options);
   ReadEnding(grammar, words, options);
   if (grammar.WasGiven("--events") && words.events.empty()) {
-    grammar.Reject("--events", "--events names no file");
+    grammar.Reject("--events", message::kNoEvents);
   }
   options.events = words.events;
   options.progress = grammar.ReadChoice<ProgressStyle>("--progress", words.progress,
@@ -310,7 +316,7 @@ Text ReadPrintConfig(const std::vector<std::string>& arguments) {
   const auto help = grammar.Read(arguments, "usage: zklock --print-config [OPTIONS]\n", "");
   if (help) return *help;
   if (!grammar.locks().empty()) {
-    throw grammar.Error("--print-config takes options, not '" + grammar.locks().front() + "'");
+    throw grammar.Error(fmt::format(message::kOnlyOptions, grammar.locks().front()));
   }
   return Text{grammar.ShowConfig()};
 }

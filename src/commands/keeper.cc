@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/messages.h"
 #include "commands/connector.h"
 #include "commands/outer.h"
 #include "commands/steps.h"
@@ -43,25 +44,17 @@ process::Owner FindOwner(const cli::RunOptions& options) {
                                  : process::Owner::Parent();
   if (!owner) {
     throw cli::UsageError(
-        options.owner_pid
-            ? fmt::format("--owner-pid {}: there is no such process", *options.owner_pid)
-            : "--hold: the process that started zklock has ended",
+        fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
         subcommand);
   }
   const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
                                                             owner->name()) != kWrappers.end();
   if (!options.owner_pid && is_wrapper) {
-    throw cli::UsageError(
-        fmt::format("--hold: the parent is {} (pid {}), perhaps not the one to hold for: name that "
-                    "by --owner-pid (in a shell: --owner-pid $$)",
-                    owner->name(), owner->id().pid),
-        subcommand);
+    throw cli::UsageError(fmt::format(cli::message::kUnclearOwner, owner->name(), owner->id().pid),
+                          subcommand);
   }
   if (owner->Signal(0) != 0) {
-    throw cli::UsageError(fmt::format("--hold: process {} is another user's: it could not be told "
-                                      "of a loss",
-                                      owner->id().pid),
-                          subcommand);
+    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid), subcommand);
   }
   return *std::move(owner);
 }

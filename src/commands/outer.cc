@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/messages.h"
 #include "commands/surroundings.h"
 #include "commands/visit.h"
 #include "lock/held_check.h"
@@ -54,9 +55,8 @@ std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::Lock
   // What is held here ends with our command, which may be long before that process does.
   if (MayWaitBehind(held->mode, options, mode)) return false;
   throw cli::UsageError(
-      fmt::format("{} is held ({}) by a zklock above us and not above process {}: {} would wait "
-                  "for itself for ever",
-                  lock.shown(), protocol::ModeName(held->mode), below, protocol::ModeName(mode)),
+      fmt::format(cli::message::kWaitsForOwner, lock.shown(), protocol::ModeName(held->mode), below,
+                  protocol::ModeName(mode)),
       std::string(protocol::ModeName(mode)));
 }
 
@@ -139,10 +139,9 @@ bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock
   } else if (protocol::Covers(held, mode)) {
     return true;
   }
-  throw cli::UsageError(
-      fmt::format("{} is held for us ({}), by a zklock above: {} would wait for itself for ever",
-                  lock.shown(), protocol::ModeName(held), protocol::ModeName(mode)),
-      std::string(protocol::ModeName(mode)));
+  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
+                                    protocol::ModeName(held), protocol::ModeName(mode)),
+                        std::string(protocol::ModeName(mode)));
 }
 
 }  // namespace zklock::commands

@@ -191,10 +191,11 @@ TEST_CASE("credentials that are none: 78, with file and line and without what st
   };
   const Words run = {"try", "/t/x", "--", "true"};
   CHECK(refuse({"try", "--auth-file", file, "/t/x", "--", "true"}, {}) ==
-        "zklock: " + file + ":2: is no scheme:credential\n");
+        "zklock: " + file + ":2: is no scheme:credential, such as digest:user:password\n");
   CHECK(refuse(run, {"ZKLOCK_AUTH_FILE=" + file}) ==
-        "zklock: " + file + ":2: is no scheme:credential\n");
-  CHECK(refuse(run, {"ZKLOCK_AUTH=tulip"}) == "zklock: ZKLOCK_AUTH:1: is no scheme:credential\n");
+        "zklock: " + file + ":2: is no scheme:credential, such as digest:user:password\n");
+  CHECK(refuse(run, {"ZKLOCK_AUTH=tulip"}) ==
+        "zklock: ZKLOCK_AUTH:1: is no scheme:credential, such as digest:user:password\n");
   CHECK_THAT(refuse({"inspect", "--auth-file", file + "-not", "/t/x"}, {}),
              Catch::Contains(file + "-not: cannot be read: No such file"));
 }

@@ -110,17 +110,21 @@ TEST_CASE("a configuration that cannot be used: 78, with file and line, before a
     return finished.err.substr(0, finished.err.size() - 1);
   };
   const std::string place = "zklock: " + directory.Path("bad.conf");
-  CHECK(refused("root = /r\nserver = a:1\n") ==
-        place + ":2: there is no option 'server' to be set");
+  CHECK(
+      refused("root = /r\nserver = a:1\n") ==
+      place +
+          ":2: there is no option 'server' to be set: zklock --print-config shows those that are");
   CHECK(refused("wait = soon\n") ==
         place + ":1: --wait 'soon' is no DURATION (such as 90, 1.5, 500ms, 1h30m)");
   CHECK(refused("servers = zk1:0\n").rfind(place + ":1: --servers 'zk1:0'", 0) == 0);
-  CHECK(refused("\nstop-signal = NONE\n") == place + ":2: --stop-signal 'NONE' is no signal");
+  CHECK(refused("\nstop-signal = NONE\n") ==
+        place + ":2: --stop-signal 'NONE' is no signal, such as TERM, USR1 or 15");
   CHECK(refused("publish-command = maybe\n") ==
         place + ":1: publish-command 'maybe' is neither yes nor no");
   CHECK(refused("quiet = yes\nverbose = yes\n") ==
-        place + ":1: --quiet and --verbose exclude each other");
-  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: there is a control character in it");
+        place + ":1: --quiet and --verbose exclude each other: leave one out");
+  CHECK(refused("label = \x1b[2Jx\n") ==
+        place + ":1: there is a control character in it: take it out");
 }
 
 TEST_CASE(
@@ -129,11 +133,12 @@ TEST_CASE(
   const TemporaryDirectory directory;
   Finished finished = RunZklock({"inspect", "--config", directory.Path("none.conf")});
   CHECK(finished.exit == Exited(78));
-  CHECK(finished.err ==
-        "zklock: " + directory.Path("none.conf") + ": cannot be read: No such file or directory\n");
+  CHECK(finished.err == "zklock: " + directory.Path("none.conf") +
+                            ": cannot be read: No such file or directory; see --config\n");
   finished = RunZklock({"inspect", "--config", directory.path()});
   CHECK(finished.exit == Exited(78));
-  CHECK(finished.err == "zklock: " + directory.path() + ": cannot be read: Is a directory\n");
+  CHECK(finished.err ==
+        "zklock: " + directory.path() + ": cannot be read: Is a directory; see --config\n");
   CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
 }
 

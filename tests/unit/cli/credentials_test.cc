@@ -51,16 +51,20 @@ TEST_CASE("a line that is no credential is told of by its number, and not shown"
   for (const std::string line :
        {"secret", "digest", "digest:", ":secret", "di gest:alice:secret", " digest:alice:secret"}) {
     CAPTURE(line);
-    CHECK(ErrorOf("digest:a:b\n" + line + "\n") == "FILE:2: is no scheme:credential");
+    CHECK(ErrorOf("digest:a:b\n" + line + "\n") ==
+          "FILE:2: is no scheme:credential, such as digest:user:password");
   }
   CHECK(ErrorOf("digest:secret") == "FILE:1: is no digest:user:password");
-  CHECK(ErrorOf("#\ndigest:alice:secret\r\n") == "FILE:2: holds a control character");
-  CHECK(ErrorOf(std::string("digest:a:b\0c", 12)) == "FILE:1: holds a control character");
+  CHECK(ErrorOf("#\ndigest:alice:secret\r\n") ==
+        "FILE:2: holds a control character, such as a tab or a carriage return: take it out");
+  CHECK(ErrorOf(std::string("digest:a:b\0c", 12)) ==
+        "FILE:1: holds a control character, such as a tab or a carriage return: take it out");
 }
 
 TEST_CASE("a text without any credentials is refused") {
-  CHECK(ErrorOf("") == "FILE: there are no credentials in it");
-  CHECK(ErrorOf("# none\n\n") == "FILE: there are no credentials in it");
+  CHECK(ErrorOf("") == "FILE: there are no credentials in it: write one scheme:credential a line");
+  CHECK(ErrorOf("# none\n\n") ==
+        "FILE: there are no credentials in it: write one scheme:credential a line");
 }
 
 TEST_CASE("a file that others can read or write is not used, whatever is in it") {

@@ -1,0 +1,216 @@
+// Each of the messages of src/cli/messages.h, provoked. The list is read there: a message without a
+// case here is a failure, as is a case whose message is no longer there.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/documents.h"
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// The constants and their texts.
+std::map<std::string, std::string> ListedMessages() {
+  const std::string source = ReadSource("src/cli/messages.h");
+  static const std::regex constant(R"re(constexpr char (k\w+)\[\] =((\s*"([^"\\]|\\.)*")+);)re");
+  static const std::regex piece(R"re("(([^"\\]|\\.)*)")re");
+  std::map<std::string, std::string> messages;
+  for (std::sregex_iterator it(source.begin(), source.end(), constant), end; it != end; ++it) {
+    std::string text;
+    const std::string pieces = (*it)[2];
+    for (std::sregex_iterator one(pieces.begin(), pieces.end(), piece); one != end; ++one) {
+      text += (*one)[1];
+    }
+    messages[(*it)[1]] = text;
+  }
+  return messages;
+}
+
+/// Whether `line` ends with the message, with something in place of each {}.
+bool Says(const std::string& line, const std::string& message) {
+  static const std::regex place("\\{[0-9]*\\}");
+  static const std::regex special(R"([.^$|()\[\]*+?\\])");
+  std::string pattern;
+  std::size_t at = 0;
+  for (std::sregex_iterator it(message.begin(), message.end(), place), end; it != end; ++it) {
+    const auto begin = static_cast<std::size_t>(it->position());
+    pattern += std::regex_replace(message.substr(at, begin - at), special, "\\$&") + ".+";
+    at = begin + static_cast<std::size_t>(it->length());
+  }
+  pattern += std::regex_replace(message.substr(at), special, "\\$&");
+  return std::regex_match(line, std::regex("zklock: (.*: )?" + pattern));
+}
+
+struct Case {
+  std::string message;
+  int status;
+  Words words;              ///< of zklock
+  Words environment = {};   ///< NAME=VALUE
+  Words through = {};       ///< what runs it; none: the test itself
+  std::string binary = {};  ///< empty: the usual one
+};
+
+/// Words that are wrong by themselves; RUN stands for the words that every run needs.
+std::vector<Case> WrongWords() {
+  std::vector<Case> cases = {
+      {"kNoSubcommand", 64, {}},
+      {"kUnknownSubcommand", 64, {"exlusive"}},
+      {"kUnknownOption", 64, {"exclusive", "--frob", "RUN"}},
+      {"kNoLock", 64, {"exclusive", "--", "true"}},
+      {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},
+      {"kTwoModes", 64, {"exclusive", "--read", "/l", "RUN"}},
+      {"kBadLock", 64, {"exclusive", "/l/", "--", "true"}},
+      {"kNoCommand", 64, {"exclusive", "/l", "--"}},
+      {"kTwoCommands", 64, {"exclusive", "-c", "true", "RUN"}},
+      {"kRunsNoCommand", 64, {"inspect", "RUN"}},
+      {"kNeedsValue", 64, {"exclusive", "/l", "--wait", "--", "true"}},
+      {"kUnreadable", 64, {"exclusive", "--quiet=so", "RUN"}},
+      {"kExclude", 64, {"exclusive", "--quiet", "--verbose", "RUN"}},
+      {"kNoDuration", 64, {"exclusive", "--wait", "soon", "RUN"}},
+      {"kZero", 64, {"exclusive", "--connect-timeout", "0", "RUN"}},
+      {"kTooLong", 64, {"exclusive", "--session-timeout", "100d", "RUN"}},
+      {"kNoChoice", 64, {"exclusive", "--on-lost", "cry", "RUN"}},
+      {"kNoNumber", 64, {"exclusive", "--max-queue", "few", "RUN"}},
+      {"kNoStatus", 64, {"exclusive", "-E", "256", "RUN"}},
+      {"kNoSignal", 64, {"exclusive", "--stop-signal", "BOO", "RUN"}},
+      {"kBadServers", 64, {"exclusive", "-z", "zk1:0", "RUN"}},
+      {"kBadPath", 64, {"exclusive", "--root", "locks", "backup", "--", "true"}},
+      {"kNoTls", 78, {"exclusive", "--tls-ca", "/ca.pem", "RUN"}},
+      {"kOnlyOptions", 64, {"--print-config", "/l"}},
+      {"kSimpleShared", 64, {"read", "--dialect", "simple", "RUN"}},
+      {"kSimpleQueue", 64, {"exclusive", "--dialect", "simple", "--supersede", "RUN"}},
+      {"kPermitsOneLock", 64, {"exclusive", "--permits", "2", "/m", "RUN"}},
+      {"kPermitsShared", 64, {"read", "--permits", "2", "RUN"}},
+      {"kPermitsDialect", 64, {"exclusive", "--permits", "2", "--dialect", "kazoo", "RUN"}},
+      {"kIntervalShared", 64, {"read", "--min-interval", "1h", "RUN"}},
+      {"kAclNeedsCredentials", 64, {"exclusive", "--acl", "creator", "RUN"}},
+      {"kNoEvents", 64, {"exclusive", "--events", "", "RUN"}},
+      {"kNoDescriptor", 64, {"exclusive", "--events", "77", "RUN"}},
+      {"kCannotAppend", 71, {"exclusive", "--events", "/dev/null/x", "RUN"}},
+      {"kHoldsOnly", 64, {"exclusive", "--hold", "RUN"}},
+      {"kForHold", 64, {"exclusive", "--owner-pid", "7", "RUN"}},
+      {"kNoProcessNumber", 64, {"exclusive", "--hold", "--owner-pid", "me", "/l"}},
+      {"kNoSuchProcess", 64, {"exclusive", "--hold", "--owner-pid", "2147483646", "/l"}},
+      {"kUnclearOwner", 64, {"exclusive", "--hold", "/l"}, {}, {"/usr/bin/timeout", "100"}},
+      {"kPrintsNothing", 64, {"inspect", "--mine", "--json", "/l"}},
+      {"kOneTarget", 64, {"release", "/l", "--holders", "--all"}},
+      {"kNoName", 64, {"release", "/l", "--contender", "a/b"}},
+      {"kForceDoesNotWait", 64, {"release", "/l", "--all", "--force", "--wait"}},
+      {"kWhose", 64, {"release", "/l", "--force"}},
+      {"kFileUnread", 78, {"exclusive", "--config", "/nowhere/zklock.conf", "RUN"}},
+      {"kNoCredentials", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=# none"}},
+      {"kNoCredential", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=secret"}},
+      {"kNoDigest", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=digest:secret"}},
+      {"kSecretControl", 78, {"exclusive", "RUN"}, {"ZKLOCK_AUTH=digest:a:secret\t"}},
+      {"kSecretsUnread", 78, {"exclusive", "--auth-file", "/nowhere/auth", "RUN"}},
+      {"kNoRegularFile", 78, {"exclusive", "--auth-file", "/dev/null", "RUN"}},
+  };
+  for (Case& one : cases) {
+    if (one.words.empty() || one.words.back() != "RUN") continue;
+    one.words.pop_back();
+    one.words.insert(one.words.end(), {"/l", "--", "true"});
+  }
+  return cases;
+}
+
+/// Files with something wrong in them.
+std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& message, int status, const std::string& option,
+                       const std::string& text, mode_t mode) {
+    const std::string file = directory.Write(message, text);
+    REQUIRE(chmod(file.c_str(), mode) == 0);
+    cases.push_back({message, status, {"exclusive", option, file, "/l", "--", "true"}});
+  };
+  add("kLineControl", 78, "--config", "label = a\x01\n", 0644);
+  add("kNoSetting", 78, "--config", "label\n", 0644);
+  add("kUnknownSetting", 78, "--config", "lable = x\n", 0644);
+  add("kOpenQuotes", 78, "--config", "label = \"x\n", 0644);
+  add("kNeitherYesNorNo", 78, "--config", "quiet = perhaps\n", 0644);
+  add("kTooLarge", 78, "--auth-file", std::string(100000, '\n'), 0600);
+  add("kOpenFile", 77, "--auth-file", "digest:a:b\n", 0644);
+  return cases;
+}
+
+/// Files and processes of other users: as root those of nobody, else those of root.
+std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
+  Case file{"kForeignFile", 77, {"exclusive", "--auth-file", "/etc/passwd", "/l", "--", "true"}};
+  Case owner{"kForeignOwner", 64, {"exclusive", "--hold", "--owner-pid", "1", "/l"}};
+  if (geteuid() == 0) {
+    constexpr uid_t kNobody = 65534;
+    file.words[2] = directory.Write("theirs", "digest:a:b\n");
+    REQUIRE(chown(file.words[2].c_str(), kNobody, kNobody) == 0);
+    // Where nobody can run it from.
+    REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+    owner.binary = directory.Path("zklock");
+    std::filesystem::copy_file(Binary(), owner.binary);
+    owner.through = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  } else {
+    // Root is nobody there whom that zklock knows.
+    file.through = {"/usr/bin/unshare", "--user", "--map-root-user"};
+  }
+  return {file, owner};
+}
+
+/// A zklock below a zklock that holds.
+std::vector<Case> Nested() {
+  const std::string lock = NewLock("message");
+  return {{"kWaitsForItself", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
+          {"kWaitsForOwner",
+           64,
+           {"exclusive", lock, "--", Binary(), "exclusive", "--hold", "--owner-pid",
+            std::to_string(getpid()), lock}}};
+}
+
+void Check(const Case& one, const std::string& text) {
+  ChildOptions options = Zklock(one.words);
+  if (!one.binary.empty()) options.argv.front() = one.binary;
+  options.argv.insert(options.argv.begin(), one.through.begin(), one.through.end());
+  options.also_environment = one.environment;
+  const Finished finished = Run(options);
+  CAPTURE(one.message, text, finished.err);
+  CHECK(finished.exit == Exited(one.status));
+  CHECK(finished.out.empty());
+  const Words lines = Lines(finished.err);
+  REQUIRE(!lines.empty());
+  CHECK(Says(lines.front(), text));
+  // Wrong words get a second line that says where to read; a secret is not shown.
+  CHECK(lines.size() == (one.status == 64 ? 2 : 1));
+  CHECK_THAT(finished.err, !Catch::Contains("secret"));
+}
+
+TEST_CASE("each message about words and files and owners is said when it should be") {
+  const std::map<std::string, std::string> messages = ListedMessages();
+  REQUIRE(messages.size() > 50);
+  const TemporaryDirectory directory;
+  std::vector<Case> cases = WrongWords();
+  for (const auto& more : {WrongFiles(directory), OtherUsers(directory), Nested()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  std::set<std::string> provoked;
+  for (const Case& one : cases) {
+    CAPTURE(one.message);
+    REQUIRE(messages.count(one.message) == 1);
+    Check(one, messages.at(one.message));
+    provoked.insert(one.message);
+  }
+  for (const auto& [name, text] : messages) {
+    CAPTURE(name);
+    CHECK(provoked.count(name) == 1);
+  }
+}
+
+}  // namespace
+}  // namespace zklock::test
