@@ -22,11 +22,6 @@ bool Has(const std::vector<std::string>& children, std::string_view name) {
   return std::find(children.begin(), children.end(), name) != children.end();
 }
 
-/// The store tells with its next event what became of the session.
-bool IsLost(Error error) {
-  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
-}
-
 Unusable NobodysContender(const std::string& name) {
   return {"'" + name + "' in it is no contender (it does not end with a session)",
           "use another LOCK, or delete that znode"};
@@ -358,7 +353,7 @@ void Acquire::ReadOwn() {
   const std::string path = ticket_ ? ticket_->path : request_.lock.path;
   store_.Get(path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
     own_read_pending_ = false;
-    if (state_ == State::kDone || reply.error == Error::kConnectionLoss) return;
+    if (state_ == State::kDone || IsLost(reply.error)) return;
     if (reply.error == Error::kNoNode && ticket_) return Finish(Busy{Busy::Why::kRemoved, "", ""});
     if (state_ == State::kWaiting) answer_deadline_ = kNever;
   }));

@@ -98,10 +98,7 @@ void AcquireSet::LookAtAll() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     store_.List(requests_[i].QueuePath(), Watch::kNo,
                 scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
-                  // The store tells what became of the connection, and of the session.
-                  const bool lost = reply.error == Error::kConnectionLoss ||
-                                    reply.error == Error::kSessionExpired;
-                  if (lost || !looking_ || outcome_) return;
+                  if (IsLost(reply.error) || !looking_ || outcome_) return;
                   // What else goes wrong is for its own Acquire to say.
                   if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
                     current_ = i;

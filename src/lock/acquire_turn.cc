@@ -65,10 +65,7 @@ void Acquire::Confirm(Turn turn) {
 
 void Acquire::OnConfirmed(Turn turn, const zookeeper::GetReply& lock) {
   // An answer to the heartbeat that was lost is told of by the store.
-  if (!heartbeat_answered_ || lock.error == Error::kConnectionLoss ||
-      lock.error == Error::kSessionExpired) {
-    return;
-  }
+  if (!heartbeat_answered_ || IsLost(lock.error)) return;
   const auto record = TakeLockData(lock);
   const bool settled = turn == Turn::kOurs || (record && record->contender == predecessor_);
   if (!settled) return List();

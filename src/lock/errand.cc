@@ -81,10 +81,6 @@ void Errand::Fail(ErrandFailure failure) {
   over_ = true;
 }
 
-bool Errand::IsLost(Error error) {
-  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
-}
-
 void Errand::Heard() {
   apart_since_.reset();
   answer_deadline_ = AnswerDeadline();

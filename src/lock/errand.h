@@ -62,7 +62,7 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   template <typename F>
   auto OnReply(F f) {
     return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
-      if (over_ || attempt != attempt_ || IsLost(reply.error)) return;
+      if (over_ || attempt != attempt_ || zookeeper::IsLost(reply.error)) return;
       Heard();
       f(reply);
     });
@@ -71,7 +71,6 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] zookeeper::Store& store() { return store_; }
 
  private:
-  [[nodiscard]] static bool IsLost(zookeeper::Error error);
   void Heard();
   [[nodiscard]] TimePoint AnswerDeadline() const;
   [[nodiscard]] TimePoint ApartDeadline() const;

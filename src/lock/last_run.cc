@@ -15,10 +15,6 @@ std::string PathOf(const Ticket& ticket) {
   return ticket.lock.path + "/" + std::string(protocol::kLastRunChild);
 }
 
-bool IsLost(Error error) {
-  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
-}
-
 }  // namespace
 
 LastRun::LastRun(zookeeper::Store& store, std::vector<Ticket> tickets)

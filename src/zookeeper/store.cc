@@ -36,4 +36,8 @@ std::string_view ErrorText(Error error) {
   return "an answer that was not to be expected";
 }
 
+bool IsLost(Error error) {
+  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
+}
+
 }  // namespace zklock::zookeeper

@@ -32,6 +32,10 @@ enum class Error {
 /// The words for an error in messages: "no such znode", "not authorised", …
 [[nodiscard]] std::string_view ErrorText(Error error);
 
+/// The reply is lost, with the connection or with the session: the store tells with its next event
+/// what became of them.
+[[nodiscard]] bool IsLost(Error error);
+
 /// What the servers tell of a znode.
 struct NodeStat {
   std::int64_t created_zxid = 0;     ///< czxid: the fencing token of a contender
