@@ -29,6 +29,10 @@ Unusable NobodysContender(const std::string& name) {
 
 }  // namespace
 
+Defect DefectIn(const std::string& operation, const std::string& path, Error error) {
+  return {"cannot " + operation + " '" + path + "': " + std::string(zookeeper::ErrorText(error))};
+}
+
 Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
                  std::function<std::string()> make_uuid, AcquireObserver& observer)
     : store_(store),
@@ -385,19 +389,9 @@ void Acquire::FinishRefused(const std::string& operation, Error error, const cha
 
 void Acquire::OnUnexpected(const std::string& operation, Error error, const char* right,
                            const std::string& path) {
-  switch (error) {
-    case Error::kConnectionLoss:
-    case Error::kSessionExpired:
-      return;
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-    case Error::kInvalidAcl:
-      return FinishRefused(operation, error, right, path);
-    default:
-      Finish(Defect{"cannot " + operation + " '" + request_.lock.shown() +
-                    "': " + std::string(zookeeper::ErrorText(error))});
-  }
+  if (IsLost(error)) return;
+  if (IsRefusal(error)) return FinishRefused(operation, error, right, path);
+  Finish(DefectIn(operation, request_.lock.shown(), error));
 }
 
 void Acquire::BeginStep(State state) {

@@ -87,6 +87,9 @@ struct Unusable {
 struct Defect {
   std::string what;
 };
+/// What is said of an answer that no branch expects. `operation` and `path` as in Refused.
+[[nodiscard]] Defect DefectIn(const std::string& operation, const std::string& path,
+                              zookeeper::Error error);
 
 using AcquireOutcome = std::variant<Acquired, Busy, Unreachable, Refused, Unusable, Defect>;
 

@@ -17,19 +17,10 @@ Departure::Departure(zookeeper::Store& store, const Clock& clock, LockName lock,
 void Departure::Begin() {
   // A get, not an exists: exists would leave a watch behind on what has gone.
   store().Get(path_, zookeeper::Watch::kYes, OnReply([this](const zookeeper::GetReply& reply) {
-                switch (reply.error) {
-                  case Error::kNone:
-                    return Rest();
-                  case Error::kNoNode:
-                    return Succeed();
-                  case Error::kNoAuth:
-                  case Error::kAuthFailed:
-                    return Fail(Refused{"read a contender in", lock_.shown(), reply.error, "READ",
-                                        lock_.shown()});
-                  default:
-                    return Fail(Defect{"reading a contender in " + lock_.shown() + ": " +
-                                       std::string(zookeeper::ErrorText(reply.error))});
-                }
+                if (reply.error == Error::kNone) return Rest();
+                if (reply.error == Error::kNoNode) return Succeed();
+                FailBecause(reply.error, "read a contender in", lock_.shown(), "READ",
+                            lock_.Shown(path_));
               }));
 }
 

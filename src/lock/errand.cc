@@ -81,6 +81,12 @@ void Errand::Fail(ErrandFailure failure) {
   over_ = true;
 }
 
+void Errand::FailBecause(Error why, const std::string& operation, const std::string& path,
+                         const std::string& right, const std::string& right_path) {
+  if (IsRefusal(why)) return Fail(Refused{operation, path, why, right, right_path});
+  Fail(DefectIn(operation, path, why));
+}
+
 void Errand::Heard() {
   apart_since_.reset();
   answer_deadline_ = AnswerDeadline();

@@ -56,6 +56,11 @@ class Errand : public EventSource, public zookeeper::StoreListener {
 
   void Succeed();
   void Fail(ErrandFailure failure);
+  /// For an answer that no branch expects: `why` not. `operation` on `path`, and `right` on
+  /// `right_path`, are as in Refused, which it is where the servers do not let us, and else a
+  /// defect.
+  void FailBecause(zookeeper::Error why, const std::string& operation, const std::string& path,
+                   const std::string& right, const std::string& right_path);
 
   /// A callback for a request: runs only while the connection lasts over which it was sent, and not
   /// for a lost reply, which Begin() follows.

@@ -14,20 +14,10 @@ HeldCheck::HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
 
 void HeldCheck::Begin() {
   store().Check({node_}, OnReply([this](const zookeeper::Reply& reply) {
-                  switch (reply.error) {
-                    case Error::kNone:
-                    case Error::kNoNode:
-                      is_held_ = reply.error == Error::kNone;
-                      return Succeed();
-                    case Error::kNoAuth:
-                    case Error::kAuthFailed:
-                    case Error::kAuthRequired:
-                      return Fail(Refused{"check a contender in", lock_.shown(), reply.error,
-                                          "READ", lock_.Shown(node_)});
-                    default:
-                      return Fail(Defect{"checking a contender in " + lock_.shown() + ": " +
-                                         std::string(zookeeper::ErrorText(reply.error))});
-                  }
+                  is_held_ = reply.error == Error::kNone;
+                  if (is_held_ || reply.error == Error::kNoNode) return Succeed();
+                  FailBecause(reply.error, "check a contender in", lock_.shown(), "READ",
+                              lock_.Shown(node_));
                 }));
 }
 

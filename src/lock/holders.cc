@@ -28,21 +28,11 @@ void Holders::Begin() {
   holders_.clear();
   // The sync, because what was taken or let go a moment ago may have been so at another server.
   store().Sync(lock_.path, OnReply([](const zookeeper::Reply&) {}));
-  store().List(
-      lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
-        switch (reply.error) {
-          case Error::kNone:
-            return Read(reply.children);
-          case Error::kNoNode:
-            return Succeed();
-          case Error::kNoAuth:
-          case Error::kAuthFailed:
-            return Fail(Refused{"list", lock_.shown(), reply.error, "READ", lock_.shown()});
-          default:
-            return Fail(Defect{"listing " + lock_.shown() + ": " +
-                               std::string(zookeeper::ErrorText(reply.error))});
-        }
-      }));
+  store().List(lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
+                 if (reply.error == Error::kNone) return Read(reply.children);
+                 if (reply.error == Error::kNoNode) return Succeed();
+                 FailBecause(reply.error, "list", lock_.shown(), "READ", lock_.shown());
+               }));
 }
 
 void Holders::Read(const std::vector<std::string>& children) {

@@ -17,20 +17,11 @@ Removal::Removal(zookeeper::Store& store, const Clock& clock, LockName lock, std
 void Removal::Begin() {
   const bool may_be_done = std::exchange(may_be_done_, true);
   const auto on_reply = [this, may_be_done](const zookeeper::Reply& reply) {
-    switch (reply.error) {
-      case Error::kNone:
-      case Error::kNoNode:
-        has_removed_ = reply.error == Error::kNone || may_be_done;
-        return Succeed();
-      case Error::kNoAuth:
-      case Error::kAuthFailed:
-      case Error::kAuthRequired:
-        return Fail(
-            Refused{"delete a contender in", lock_.shown(), reply.error, "DELETE", lock_.shown()});
-      default:
-        return Fail(Defect{"deleting a contender in " + lock_.shown() + ": " +
-                           std::string(zookeeper::ErrorText(reply.error))});
+    if (reply.error == Error::kNone || reply.error == Error::kNoNode) {
+      has_removed_ = reply.error == Error::kNone || may_be_done;
+      return Succeed();
     }
+    FailBecause(reply.error, "delete a contender in", lock_.shown(), "DELETE", lock_.shown());
   };
   store().Delete(lock_.path + "/" + contender_, OnReply(on_reply));
 }

@@ -35,17 +35,9 @@ void Revocation::Write(const zookeeper::GetReply& read) {
 }
 
 void Revocation::Settle(const std::string& operation, Error error) {
-  switch (error) {
-    case Error::kNoNode:
-      return Succeed();
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-      return Fail(Refused{operation + " a contender in", lock_.shown(), error,
-                          operation == "read" ? "READ" : "WRITE", lock_.Shown(path_)});
-    default:
-      return Fail(Defect{operation + " a contender in " + lock_.shown() + ": " +
-                         std::string(zookeeper::ErrorText(error))});
-  }
+  if (error == Error::kNoNode) return Succeed();
+  FailBecause(error, operation + " a contender in", lock_.shown(),
+              operation == "read" ? "READ" : "WRITE", lock_.Shown(path_));
 }
 
 }  // namespace zklock::lock

@@ -173,13 +173,12 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
     case Error::kNoAuth:
     case Error::kAuthFailed:
     case Error::kAuthRequired:
-      if (IsPlace(*place)) return Fail(Refused{"list", shown, reply.error, "READ", shown});
+      if (IsPlace(*place)) return FailBecause(reply.error, "list", shown, "READ", shown);
       place->state = Place::State::kDone;
       result_.unlistable.push_back(shown);
       return;
     default:
-      return Fail(
-          Defect{"listing " + shown + ": " + std::string(zookeeper::ErrorText(reply.error))});
+      return FailBecause(reply.error, "list", shown, "READ", shown);
   }
 }
 

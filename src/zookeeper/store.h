@@ -36,6 +36,9 @@ enum class Error {
 /// what became of them.
 [[nodiscard]] bool IsLost(Error error);
 
+/// The servers do not let us: credentials or an ACL are in the way.
+[[nodiscard]] bool IsRefusal(Error error);
+
 /// What the servers tell of a znode.
 struct NodeStat {
   std::int64_t created_zxid = 0;     ///< czxid: the fencing token of a contender

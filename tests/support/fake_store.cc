@@ -160,7 +160,8 @@ bool FakeStore::Step() {
   }
   const Request request = std::move(requests_.front());
   requests_.pop_front();
-  const Error error = request.act();
+  const auto refusal = refusals_.extract(number);
+  const Error error = refusal ? refusal.mapped() : request.act();
   if (error == Error::kNone && request.commits) {
     lease_.Committed(request.sent, clock_.Now());
   } else {

@@ -86,6 +86,8 @@ class FakeStore final : public zookeeper::Store {
   void Run();
 
   void PlaceFault(std::size_t request, Fault fault) { faults_[request] = fault; }
+  /// The servers do not do this request, and answer so.
+  void Refuse(std::size_t request, zookeeper::Error error) { refusals_[request] = error; }
   /// Runs just before the servers do this request.
   void Before(std::size_t request, std::function<void()> what) {
     before_[request] = std::move(what);
@@ -151,6 +153,7 @@ class FakeStore final : public zookeeper::Store {
   std::deque<std::string> events_;
   std::vector<std::string> log_;
   std::map<std::size_t, Fault> faults_;
+  std::map<std::size_t, zookeeper::Error> refusals_;
   std::map<std::size_t, std::function<void()>> before_;
 };
 

@@ -1,0 +1,119 @@
+// What errands make of answers that none of them expects.
+
+#include "lock/errand.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lock/departure.h"
+#include "lock/held_check.h"
+#include "lock/holders.h"
+#include "lock/removal.h"
+#include "lock/revocation.h"
+#include "lock/survey.h"
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using zookeeper::Error;
+
+struct Kind {
+  const char* name;
+  std::size_t request;  ///< which of its requests is answered so
+  std::string operation;
+  std::string right;
+  std::string right_path;
+  std::function<std::unique_ptr<Errand>(FakeStore&, FakeClock&, const std::string& contender)> make;
+};
+
+std::vector<Kind> Kinds(const std::string& contender) {
+  const LockName lock{"/c/l", "/c"};
+  const std::string path = "/l/" + contender;
+  const auto edit = [](const std::string& old) { return old; };
+  return {
+      {"departure", 0, "read a contender in", "READ", path,
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<Departure>(store, clock, lock, name, 15s);
+       }},
+      {"removal", 0, "delete a contender in", "DELETE", "/l",
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<Removal>(store, clock, lock, name, 15s);
+       }},
+      {"held check", 0, "check a contender in", "READ", path,
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<HeldCheck>(store, clock, lock, lock.path + "/" + name, 15s);
+       }},
+      {"revocation that reads", 0, "read a contender in", "READ", path,
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<Revocation>(store, clock, lock, name, edit, 15s);
+       }},
+      {"revocation that writes", 1, "write to a contender in", "WRITE", path,
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<Revocation>(store, clock, lock, name, edit, 15s);
+       }},
+      {"holders", 1, "list", "READ", "/l",
+       [=](FakeStore& store, FakeClock& clock, const std::string&) {
+         return std::make_unique<Holders>(store, clock, lock, 15s);
+       }},
+      {"survey", 1, "list", "READ", "/l",
+       [=](FakeStore& store, FakeClock& clock, const std::string&) {
+         return std::make_unique<Survey>(store, clock, SurveyRequest{.place = lock});
+       }},
+  };
+}
+
+/// What comes of an errand of each kind whose request is answered so.
+template <typename F>
+void ForEachAnswered(Error answer, F check) {
+  FakeServers servers;
+  FakeClock clock;
+  servers.Put("/c", 0);
+  servers.Put("/c/l", 0);
+  const std::string node = servers.Put("/c/l/_c_x-lock-", 7, true);
+  const std::string contender = node.substr(node.rfind('/') + 1);
+  for (const Kind& kind : Kinds(contender)) {
+    CAPTURE(kind.name, zookeeper::ErrorText(answer));
+    FakeStore store(servers, clock);
+    store.Refuse(kind.request, answer);
+    const auto errand = kind.make(store, clock, contender);
+    store.Run();
+    REQUIRE(errand->failure());
+    check(kind, *errand->failure());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Whatever the servers refuse, and however they say so, is a refusal") {
+  for (const Error refusal : {Error::kNoAuth, Error::kAuthFailed, Error::kAuthRequired}) {
+    ForEachAnswered(refusal, [&](const Kind& kind, const ErrandFailure& failure) {
+      REQUIRE(std::holds_alternative<Refused>(failure));
+      const auto& refused = std::get<Refused>(failure);
+      CHECK(refused.operation == kind.operation);
+      CHECK(refused.path == "/l");
+      CHECK(refused.error == refusal);
+      CHECK(refused.right == kind.right);
+      CHECK(refused.right_path == kind.right_path);
+    });
+  }
+}
+
+TEST_CASE("What sound servers do not answer is a defect that names operation and path") {
+  ForEachAnswered(Error::kUnimplemented, [](const Kind& kind, const ErrandFailure& failure) {
+    REQUIRE(std::holds_alternative<Defect>(failure));
+    CHECK(std::get<Defect>(failure).what ==
+          "cannot " + kind.operation + " '/l': the server does not know this request");
+  });
+}
+
+}  // namespace zklock::lock
