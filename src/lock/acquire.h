@@ -173,6 +173,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void Look();
   void Join();
   void MakeLock();
+  /// MakeLock() for a semaphore, unless LOCK is in use without permits: znodes of ours would count
+  /// as permits in kazoo's Semaphore.
+  void LookBeforeMaking();
   /// Dialect::kSimple: somebody else has the one znode.
   void WaitForSimple();
   /// Who would have to be waited for; empty if nobody.
@@ -189,6 +192,12 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// Looks for children that show a use of the LOCK which does not meet ours. kPending: `resume`
   /// is called when it is known to be fine.
   Verdict Judge(const std::vector<std::string>& children, std::function<void()> resume);
+  /// False, and finished, for a stranger that was there before us. One that comes later is told of.
+  bool Tolerate(const protocol::Stranger& stranger);
+  /// `resume`, unless a session owns one of them that is not tolerated.
+  void LookAt(const std::vector<protocol::Stranger>& doubtful, std::function<void()> resume);
+  /// LOCK's own children, for a semaphore.
+  void TakeUseOfLock(std::vector<std::string> children);
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
   /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
@@ -262,7 +271,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   bool judged_ = false;            ///< a first list with our contender has been judged
   bool semaphore_judged_ = false;  ///< a child `leases` has been looked at
   std::optional<std::size_t> permits_found_;  ///< what the leases' data says
-  bool plain_judged_ = false;                 ///< a child `lock` has been looked at
+  std::vector<std::string> looked_at_;        ///< children without a number, to be judged once
+  std::vector<protocol::Stranger> above_;     ///< of a semaphore: those that LOCK itself may have
   bool stranger_told_ = false;                ///< one that came later has been reported
   bool own_watched_ = false;                  ///< on this connection
   bool own_read_pending_ = false;

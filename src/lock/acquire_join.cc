@@ -76,7 +76,9 @@ void Acquire::Join() {
   create_sent_ = true;
   create_sent_at_ = clock_.Now();
   // Who stands there before this place is taken is to be refused, not only told of.
-  judged_ = semaphore_judged_ = plain_judged_ = false;
+  judged_ = semaphore_judged_ = false;
+  looked_at_.clear();
+  above_.clear();
   permits_found_.reset();
   const std::string prefix =
       request_.permits ? protocol::MakeLeasePrefix(request_.host, uuid_)
@@ -102,14 +104,9 @@ void Acquire::AskForUse() {
   if (request_.below.empty()) return;
   // With the lease as with the turnstile's contender: who uses LOCK without permits looks for
   // leases once it has joined, so that of two that come together one sees the other.
-  store_.List(
-      request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
-        if (!ticket_ || reply.error != Error::kNone || protocol::Queue(reply.children).empty()) {
-          return;
-        }
-        Finish(Unusable{"it is in use without permits, by contenders that do not see ours",
-                        "leave --permits out, or use another LOCK"});
-      }));
+  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+                if (ticket_ && reply.error == Error::kNone) TakeUseOfLock(reply.children);
+              }));
 }
 
 void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
@@ -127,7 +124,7 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
       return;
     case Error::kNoNode:
       create_sent_ = false;
-      MakeLock();
+      request_.below.empty() ? MakeLock() : LookBeforeMaking();
       return;
     case Error::kNodeExists:
       if (!IsSimple()) return OnUnexpected("queue in", reply.error, "CREATE");

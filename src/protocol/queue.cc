@@ -87,6 +87,13 @@ std::optional<Blindness> WhyBlind(const ContenderName& other, Mode mode, Dialect
   return std::nullopt;
 }
 
+/// The whole of a UUID's hex digits, as kazoo's Semaphore names its children. Its waiters queue
+/// elsewhere, at LOCK's path and `-__lock__`.
+bool IsKazooPermit(std::string_view child) {
+  return child.size() == 32 &&
+         child.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 Decision Decide(const std::vector<std::string>& children, std::string_view own_name) {
@@ -160,6 +167,20 @@ std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
     }
   }
   return std::nullopt;
+}
+
+std::vector<Stranger> FindUnnumbered(const std::vector<std::string>& children, Dialect dialect) {
+  std::vector<Stranger> found;
+  for (const std::string& child : children) {
+    if (child == kSimpleName && dialect != Dialect::kSimple) {
+      found.push_back({child, "the lock of a program that uses one znode and does not see ours",
+                       "use --dialect simple, or another LOCK"});
+    } else if (IsKazooPermit(child)) {
+      found.push_back({child, "a permit of a kazoo Semaphore, which does not see ours",
+                       "use another LOCK; --permits shares one with Curator's semaphores"});
+    }
+  }
+  return found;
 }
 
 std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {

@@ -71,10 +71,14 @@ struct Stranger {
   std::string remedy;  ///< e.g. "use --dialect kazoo, or another LOCK"
   friend bool operator==(const Stranger&, const Stranger&) = default;
 };
-/// The first such contender, other than `own_name`, for one of `mode` in `dialect`. A child named
-/// `lock` is not judged here: whether it is one depends on its being ephemeral.
+/// The first such contender, other than `own_name`, for one of `mode` in `dialect`, by its name
+/// alone.
 [[nodiscard]] std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
                                                    std::string_view own_name, Mode mode,
+                                                   Dialect dialect);
+/// The children that are strangers in `dialect` if a session owns them, which their names do not
+/// show: `lock`, the lock of who uses one znode, and 32 hex digits, a permit of kazoo's Semaphore.
+[[nodiscard]] std::vector<Stranger> FindUnnumbered(const std::vector<std::string>& children,
                                                    Dialect dialect);
 
 /// Who each contender waits for, told one after the other in queue order. By the same rule as

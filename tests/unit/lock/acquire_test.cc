@@ -490,15 +490,49 @@ TEST_CASE("A program that comes later and does not see ours is reported once") {
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A child 'lock' is refused when a session owns it, and let be when it is a LOCK below") {
+TEST_CASE("What may be another's lock is refused when a session owns it, and else a LOCK below") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
+  // Of the one-znode lock, and of kazoo's Semaphore, one of them with a tail like a number.
+  const std::string name = GENERATE(as<std::string>{}, "lock", "0123456789abcdef0123456789abcdef",
+                                    "0123456789abcdef01234a0000000000");
+  CAPTURE(ephemeral, try_only, name);
   World world;
-  world.servers.Put("/l/lock", ephemeral ? 1 : 0);
+  world.servers.Put("/l/ffffffffffffffffffffffffffffffff", 0);
+  world.servers.Put("/l/" + name, ephemeral ? 1 : 0);
   Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
   self.store.Run();
-  CHECK(self.Ended<Unusable>() == ephemeral);
-  CHECK(self.Holds() == !ephemeral);
+  // With a number a znode of nobody's is refused too: it would never go.
+  const bool refused = ephemeral || name.ends_with("0000000000");
+  CHECK(self.Ended<Unusable>() == refused);
+  CHECK(self.Holds() == !refused);
+}
+
+TEST_CASE("A permit of kazoo's that comes later than we do is reported once, and does not end us") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  for (const char* name :
+       {"0123456789abcdef0123456789abcdef", "f123456789abcdef0123456789abcdef"}) {
+    world.servers.Put(std::string("/l/") + name, 2);
+    self.store.Disconnect();
+    self.store.Run();
+  }
+  CHECK(self.notes.strangers == std::vector<std::string>{"0123456789abcdef0123456789abcdef"});
+  CHECK_FALSE(self.acquire.outcome());
+}
+
+TEST_CASE("A lock that does not see ours is refused whichever reply of the look is lost") {
+  for (std::size_t at = 0; at < 8; ++at) {
+    CAPTURE(at);
+    World world;
+    world.servers.Put("/l/0123456789abcdef0123456789abcdef", 1);
+    Contender self(world.servers, world.clock);
+    self.store.PlaceFault(at, test::Fault::kReplyLost);
+    self.store.Run();
+    CHECK(self.Ended<Unusable>());
+  }
 }
 
 TEST_CASE("Refusals of the servers are told with the operation") {

@@ -232,6 +232,23 @@ TEST_CASE("A permit that comes at any moment is never held beside a plain conten
   }
 }
 
+TEST_CASE(
+    "A LOCK that a session holds without a queue gives no permit, and one below it does not "
+    "matter") {
+  const bool ephemeral = GENERATE(true, false);
+  const bool try_only = GENERATE(true, false);
+  const std::string name =
+      GENERATE("lock", "0123456789abcdef0123456789abcdef", "0123456789abcdef01234a0000000000");
+  CAPTURE(ephemeral, try_only, name);
+  World world;
+  world.servers.Put("/l/" + name, ephemeral ? 7 : 0);
+  Permit self(world, 2, try_only);
+  self.Run();
+  CHECK(self.IsRefused() == ephemeral);
+  CHECK(self.Holds() == !ephemeral);
+  CHECK(world.servers.Children("/l").size() == (ephemeral ? 1 : 3));
+}
+
 TEST_CASE("A plain contender is refused though the reply to the lease's create was lost") {
   World plain;
   Permit sample(plain);

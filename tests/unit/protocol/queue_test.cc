@@ -232,6 +232,24 @@ TEST_CASE("kazoo's contenders are strangers to every mode") {
   }
 }
 
+TEST_CASE(
+    "A lock of one znode and a permit of kazoo's are told by their names, if a session owns them") {
+  const std::string permit = "0123456789abcdef0123456789abcdef";
+  const std::vector<std::string> children = {"lock",
+                                             permit,
+                                             "last-run",
+                                             kCuratorMutex,
+                                             "0123456789ABCDEF0123456789ABCDEF",
+                                             "0123456789abcdef0123456789abcde"};
+  const Stranger semaphore = {permit, "a permit of a kazoo Semaphore, which does not see ours",
+                              "use another LOCK; --permits shares one with Curator's semaphores"};
+  const Stranger one = {"lock", "the lock of a program that uses one znode and does not see ours",
+                        "use --dialect simple, or another LOCK"};
+  CHECK(FindUnnumbered(children, Dialect::kCurator) == std::vector<Stranger>{one, semaphore});
+  CHECK(FindUnnumbered(children, Dialect::kKazoo) == std::vector<Stranger>{one, semaphore});
+  CHECK(FindUnnumbered(children, Dialect::kSimple) == std::vector<Stranger>{semaphore});
+}
+
 TEST_CASE("A Curator mutex is a stranger to readers and writers") {
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindStranger({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lock/acquire.h"
+
+// What a LOCK is used for, by the children it has: whoever would not see ours is refused.
+
+namespace zklock::lock {
+namespace {
+
+using protocol::Stranger;
+using zookeeper::Error;
+using zookeeper::Watch;
+
+bool Has(const std::vector<std::string>& children, std::string_view name) {
+  return std::find(children.begin(), children.end(), name) != children.end();
+}
+
+/// The store tells with its next event what became of the session.
+bool IsLost(Error error) {
+  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
+}
+
+}  // namespace
+
+Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
+                                std::function<void()> resume) {
+  std::vector<Stranger> doubtful =
+      request_.below.empty() ? protocol::FindUnnumbered(children, request_.dialect) : above_;
+  std::erase_if(doubtful,
+                [this](const Stranger& stranger) { return Has(looked_at_, stranger.child); });
+  if (!doubtful.empty()) {
+    LookAt(doubtful, std::move(resume));
+    return Verdict::kPending;
+  }
+  if (request_.permits) {  // the turnstile's contenders have been judged
+    judged_ = true;
+    return Verdict::kFine;
+  }
+  const auto stranger =
+      protocol::FindStranger(children, ticket_ ? own_name() : "", request_.mode, request_.dialect);
+  if (stranger && !Tolerate(*stranger)) return Verdict::kFinished;
+  if (request_.below.empty() && Has(children, protocol::kLeases) && !semaphore_judged_) {
+    semaphore_judged_ = true;
+    LookForPermits(std::move(resume));
+    return Verdict::kPending;
+  }
+  judged_ = ticket_.has_value();
+  return Verdict::kFine;
+}
+
+bool Acquire::Tolerate(const Stranger& stranger) {
+  if (!judged_) {
+    Finish(Unusable{"'" + stranger.child + "' in it is " + stranger.reason, stranger.remedy});
+    return false;
+  }
+  // It came later than we did: it cannot be refused any more, only told of.
+  if (!std::exchange(stranger_told_, true)) observer_.OnStranger(request_.lock, stranger);
+  return true;
+}
+
+void Acquire::LookAt(const std::vector<Stranger>& doubtful, std::function<void()> resume) {
+  for (const Stranger& stranger : doubtful) {
+    looked_at_.push_back(stranger.child);
+    // Replies keep the order: with the last one all have come.
+    const bool is_last = &stranger == &doubtful.back();
+    store_.Get(request_.lock.path + "/" + stranger.child, Watch::kNo,
+               InStep([this, stranger, is_last, resume](const zookeeper::GetReply& reply) {
+                 if (IsLost(reply.error)) {
+                   looked_at_.clear();
+                   return;
+                 }
+                 const bool is_held =
+                     reply.error == Error::kNone && reply.stat.ephemeral_owner != 0;
+                 if (is_held && !Tolerate(stranger)) return;
+                 if (is_last) resume();
+               }));
+  }
+}
+
+void Acquire::LookForPermits(std::function<void()> resume) {
+  store_.List(ChildPath(std::string(protocol::kLeases)), Watch::kNo,
+              InStep([this, resume = std::move(resume)](const zookeeper::ListReply& reply) {
+                if (IsLost(reply.error)) {
+                  semaphore_judged_ = false;
+                  return;
+                }
+                if (reply.error == Error::kNone && !protocol::Queue(reply.children).empty()) {
+                  return Finish(Unusable{"it is used as a semaphore, whose holders do not see ours",
+                                         "use --permits, or another LOCK"});
+                }
+                resume();
+              }));
+}
+
+void Acquire::TakeUseOfLock(std::vector<std::string> children) {
+  above_ = protocol::FindUnnumbered(children, request_.dialect);
+  std::erase_if(children, [this](const std::string& child) {
+    return std::any_of(above_.begin(), above_.end(),
+                       [&](const Stranger& stranger) { return stranger.child == child; });
+  });
+  if (protocol::Queue(children).empty()) return;
+  Finish(Unusable{"it is in use without permits, by contenders that do not see ours",
+                  "leave --permits out, or use another LOCK"});
+}
+
+void Acquire::LookBeforeMaking() {
+  BeginStep(State::kJoining);
+  store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
+                if (IsLost(reply.error)) return;
+                if (reply.error == Error::kNone) TakeUseOfLock(reply.children);
+                if (state_ == State::kDone) return;
+                if (above_.empty()) return MakeLock();
+                LookAt(above_, [this] { MakeLock(); });
+              }));
+}
+
+bool Acquire::AgreeOnPermits(const std::vector<std::string>& leases) {
+  if (!permits_found_ || *permits_found_ == *request_.permits) return true;
+  if (protocol::Queue(leases).size() > 1) {
+    const std::string found = std::to_string(*permits_found_);
+    Finish(Unusable{"it is in use with " + found + " permits", "use --permits " + found});
+    return false;
+  }
+  // Nobody else has one, and nobody comes: we stand in the turnstile.
+  store_.Set(request_.QueuePath(), std::to_string(*request_.permits), zookeeper::kAnyVersion,
+             scope_.Wrap([](const zookeeper::Reply&) {}));
+  permits_found_ = request_.permits;
+  return true;
+}
+
+}  // namespace zklock::lock
