@@ -1,10 +1,10 @@
 // Locks that programs of other libraries hold, run for real (tests/peers).
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/lock_peer.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {
@@ -12,23 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-/// A peer that has said that it is ready.
-Child StartPeer(const std::string& program, const std::string& recipe, const std::string& path,
-                const Words& more = {}) {
-  const char* const source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  ChildOptions options;
-  options.argv = {std::string(source) + "/tests/peers/" + program, TestServers(), recipe, path};
-  options.argv.insert(options.argv.end(), more.begin(), more.end());
-  options.keep_stdin = true;
-  Child peer = Child::Start(options);
-  REQUIRE(peer.ReadLine() == "ready");
-  return peer;
-}
-
-void Acquire(Child& peer) {
-  peer.Write("acquire\n");
-  REQUIRE(peer.ReadLine() == "acquired");
+/// A lock of the peer's, `holds`: and in its hands.
+void Make(LockPeer& peer, const std::string& name, const std::string& recipe_and_path, bool holds) {
+  REQUIRE(peer.Ask(name, "make " + recipe_and_path) == "made");
+  if (holds) REQUIRE(peer.Ask(name, "acquire") == "acquired");
 }
 
 json Contenders(const std::string& lock) {
@@ -39,10 +26,10 @@ json Contenders(const std::string& lock) {
 
 TEST_CASE("locks that Curator's programs hold are shown as theirs") {
   const std::string lock = NewLock("curator");
-  Child writer = StartPeer("curator-peer", "write", lock);
-  Acquire(writer);
-  Child reader = StartPeer("curator-peer", "read", lock);
-  reader.Write("acquire\n");
+  LockPeer peer = LockPeer::Curator();
+  Make(peer, "writer", "write " + lock, true);
+  Make(peer, "reader", "read " + lock, false);
+  peer.Tell("reader", "acquire");
   Tree().WaitForChildren(lock, 2);
   json contenders = Contenders(lock);
   REQUIRE(contenders.size() == 2);
@@ -53,9 +40,8 @@ TEST_CASE("locks that Curator's programs hold are shown as theirs") {
   CHECK(contenders[0]["host"].is_string());
   CHECK(contenders[1]["state"] == "waiting");
   CHECK(contenders[1]["mode"] == "read");
-  writer.Write("release\n");
-  CHECK(writer.ReadLine() == "released");
-  CHECK(reader.ReadLine() == "acquired");
+  CHECK(peer.Ask("writer", "release") == "released");
+  CHECK(peer.Answer("reader") == "acquired");
   contenders = Contenders(lock);
   REQUIRE(contenders.size() == 1);
   CHECK(contenders[0]["state"] == "held");
@@ -64,10 +50,10 @@ TEST_CASE("locks that Curator's programs hold are shown as theirs") {
 
 TEST_CASE("locks that kazoo's programs hold are shown as theirs") {
   const std::string lock = NewLock("kazoo");
-  Child holder = StartPeer("kazoo-peer", "lock", lock, {"the nightly build"});
-  Acquire(holder);
-  Child reader = StartPeer("kazoo-peer", "read", lock);
-  reader.Write("acquire\n");
+  LockPeer peer = LockPeer::Kazoo();
+  Make(peer, "holder", "lock " + lock + " the nightly build", true);
+  Make(peer, "reader", "read " + lock, false);
+  peer.Tell("reader", "acquire");
   Tree().WaitForChildren(lock, 2);
   const json contenders = Contenders(lock);
   REQUIRE(contenders.size() == 2);

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+
+/// A program in tests/peers, by its name.
+inline std::string PeerProgram(std::string_view name) {
+  const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
+  if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set: run it by ctest");
+  return std::string(source) + "/tests/peers/" + std::string(name);
+}
+
+/// Where contenders that should not hold together find each other out; see tests/peers/visit.
+class Meeting {
+ public:
+  Meeting() { static_cast<void>(directory_.Write("count", "0\n")); }
+
+  [[nodiscard]] const std::string& path() const { return directory_.path(); }
+  /// A visit's command line.
+  [[nodiscard]] Words Visit(const std::string& name, const std::string& limit) const {
+    return {PeerProgram("visit"), path(), name, limit};
+  }
+  /// The names of those who were here, in their order.
+  [[nodiscard]] Words Order() const { return Lines(directory_.Read("order")); }
+  /// Nobody met anybody else, and of those who were to be alone no count was lost.
+  void CheckApart(int alone) const {
+    CHECK(directory_.Read("wrong").empty());
+    CHECK(directory_.Read("count") == std::to_string(alone) + "\n");
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+/// `zklock WORDS -- COMMAND`, so many times, one after the other, until one fails.
+inline Child StartRounds(int count, const Words& words, const Words& command) {
+  ChildOptions options = Zklock({});
+  options.argv = {"sh",
+                  "-c",
+                  "n=$1; shift; while [ $n != 0 ]; do n=$((n - 1)); \"$@\" || exit; done",
+                  "sh",
+                  std::to_string(count),
+                  Binary()};
+  options.argv.insert(options.argv.end(), words.begin(), words.end());
+  for (const char* word : {"--progress", "none", "--"}) options.argv.emplace_back(word);
+  options.argv.insert(options.argv.end(), command.begin(), command.end());
+  return Child::Start(std::move(options));
+}
+
+}  // namespace zklock::test
