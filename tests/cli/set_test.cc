@@ -1,9 +1,12 @@
 // Several LOCKs in one call: all or none, and never a deadlock among callers.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "cli/meeting.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {
@@ -82,6 +85,44 @@ TEST_CASE("callers that name the same LOCKs in any order never wait for each oth
   for (Child& caller : callers) CHECK(caller.Wait() == Exited(0));
   CHECK(Tree().Children(pair.a).empty());
   CHECK(Tree().Children(pair.c).empty());
+}
+
+TEST_CASE("of callers in opposite orders all get through and never two hold one of the LOCKs") {
+  // ZKLOCK_TEST_ROUNDS=500 is about a minute.
+  const char* const wanted = std::getenv("ZKLOCK_TEST_ROUNDS");
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 15;
+  REQUIRE(rounds > 0);
+  constexpr int kCallers = 8;
+  const Pair pair;
+  const Meeting at_a;
+  const Meeting at_b;
+  std::vector<Child> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    const std::string name = "caller" + std::to_string(i);
+    Words both = {"sh", "-c", "\"$1\" \"$2\" \"$4\" 1 && exec \"$1\" \"$3\" \"$4\" 1", "sh"};
+    for (const std::string& word : {PeerProgram("visit"), at_a.path(), at_b.path(), name}) {
+      both.push_back(word);
+    }
+    callers.push_back(StartRounds(
+        rounds,
+        i % 2 == 0 ? Words{"exclusive", pair.a, pair.b} : Words{"exclusive", pair.b, pair.a},
+        both));
+  }
+  // And those who want only one of them, so that sets are kept waiting at the second too.
+  callers.push_back(StartRounds(rounds, {"exclusive", pair.a}, at_a.Visit("one-of-a", "1")));
+  callers.push_back(StartRounds(rounds, {"exclusive", pair.b}, at_b.Visit("one-of-b", "1")));
+  for (Child& caller : callers) {
+    const Exit exit = caller.Wait(kPatience + rounds * std::chrono::seconds(4));
+    CAPTURE(caller.err());
+    CHECK(exit == Exited(0));
+  }
+  for (const Meeting* meeting : {&at_a, &at_b}) {
+    meeting->CheckApart((kCallers + 1) * rounds);
+    const Words order = meeting->Order();
+    for (int i = 0; i < kCallers; ++i) {
+      CHECK(std::count(order.begin(), order.end(), "caller" + std::to_string(i)) == rounds);
+    }
+  }
 }
 
 TEST_CASE("a set of which one is taken away is lost as a whole") {
