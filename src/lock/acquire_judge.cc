@@ -18,11 +18,6 @@ bool Has(const std::vector<std::string>& children, std::string_view name) {
   return std::find(children.begin(), children.end(), name) != children.end();
 }
 
-/// The store tells with its next event what became of the session.
-bool IsLost(Error error) {
-  return error == Error::kConnectionLoss || error == Error::kSessionExpired;
-}
-
 }  // namespace
 
 Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
