@@ -27,6 +27,8 @@ std::string_view ReasonText(WaitEdge::Reason reason) {
   switch (reason) {
     case WaitEdge::Reason::kQueue:
       return "waits for";
+    case WaitEdge::Reason::kPermit:
+      return "waits for one of";
     case WaitEdge::Reason::kNested:
       return "runs";
     case WaitEdge::Reason::kSet:
@@ -66,6 +68,10 @@ void QueueDot::OnEntry(const lock::QueueEntry& entry) {
   nodes_.push_back({locks_.size() - 1, std::move(contender)});
 }
 
+void QueueDot::OnLockEnd(const lock::LockSurvey& lock) {
+  if (lock.IsSemaphore()) locks_.back() += ": " + PermitsInUse(lock);
+}
+
 void QueueDot::OnEnd() {
   std::vector<const ContenderView*> contenders;
   for (const Node& node : nodes_) contenders.push_back(&node.contender);
@@ -92,7 +98,8 @@ void QueueDot::OnEnd() {
     out_(text + "  }\n");
   }
   for (const WaitEdge& edge : edges) {
-    const bool queues = edge.reason == WaitEdge::Reason::kQueue;
+    const bool queues =
+        edge.reason == WaitEdge::Reason::kQueue || edge.reason == WaitEdge::Reason::kPermit;
     const bool in_circle = circles[edge.from] != 0 && circles[edge.from] == circles[edge.to];
     out_(fmt::format("  n{} -> n{} [label=\"{}\"{}{}];\n", edge.from, edge.to,
                      ReasonText(edge.reason), queues ? "" : ", style=dashed",

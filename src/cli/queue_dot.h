@@ -12,16 +12,16 @@
 namespace zklock::cli {
 
 /// What `inspect --dot` prints: the graph of who waits for whom over all LOCKs, for dot(1). An edge
-/// from a waiter to its predecessor, and one from a holder to the contenders that its own command
-/// has in other LOCKs, without which it does not let go. Contenders that wait for each other in a
-/// circle, a deadlock, are marked.
+/// from a waiter to its predecessor, or for a permit to each holder, one of whom will do; and one
+/// from a holder to the contenders that its own command has in other LOCKs, without which it does
+/// not let go. Contenders that wait for each other in a circle, a deadlock, are marked.
 class QueueDot final : public lock::SurveySink {
  public:
   explicit QueueDot(TextOutput out);
 
   void OnLock(const lock::LockSurvey& lock) override;
   void OnEntry(const lock::QueueEntry& entry) override;
-  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
+  void OnLockEnd(const lock::LockSurvey& lock) override;
   void OnEnd() override;
 
  private:
@@ -32,7 +32,7 @@ class QueueDot final : public lock::SurveySink {
 
   const TextOutput out_;
   std::optional<QueueDescriber> describer_;
-  std::vector<std::string> locks_;
+  std::vector<std::string> locks_;  ///< what is written on their frames
   std::vector<Node> nodes_;
 };
 

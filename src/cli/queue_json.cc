@@ -48,6 +48,8 @@ std::string_view KindName(lock::LockKind kind) {
       return "mutex";
     case lock::LockKind::kReadWrite:
       return "readwrite";
+    case lock::LockKind::kSemaphore:
+      return "semaphore";
     case lock::LockKind::kSimple:
       return "simple";
   }
@@ -89,6 +91,14 @@ ordered_json Contender(const ContenderView& view) {
   return contender;
 }
 
+/// What is right only when all contenders have been told.
+std::string LockEnd(const lock::LockSurvey& lock) {
+  ordered_json end;
+  end["used"] = lock.IsSemaphore() ? ordered_json(lock.held) : ordered_json(nullptr);
+  end["free"] = OrNull(lock.FreePermits());
+  return "]," + Dump(end).substr(1);
+}
+
 }  // namespace
 
 QueueJson::QueueJson(Form form, TextOutput out) : form_(form), out_(std::move(out)) {}
@@ -99,7 +109,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   head["lock"] = lock.path;
   head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
   head["held"] = lock.IsHeld();
-  head["permits"] = nullptr;
+  head["permits"] = OrNull(lock.permits);
   head["lastRun"] = LastRun(describer_->last_release());
   std::string text = Dump(head);
   text.back() = ',';  // the object goes on
@@ -124,8 +134,8 @@ void QueueJson::OnEntry(const lock::QueueEntry& entry) {
 }
 
 void QueueJson::OnLockEnd(const lock::LockSurvey& lock) {
-  if (form_ == Form::kArray) return out_("]}");
-  line_ += "]}\n";
+  if (form_ == Form::kArray) return out_(LockEnd(lock));
+  line_ += LockEnd(lock) + "\n";
   Known& known = known_[lock.path];
   const std::size_t hash = std::hash<std::string>()(line_);
   const bool is_new = known.hash != hash;
@@ -142,8 +152,9 @@ void QueueJson::OnEnd() {
       ++known;
       continue;
     }
-    OnLock({.path = known->first});
-    out_(std::exchange(line_, "") + "]}\n");
+    const lock::LockSurvey free{.path = known->first};
+    OnLock(free);
+    out_(std::exchange(line_, "") + LockEnd(free) + "\n");
     known = known_.erase(known);
   }
 }

@@ -100,6 +100,19 @@ std::string Ignored(const std::vector<std::string>& children) {
   return text;
 }
 
+/// "held by 1, 2 waiting".
+std::string Use(const lock::LockSurvey& lock) {
+  if (!lock.exists) return "free (it is not there)";
+  if (lock.IsSemaphore() && lock.held + lock.waiting != 0) {
+    const auto free = lock.FreePermits();
+    return PermitsInUse(lock) + (free ? fmt::format(", {} free", *free) : "") +
+           fmt::format(", {} waiting", lock.waiting);
+  }
+  if (lock.IsHeld()) return fmt::format("held by {}, {} waiting", lock.held, lock.waiting);
+  if (!lock.permits) return "free";
+  return fmt::format("free, {} permit{}", *lock.permits, *lock.permits == 1 ? "" : "s");
+}
+
 std::string LastRun(const protocol::LastRelease& last) {
   const protocol::ReleaseRecord& record = last.record;
   return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
@@ -139,8 +152,15 @@ class QueueText::Waits {
     Begin({position, position, predecessor, false});
   }
 
+  /// For one of the permits that the first `holders` have.
+  void AddForPermit(std::size_t position, std::size_t holders) {
+    if (holders <= 1) return Add(position, 1);
+    for_permit_ = fmt::format("{} waits for any of 1 to {}", position, holders);
+  }
+
   [[nodiscard]] std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
+    if (!for_permit_.empty()) lines.push_back(for_permit_);
     for (std::size_t i = 0; i < std::min(groups_.size(), most_); ++i) {
       const Group& group = groups_[i];
       if (group.first == group.last) {
@@ -177,6 +197,7 @@ class QueueText::Waits {
 
   std::vector<Group> groups_;  // one more than are told, the last
   std::size_t count_ = 0;
+  std::string for_permit_;
   const std::size_t most_;
 };
 
@@ -200,6 +221,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   table_.emplace(MakeQueueTable(lock, style_));
   shown_ = 0;
   begun_ = false;
+  holders_ = 0;
   waits_ = std::make_unique<Waits>(style_.most_waits);
 }
 
@@ -254,17 +276,25 @@ void QueueText::AddContender(const ContenderView& contender) {
   if (style_.with_names) cells.emplace_back(contender.name);
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
-  if (contender.waits_for) waits_->Add(*contender.position, contender.waits_for->position);
+  if (contender.state == ContenderState::kHeld) ++holders_;
+  if (!contender.waits_for) return;
+  if (contender.waits_for->any_holder) {
+    waits_->AddForPermit(*contender.position, holders_);
+  } else {
+    waits_->Add(*contender.position, contender.waits_for->position);
+  }
 }
 
 void QueueText::AddToTree(const lock::LockSurvey& lock) {
   ++locks_;
   if (!first_ || (style_.most_locks != 0 && shown_ >= style_.most_locks)) return;
   ++shown_;
-  std::string holders = Holder(*first_);
+  std::string holders = lock.IsHeld() ? Holder(*first_) : "nobody yet";
   if (lock.held > 1) {
     holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
   }
+  // First, since what follows may be cut.
+  if (lock.IsSemaphore()) holders = PermitsInUse(lock) + ": " + holders;
   table_->AddRow({{lock.path, Tone::kTitle},
                   holders,
                   {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
@@ -274,19 +304,20 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
 /// "PATH: what", the path cut where the terminal is too narrow.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
   constexpr std::size_t kLeastPath = 8;
-  const std::size_t others = what.size() + 2;
   std::size_t room = std::string::npos;
-  if (style_.width != 0) room = std::max(style_.width, others + kLeastPath) - others;
-  return Paint(Tone::kTitle, Printable(path, room), style_.colours) + ": " + what + "\n";
+  std::string use = what;
+  if (style_.width != 0) {
+    use = Printable(what, std::max(style_.width, kLeastPath + 3) - kLeastPath - 2);
+    const std::size_t others = DisplayWidth(use) + 2;
+    room = std::max(style_.width, others + kLeastPath) - others;
+  }
+  return Paint(Tone::kTitle, Printable(path, room), style_.colours) + ": " + use + "\n";
 }
 
 void QueueText::PrintPage(const lock::LockSurvey& lock) {
   std::string text;
   if (!std::exchange(begun_, true)) {
-    const std::string counts = fmt::format("held by {}, {} waiting", lock.held, lock.waiting);
-    text = Headline(lock.path, !lock.exists     ? "free (it is not there)"
-                               : !lock.IsHeld() ? "free"
-                                                : counts);
+    text = Headline(lock.path, Use(lock));
     if (table_->rows() > 0) text += "\n";
   }
   if (table_->rows() > 0) text += table_->TakePage();

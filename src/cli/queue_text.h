@@ -65,6 +65,7 @@ class QueueText final : public lock::SurveySink {
   std::size_t locks_ = 0;  ///< of a tree
   bool begun_ = false;     ///< its first page is out
   std::unique_ptr<Waits> waits_;
+  std::size_t holders_ = 0;  ///< that were told
   // Its queue, or in a tree the LOCKs.
   std::optional<Table> table_;
 };

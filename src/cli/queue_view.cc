@@ -1,5 +1,7 @@
 #include "cli/queue_view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -32,7 +34,9 @@ bool LooksLikeAddress(std::string_view text) {
 /// Our own contenders begin with their host, which also those tell whose data we may not read.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
-  const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock ? "-lock-" : "-__");
+  const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock    ? "-lock-"
+                                           : name.mark == protocol::Mark::kLease ? "-lease-"
+                                                                                 : "-__");
   if (name.program != Program::kZklock || mark == std::string::npos || mark <= kUuidAndDash) {
     return std::nullopt;
   }
@@ -62,7 +66,8 @@ ContenderData WhatItSays(const lock::QueueEntry& entry) {
 
 }  // namespace
 
-QueueDescriber::QueueDescriber(const lock::LockSurvey& lock) {
+QueueDescriber::QueueDescriber(const lock::LockSurvey& lock)
+    : is_semaphore_(lock.IsSemaphore()), permits_(lock.permits) {
   const auto data = protocol::ParseLockData(lock.data);
   if (data && data->last_release) last_ = {*data->last_release, lock.stat.modified_ms};
 }
@@ -75,6 +80,8 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
   view.mode = entry.name.mode();
   view.program = entry.name.program;
   view.readable = entry.readable;
+  view.for_permit = is_semaphore_;
+  view.turnstile_name = entry.turnstile_name;
   view.data.version.reset();
   if (!entry.position) {
     view.state = ContenderState::kNoContender;
@@ -87,11 +94,13 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     view.token = entry.stat.created_zxid;
     view.session = entry.stat.ephemeral_owner;
   }
-  if (entry.waits_for) {
+  if (entry.Waits()) {
     view.state = ContenderState::kWaiting;
     view.waits_for = entry.waits_for;
   } else if (entry.readable) {
-    const auto granted = protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
+    const auto granted =
+        is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permits_)
+                      : protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
     view.since_ms = granted.since_ms;
     view.since_exact = granted.exact;
     before_ = {entry.name.number, granted};
@@ -105,6 +114,12 @@ std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock) {
   queue.reserve(lock.entries.size());
   for (const lock::QueueEntry& entry : lock.entries) queue.push_back(describer.Describe(entry));
   return queue;
+}
+
+std::string PermitsInUse(const lock::LockSurvey& lock) {
+  const std::string of = lock.permits ? fmt::format(" of {}", *lock.permits) : "";
+  const bool is_one = lock.permits.value_or(lock.held) == 1;
+  return fmt::format("{}{} permit{} used", lock.held, of, is_one ? "" : "s");
 }
 
 std::string_view ProgramName(const ContenderView& contender) {

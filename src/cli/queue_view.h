@@ -29,6 +29,8 @@ struct ContenderView {
   protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
+  bool for_permit = false;     ///< the LOCK is a semaphore
+  std::string turnstile_name;  ///< its other znode's, while it has two (lock::QueueEntry)
   /// What it says of itself, never believed; of other programs' contenders what they are known to
   /// write.
   ContenderData data;
@@ -50,12 +52,17 @@ class QueueDescriber {
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const { return last_; }
 
  private:
+  const bool is_semaphore_;
+  const std::optional<std::size_t> permits_;
   std::optional<protocol::LastRelease> last_;
   std::optional<protocol::HolderBefore> before_;
 };
 
 /// The queue in order, the holders first; after it what is no contender.
 [[nodiscard]] std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock);
+
+/// "2 of 3 permits used", of a semaphore; "2 permits used" where it does not say how many it has.
+[[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
 /// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);

@@ -19,10 +19,53 @@ std::optional<Process> ProcessOf(const ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
+/// Who can never go on: all that are left when those have been taken out, again and again, that
+/// wait for nobody who is left, or for one of several of whom one is taken out.
+std::vector<bool> FindStuck(std::size_t count, const std::vector<WaitEdge>& edges) {
+  struct Needs {
+    std::size_t all = 0;  ///< of those it waits for without a choice, how many are left
+    std::size_t any = 0;  ///< of those of whom one will do, how many there are
+    std::size_t any_left = 0;
+    [[nodiscard]] bool IsStuck() const { return all > 0 || (any > 0 && any_left == any); }
+  };
+  std::vector<Needs> needs(count);
+  std::vector<std::vector<const WaitEdge*>> to(count);
+  for (const WaitEdge& edge : edges) {
+    to[edge.to].push_back(&edge);
+    Needs& of = needs[edge.from];
+    if (edge.reason == WaitEdge::Reason::kPermit) {
+      of.any_left = ++of.any;
+    } else {
+      ++of.all;
+    }
+  }
+  std::vector<bool> stuck(count, true);
+  std::vector<std::size_t> goes_on;
+  const auto look_at = [&](std::size_t node) {
+    if (!stuck[node] || needs[node].IsStuck()) return;
+    stuck[node] = false;
+    goes_on.push_back(node);
+  };
+  for (std::size_t node = 0; node < count; ++node) look_at(node);
+  while (!goes_on.empty()) {
+    const std::size_t node = goes_on.back();
+    goes_on.pop_back();
+    for (const WaitEdge* edge : to[node]) {
+      Needs& of = needs[edge->from];
+      --(edge->reason == WaitEdge::Reason::kPermit ? of.any_left : of.all);
+      look_at(edge->from);
+    }
+  }
+  return stuck;
+}
+
 std::vector<std::vector<std::size_t>> Successors(std::size_t count,
                                                  const std::vector<WaitEdge>& edges) {
+  const std::vector<bool> stuck = FindStuck(count, edges);
   std::vector<std::vector<std::size_t>> successors(count);
-  for (const WaitEdge& edge : edges) successors[edge.from].push_back(edge.to);
+  for (const WaitEdge& edge : edges) {
+    if (stuck[edge.from] && stuck[edge.to]) successors[edge.from].push_back(edge.to);
+  }
   return successors;
 }
 
@@ -31,11 +74,15 @@ std::vector<std::vector<std::size_t>> Successors(std::size_t count,
 std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders) {
   std::unordered_map<std::string_view, std::size_t> by_path;
   std::map<Process, std::vector<std::size_t>> holders_of;
+  std::unordered_map<std::string, std::vector<std::size_t>> permits_in;  // by the leases' path
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     by_path.emplace(contenders[i]->path, i);
     const auto process = ProcessOf(contenders[i]->data);
     if (process && contenders[i]->state == ContenderState::kHeld) {
       holders_of[*process].push_back(i);
+    }
+    if (contenders[i]->for_permit && contenders[i]->state == ContenderState::kHeld) {
+      permits_in[protocol::ParentOf(contenders[i]->path)].push_back(i);
     }
   }
   std::vector<WaitEdge> edges;
@@ -45,14 +92,19 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
     if (contenders[from->second]->state != ContenderState::kHeld) return;
     edges.push_back({from->second, to, WaitEdge::Reason::kNested});
   };
+  const auto waited_for = [&](const lock::Predecessor& one) -> std::vector<std::size_t> {
+    if (one.any_holder) return permits_in[protocol::ParentOf(one.path)];
+    const auto predecessor = by_path.find(one.path);
+    if (predecessor == by_path.end()) return {};
+    return {predecessor->second};
+  };
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const ContenderView& contender = *contenders[i];
     if (contender.waits_for) {
-      const std::string lock = protocol::ParentOf(contender.path);
-      const std::string path = (lock == "/" ? "" : lock) + "/" + contender.waits_for->name;
-      const auto predecessor = by_path.find(path);
-      if (predecessor != by_path.end()) {
-        edges.push_back({i, predecessor->second, WaitEdge::Reason::kQueue});
+      for (const std::size_t one : waited_for(*contender.waits_for)) {
+        const bool has_choice = contender.waits_for->any_holder;
+        edges.push_back(
+            {i, one, has_choice ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue});
       }
       // Of a set the LOCKs are taken one after the other: what it has waits with it.
       const auto process = ProcessOf(contender.data);

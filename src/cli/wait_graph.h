@@ -12,6 +12,7 @@ namespace zklock::cli {
 struct WaitEdge {
   enum class Reason {
     kQueue,   ///< waits for its predecessor
+    kPermit,  ///< waits for this one or any other to which such an edge leads from it
     kNested,  ///< holds, and its command runs this contender of another LOCK
     kSet,     ///< holds, and waits itself for another LOCK of its set
   };
@@ -26,7 +27,8 @@ struct WaitEdge {
 /// the same process of the same host (a set of LOCKs).
 [[nodiscard]] std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders);
 
-/// For each contender the circle that it is in, from 1; 0: none.
+/// For each contender the circle that it is in, from 1; 0: none. Only of those that can never go on
+/// by themselves: who waits for any of several is in one if all of these are stuck too.
 [[nodiscard]] std::vector<std::size_t> FindCircles(std::size_t contenders,
                                                    const std::vector<WaitEdge>& edges);
 

@@ -114,7 +114,7 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
     nearest = match;
     found = {{.lock = lock,
               .mode = holder.name.mode(),
-              .path = lock.path + "/" + holder.name.full,
+              .path = holder.path,
               .session = holder.stat.ephemeral_owner,
               .token = holder.stat.created_zxid},
              *owner};

@@ -97,6 +97,8 @@ WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests, pid_t below
 std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                          Progress& progress,
                                          const std::function<bool()>& is_cancelled) {
+  // First: who is told to leave before the command has begun has nothing to end.
+  if (steps.revocation()) return ToldToLeave{*steps.revocation()};
   if (const auto& outcome = acquire.outcome()) {
     const auto* busy = std::get_if<lock::Busy>(&*outcome);
     if (busy != nullptr && busy->why == lock::Busy::Why::kTaken) {
@@ -107,7 +109,6 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
   if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
   if (const auto signal = TakeEndingSignal(progress)) return Interrupted{*signal};
   if (is_cancelled()) return Cancelled{};
-  if (steps.revocation()) return ToldToLeave{*steps.revocation()};
   // Not before it is known that the lock is not free: the look costs a session of its own.
   if (steps.waits_in()) return LookForHoldIn(*steps.waits_in());
   return std::nullopt;
@@ -118,6 +119,8 @@ std::optional<WaitOutcome> Waiting::LookForHoldIn(const lock::LockName& lock) {
     return std::nullopt;
   }
   looked_in_.push_back(lock.path);
+  // One permit does not stand for another: who holds one may want more.
+  if (in_.options.permits) return std::nullopt;
   const FoundHold found = LookForHold(in_.options.server, lock, below_, in_.signals, in_.report);
   if (const auto* status = std::get_if<int>(&found)) return GivenUp{*status};
   if (const auto* stopped = std::get_if<LookStopped>(&found)) {

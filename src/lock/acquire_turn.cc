@@ -1,9 +1,9 @@
-#include <charconv>
 #include <string>
 
 #include "lock/acquire.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
+#include "protocol/semaphore.h"
 
 // The turn: the predecessor has gone, and the lock is ours once that and the session are proven.
 
@@ -13,14 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 using zookeeper::Error;
 using zookeeper::Watch;
-
-/// None for all that is no plain number: another program's leases.
-std::optional<std::size_t> ReadPermits(const std::string& data) {
-  std::size_t permits = 0;
-  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), permits);
-  if (error != std::errc() || end != data.data() + data.size()) return std::nullopt;
-  return permits;
-}
 
 }  // namespace
 
@@ -39,7 +31,7 @@ void Acquire::OnPredecessorEvent() {
 std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const zookeeper::GetReply& reply) {
   std::optional<protocol::LockData> data;
   if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
-  if (request_.permits) permits_found_ = ReadPermits(reply.data);
+  if (request_.permits) permits_found_ = protocol::ParsePermits(reply.data);
   ticket_->lock_version.reset();
   if (!data) return std::nullopt;
   ticket_->lock_version = reply.stat.version;

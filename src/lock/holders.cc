@@ -1,8 +1,10 @@
 #include "lock/holders.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/queue.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -16,6 +18,21 @@ constexpr std::size_t kMostHolders = 256;
 // shows.
 constexpr std::size_t kMostDataKept = 4097;
 
+/// Takes those that hold.
+class HolderSink final : public SurveySink {
+ public:
+  explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}
+  void OnLock(const LockSurvey& /*lock*/) override {}
+  void OnEntry(const QueueEntry& entry) override {
+    if (!entry.readable || entry.Waits()) return;
+    holders_.push_back({entry.name, entry.path, entry.stat, entry.data});
+  }
+  void OnLockEnd(const LockSurvey& /*lock*/) override {}
+
+ private:
+  std::vector<Holder>& holders_;
+};
+
 }  // namespace
 
 Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
@@ -26,13 +43,65 @@ Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
 
 void Holders::Begin() {
   holders_.clear();
+  queue_.reset();
+  to_come_ = 0;
   // The sync, because what was taken or let go a moment ago may have been so at another server.
   store().Sync(lock_.path, OnReply([](const zookeeper::Reply&) {}));
   store().List(lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
-                 if (reply.error == Error::kNone) return Read(reply.children);
                  if (reply.error == Error::kNoNode) return Succeed();
-                 FailBecause(reply.error, "list", lock_.shown(), "READ", lock_.shown());
+                 if (reply.error != Error::kNone) {
+                   return FailBecause(reply.error, "list", lock_.shown(), "READ", lock_.shown());
+                 }
+                 if (protocol::MayBeSemaphore(reply.children)) return LookInside(reply.children);
+                 Read(reply.children);
                }));
+}
+
+void Holders::LookInside(const std::vector<std::string>& children) {
+  const std::string leases = lock_.path + "/" + std::string(protocol::kLeases);
+  const std::string turnstile = lock_.path + "/" + std::string(protocol::kTurnstile);
+  inside_ = {};
+  permits_.clear();
+  // Who cannot see them does not hold there.
+  store().Get(leases, Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
+                if (reply.error == Error::kNone) permits_ = reply.data;
+              }));
+  store().List(leases, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
+                 if (reply.error == Error::kNone) inside_.leases = reply.children;
+               }));
+  store().List(turnstile, Watch::kNo, OnReply([this, children](const zookeeper::ListReply& reply) {
+                 if (reply.error == Error::kNone) inside_.turnstile = reply.children;
+                 if (!protocol::AreLeases(inside_.leases, permits_)) return Read(children);
+                 ReadPermits(children);
+               }));
+}
+
+void Holders::ReadPermits(const std::vector<std::string>& children) {
+  inside_.permits = protocol::ParsePermits(permits_);
+  const std::size_t most = std::min(kMostHolders, protocol::Queue(inside_.leases).size());
+  queue_.emplace(LockSurvey{}, lock_.path, children, inside_, most);
+  queue_->TakeHead(nullptr, 0);
+  AskOn();
+}
+
+void Holders::AskOn() {
+  while (const auto index = queue_->NextToAsk()) {
+    queue_->MarkAsked(*index);
+    ++to_come_;
+    store().Get(queue_->PathOf(*index), Watch::kNo,
+                OnReply([this, index](const zookeeper::GetReply& reply) {
+                  --to_come_;
+                  if (!queue_->Take(*index, reply, kMostDataKept)) {
+                    return FailBecause(reply.error, "read a contender in", lock_.shown(), "READ",
+                                       lock_.Shown(queue_->PathOf(*index)));
+                  }
+                  AskOn();
+                }));
+  }
+  if (to_come_ > 0) return;
+  HolderSink sink(holders_);
+  (void)queue_->TellContenders(sink);
+  Succeed();
 }
 
 void Holders::Read(const std::vector<std::string>& children) {
@@ -48,7 +117,8 @@ void Holders::Read(const std::vector<std::string>& children) {
     store().Get(lock_.path + "/" + name.full, Watch::kNo,
                 OnReply([this, name](const zookeeper::GetReply& reply) {
                   if (reply.error == Error::kNone && reply.stat.ephemeral_owner != 0) {
-                    holders_.push_back({name, reply.stat, reply.data.substr(0, kMostDataKept)});
+                    holders_.push_back({name, lock_.path + "/" + name.full, reply.stat,
+                                        reply.data.substr(0, kMostDataKept)});
                   }
                   if (--to_come_ == 0) Succeed();
                 }));

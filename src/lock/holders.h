@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lock/errand.h"
+#include "lock/survey_queue.h"
 #include "lock/ticket.h"
 #include "protocol/contender_name.h"
 
@@ -12,12 +15,14 @@ namespace zklock::lock {
 /// One who holds a LOCK.
 struct Holder {
   protocol::ContenderName name;
+  std::string path{};  ///< on the servers
   zookeeper::NodeStat stat{};
   std::string data{};  ///< somebody else's bytes, cut
 };
 
 /// Reads who holds a LOCK, however long its queue: the first contender, or the readers before the
-/// first that excludes. What vanishes meanwhile, and what may not be read, was not there.
+/// first that excludes; of a semaphore who has a permit, and not who waits for one. What vanishes
+/// meanwhile, and what may not be read, was not there.
 class Holders final : public Errand {
  public:
   Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout);
@@ -31,8 +36,16 @@ class Holders final : public Errand {
  private:
   void Read(const std::vector<std::string>& children);
 
+  void LookInside(const std::vector<std::string>& children);
+  void ReadPermits(const std::vector<std::string>& children);
+  void AskOn();
+
   const LockName lock_;
   std::vector<Holder> holders_;
+  // Of what may be a semaphore.
+  SurveyQueue::Semaphore inside_;
+  std::string permits_;
+  std::optional<SurveyQueue> queue_;
   std::size_t to_come_ = 0;
 };
 

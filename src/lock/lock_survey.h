@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,27 +15,36 @@ namespace zklock::lock {
 struct Predecessor {
   std::size_t position = 0;
   std::string name;
+  std::string path{};       ///< on the servers
+  bool any_holder = false;  ///< for a permit: the first holder, and any other will do
   friend bool operator==(const Predecessor&, const Predecessor&) = default;
 };
 
-/// One child of a LOCK whose name counts in its queue, or the znode `lock` of the simple lock.
+/// One child of a LOCK whose name counts in its queue, or the znode `lock` of the simple lock. Of a
+/// semaphore a child of its leases, or of its turnstile.
 struct QueueEntry {
   protocol::ContenderName name;
-  std::string path{};     ///< on the servers
-  bool readable = false;  ///< false: we may not read it; the rest is not known
+  std::string path{};         ///< on the servers
+  bool in_turnstile = false;  ///< of a semaphore: it has no lease
+  bool readable = false;      ///< false: we may not read it; the rest is not known
   zookeeper::NodeStat stat{};
   std::string data{};                      ///< somebody else's bytes, cut
   std::optional<std::size_t> position{};   ///< from 1; none: no contender
-  std::optional<Predecessor> waits_for{};  ///< none: it holds, or is no contender
+  std::optional<Predecessor> waits_for{};  ///< none: it holds, is no contender, or a permit is free
+  /// Of a semaphore's lease: the contender's other znode, in the turnstile, while it has both.
+  std::string turnstile_name{};
 
   /// False for a znode that ends with no session: a lock below the lock, or a stranger's.
   [[nodiscard]] bool IsContender() const { return !readable || stat.ephemeral_owner != 0; }
+  /// Of a contender that has been told.
+  [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
 };
 
-/// What a LOCK is used as, told from its contenders' names.
+/// What a LOCK is used as, told from the names of its contenders, or its children.
 enum class LockKind {
   kMutex,
   kReadWrite,
+  kSemaphore,
   kSimple,  ///< the one znode `lock`
 };
 
@@ -47,11 +57,18 @@ struct LockSurvey {
   std::vector<QueueEntry> entries{};  ///< in queue order, then who is no contender
   std::size_t held = 0;               ///< how many contenders hold, those not read included
   std::size_t waiting = 0;
-  std::optional<LockKind> kind{};               ///< none where nobody queues to tell it
+  std::optional<LockKind> kind{};               ///< none where nothing tells it
+  std::optional<std::size_t> permits{};         ///< of a semaphore, where it says so
   std::vector<std::string> ignored_children{};  ///< names that do not count, sorted
   bool in_tree = false;                         ///< one of all below what was asked for
 
   [[nodiscard]] bool IsHeld() const { return held != 0; }
+  [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
+  /// How many permits nobody has; a program that thinks of another number may have taken more.
+  [[nodiscard]] std::optional<std::size_t> FreePermits() const {
+    if (!permits) return std::nullopt;
+    return *permits - std::min(held, *permits);
+  }
 };
 
 /// Is told what a survey finds as it comes. May not destroy the survey.

@@ -14,10 +14,6 @@ using Scope = SurveyRequest::Scope;
 constexpr std::size_t kMostUnderWay = 64;
 constexpr Duration kLeastPause = 100ms;
 
-std::string ChildOf(const std::string& path, const std::string& child) {
-  return path == "/" ? "/" + child : path + "/" + child;
-}
-
 /// Puts together what a sink is told.
 class Collector final : public SurveySink {
  public:
@@ -64,7 +60,9 @@ void Survey::StartOver() {
 void Survey::Begin() {
   if (resting_) StartOver();
   for (Place& place : frontier_) {
-    if (place.state == Place::State::kListing) place.state = Place::State::kToList;
+    const bool is_listing =
+        place.state == Place::State::kListing || place.state == Place::State::kLookingInside;
+    if (is_listing) place.state = Place::State::kToList;
     if (place.queue) place.queue->Forget();
   }
   // Who has just released or queued may have talked to a server that is ahead of ours. Its answer
@@ -108,6 +106,8 @@ bool Survey::SendNext(Frontier::iterator place) {
       AskForChildren(place->path,
                      [this, place](const zookeeper::ListReply& reply) { OnListed(place, reply); });
       return true;
+    case Place::State::kLookingInside:
+      return LookInside(place);
     case Place::State::kReading: {
       if (place->queue->WantsHead()) {
         SendHead(place);
@@ -124,12 +124,11 @@ bool Survey::SendNext(Frontier::iterator place) {
   return false;
 }
 
-template <typename F>
-void Survey::AskForChildren(const std::string& path, F take) {
+void Survey::AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take) {
   if (const auto* known = cache_.FindChildren(path)) return take(*known);
   ++under_way_;
   store().List(path, request_.watch ? Watch::kYes : Watch::kNo,
-               OnReply([this, path, take](const zookeeper::ListReply& reply) {
+               OnReply([this, path, take = std::move(take)](const zookeeper::ListReply& reply) {
                  --under_way_;
                  if (request_.watch && reply.error == Error::kNone) cache_.Keep(path, reply);
                  take(reply);
@@ -137,12 +136,11 @@ void Survey::AskForChildren(const std::string& path, F take) {
                }));
 }
 
-template <typename F>
-void Survey::AskForData(const std::string& path, F take) {
+void Survey::AskForData(const std::string& path, zookeeper::Done<zookeeper::GetReply> take) {
   if (const auto* known = cache_.FindData(path)) return take(*known);
   ++under_way_;
   store().Get(path, request_.watch ? Watch::kYes : Watch::kNo,
-              OnReply([this, path, take](const zookeeper::GetReply& reply) {
+              OnReply([this, path, take = std::move(take)](const zookeeper::GetReply& reply) {
                 --under_way_;
                 if (request_.watch && reply.error == Error::kNone) {
                   zookeeper::GetReply kept;
@@ -153,55 +151,6 @@ void Survey::AskForData(const std::string& path, F take) {
                 take(reply);
                 Pump();
               }));
-}
-
-void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& reply) {
-  const std::string shown = request_.place.Shown(place->path);
-  switch (reply.error) {
-    case Error::kNone:
-      return TakeChildren(place, reply.children);
-    case Error::kNoNode:
-      place->state = Place::State::kDone;
-      if (!IsPlace(*place)) return;
-      exists_ = false;
-      if (walks_) return;
-      place->state = Place::State::kReading;
-      place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
-                                                   place->path, std::vector<std::string>{}, most());
-      place->queue->TakeHead(nullptr, 0);
-      return;
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-      if (IsPlace(*place)) return FailBecause(reply.error, "list", shown, "READ", shown);
-      place->state = Place::State::kDone;
-      result_.unlistable.push_back(shown);
-      return;
-    default:
-      return FailBecause(reply.error, "list", shown, "READ", shown);
-  }
-}
-
-void Survey::TakeChildren(Frontier::iterator place, const std::vector<std::string>& children) {
-  auto queue = std::make_unique<SurveyQueue>(
-      LockSurvey{.path = request_.place.Shown(place->path), .in_tree = walks_}, place->path,
-      children, most());
-  if (walks_) Walk(place, queue->lock().ignored_children);
-  // Of a large tree most znodes are no locks: they are not kept.
-  if (walks_ && queue->IsEmpty()) {
-    place->state = Place::State::kDone;
-    return;
-  }
-  place->state = Place::State::kReading;
-  place->queue = std::move(queue);
-}
-
-void Survey::Walk(Frontier::iterator place, const std::vector<std::string>& children) {
-  const auto behind = std::next(place);
-  for (const std::string& child : children) {
-    const std::string path = ChildOf(place->path, child);
-    if (path != "/zookeeper") frontier_.emplace(behind, path);
-  }
 }
 
 void Survey::SendHead(Frontier::iterator place) {
@@ -237,22 +186,6 @@ bool Survey::Tell() {
     changed = true;
   }
   return changed;
-}
-
-/// The LOCK's end, or what there is below a place that turns out to be none.
-void Survey::Finish(Frontier::iterator place) {
-  SurveyQueue& queue = *place->queue;
-  std::vector<std::string> to_walk = queue.Strays();
-  if (request_.scope == Scope::kGuess && !queue.is_announced() && queue.HasOthers()) {
-    const auto& ignored = queue.lock().ignored_children;
-    to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
-    std::sort(to_walk.begin(), to_walk.end());
-    walks_ = true;
-    return Walk(place, to_walk);
-  }
-  if (walks_) Walk(place, to_walk);
-  if (walks_ && !queue.is_announced()) return;
-  queue.TellEnd(*sink_);
 }
 
 void Survey::Complete() {

@@ -69,12 +69,22 @@ class Survey final : public Errand {
   void Begin() override;
 
  private:
+  /// What may be a semaphore's, until that is known.
+  struct Inside {
+    std::vector<std::string> children;  ///< of the LOCK
+    zookeeper::ListReply leases{};
+    zookeeper::GetReply permits{};
+    zookeeper::ListReply turnstile{};
+    int asked = 0;
+    int answered = 0;
+  };
   /// One znode of the frontier: told in this order, asked for in any.
   struct Place {
     explicit Place(std::string znode) : path(std::move(znode)) {}
-    enum class State { kToList, kListing, kReading, kDone };
+    enum class State { kToList, kListing, kLookingInside, kReading, kDone };
     std::string path;
     State state = State::kToList;
+    std::unique_ptr<Inside> inside;      ///< of what may be a semaphore, until that is known
     std::unique_ptr<SurveyQueue> queue;  ///< of a LOCK, from its list on
   };
   using Frontier = std::list<Place>;  // what is in it stays where it is
@@ -85,13 +95,15 @@ class Survey final : public Errand {
   bool SendNext(Frontier::iterator place);
   void OnListed(Frontier::iterator place, const zookeeper::ListReply& reply);
   void TakeChildren(Frontier::iterator place, const std::vector<std::string>& children);
+  bool LookInside(Frontier::iterator place);
+  void OnInside(Frontier::iterator place);
+  void TakeQueue(Frontier::iterator place, SurveyQueue queue);
+  void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
   void SendHead(Frontier::iterator place);
   void SendEntry(Frontier::iterator place, std::size_t index);
   /// Here and below: `take` is called with what is known already, or else with the answer.
-  template <typename F>
-  void AskForChildren(const std::string& path, F take);
-  template <typename F>
-  void AskForData(const std::string& path, F take);
+  void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
+  void AskForData(const std::string& path, zookeeper::Done<zookeeper::GetReply> take);
 
   bool Tell();
   void Finish(Frontier::iterator place);

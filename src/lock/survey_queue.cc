@@ -28,26 +28,124 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
                          const std::vector<std::string>& children, std::size_t most)
-    : lock_(std::move(lock)), most_(most) {
-  const auto add = [&](protocol::ContenderName name) {
-    std::string entry_path = ChildOf(path, name.full);
-    entries_.push_back({.name = std::move(name), .path = std::move(entry_path)});
-  };
+    : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
   if (std::find(children.begin(), children.end(), protocol::kSimpleName) != children.end()) {
-    add({.full = std::string(protocol::kSimpleName)});
+    const std::string name(protocol::kSimpleName);
+    entries_.push_back({.name = {.full = name}, .path = ChildOf(path, name)});
   }
-  for (protocol::ContenderName& name : protocol::Queue(children)) add(std::move(name));
+  Add(path, children, false);
+  Ignore("", children);
+  std::erase(lock_.ignored_children, protocol::kSimpleName);
   states_.resize(entries_.size());
-  for (const std::string& child : children) {
-    if (child == protocol::kSimpleName || protocol::ParseContenderName(child)) continue;
-    lock_.ignored_children.push_back(child);
+}
+
+SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
+                         const std::vector<std::string>& children, const Semaphore& semaphore,
+                         std::size_t most)
+    : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
+  const std::string leases(protocol::kLeases);
+  const std::string turnstile(protocol::kTurnstile);
+  lock_.kind = LockKind::kSemaphore;
+  lock_.permits = semaphore.permits;
+  Add(ChildOf(path, leases), semaphore.leases, false);
+  turnstile_ = entries_.size();
+  Add(ChildOf(path, turnstile), semaphore.turnstile, true);
+  Ignore("", children);
+  std::erase(lock_.ignored_children, leases);
+  std::erase(lock_.ignored_children, turnstile);
+  Ignore(leases + "/", semaphore.leases);
+  Ignore(turnstile + "/", semaphore.turnstile);
+  states_.resize(entries_.size());
+  settled_ = false;
+  Settle();
+}
+
+void SurveyQueue::Add(const std::string& parent, const std::vector<std::string>& children,
+                      bool in_turnstile) {
+  for (protocol::ContenderName& name : protocol::Queue(children)) {
+    std::string path = ChildOf(parent, name.full);
+    entries_.push_back(
+        {.name = std::move(name), .path = std::move(path), .in_turnstile = in_turnstile});
   }
-  std::sort(lock_.ignored_children.begin(), lock_.ignored_children.end());
+}
+
+void SurveyQueue::Ignore(const std::string& above, const std::vector<std::string>& children) {
+  auto& ignored = lock_.ignored_children;
+  for (const std::string& child : children) {
+    if (!protocol::ParseContenderName(child)) ignored.push_back(above + child);
+  }
+  std::sort(ignored.begin(), ignored.end());
 }
 
 bool SurveyQueue::IsOut(std::size_t index) const {
-  return states_[index] == State::kGone ||
+  return states_[index] == State::kGone || passing_ == index ||
          (states_[index] == State::kRead && !entries_[index].IsContender());
+}
+
+// ---- a semaphore ----------------------------------------------------------------------------
+
+std::optional<std::size_t> SurveyQueue::LastLease() const {
+  for (std::size_t index = turnstile_; index > 0; --index) {
+    if (!IsOut(index - 1)) return index - 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SurveyQueue::FirstInTurnstile() const {
+  for (std::size_t index = turnstile_; index < entries_.size(); ++index) {
+    if (!IsOut(index)) return index;
+  }
+  return std::nullopt;
+}
+
+std::size_t SurveyQueue::CountLeases() const {
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < turnstile_; ++index) count += IsOut(index) ? 0U : 1U;
+  return count;
+}
+
+bool SurveyQueue::HasLease(const QueueEntry& in_turnstile, const QueueEntry& lease) const {
+  if (in_turnstile.readable && lease.readable) {
+    return in_turnstile.stat.ephemeral_owner == lease.stat.ephemeral_owner &&
+           in_turnstile.stat.created_zxid < lease.stat.created_zxid;
+  }
+  // Who is not there for a permit that is not free has left the turnstile.
+  return lock_.permits && CountLeases() > *lock_.permits;
+}
+
+/// Who is on the way through the turnstile may already have a permit.
+bool SurveyQueue::LastLeaseWaits() const {
+  return passing_ && CountLeases() > lock_.permits.value_or(1);
+}
+
+void SurveyQueue::Settle() {
+  if (settled_) return;
+  const auto lease = LastLease();
+  const auto first = FirstInTurnstile();
+  if (lease && first) {
+    if (states_[*lease] != State::kRead || states_[*first] != State::kRead) return;
+    if (HasLease(entries_[*first], entries_[*lease])) {
+      passing_ = first;
+      entries_[*lease].turnstile_name = entries_[*first].name.full;
+      if (*first < next_) --candidates_;
+    }
+  }
+  settled_ = true;
+}
+
+std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const {
+  const bool has_lease = index < turnstile_;
+  if (told_.empty() || (has_lease && (index != LastLease() || !LastLeaseWaits()))) {
+    return std::nullopt;
+  }
+  if (!has_lease) {
+    // Who stands there waits for the one before; the first of all waits for a permit.
+    const QueueEntry& before = entries_[told_.back()];
+    if (before.Waits()) return Predecessor{told_.size(), before.name.full, before.path};
+    if (!lock_.permits || CountLeases() < *lock_.permits) return std::nullopt;
+  }
+  const QueueEntry& first = entries_[told_.front()];
+  return Predecessor{1, first.name.full, first.path, true};
 }
 
 // ---- asking ---------------------------------------------------------------------------------
@@ -70,6 +168,13 @@ void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_dat
 }
 
 std::optional<std::size_t> SurveyQueue::NextToAsk() {
+  if (!settled_) {
+    // In this order: a lease that is still there when its contender has gone from the turnstile
+    // holds, or it would have gone with it.
+    for (const auto& index : {FirstInTurnstile(), LastLease()}) {
+      if (index && states_[*index] == State::kUnasked) return index;
+    }
+  }
   while (next_ < entries_.size() && candidates_ < most_) {
     const std::size_t index = next_++;
     if (!IsOut(index)) ++candidates_;
@@ -106,14 +211,16 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
       return false;
   }
   if (IsOut(index) && index < next_) --candidates_;
+  Settle();
   return true;
 }
 
 // ---- telling --------------------------------------------------------------------------------
 
 bool SurveyQueue::TellContenders(SurveySink& sink) {
-  if (!head_known_) return false;
+  if (!head_known_ || !settled_) return false;
   for (; telling_ < entries_.size(); ++telling_) {
+    if (passing_ == telling_) continue;
     const bool enough = told_.size() >= most_;
     switch (states_[telling_]) {
       case State::kAsked:
@@ -139,25 +246,32 @@ bool SurveyQueue::TellContenders(SurveySink& sink) {
 void SurveyQueue::Tell(std::size_t index, SurveySink& sink) {
   QueueEntry& entry = entries_[index];
   if (!announced_) TellLock(sink);
-  if (const auto before = predecessors_.Next(entry.name)) {
-    entry.waits_for = {*before + 1, entries_[told_[*before]].name.full};
-  }
+  entry.waits_for = lock_.IsSemaphore() ? WaitsForPermit(index) : WaitsFor(index);
   told_.push_back(index);
   entry.position = told_.size();
   sink.OnEntry(entry);
   std::string().swap(entry.data);
 }
 
+std::optional<Predecessor> SurveyQueue::WaitsFor(std::size_t index) {
+  const auto before = predecessors_.Next(entries_[index].name);
+  if (!before) return std::nullopt;
+  const QueueEntry& predecessor = entries_[told_[*before]];
+  return Predecessor{*before + 1, predecessor.name.full, predecessor.path};
+}
+
 void SurveyQueue::TellLock(SurveySink& sink) {
   announced_ = true;
   Count();
-  lock_.kind = lock_.IsHeld() ? std::optional(KindOf(entries_)) : std::nullopt;
+  if (!lock_.kind && lock_.IsHeld()) lock_.kind = KindOf(entries_);
   sink.OnLock(lock_);
 }
 
 std::vector<std::string> SurveyQueue::Strays() const {
   std::vector<std::string> names;
-  for (const std::size_t index : others_) names.push_back(entries_[index].name.full);
+  for (const std::size_t index : others_) {
+    names.push_back(entries_[index].path.substr(path_length_));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -187,6 +301,13 @@ void SurveyQueue::TellEnd(SurveySink& sink) {
 
 /// By what is known by now.
 void SurveyQueue::Count() {
+  if (lock_.IsSemaphore()) {
+    const std::size_t waiting_leases = LastLeaseWaits() ? 1 : 0;
+    lock_.held = CountLeases() - waiting_leases;
+    lock_.waiting = waiting_leases;
+    for (std::size_t i = turnstile_; i < entries_.size(); ++i) lock_.waiting += IsOut(i) ? 0U : 1U;
+    return;
+  }
   protocol::Predecessors order;
   lock_.held = lock_.waiting = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

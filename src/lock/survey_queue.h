@@ -12,12 +12,26 @@ namespace zklock::lock {
 
 /// One LOCK of a survey from its list of children on: which of its contenders to ask for, and what
 /// to tell of them, in order. Entries are asked for ahead of being told. Asks nothing itself.
+///
+/// The queue of a semaphore is that of its leases, and behind it that of its turnstile. The first
+/// in the turnstile whose session has made the last lease since is the same contender, and told
+/// once, as its lease: it waits where there are more leases than permits. Every other lease holds,
+/// however many there are, since its contender has left the turnstile.
 class SurveyQueue {
  public:
   /// `lock`: all that is known but for its entries. `children`: the names of its children;
   /// `most`: how many contenders to read.
   SurveyQueue(LockSurvey lock, const std::string& path, const std::vector<std::string>& children,
               std::size_t most);
+
+  /// The names of the children of a semaphore's own children.
+  struct Semaphore {
+    std::vector<std::string> leases;
+    std::vector<std::string> turnstile;
+    std::optional<std::size_t> permits;
+  };
+  SurveyQueue(LockSurvey lock, const std::string& path, const std::vector<std::string>& children,
+              const Semaphore& semaphore, std::size_t most);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
   /// No child may be a contender.
@@ -31,8 +45,8 @@ class SurveyQueue {
   [[nodiscard]] bool WantsHead();
   /// `head`: the LOCK's own; null where it is not known.
   void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
-  /// The next entry to ask for: the first contenders, and beyond them who may be none by its name:
-  /// the queue is counted by that.
+  /// The next entry to ask for: the first contenders, and beyond them who may be none by its name,
+  /// and the two of a semaphore that may be one: the queue is counted by that.
   [[nodiscard]] std::optional<std::size_t> NextToAsk();
   [[nodiscard]] const std::string& PathOf(std::size_t index) const { return entries_[index].path; }
   void MarkAsked(std::size_t index) { states_[index] = State::kAsked; }
@@ -42,7 +56,8 @@ class SurveyQueue {
 
   /// Tells what is known by now. True when there are no more contenders to be told.
   [[nodiscard]] bool TellContenders(SurveySink& sink);
-  /// Names of children that turned out to be no contenders, sorted: there may be LOCKs below them.
+  /// Children that turned out to be no contenders, by their paths below the LOCK, sorted: there may
+  /// be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
   /// What there is below it besides its queue, and what zklock keeps there.
   [[nodiscard]] bool HasOthers() const;
@@ -52,12 +67,27 @@ class SurveyQueue {
  private:
   enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
 
+  void Add(const std::string& parent, const std::vector<std::string>& children, bool in_turnstile);
+  void Ignore(const std::string& above, const std::vector<std::string>& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;
+
+  // Of a semaphore.
+  [[nodiscard]] std::optional<std::size_t> LastLease() const;
+  [[nodiscard]] std::optional<std::size_t> FirstInTurnstile() const;
+  [[nodiscard]] std::size_t CountLeases() const;
+  [[nodiscard]] bool HasLease(const QueueEntry& in_turnstile, const QueueEntry& lease) const;
+  [[nodiscard]] bool LastLeaseWaits() const;
+  void Settle();
+  [[nodiscard]] std::optional<Predecessor> WaitsForPermit(std::size_t index) const;
+
   void Tell(std::size_t index, SurveySink& sink);
   void TellLock(SurveySink& sink);
   void Count();
 
+  [[nodiscard]] std::optional<Predecessor> WaitsFor(std::size_t index);
+
   LockSurvey lock_;
+  const std::size_t path_length_;  ///< of the LOCK's, with the slash behind it
   const std::size_t most_;
   std::vector<QueueEntry> entries_;
   std::vector<State> states_;
@@ -69,7 +99,10 @@ class SurveyQueue {
   std::size_t telling_ = 0;     ///< the next to be told
   bool announced_ = false;
   protocol::Predecessors predecessors_;
-  std::vector<std::size_t> told_;  ///< indices of the contenders
+  std::size_t turnstile_ = 0;           ///< of a semaphore: where its turnstile begins
+  bool settled_ = true;                 ///< it is known whether there is one such:
+  std::optional<std::size_t> passing_;  ///< in the turnstile, and has the last lease
+  std::vector<std::size_t> told_;       ///< indices of the contenders
   std::vector<std::size_t> others_;
 };
 

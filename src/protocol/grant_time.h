@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -34,5 +35,10 @@ struct HolderBefore {
 [[nodiscard]] GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
+
+/// When a lease of a semaphore became a permit. Known of the first ones, before which there never
+/// were as many as there are permits. Else the earliest that it can have been.
+[[nodiscard]] GrantTime PermitTimeOf(const ContenderName& lease, std::int64_t created_ms,
+                                     const std::optional<std::size_t>& permits);
 
 }  // namespace zklock::protocol

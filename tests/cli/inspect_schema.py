@@ -68,10 +68,23 @@ def check_lock(lock, schema, where):
         check_object(contender, schema["contender"], at)
         if contender["position"] != place:
             wrong.append(f"{at}.position is {contender['position']}")
-        if (contender["state"] == "waiting") != (contender["waitsFor"] in names[: place - 1]):
+        may_be_next = lock["kind"] == "semaphore" and lock["free"] != 0
+        is_next = contender["state"] == "waiting" and contender["waitsFor"] is None and may_be_next
+        waits = contender["waitsFor"] in names[: place - 1] or is_next
+        if (contender["state"] == "waiting") != waits:
             wrong.append(f"{at} waits for {contender['waitsFor']}")
-    if lock["held"] != bool(names):
+    holders = [contender for contender in lock["contenders"] if contender["state"] == "held"]
+    if lock["held"] != bool(holders):
         wrong.append(f"{where}.held is {lock['held']}")
+    if lock["kind"] == "semaphore":
+        free = None if lock["permits"] is None else max(lock["permits"] - len(holders), 0)
+        used = len(holders)
+    else:
+        free = used = None
+        if lock["permits"] is not None or lock["held"] != bool(names):
+            wrong.append(f"{where} is no semaphore, and has {lock['permits']} permits")
+    if (lock["used"], lock["free"]) != (used, free):
+        wrong.append(f"{where} has {lock['used']} permits used and {lock['free']} free")
 
 
 def main(arguments):

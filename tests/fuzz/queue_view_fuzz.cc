@@ -84,7 +84,7 @@ LockSurvey MakeSurvey(std::string path, std::string_view children) {
     const auto before = predecessors.Next(entry.name);
     queue.push_back(entry.name.full);
     entry.position = queue.size();
-    if (before) entry.waits_for = {*before + 1, queue[*before]};
+    if (before) entry.waits_for = {*before + 1, queue[*before], "/" + queue[*before]};
     ++(before ? survey.waiting : survey.held);
     survey.entries.push_back(std::move(entry));
   }
@@ -165,6 +165,13 @@ void Try(std::string_view input) {
   RequireLines(json, 1);
   Require(json.find_first_not_of(kPrintableAscii) == json.size() - 1, "JSON is ASCII");
   RequireHarmless(Render<cli::QueueDot>({survey}), /*lines=*/true);
+
+  LockSurvey semaphore = survey;
+  semaphore.kind = lock::LockKind::kSemaphore;
+  if (with_names) semaphore.permits = width + 1;
+  RequireHarmless(Render<cli::QueueText>({semaphore}, "/jobs", style), /*lines=*/true);
+  RequireLines(Render<cli::QueueJson>({semaphore}, cli::QueueJson::Form::kLines), 1);
+  RequireHarmless(Render<cli::QueueDot>({semaphore}), /*lines=*/true);
 }
 
 }  // namespace zklock::fuzz

@@ -55,8 +55,29 @@ inline lock::LockSurvey Found(lock::LockSurvey lock) {
     const auto before = predecessors.Next(entry.name);
     contenders.push_back(entry.name.full);
     entry.position = contenders.size();
-    if (before) entry.waits_for = {*before + 1, contenders[*before]};
+    if (before) {
+      const std::string& name = contenders[*before];
+      entry.waits_for = {*before + 1, name, lock.path + "/" + name};
+    }
     ++(before ? lock.waiting : lock.held);
+  }
+  return lock;
+}
+
+/// The same of a semaphore: the first `holders` entries have a permit, the next waits for one, the
+/// others in the turnstile.
+inline lock::LockSurvey FoundPermits(lock::LockSurvey lock, std::size_t holders) {
+  lock.kind = lock::LockKind::kSemaphore;
+  lock.held = holders;
+  lock.waiting = lock.entries.size() - holders;
+  for (std::size_t i = 0; i < lock.entries.size(); ++i) {
+    lock::QueueEntry& entry = lock.entries[i];
+    entry.in_turnstile = i > holders;
+    entry.path = lock.path + (entry.in_turnstile ? "/locks/" : "/leases/") + entry.name.full;
+    entry.position = i + 1;
+    if (i < holders) continue;
+    const lock::QueueEntry& before = lock.entries[i == holders ? 0 : i - 1];
+    entry.waits_for = {i == holders ? 1 : i, before.name.full, before.path, i == holders};
   }
   return lock;
 }
@@ -121,7 +142,22 @@ inline lock::LockSurvey BusyLock() {
   return Found(std::move(lock));
 }
 
-/// Three LOCKs below a path.
+/// One with two of three permits used, or with none left and a queue.
+inline lock::LockSurvey Semaphore(bool is_full) {
+  const auto says = [](const std::string& host, int pid) {
+    return cli::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});
+  };
+  lock::LockSurvey lock{.path = "/jobs/render", .permits = 3};
+  lock.entries = {Contender(OurName("b7", "lease-", 0), 17, says("b7", 4242)),
+                  Contender("_c_" + kUuid + "-lease-0000000004", 18, "10.1.2.3")};
+  if (!is_full) return FoundPermits(lock, 2);
+  lock.entries.push_back(Contender(OurName("b9", "lease-", 5), 19, says("b9", 7)));
+  lock.entries.push_back(Contender(OurName("b8", "lease-", 6), 20, says("b8", 8)));
+  lock.entries.push_back(Contender(OurName("b6", "lock-", 7), 21, says("b6", 6)));
+  return FoundPermits(lock, 3);
+}
+
+/// Four LOCKs below a path.
 inline std::vector<lock::LockSurvey> Tree() {
   lock::LockSurvey readers{.path = "/jobs/data/a-rather-long-name-for-an-index"};
   readers.entries = {Contender("_c_x-__READ__0000000000", 1, "10.1.2.3"),
@@ -131,7 +167,7 @@ inline std::vector<lock::LockSurvey> Tree() {
       OurName("build3", "lock-", 9), 8589934999,
       cli::FormatContenderData({.host = "build3", .user = "ci", .pid = 9, .command = "make"}))};
   alone.entries.front().stat.created_ms = kNoon;
-  std::vector<lock::LockSurvey> tree{BusyLock(), Found(readers), Found(alone)};
+  std::vector<lock::LockSurvey> tree{BusyLock(), Found(readers), Found(alone), Semaphore(true)};
   for (lock::LockSurvey& lock : tree) lock.in_tree = true;
   return tree;
 }

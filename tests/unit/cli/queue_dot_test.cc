@@ -62,6 +62,37 @@ TEST_CASE("A deadlock of two nested callers is marked") {
   }
 }
 
+TEST_CASE(
+    "Who waits for a permit waits for one of the holders, and is not stuck while one is not") {
+  const std::string outer = OurName("b7", "lock-", 0);
+  const std::string first = OurName("b7", "lease-", 0);
+  const auto graph = [&](bool both_stuck) {
+    // The holder of /a wants a permit; one holder of a permit, or each, wants /a.
+    lock::LockSurvey semaphore{.path = "/s", .permits = 2};
+    semaphore.entries = {Contender(first, 1, Says("one")),
+                         Contender(OurName("b8", "lease-", 1), 2, Says("two")),
+                         Contender(OurName("b7", "lease-", 2), 6, Says("three", {"/a/" + outer}))};
+    lock::LockSurvey lock{.path = "/a"};
+    lock.entries = {Contender(outer, 3, Says("three")),
+                    Contender(OurName("b7", "lock-", 1), 4, Says("one", {"/s/leases/" + first}))};
+    if (both_stuck) {
+      lock.entries.push_back(
+          Contender(OurName("b8", "lock-", 2), 5,
+                    Says("two", {"/s/leases/" + semaphore.entries[1].name.full})));
+    }
+    return Render({Found(lock), test::FoundPermits(semaphore, 2)});
+  };
+  const std::string one = graph(false);
+  CHECK_THAT(one, Catch::Contains("label=\"/s: 2 of 2 permits used\";"));
+  CHECK_THAT(one, Catch::Contains("n4 -> n2 [label=\"waits for one of\"];") &&
+                      Catch::Contains("n4 -> n3 [label=\"waits for one of\"];"));
+  CHECK_THAT(one, !Catch::Contains("red"));
+  const std::string both = graph(true);
+  CHECK_THAT(both, Catch::Contains("label=\"1 deadlock, in red\"") &&
+                       Catch::Contains("n5 -> n3 [label=\"waits for one of\", color=red") &&
+                       Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
+}
+
 TEST_CASE("No locks are an empty graph") {
   CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
 }

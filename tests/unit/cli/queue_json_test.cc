@@ -28,17 +28,18 @@ lock::LockSurvey Alone(const std::string& path, const std::string& data = "") {
 }  // namespace
 
 TEST_CASE("An object has the fields of the manual page, in its order") {
-  CHECK(Render({{.path = "/l"}}) ==
-        "[\n"
-        R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[]})"
-        "\n]\n");
+  CHECK(
+      Render({{.path = "/l"}}) ==
+      "[\n"
+      R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[],"used":null,"free":null})"
+      "\n]\n");
   CHECK(Render({Alone("/l")}) ==
         "[\n"
         R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
         R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
         R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
         R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
-        R"("token":"1","session":"0x10000001","waitsFor":null}]})"
+        R"("token":"1","session":"0x10000001","waitsFor":null}],"used":null,"free":null})"
         "\n]\n");
 }
 
@@ -46,7 +47,7 @@ TEST_CASE("No locks are an empty array") { CHECK(json::parse(Render({})) == json
 
 TEST_CASE("A busy lock is told whole") {
   const json locks = json::parse(Render(test::Tree()));
-  REQUIRE(locks.size() == 3);
+  REQUIRE(locks.size() == 4);
   const json& lock = locks[0];
   CHECK(lock["kind"] == "readwrite");
   CHECK(lock["held"] == true);
@@ -61,6 +62,27 @@ TEST_CASE("A busy lock is told whole") {
   CHECK(lock["contenders"][2]["user"] == "日本語");
   CHECK(lock["contenders"][4]["label"] == "nightly");
   CHECK(locks[1]["contenders"][1]["state"] == "held");
+}
+
+TEST_CASE("A semaphore tells its permits, how many are used, and how many are free") {
+  const json lock = json::parse(Render({test::Semaphore(true)}))[0];
+  CHECK(lock["kind"] == "semaphore");
+  CHECK(lock["permits"] == 3);
+  CHECK(lock["used"] == 3);
+  CHECK(lock["free"] == 0);
+  REQUIRE(lock["contenders"].size() == 5);
+  const json& contenders = lock["contenders"];
+  CHECK(contenders[2]["state"] == "held");
+  CHECK(contenders[3]["waitsFor"] == contenders[0]["name"]);
+  CHECK(contenders[4]["state"] == "waiting");
+  CHECK(contenders[4]["waitsFor"] == contenders[3]["name"]);
+  CHECK(json::parse(Render({test::Semaphore(false)}))[0]["free"] == 1);
+  lock::LockSurvey foreign = test::Semaphore(false);
+  foreign.permits.reset();
+  const json unknown = json::parse(Render({foreign}))[0];
+  CHECK(unknown["permits"] == nullptr);
+  CHECK(unknown["used"] == 2);
+  CHECK(unknown["free"] == nullptr);
 }
 
 TEST_CASE("Whatever a znode holds, the JSON is ASCII without a control") {

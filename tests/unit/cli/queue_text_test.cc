@@ -167,6 +167,45 @@ TEST_CASE("A tree without locks says so") {
   CHECK(Render({}) == "/jobs: free, and no lock below it is held\n");
 }
 
+TEST_CASE("A semaphore shows how many of its permits are used and free, and who waits for one") {
+  CHECK(Render({test::Semaphore(false)}) ==
+        "/jobs/render: 2 of 3 permits used, 1 free, 0 waiting\n"
+        "\n"
+        "POS  STATE  MODE       HOST      USER   PID                  SINCE  TOKEN  COMMAND\n"
+        "  1  held   exclusive  b7        ci    4242    2024-03-01 12:00:17     17  render\n"
+        "  2  held   exclusive  10.1.2.3  -        -  ≥ 2024-03-01 12:00:18     18  (Curator)\n");
+  const std::string full = Render({test::Semaphore(true)});
+  CHECK_THAT(full, Catch::StartsWith("/jobs/render: 3 of 3 permits used, 0 free, 2 waiting\n"));
+  CHECK_THAT(full, Catch::EndsWith("\n4 waits for any of 1 to 3\n5 waits for 4\n"));
+}
+
+TEST_CASE("A semaphore that is free, has one permit, or does not say how many, is told as that") {
+  const auto first_line = [](const lock::LockSurvey& lock) {
+    const std::string text = Render({lock});
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore, .permits = 3}) ==
+        "/s: free, 3 permits");
+  CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore}) == "/s: free");
+  lock::LockSurvey lock{
+      .path = "/s",
+      .entries = {Contender("_c_x-lease-0000000000", 1), Contender("_c_y-lease-0000000001", 2)}};
+  CHECK(first_line(test::FoundPermits(lock, 2)) == "/s: 2 permits used, 0 waiting");
+  lock.permits = 1;
+  const std::string one = Render({test::FoundPermits(lock, 1)});
+  CHECK_THAT(one, Catch::StartsWith("/s: 1 of 1 permit used, 0 free, 1 waiting\n") &&
+                      Catch::EndsWith("\n2 waits for 1\n"));
+  lock.entries = {Contender("_c_x-lock-0000000000", 1)};
+  lock.entries[0].in_turnstile = true;
+  lock = test::FoundPermits(lock, 1);
+  lock.entries[0].in_turnstile = true;
+  lock.held = 0;
+  lock.waiting = 1;
+  CHECK(first_line(lock) == "/s: 0 of 1 permit used, 1 free, 1 waiting");
+  lock.in_tree = true;
+  CHECK_THAT(Render({lock}), Catch::Contains("/s    0 of 1 permit used: nobody yet"));
+}
+
 TEST_CASE("One view shows one survey after the other") {
   test::UseUtc();
   std::string text;

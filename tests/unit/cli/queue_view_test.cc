@@ -31,7 +31,8 @@ TEST_CASE("A queue is described with its holders first, and who waits for whom")
   CHECK(queue[1].mode == protocol::Mode::kRead);
   CHECK(queue[2].state == ContenderState::kWaiting);
   CHECK(queue[2].mode == protocol::Mode::kWrite);
-  CHECK(queue[2].waits_for == lock::Predecessor{2, "_c_y-__READ__0000000002"});
+  CHECK(queue[2].waits_for ==
+        lock::Predecessor{2, "_c_y-__READ__0000000002", "/l/_c_y-__READ__0000000002"});
   CHECK(queue[2].since_ms == kNoon + 3000);
   CHECK(queue[2].since_exact);
   CHECK(queue[2].token == 3);
@@ -99,6 +100,30 @@ TEST_CASE("A contender of ours that does not say its host has it in its name") {
   CHECK(view.data.host == "build7");
   CHECK(view.since_ms == std::nullopt);
   CHECK(view.token == std::nullopt);
+}
+
+TEST_CASE("A lease of ours has its host in its name, and tells of its other znode") {
+  lock::LockSurvey lock{.path = "/s", .permits = 1};
+  lock.entries = {Contender(OurName("build7", "lease-", 0), 1),
+                  Contender(OurName("build8", "lease-", 1), 2)};
+  lock.entries[1].turnstile_name = "other";
+  const auto queue = DescribeQueue(test::FoundPermits(lock, 1));
+  CHECK(queue[0].data.host == "build7");
+  CHECK(queue[0].state == ContenderState::kHeld);
+  CHECK(queue[0].since_exact);
+  CHECK(queue[0].for_permit);
+  CHECK(queue[1].state == ContenderState::kWaiting);
+  CHECK(queue[1].turnstile_name == "other");
+}
+
+TEST_CASE("The last run of a mutex says nothing of a permit") {
+  lock::LockSurvey lock{.path = "/s", .permits = 1};
+  lock.entries = {Contender("_c_x-lease-0000000003", 17)};
+  test::SetLastRun(lock, {.contender = "_c_w-lock-0000000002", .token = 1, .host = "b"},
+                   kNoon + 60000);
+  const ContenderView holder = DescribeQueue(test::FoundPermits(lock, 1)).at(0);
+  CHECK_FALSE(holder.since_exact);
+  CHECK(holder.since_ms == kNoon + 17000);
 }
 
 TEST_CASE("Data of no known form says nothing") {

@@ -63,6 +63,9 @@ TEST_CASE("The screens are those that are kept") {
       const std::string queue = Render({test::BusyLock()}, style);
       CheckFits(queue, width);
       CheckScreen("queue" + suffix, queue);
+      const std::string permits = Render({test::Semaphore(true)}, style);
+      CheckFits(permits, width);
+      CheckScreen("permits" + suffix, permits);
       const std::string tree = Render(test::Tree(), style);
       CheckFits(tree, width);
       CheckScreen("tree" + suffix, tree);
@@ -76,7 +79,8 @@ TEST_CASE("No screen is wider than its terminal, and none holds a foreign contro
     CAPTURE(width);
     const ViewStyle style{.width = width};
     for (const std::string& text :
-         {Render({test::BusyLock()}, style), Render(test::Tree(), style)}) {
+         {Render({test::BusyLock()}, style), Render({test::Semaphore(true)}, style),
+          Render(test::Tree(), style)}) {
       CheckFits(text, width);
       CHECK(text.find('\x1b') == std::string::npos);
       CHECK(text.find('\x07') == std::string::npos);

@@ -19,7 +19,7 @@ ContenderView Waiter(const std::string& path, const std::string& predecessor) {
   ContenderView view;
   view.path = path;
   view.state = ContenderState::kWaiting;
-  view.waits_for = {1, predecessor};
+  view.waits_for = {1, predecessor, path.substr(0, path.rfind('/') + 1) + predecessor};
   return view;
 }
 
@@ -83,6 +83,25 @@ TEST_CASE("Circles are told apart, and chains are none") {
                         {4, 5, Reason::kNested},
                         {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
   CHECK(FindCircles(0, {}).empty());
+}
+
+TEST_CASE("Who waits for any of several is stuck if all of them are") {
+  // 0 waits for 1 or 2; 1 waits for 0.
+  const Edges one{{0, 1, Reason::kPermit}, {0, 2, Reason::kPermit}, {1, 0, Reason::kNested}};
+  CHECK(FindCircles(3, one) == Circles{0, 0, 0});
+  Edges both = one;
+  both.push_back({2, 0, Reason::kNested});
+  CHECK(FindCircles(3, both) == Circles{1, 1, 1});
+  // 2 is in another circle: it will never go on either. Who waits for the stuck is in none.
+  Edges two = one;
+  two.insert(two.end(), {{2, 3, Reason::kQueue}, {3, 2, Reason::kNested}, {4, 0, Reason::kQueue}});
+  const Circles circles = FindCircles(5, two);
+  CHECK(circles[0] == circles[1]);
+  CHECK(circles[2] == circles[3]);
+  CHECK(circles[0] != 0);
+  CHECK(circles[2] != 0);
+  CHECK(circles[0] != circles[2]);
+  CHECK(circles[4] == 0);
 }
 
 TEST_CASE("A long queue is no trouble") {

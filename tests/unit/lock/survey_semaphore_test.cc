@@ -1,0 +1,365 @@
+// A survey of a LOCK that is a semaphore: one queue, spread over its leases and its turnstile.
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/holders.h"
+#include "lock/survey.h"
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+using Scope = SurveyRequest::Scope;
+using Words = std::vector<std::string>;
+
+struct Bench {
+  /// A semaphore that says how many permits it has, or as Curator leaves it: nothing.
+  explicit Bench(const std::string& permits = "2") {
+    servers.Put("/s", 0);
+    servers.Put("/s/leases", 0, false, permits);
+    servers.Put("/s/locks", 0);
+  }
+  std::string Lease(std::int64_t session) {
+    return servers.Put("/s/leases/_c_x-lease-", session, true, "said");
+  }
+  std::string InTurnstile(std::int64_t session) {
+    return servers.Put("/s/locks/_c_x-lock-", session, true, "said");
+  }
+  /// Both znodes of who waits for a permit.
+  void Waiter(std::int64_t session) {
+    InTurnstile(session);
+    Lease(session);
+  }
+
+  SurveyResult Look(Scope scope = Scope::kGuess, const std::string& path = "/s") {
+    Survey survey{store, clock, {.place = {path, ""}, .scope = scope, .connect_timeout = 15s}};
+    store.Run();
+    REQUIRE(survey.IsOver());
+    REQUIRE_FALSE(survey.failure());
+    return survey.result();
+  }
+  LockSurvey Only() {
+    const SurveyResult result = Look();
+    REQUIRE(result.locks.size() == 1);
+    return result.locks[0];
+  }
+  Words Holders() {
+    lock::Holders holders(store, clock, {"/s", ""}, 15s);
+    store.Run();
+    REQUIRE(holders.IsOver());
+    REQUIRE_FALSE(holders.failure());
+    Words paths;
+    for (const Holder& holder : holders.holders()) paths.push_back(holder.path);
+    return paths;
+  }
+
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
+};
+
+/// "1 leases/_c_x-lease-0000000000", and "-> 1" or "-> any of 1" for whom it waits.
+Words Told(const LockSurvey& lock) {
+  Words told;
+  for (const QueueEntry& entry : lock.entries) {
+    std::string line = entry.position ? std::to_string(*entry.position) : "-";
+    line += " " + entry.path.substr(3);
+    if (entry.Waits()) line += " waits";
+    if (entry.waits_for) {
+      line += entry.waits_for->any_holder ? " for any from " : " for ";
+      line += std::to_string(entry.waits_for->position) + " " + entry.waits_for->path.substr(3);
+    }
+    told.push_back(line);
+  }
+  return told;
+}
+
+const std::string kLease = "leases/_c_x-lease-000000000";
+const std::string kPlace = "locks/_c_x-lock-000000000";
+
+}  // namespace
+
+TEST_CASE("A semaphore is one queue: who has a permit, who waits for one, who waits for that") {
+  Bench bench;
+  bench.Lease(11);
+  bench.Lease(12);
+  bench.Waiter(13);
+  bench.InTurnstile(14);
+  bench.InTurnstile(15);
+  const LockSurvey lock = bench.Only();
+  CHECK(lock.path == "/s");
+  CHECK(lock.kind == LockKind::kSemaphore);
+  CHECK(lock.permits == 2);
+  CHECK(lock.held == 2);
+  CHECK(lock.waiting == 3);
+  CHECK(lock.FreePermits() == 0);
+  CHECK(lock.ignored_children.empty());
+  CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1",
+                            "3 " + kLease + "2 waits for any from 1 " + kLease + "0",
+                            "4 " + kPlace + "1 waits for 3 " + kLease + "2",
+                            "5 " + kPlace + "2 waits for 4 " + kPlace + "1"});
+  CHECK(lock.entries[2].turnstile_name == "_c_x-lock-0000000000");
+  CHECK(lock.entries[3].data == "said");
+  CHECK(bench.Holders() == Words{"/s/" + kLease + "0", "/s/" + kLease + "1"});
+}
+
+TEST_CASE("A semaphore with permits left, and one that nobody uses") {
+  Bench bench("3");
+  SECTION("one is used") {
+    bench.Lease(11);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.held == 1);
+    CHECK(lock.FreePermits() == 2);
+    CHECK(Told(lock) == Words{"1 " + kLease + "0"});
+  }
+  SECTION("none is used") {
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.kind == LockKind::kSemaphore);
+    CHECK(lock.FreePermits() == 3);
+    CHECK_FALSE(lock.IsHeld());
+    CHECK(bench.Look(Scope::kTree).locks.empty());
+    CHECK(bench.Holders().empty());
+  }
+  SECTION("who is just coming waits for nobody") {
+    bench.Lease(11);
+    bench.InTurnstile(12);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.held == 1);
+    CHECK(lock.waiting == 1);
+    CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kPlace + "0 waits"});
+  }
+  SECTION("who has just got one, and not yet left the turnstile, holds") {
+    bench.Lease(11);
+    bench.Waiter(12);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.held == 2);
+    CHECK(lock.waiting == 0);
+    CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1"});
+    CHECK(bench.Holders().size() == 2);
+  }
+}
+
+TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells who waits") {
+  Bench bench("");
+  bench.Lease(11);
+  SECTION("nobody") {
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.kind == LockKind::kSemaphore);
+    CHECK(lock.permits == std::nullopt);
+    CHECK(lock.FreePermits() == std::nullopt);
+    CHECK(lock.held == 1);
+  }
+  SECTION("the last one") {
+    bench.Lease(12);
+    bench.Waiter(13);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.held == 2);
+    CHECK(lock.waiting == 1);
+    CHECK(Told(lock).back() == "3 " + kLease + "2 waits for any from 1 " + kLease + "0");
+    CHECK(bench.Holders().size() == 2);
+  }
+  SECTION("somebody whose session has an older permit as well") {
+    bench.Lease(12);
+    bench.InTurnstile(12);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.held == 2);
+    CHECK(lock.waiting == 1);
+  }
+}
+
+TEST_CASE("Who has left the turnstile holds, whatever number it goes by") {
+  Bench bench("1");
+  bench.Lease(11);
+  bench.Lease(12);
+  const LockSurvey lock = bench.Only();
+  CHECK(lock.held == 2);
+  CHECK(lock.FreePermits() == 0);
+}
+
+TEST_CASE("Of those whom we may not read, the number of permits tells who waits") {
+  Bench bench("1");
+  bench.servers.nodes.at(bench.Lease(11)).readable = false;
+  bench.servers.nodes.at(bench.InTurnstile(12)).readable = false;
+  bench.servers.nodes.at(bench.Lease(12)).readable = false;
+  const LockSurvey lock = bench.Only();
+  CHECK(Told(lock) ==
+        Words{"1 " + kLease + "0", "2 " + kLease + "1 waits for any from 1 " + kLease + "0"});
+}
+
+TEST_CASE("Children with a semaphore's names do not make one") {
+  Bench bench("zklock/1");
+  SECTION("two locks that are called so") {
+    bench.servers.Put("/s/locks/_c_x-lock-", 11, true);
+    bench.servers.Put("/s/leases/_c_x-lock-", 12, true);
+    const SurveyResult result = bench.Look();
+    REQUIRE(result.locks.size() == 2);
+    CHECK(result.locks[0].path == "/s/leases");
+    CHECK(result.locks[1].path == "/s/locks");
+    CHECK(bench.Holders().empty());
+  }
+  SECTION("one of which is free") {
+    bench.servers.Put("/s/locks/_c_x-lock-", 11, true);
+    const SurveyResult result = bench.Look();
+    REQUIRE(result.locks.size() == 1);
+    CHECK(result.locks[0].path == "/s/locks");
+  }
+  SECTION("a lock that has a queue of its own") {
+    bench.servers.Put("/s/_c_x-lock-", 11, true);
+    bench.Lease(12);
+    const LockSurvey lock = bench.Only();
+    CHECK(lock.kind == LockKind::kMutex);
+    CHECK(lock.ignored_children == Words{"leases", "locks"});
+    CHECK(bench.Holders() == Words{"/s/_c_x-lock-0000000000"});
+  }
+}
+
+TEST_CASE("What else there is in a semaphore is named, and looked into in a tree") {
+  Bench bench;
+  bench.Lease(11);
+  bench.servers.Put("/s/below", 0);
+  bench.servers.Put("/s/below/_c_x-lock-", 12, true);
+  bench.servers.Put("/s/leases/notes", 0);
+  bench.servers.Put("/s/leases/build-2024010203", 0);
+  const LockSurvey lock = bench.Only();
+  CHECK(lock.ignored_children == Words{"below", "leases/notes"});
+  CHECK(Told(lock) == Words{"1 " + kLease + "0", "- leases/build-2024010203"});
+  bench.servers.Put("/s/leases/notes/_c_x-lock-", 13, true);
+  bench.servers.Put("/s/leases/build-2024010203/_c_x-lock-", 14, true);
+  Words paths;
+  for (const LockSurvey& found : bench.Look(Scope::kTree).locks) paths.push_back(found.path);
+  CHECK(paths == Words{"/s", "/s/leases/build-2024010203", "/s/below", "/s/leases/notes"});
+}
+
+TEST_CASE("A lost connection at any request does not change what a semaphore is found to be") {
+  for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
+    for (std::size_t request = 0; request < 12; ++request) {
+      CAPTURE(request);
+      Bench bench;
+      bench.Lease(11);
+      bench.Lease(12);
+      bench.Waiter(13);
+      bench.InTurnstile(14);
+      bench.store.PlaceFault(request, fault);
+      const LockSurvey lock = bench.Only();
+      CHECK(Told(lock).size() == 4);
+      CHECK(lock.held == 2);
+      CHECK(lock.waiting == 2);
+      bench.store.PlaceFault(bench.store.requests_sent() + request % 9, fault);
+      CHECK(bench.Holders().size() == 2);
+    }
+  }
+}
+
+TEST_CASE("Whoever of a semaphore vanishes while it is read was not there") {
+  for (std::size_t request = 5; request < 11; ++request) {
+    for (const bool first : {false, true}) {
+      CAPTURE(request, first);
+      Bench bench;
+      const std::string held = bench.Lease(11);
+      bench.Lease(12);
+      bench.Waiter(13);
+      bench.InTurnstile(14);
+      bench.store.Before(request, [&] {
+        if (first) return bench.servers.Remove(held);
+        bench.servers.EndSession(13);
+      });
+      const LockSurvey lock = bench.Only();
+      CHECK(lock.held + lock.waiting == Told(lock).size());
+      CHECK(lock.held <= 2);
+    }
+  }
+}
+
+TEST_CASE("Of a long queue at a semaphore few are read, and all are counted") {
+  Bench bench("100");
+  for (int i = 0; i < 100; ++i) bench.Lease(100 + i);
+  bench.Waiter(300);
+  for (int i = 0; i < 400; ++i) bench.InTurnstile(1000 + i);
+  bench.store.Connect();
+  SurveyResult result;
+  Survey survey{bench.store,
+                bench.clock,
+                {.place = {"/s", ""}, .most_contenders = 3, .connect_timeout = 15s}};
+  std::size_t answered = 0;
+  std::size_t most = 0;
+  while (bench.store.Step()) {
+    ++answered;
+    most = std::max(most, bench.store.requests_sent() - answered);
+  }
+  REQUIRE(survey.IsOver());
+  CHECK(most <= 64);
+  CHECK(bench.store.requests_sent() < 20);
+  const LockSurvey& lock = survey.result().locks.at(0);
+  CHECK(lock.held == 100);
+  CHECK(lock.waiting == 401);
+  CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1", "3 " + kLease + "2"});
+}
+
+TEST_CASE("A semaphore whose leases we may not list is refused where only it is wanted") {
+  Bench bench;
+  bench.Lease(11);
+  bench.servers.nodes.at("/s/leases").readable = false;
+  Survey survey{bench.store, bench.clock, {.place = {"/s", ""}, .connect_timeout = 15s}};
+  bench.store.Run();
+  REQUIRE(survey.failure());
+  const auto* refused = std::get_if<Refused>(&*survey.failure());
+  REQUIRE(refused != nullptr);
+  CHECK(refused->right_path == "/s/leases");
+  CHECK(bench.Look().unlistable == Words{"/s/leases"});
+}
+
+TEST_CASE("Watching, a change in either child of a semaphore is seen, and only that is asked for") {
+  Bench bench;
+  bench.Lease(11);
+  bench.Lease(12);
+  class Counts final : public SurveySink {
+   public:
+    std::vector<std::string> told;
+    void OnLock(const LockSurvey& /*lock*/) override {}
+    void OnEntry(const QueueEntry& /*entry*/) override {}
+    void OnLockEnd(const LockSurvey& lock) override {
+      told.push_back(std::to_string(lock.held) + "/" + std::to_string(lock.waiting));
+    }
+  } counts;
+  Survey survey{bench.store,
+                bench.clock,
+                {.place = {"/s", ""}, .scope = Scope::kGuess, .watch = true},
+                &counts};
+  const auto go = [&] {
+    bench.store.Run();
+    bench.clock.Advance(100ms);
+    survey.OnReady(0);
+    bench.store.Run();
+  };
+  go();
+  CHECK(counts.told == Words{"2/0"});
+  const std::size_t asked = bench.store.log().size();
+  bench.InTurnstile(13);
+  go();
+  CHECK(counts.told.back() == "2/1");
+  const auto& log = bench.store.log();
+  CHECK(Words(log.begin() + static_cast<std::ptrdiff_t>(asked), log.end()) ==
+        Words{"list /s/locks", "get /s/locks/_c_x-lock-0000000000"});
+  const std::string lease = bench.Lease(13);
+  go();
+  CHECK(counts.told.back() == "2/1");
+  bench.servers.EndSession(11);
+  go();
+  CHECK(counts.told.back() == "2/0");
+  bench.servers.EndSession(13);
+  go();
+  CHECK(counts.told.back() == "1/0");
+  const std::size_t told = counts.told.size();
+  go();
+  CHECK(counts.told.size() == told);
+}
+
+}  // namespace zklock::lock

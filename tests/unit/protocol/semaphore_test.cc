@@ -1,0 +1,48 @@
+#include "protocol/semaphore.h"
+
+#include <catch2/catch.hpp>
+
+#include "protocol/grant_time.h"
+
+namespace zklock::protocol {
+
+TEST_CASE("The number of permits is a plain number above zero") {
+  CHECK(ParsePermits("1") == 1);
+  CHECK(ParsePermits("250") == 250);
+  for (const char* const data : {"", "0", "-1", "+1", " 1", "1 ", "1.5", "10.1.2.3", "zklock/1",
+                                 "99999999999999999999999", "0x2"}) {
+    CAPTURE(data);
+    CHECK_FALSE(ParsePermits(data));
+  }
+}
+
+TEST_CASE("A lock may be a semaphore if it has leases and no queue of its own") {
+  CHECK(MayBeSemaphore({"leases", "locks"}));
+  CHECK(MayBeSemaphore({"leases", "last-run"}));
+  CHECK_FALSE(MayBeSemaphore({}));
+  CHECK_FALSE(MayBeSemaphore({"locks"}));
+  CHECK_FALSE(MayBeSemaphore({"leases", "lock"}));
+  CHECK_FALSE(MayBeSemaphore({"leases", "locks", "_c_x-lock-0000000000"}));
+}
+
+TEST_CASE("Leases are told by their names, or where there are none by the number of permits") {
+  CHECK(AreLeases({"_c_x-lease-0000000000"}, ""));
+  CHECK(AreLeases({"_c_x-lease-0000000000"}, "3"));
+  CHECK(AreLeases({}, "3"));
+  CHECK(AreLeases({"notes"}, "3"));
+  CHECK_FALSE(AreLeases({}, ""));
+  CHECK_FALSE(AreLeases({}, "zklock/1"));
+  CHECK_FALSE(AreLeases({"_c_x-lock-0000000000"}, "3"));
+}
+
+TEST_CASE("A permit's grant is known for the first leases, which found room") {
+  const auto granted = [](const char* name, std::optional<std::size_t> permits) {
+    return PermitTimeOf(ParseContenderName(name).value(), 5, permits);
+  };
+  CHECK(granted("_c_x-lease-0000000000", std::nullopt) == GrantTime{5, true});
+  CHECK(granted("_c_x-lease-0000000001", 2) == GrantTime{5, true});
+  CHECK(granted("_c_x-lease-0000000002", 2) == GrantTime{5, false});
+  CHECK(granted("_c_x-lease-0000000001", std::nullopt) == GrantTime{5, false});
+}
+
+}  // namespace zklock::protocol
