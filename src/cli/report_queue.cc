@@ -49,7 +49,8 @@ std::string StoppedBy(int signal_number) {
 std::string Meant(const std::string& lock, const ContenderView& contender) {
   const std::string_view does = contender.state == ContenderState::kHeld ? "holds" : "waits for";
   return fmt::format("{} {} {} ({}): {}", Printable(contender.name), does, lock,
-                     protocol::ModeName(contender.mode), Who(contender));
+                     contender.for_permit ? "a permit" : protocol::ModeName(contender.mode),
+                     Who(contender));
 }
 
 std::string ReleaseQuestion() { return "release it? [y/N] "; }

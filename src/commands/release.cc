@@ -30,6 +30,11 @@ lock::LockName LockOf(const cli::ReleaseOptions& options) {
   return {chroot + options.lock, chroot};
 }
 
+/// The znode that has the contender as a child: LOCK, or what a semaphore has its queue in.
+lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
+  return {protocol::ParentOf(contender.path), options.server.servers.chroot};
+}
+
 using Target = cli::ReleaseOptions::Target;
 
 bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
@@ -37,7 +42,8 @@ bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& conte
     case Target::kOwn:
       return false;
     case Target::kContender:
-      return contender.name == options.contender;
+      // On its way through a semaphore's turnstile it has two names.
+      return contender.name == options.contender || contender.turnstile_name == options.contender;
     case Target::kHolders:
       return contender.state == cli::ContenderState::kHeld;
     case Target::kAll:
@@ -90,13 +96,13 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
 enum class Fate { kLetGo, kGone, kCannotBeAsked };
 using FateOr = std::variant<Fate, int>;
 
-FateOr Force(Visit& visit, const cli::ReleaseOptions& options, const std::string& name,
+FateOr Force(Visit& visit, const cli::ReleaseOptions& options, const cli::ContenderView& contender,
              cli::Report& report) {
-  lock::Removal removal(visit.store(), visit.clock(), LockOf(options), name,
+  lock::Removal removal(visit.store(), visit.clock(), QueueOf(options, contender), contender.name,
                         options.server.connect_timeout);
   if (const auto status = visit.Run(removal)) return *status;
   if (!removal.has_removed()) return Fate::kGone;
-  report.Say(cli::ForcedOut(options.lock, name));
+  report.Say(cli::ForcedOut(options.lock, contender.name));
   return Fate::kLetGo;
 }
 
@@ -111,6 +117,8 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
         return cli::FormatContenderData(data);
       };
     case protocol::Program::kCurator:
+      // Its semaphores look at no such message.
+      if (contender.for_permit) return std::nullopt;
       return [](const std::string& /*old*/) { return std::string(cli::kCuratorRevoke); };
     default:
       return std::nullopt;
@@ -124,8 +132,8 @@ FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::Contende
     report.Error(cli::CannotBeAsked(contender));
     return Fate::kCannotBeAsked;
   }
-  lock::Revocation revocation(visit.store(), visit.clock(), LockOf(options), contender.name, *edit,
-                              options.server.connect_timeout);
+  lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
+                              contender.name, *edit, options.server.connect_timeout);
   if (const auto status = visit.Run(revocation)) return *status;
   if (!revocation.has_asked()) return Fate::kGone;
   report.Say(cli::Asked(options.lock, contender));
@@ -134,10 +142,10 @@ FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::Contende
 
 /// None: they have gone. Else the exit status.
 std::optional<int> Await(Visit& visit, const cli::ReleaseOptions& options,
-                         const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    lock::Departure departure(visit.store(), visit.clock(), LockOf(options), name,
-                              options.server.connect_timeout);
+                         const std::vector<cli::ContenderView>& asked) {
+  for (const cli::ContenderView& contender : asked) {
+    lock::Departure departure(visit.store(), visit.clock(), QueueOf(options, contender),
+                              contender.name, options.server.connect_timeout);
     if (const auto status = visit.Run(departure)) return status;
   }
   return std::nullopt;
@@ -152,14 +160,16 @@ cli::RevokeData AskedByUs(const std::string& reason) {
 int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& meant,
                process::Signals& signals, cli::Report& report) {
   Visit visit(options.server, signals, report);
-  std::vector<std::string> asked;
+  std::vector<cli::ContenderView> asked;
   bool all_can = true;
-  for (const cli::ContenderView& contender : meant) {
+  // The last first: of those who wait nobody gets what the others let go of.
+  for (auto one = meant.rbegin(); one != meant.rend(); ++one) {
+    const cli::ContenderView& contender = *one;
     const FateOr fate = options.force
-                            ? Force(visit, options, contender.name, report)
+                            ? Force(visit, options, contender, report)
                             : Ask(visit, options, contender, AskedByUs(options.reason), report);
     if (const int* status = std::get_if<int>(&fate)) return *status;
-    if (std::get<Fate>(fate) == Fate::kLetGo) asked.push_back(contender.name);
+    if (std::get<Fate>(fate) == Fate::kLetGo) asked.push_back(contender);
     if (std::get<Fate>(fate) == Fate::kGone)
       report.Say(cli::NotThere(options.lock, contender.name));
     all_can = all_can && std::get<Fate>(fate) != Fate::kCannotBeAsked;
@@ -183,16 +193,18 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
     report.Say(cli::NothingHeld(options.lock));
     return kExitConflict;
   }
-  const std::string name(protocol::BaseOf(hold->ticket.path));
   cli::RevokeData revoke = AskedByUs("");
   revoke.by_owner = true;
   cli::ContenderView contender;
   contender.program = protocol::Program::kZklock;
+  contender.path = hold->ticket.path;
+  contender.name = protocol::BaseOf(contender.path);
   Visit visit(options.server, signals, report);
-  lock::Revocation revocation(visit.store(), visit.clock(), LockOf(options), name,
-                              *EditFor(contender, revoke), options.server.connect_timeout);
+  lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
+                              contender.name, *EditFor(contender, revoke),
+                              options.server.connect_timeout);
   if (const auto status = visit.Run(revocation)) return *status;
-  if (const auto status = Await(visit, options, {name})) return *status;
+  if (const auto status = Await(visit, options, {contender})) return *status;
   visit.Leave();
   return kExitOk;
 }
