@@ -18,12 +18,13 @@ std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
-/// ", held by backup.sh, pid 3185 on web1, for at most 12m".
+/// ", held by backup.sh, pid 3185 on web1, for at most 12m", and of a semaphore ", and 2 more".
 std::string Holder(const ProgressView& view) {
   if (!view.connected) return ", no server answers";
   if (view.holder.empty()) return "";
   std::string text = ", held by " + WhoOf(view.holder, view.holder_data);
   if (view.held_at_most) text += ", for at most " + WholeSeconds(*view.held_at_most);
+  if (view.more_holders > 0) text += fmt::format(", and {} more", view.more_holders);
   return text;
 }
 

@@ -17,6 +17,7 @@ struct ProgressView {
   std::string holder;       ///< the child at the head of the queue; empty: not known
   std::string holder_data;  ///< its data, anybody's bytes
   std::optional<Duration> held_at_most;
+  std::size_t more_holders = 0;  ///< of a semaphore
 };
 
 // The sentences of --progress.

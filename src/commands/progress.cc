@@ -147,6 +147,7 @@ cli::ProgressView Progress::View() const {
   if (glance_) {
     view.holder = glance_->first;
     view.holder_data = glance_->first_data;
+    view.more_holders = glance_->holders - std::min<std::size_t>(glance_->holders, 1);
     if (glance_->first_older_by) view.held_at_most = now - held_since_;
   }
   return view;

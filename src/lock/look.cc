@@ -1,7 +1,9 @@
 #include "lock/look.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
@@ -27,8 +29,14 @@ void Look::Begin(const std::string& own, std::function<void(const std::optional<
       if (reply.error == Error::kNone) own_created_ms_ = reply.stat.created_ms;
     }));
   }
-  store_.List(lock_.path, Watch::kNo,
-              scope_.Wrap([this](const zookeeper::ListReply& reply) { OnListed(reply); }));
+  if (protocol::ParentOf(own_) == lock_.path) {
+    return store_.List(lock_.path, Watch::kNo,
+                       scope_.Wrap([this](const zookeeper::ListReply& reply) { OnListed(reply); }));
+  }
+  store_.List(lock_.path + "/" + std::string(protocol::kLeases), Watch::kNo,
+              scope_.Wrap([this](const zookeeper::ListReply& reply) { leases_ = reply; }));
+  store_.List(lock_.path + "/" + std::string(protocol::kTurnstile), Watch::kNo,
+              scope_.Wrap([this](const zookeeper::ListReply& reply) { OnPermitsListed(reply); }));
 }
 
 void Look::OnListed(const zookeeper::ListReply& reply) {
@@ -41,7 +49,36 @@ void Look::OnListed(const zookeeper::ListReply& reply) {
   if (own == queue.begin() || own == queue.end()) return End(false);
   glance_.ahead = static_cast<std::size_t>(own - queue.begin());
   glance_.first = queue.front().full;
-  store_.Get(lock_.path + "/" + glance_.first, Watch::kNo,
+  ReadFirst(lock_.path);
+}
+
+void Look::OnPermitsListed(const zookeeper::ListReply& turnstile) {
+  if (leases_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
+  const auto leases = protocol::Queue(leases_.children);
+  const auto waiting = protocol::Queue(turnstile.children);
+  const auto place_in = [this](const std::vector<protocol::ContenderName>& queue) {
+    const auto own = std::find_if(queue.begin(), queue.end(), [&](const auto& contender) {
+      return contender.full == protocol::BaseOf(own_);
+    });
+    return static_cast<std::size_t>(own - queue.begin());
+  };
+  const std::size_t with_lease = place_in(leases);
+  const std::size_t in_turnstile = place_in(waiting);
+  if (with_lease < leases.size()) {
+    glance_.ahead = glance_.holders = with_lease;
+  } else if (in_turnstile < waiting.size()) {
+    // The first in the turnstile waits with a lease of its own, the last.
+    const std::size_t waits_with_lease = in_turnstile > 0 && !leases.empty() ? 1 : 0;
+    glance_.holders = leases.size() - waits_with_lease;
+    glance_.ahead = glance_.holders + in_turnstile;
+  }
+  if (glance_.ahead == 0 || leases.empty()) return End(false);
+  glance_.first = leases.front().full;
+  ReadFirst(lock_.path + "/" + std::string(protocol::kLeases));
+}
+
+void Look::ReadFirst(const std::string& queue) {
+  store_.Get(queue + "/" + glance_.first, Watch::kNo,
              scope_.Wrap([this](const zookeeper::GetReply& first) { OnFirst(first); }));
 }
 

@@ -15,15 +15,17 @@ namespace zklock::lock {
 
 /// What a waiter sees before it.
 struct Glance {
-  std::size_t ahead = 0;   ///< contenders before ours
-  std::string first;       ///< the child at the head of the queue: it holds
-  std::string first_data;  ///< its data: somebody else's; empty where not known
+  std::size_t ahead = 0;    ///< contenders before ours
+  std::size_t holders = 1;  ///< of a semaphore's permits
+  std::string first;        ///< the child at the head of the queue: it holds
+  std::string first_data;   ///< its data: somebody else's; empty where not known
   /// How much older its contender is than ours, by the servers' clock.
   std::optional<Duration> first_older_by;
 };
 
 /// Looks at the queue for a waiter that wants to tell where it stands: a list and a read or two
-/// over the session that it queues with. They watch nothing and come to nothing without harm.
+/// over the session that it queues with; of a semaphore at its leases and its turnstile. They watch
+/// nothing and come to nothing without harm.
 class Look {
  public:
   Look(zookeeper::Store& store, LockName lock) : store_(store), lock_(std::move(lock)) {}
@@ -35,6 +37,8 @@ class Look {
 
  private:
   void OnListed(const zookeeper::ListReply& reply);
+  void OnPermitsListed(const zookeeper::ListReply& turnstile);
+  void ReadFirst(const std::string& queue);
   void OnFirst(const zookeeper::GetReply& reply);
   void End(bool seen);
 
@@ -42,6 +46,7 @@ class Look {
   const LockName lock_;
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
+  zookeeper::ListReply leases_;  ///< of a semaphore
   Glance glance_;
   std::function<void(const std::optional<Glance>&)> done_;
   CallbackScope scope_;

@@ -239,4 +239,31 @@ TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
                                                "x-uuid-lock-0000000000, for at most "));
 }
 
+TEST_CASE("For a permit the holders are counted, and the place is that among all who want one") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.servers.Put("/l/leases", 0);
+  waiter.servers.Put("/l/locks", 0);
+  const std::string data = R"({"version":1,"host":"web1","pid":42,"command":"backup.sh"})";
+  for (int i = 0; i < 3; ++i) waiter.servers.Put("/l/leases/web-uuid-lease-", 1, true, data);
+  const std::string first = waiter.servers.Put("/l/locks/web-uuid-lock-", 3, true);
+  std::string own;
+  std::string place;
+  SECTION("in the turnstile, behind the one that waits with a lease") {
+    waiter.servers.Put("/l/leases/web-uuid-lease-", 3, true);
+    own = waiter.servers.Put("/l/locks/own-uuid-lock-", 2, true);
+    place = "place 5";
+  }
+  SECTION("with a lease") {
+    own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
+    place = "place 4";
+  }
+  waiter.progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnStep(cli::Waiting{"/l", "web", 1});
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Said(),
+             Catch::StartsWith("zklock: waiting for /l: " + place +
+                               ", held by backup.sh, pid 42 on web1, for at most ") &&
+                 Catch::EndsWith(", and 2 more\n"));
+}
+
 }  // namespace zklock::commands
