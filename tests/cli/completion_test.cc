@@ -1,6 +1,7 @@
 // The completions of the shells, in the shells themselves: on a terminal, with the tab key.
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -106,6 +107,16 @@ struct SomeLock {
   std::string start = lock.substr(0, lock.size() - 1);
 };
 
+/// What `offer` comes to, asked again until that is `expected`: an answer of the servers for which
+/// a shell would have to wait longer than 300 ms is left out, as it may be on a busy machine.
+template <typename T, typename F>
+T Offered(const T& expected, F offer) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  T offered = offer();
+  while (offered != expected && std::chrono::steady_clock::now() < until) offered = offer();
+  return offered;
+}
+
 void CheckOurs(LineEditor shell) {
   const SomeLock some;
   CHECK(shell.AfterTab("zklock exc") == "[zklock][exclusive]");
@@ -115,12 +126,14 @@ void CheckOurs(LineEditor shell) {
         "[zklock][read][--stop-signal][USR1][--descendants]");
   CHECK(shell.AfterTab("zklock exclusive --config /etc/pass") ==
         "[zklock][exclusive][--config][/etc/passwd]");
-  CHECK(shell.AfterTab("zklock inspect " + some.start) == "[zklock][inspect][" + some.lock + "]");
-  CHECK(shell.AfterTab("zklock exclusive -w 5 " + some.start) ==
-        "[zklock][exclusive][-w][5][" + some.lock + "]");
-  CHECK(shell.AfterTab("zklock exclusive --root " + some.lock.substr(0, 2) + " " +
-                       some.start.substr(3)) ==
-        "[zklock][exclusive][--root][/t][" + some.lock.substr(3) + "]");
+  const auto check_lock = [&](const std::string& typed, const std::string& expected) {
+    CHECK(Offered(expected, [&] { return shell.AfterTab(typed); }) == expected);
+  };
+  check_lock("zklock inspect " + some.start, "[zklock][inspect][" + some.lock + "]");
+  check_lock("zklock exclusive -w 5 " + some.start,
+             "[zklock][exclusive][-w][5][" + some.lock + "]");
+  check_lock("zklock exclusive --root " + some.lock.substr(0, 2) + " " + some.start.substr(3),
+             "[zklock][exclusive][--root][/t][" + some.lock.substr(3) + "]");
   CHECK(shell.AfterTab("zklock try /l -- basena") == "[zklock][try][/l][--][basename]");
   CHECK(shell.AfterTab("zklock try /l -- ls /etc/pass") ==
         "[zklock][try][/l][--][ls][/etc/passwd]");
@@ -153,7 +166,8 @@ TEST_CASE("fish completes subcommands, options, values, LOCKs, files and the com
   CHECK(FishOffers("zklock try --publ") == Words{"--publish-command"});
   CHECK(FishOffers("zklock read --on-lost ") == Words{"stop", "warn"});
   CHECK(FishOffers("zklock exclusive --config /etc/hostn") == Words{"/etc/hostname"});
-  CHECK(FishOffers("zklock inspect " + some.start) == Words{some.lock});
+  const Words locks = {some.lock};
+  CHECK(Offered(locks, [&] { return FishOffers("zklock inspect " + some.start); }) == locks);
   CHECK(FishOffers("zklock try /l -- basena") == Words{"basename"});
   CHECK(FishOffers("zklock try /l -- ls /etc/hostn") == Words{"/etc/hostname"});
 }
@@ -176,10 +190,11 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   const std::string below = lock + "/below";
   tree.Create(below);
   Child holder = StartHolder(below);
-  ChildOptions options = Zklock({"--complete", "inspect", lock + "/"});
-  CHECK(Run(options).out == below + "\n");
-  options = Zklock({"--complete", "inspect", lock});
-  CHECK(Run(options).out == below + "\n");
+  const std::string only = below + "\n";
+  for (const std::string& typed : {lock + "/", lock}) {
+    const ChildOptions options = Zklock({"--complete", "inspect", typed});
+    CHECK(Offered(only, [&] { return Run(options).out; }) == only);
+  }
 }
 
 }  // namespace zklock::test

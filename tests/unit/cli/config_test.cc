@@ -57,14 +57,20 @@ TEST_CASE("A setting knows its file and line") {
 
 TEST_CASE("A line that is none is told of with file and line") {
   CHECK(ErrorOf("wait = 5s\nservers\n") == "f:2: is not of the form 'name = value'");
-  CHECK(ErrorOf("= x") == "f:1: there is no option '' to be set");
-  CHECK(ErrorOf("\nserver = a:1") == "f:2: there is no option 'server' to be set");
-  CHECK(ErrorOf("--wait = 5s") == "f:1: there is no option '--wait' to be set");
+  CHECK(ErrorOf("= x") ==
+        "f:1: there is no option '' to be set: zklock --print-config shows those that are");
+  CHECK(ErrorOf("\nserver = a:1") ==
+        "f:2: there is no option 'server' to be set: zklock --print-config shows those that are");
+  CHECK(ErrorOf("--wait = 5s") ==
+        "f:1: there is no option '--wait' to be set: zklock --print-config shows those that are");
   CHECK(ErrorOf("[zklock]") == "f:1: is not of the form 'name = value'");
-  CHECK(ErrorOf("label = \"a") == "f:1: the quotes do not enclose the whole value");
-  CHECK(ErrorOf("label = \"a\" b") == "f:1: the quotes do not enclose the whole value");
-  CHECK(ErrorOf("label = a\033[2J") == "f:1: there is a control character in it");
-  CHECK(ErrorOf(std::string("label = a\0b", 11)) == "f:1: there is a control character in it");
+  CHECK(ErrorOf("label = \"a") ==
+        "f:1: the quotes do not enclose the whole value: put one at each end, or none");
+  CHECK(ErrorOf("label = \"a\" b") ==
+        "f:1: the quotes do not enclose the whole value: put one at each end, or none");
+  CHECK(ErrorOf("label = a\033[2J") == "f:1: there is a control character in it: take it out");
+  CHECK(ErrorOf(std::string("label = a\0b", 11)) ==
+        "f:1: there is a control character in it: take it out");
 }
 
 TEST_CASE("What a configuration cannot set: how one run is asked for") {
