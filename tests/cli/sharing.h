@@ -20,6 +20,7 @@ struct Pairing {
   std::size_t permits = 0;  ///< 0: no semaphore
   bool is_set = false;      ///< of two LOCKs
   bool has_limit = true;    ///< the peer's lock can give up after a time
+  bool contends = true;  ///< false: handed over only, since the peer may sleep for ever in a crowd
   bool has_queue = true;
 };
 

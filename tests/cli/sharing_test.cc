@@ -40,7 +40,8 @@ TEST_CASE("locks are shared with Curator's and with ZooKeeper's own recipe") {
              {.recipe = "write", .zklock = {"write"}},
              {.recipe = "semaphore-mutex", .zklock = {"exclusive", "--permits", "1"}, .permits = 1},
              {.recipe = "semaphore:2", .zklock = kTwoPermits, .permits = 2},
-             {.recipe = "recipes", .zklock = {"exclusive"}}});
+             // WriteLock waits for ever when its predecessor goes between its list and its watch.
+             {.recipe = "recipes", .zklock = {"exclusive"}, .contends = false}});
 }
 
 TEST_CASE("readers and writers take turns with Curator's") {
