@@ -212,6 +212,11 @@ bool Grammar::WasGiven(const std::string& name) const {
   return option != nullptr && option->origin != Origin::kDefault;
 }
 
+bool Grammar::IsArgument(const std::string& name) const {
+  const Option* option = Find(name);
+  return option != nullptr && option->origin == Origin::kArgument;
+}
+
 void Grammar::KeepStronger(const std::string& one, const std::string& other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
   const Origin first = Find(one)->origin;

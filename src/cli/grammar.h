@@ -49,6 +49,8 @@ class Grammar {
 
   /// Whether `name` (as in `--wait`) is an option of this subcommand and has not its default.
   [[nodiscard]] bool WasGiven(const std::string& name) const;
+  /// As an argument: by whom it is about, not by a file that is about everything.
+  [[nodiscard]] bool IsArgument(const std::string& name) const;
   /// Of two options that exclude each other only the one from the stronger origin stays given; an
   /// error where both are of the same.
   void KeepStronger(const std::string& one, const std::string& other);

@@ -64,6 +64,7 @@ inline constexpr char kCannotAppend[] = "cannot append to --events {}";
 // --hold.
 inline constexpr char kHoldsOnly[] =
     "--hold runs no command: the lock is held for the shell that asks; leave out the command";
+inline constexpr char kForCommand[] = "{} is for a command, and --hold runs none: leave it out";
 inline constexpr char kForHold[] = "{} is for --hold: give that too, or leave it out";
 inline constexpr char kNoProcessNumber[] =
     "--owner-pid '{}' is no process number: in a shell its own is $$";

@@ -107,6 +107,11 @@ std::vector<std::string> ReadCommand(const Grammar& grammar, const Words& words,
     if (command || grammar.WasGiven("-c")) {
       throw grammar.Error(message::kHoldsOnly);
     }
+    for (const char* option :
+         {"--stop-signal", "--on-lost", "--descendants", "--publish-command", "--events"}) {
+      if (!grammar.IsArgument(option)) continue;
+      throw grammar.Error(fmt::format(message::kForCommand, option));
+    }
     return {};
   }
   for (const char* option : {"--owner-pid", "--on-lost-signal"}) {

@@ -74,6 +74,24 @@ TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
   CHECK(Shown(options, "label") == "label = from home # " + file + ":1");
 }
 
+TEST_CASE("what a file says of commands is no matter for --hold, which runs none") {
+  const TemporaryDirectory directory;
+  const std::string events = directory.Path("events");
+  REQUIRE(!directory
+               .Write("zklock.conf",
+                      "stop-signal = INT\non-lost = warn\ndescendants = kill\n"
+                      "events = " +
+                          events + "\npublish-command = yes\n")
+               .empty());
+  const std::string lock = NewLock("hold");
+  ChildOptions options = WithUserFile(directory, {});
+  options.argv = {"sh", "-c", "\"$Z\" exclusive --hold $L && \"$Z\" release $L; echo $?"};
+  options.also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()};
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  CHECK(finished.out == "0\n");
+}
+
 TEST_CASE("a run takes its options from the file, and those of other subcommands bother nobody") {
   const TemporaryDirectory directory;
   REQUIRE(!directory

@@ -100,6 +100,7 @@ std::vector<Case> WrongWords() {
       {"kNoDescriptor", 64, {"exclusive", "--events", "77", "RUN"}},
       {"kCannotAppend", 71, {"exclusive", "--events", "/dev/null/x", "RUN"}},
       {"kHoldsOnly", 64, {"exclusive", "--hold", "RUN"}},
+      {"kForCommand", 64, {"exclusive", "--hold", "--events", "/dev/null", "LOCK"}},
       {"kForHold", 64, {"exclusive", "--owner-pid", "7", "RUN"}},
       {"kNoProcessNumber", 64, {"exclusive", "--hold", "--owner-pid", "me", "/l"}},
       {"kNoSuchProcess", 64, {"exclusive", "--hold", "--owner-pid", "2147483646", "/l"}},
