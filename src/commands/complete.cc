@@ -11,6 +11,7 @@
 #include "commands/output.h"
 #include "lock/lock_names.h"
 #include "process/event_loop.h"
+#include "process/waker.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {
@@ -22,17 +23,6 @@ constexpr Duration kPatience = 300ms;
 /// What of it is left for the session's close. Without that it ends by itself, soon enough.
 constexpr Duration kCloseTime = 50ms;
 constexpr Duration kSessionTimeout = 4s;
-
-/// The time for it is over.
-class Deadline final : public EventSource {
- public:
-  explicit Deadline(TimePoint at) : at_(at) {}
-  Interest GetInterest() override { return {.wake = at_}; }
-  void OnReady(short /*revents*/) override {}
-
- private:
-  TimePoint at_;
-};
 
 /// The LOCKs that fit what is typed, written as it is: absolute, or below the root.
 std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& signals) {
@@ -50,7 +40,7 @@ std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& s
   Connector connector(loop, wanted.server, clock);
   lock::LockNames names(connector.session(), clock, {path.empty() ? "/" : path, chroot}, kPatience);
   loop.Add(names);
-  Deadline deadline(begin + kPatience - kCloseTime);
+  process::Waker deadline(begin + kPatience - kCloseTime);
   loop.Add(deadline);
   const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
   (void)RunUntil(loop, signals,
@@ -58,7 +48,7 @@ std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& s
   loop.Remove(deadline);
   loop.Remove(names);
   connector.session().BeginClose();
-  Deadline last(begin + kPatience);
+  process::Waker last(begin + kPatience);
   loop.Add(last);
   while (!connector.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 

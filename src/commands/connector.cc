@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "process/waker.h"
+
 namespace zklock::commands {
 namespace {
 
@@ -95,22 +97,11 @@ std::string Connector::Tried() const {
 
 bool Connector::Close(std::size_t releases) {
   session_.BeginClose(releases);
-  process::EventLoop& loop = loop_;
-  /// Wakes the loop at the deadline.
-  class Alarm final : public EventSource {
-   public:
-    explicit Alarm(TimePoint at) : at_(at) {}
-    Interest GetInterest() override { return {.wake = at_}; }
-    void OnReady(short) override {}
-
-   private:
-    TimePoint at_;
-  };
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
-  Alarm alarm(deadline);
-  loop.Add(alarm);
-  while (!session_.IsClosed() && clock_.Now() < deadline) loop.RunOnce();
-  loop.Remove(alarm);
+  process::Waker alarm(deadline);
+  loop_.Add(alarm);
+  while (!session_.IsClosed() && clock_.Now() < deadline) loop_.RunOnce();
+  loop_.Remove(alarm);
   return session_.IsClosed();
 }
 

@@ -1,7 +1,6 @@
 #include "commands/keeper.h"
 
 #include <fmt/core.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "process/owner.h"
 #include "process/owner_guard.h"
 #include "process/supervisor.h"
+#include "process/waker.h"
 #include "protocol/lease.h"
 #include "zookeeper/close_session.h"
 
@@ -59,24 +59,10 @@ process::Owner FindOwner(const cli::RunOptions& options) {
   return *std::move(owner);
 }
 
-/// Wakes the loop when a descriptor is readable, or at a moment.
-class Waker final : public EventSource {
- public:
-  explicit Waker(int fd) : fd_(fd) {}
-  void Set(int fd) { fd_ = fd; }
-  void SetMoment(TimePoint moment) { moment_ = moment; }
-  Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }
-  void OnReady(short /*revents*/) override {}
-
- private:
-  int fd_;
-  TimePoint moment_ = kNever;
-};
-
 /// The zklock that the user waits for: until the keeper holds, or has ended.
 int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
   process::EventLoop loop;
-  Waker link(forked.link.get());
+  process::Waker link(forked.link.get());
   loop.Add(signals);
   loop.Add(link);
   std::optional<int> ended_by;
@@ -220,7 +206,7 @@ class Keeper {
     if (told_to_end || revocation || hold.loss() || now >= stop) guard.TellOwner();
     if (hold.loss()) return true;
     if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + options_.kill_after;
-    alarm_.SetMoment(guard.has_told() ? leave_at_ : stop);
+    alarm_.Set(guard.has_told() ? leave_at_ : stop);
     return now >= leave_at_;
   }
 
@@ -253,9 +239,9 @@ class Keeper {
   const process::Identity self_;
   const process::Owner& owner_;
   UniqueFd link_;  // to the zklock that is waited for, until that has heard
-  Waker link_waker_;
-  Waker owner_waker_;
-  Waker alarm_{-1};
+  process::Waker link_waker_;
+  process::Waker owner_waker_;
+  process::Waker alarm_;
   std::vector<cli::WantedLock> wanted_;
   process::EventLoop loop_;
   std::optional<Connector> connector_;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <poll.h>
+
+#include "base/event_source.h"
+
+namespace zklock::process {
+
+/// Wakes the loop when a descriptor is readable, or at a moment; whoever runs the loop looks what
+/// there is to do.
+class Waker final : public EventSource {
+ public:
+  Waker() = default;
+  explicit Waker(int fd) : fd_(fd) {}
+  explicit Waker(TimePoint moment) : moment_(moment) {}
+  /// -1: none any more.
+  void Set(int fd) { fd_ = fd; }
+  void Set(TimePoint moment) { moment_ = moment; }
+  Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }
+  void OnReady(short /*revents*/) override {}
+
+ private:
+  int fd_ = -1;
+  TimePoint moment_ = kNever;
+};
+
+}  // namespace zklock::process
