@@ -29,16 +29,14 @@ std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& s
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
   const std::string below = wanted.root == "/" ? "/" : wanted.root + "/";
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
-  const std::string& chroot = wanted.server.servers.chroot;
-  const std::string parent = protocol::ParentOf(typed);
-  const std::string path = chroot + (parent == "/" ? "" : parent);
+  const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));
 
   const SystemClock clock;
   const TimePoint begin = clock.Now();
   wanted.server.session_timeout = kSessionTimeout;
   process::EventLoop loop;
   Connector connector(loop, wanted.server, clock);
-  lock::LockNames names(connector.session(), clock, {path.empty() ? "/" : path, chroot}, kPatience);
+  lock::LockNames names(connector.session(), clock, above, kPatience);
   loop.Add(names);
   process::Waker deadline(begin + kPatience - kCloseTime);
   loop.Add(deadline);

@@ -63,9 +63,7 @@ class Throttle final : public lock::SurveySink {
 };
 
 lock::LockName PlaceOf(const cli::InspectOptions& options) {
-  const std::string& chroot = options.server.servers.chroot;
-  if (options.path != "/") return {chroot + options.path, chroot};
-  return {chroot.empty() ? "/" : chroot, chroot};
+  return lock::LockName::In(options.server.servers.chroot, options.path);
 }
 
 /// The whole of a terminal's screen, for a while.

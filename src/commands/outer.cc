@@ -82,7 +82,7 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
   const std::string& chroot = options.server.servers.chroot;
   for (auto one = wanted.begin(); one != wanted.end();) {
     const auto nests =
-        NestsIn(options, {chroot + one->path, chroot}, one->mode, below, signals, report);
+        NestsIn(options, lock::LockName::In(chroot, one->path), one->mode, below, signals, report);
     if (const auto* status = std::get_if<int>(&nests)) return *status;
     if (std::get<bool>(nests)) {
       steps.Tell(cli::Nested{one->path});

@@ -26,8 +26,7 @@ namespace zklock::commands {
 namespace {
 
 lock::LockName LockOf(const cli::ReleaseOptions& options) {
-  const std::string& chroot = options.server.servers.chroot;
-  return {chroot + options.lock, chroot};
+  return lock::LockName::In(options.server.servers.chroot, options.lock);
 }
 
 /// The znode that has the contender as a child: LOCK, or what a semaphore has its queue in.

@@ -94,8 +94,7 @@ class LockedRun {
   }
 
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const {
-    const std::string& chroot = options_.server.servers.chroot;
-    return {chroot + wanted.path, chroot};
+    return lock::LockName::In(options_.server.servers.chroot, wanted.path);
   }
   /// The LOCKs to be queued for, as messages name them.
   [[nodiscard]] std::string Shown() const {

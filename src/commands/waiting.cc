@@ -38,7 +38,7 @@ std::vector<lock::AcquireRequest> RequestsFor(
   const std::string& chroot = options.server.servers.chroot;
   std::vector<lock::AcquireRequest> requests;
   for (const cli::WantedLock& one : wanted) {
-    lock::AcquireRequest request{.lock = {chroot + one.path, chroot},
+    lock::AcquireRequest request{.lock = lock::LockName::In(chroot, one.path),
                                  .mode = one.mode,
                                  .dialect = options.dialect,
                                  .host = self.host,

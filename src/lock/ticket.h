@@ -15,6 +15,12 @@ struct LockName {
   std::string path;    ///< on the servers, chroot included
   std::string chroot;  ///< the part of `path` that the user does not see; may be empty
 
+  /// What the user knows as `shown`.
+  [[nodiscard]] static LockName In(const std::string& chroot, const std::string& shown) {
+    if (shown == "/") return {chroot.empty() ? shown : chroot, chroot};
+    return {chroot + shown, chroot};
+  }
+
   /// As the user knows it.
   [[nodiscard]] std::string shown() const { return path.substr(chroot.size()); }
   /// Any path as the user knows it: the chroot's own znode is their root. One above it has no such

@@ -7,18 +7,13 @@ namespace zklock::protocol {
 namespace {
 
 constexpr std::string_view kMarker = "zklock/1 ";
-constexpr std::size_t kLongestHost = 255;
 constexpr std::size_t kLongestText = 512;
 
 }  // namespace
 
 std::string FormatLastSuccess(const LastSuccess& success) {
-  std::string host = success.host.substr(0, kLongestHost);
-  for (char& letter : host) {
-    if (letter < '!' || letter > '~') letter = '-';
-  }
   return std::string(kMarker) + std::to_string(success.began.count()) + ' ' +
-         (host.empty() ? "-" : host);
+         RecordWord(success.host);
 }
 
 std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {

@@ -14,15 +14,6 @@ constexpr std::size_t kLongestText = 1024;
 // More milliseconds than anything has run; far from an overflow.
 constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
 
-/// As one word of the record, so that it can be read back and shown.
-std::string Word(std::string_view text) {
-  std::string word(text.substr(0, kLongestWord));
-  for (char& letter : word) {
-    if (letter < '!' || letter > '~') letter = '-';
-  }
-  return word.empty() ? "-" : word;
-}
-
 std::string Seconds(std::chrono::milliseconds ran) {
   const std::int64_t count = std::clamp<std::int64_t>(ran.count(), 0, kLongestRun);
   const std::string fraction = std::to_string(1000 + count % 1000).substr(1);
@@ -76,13 +67,21 @@ std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
 
 }  // namespace
 
+std::string RecordWord(std::string_view text) {
+  std::string word(text.substr(0, kLongestWord));
+  for (char& letter : word) {
+    if (letter < '!' || letter > '~') letter = '-';
+  }
+  return word.empty() ? "-" : word;
+}
+
 std::string FormatLockData(const LockData& data) {
   std::string text(kMarker);
   if (data.last_release) {
     const ReleaseRecord& record = *data.last_release;
-    text += ' ' + Word(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
+    text += ' ' + RecordWord(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
             std::to_string(record.token) + ' ' + Seconds(record.ran) + ' ' +
-            std::to_string(record.status) + ' ' + Word(record.host);
+            std::to_string(record.status) + ' ' + RecordWord(record.host);
   }
   return text;
 }

@@ -30,9 +30,13 @@ struct LockData {
   friend bool operator==(const LockData&, const LockData&) = default;
 };
 
+/// A name as one word of what zklock writes down, so that it can be read back and shown: cut to 255
+/// characters, and what is no ASCII letter, digit or sign becomes '-'. Never empty.
+[[nodiscard]] std::string RecordWord(std::string_view text);
+
 /// `zklock/1`, and after a release, separated by one blank each,
-/// `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST`, with SECONDS to the millisecond. What in
-/// the contender's name and in `host` is no ASCII letter, digit or sign becomes '-'.
+/// `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST`, with SECONDS to the millisecond, and
+/// the contender's name and HOST as words.
 [[nodiscard]] std::string FormatLockData(const LockData& data);
 
 /// None for all that FormatLockData does not write, to the letter: the LOCK is somebody else's, and
