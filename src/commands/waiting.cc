@@ -151,7 +151,11 @@ std::optional<int> Waiting::TakeEndingSignal(Progress& progress) {
 
 std::string Waiting::Shown() const {
   std::string shown;
-  for (const auto& request : requests_) shown += (shown.empty() ? "" : ", ") + request.lock.shown();
+  for (const auto& request : requests_) {
+    // A semaphore has two.
+    if (request.below == protocol::kTurnstile) continue;
+    shown += (shown.empty() ? "" : ", ") + request.lock.shown();
+  }
   return shown;
 }
 

@@ -53,6 +53,18 @@ TEST_CASE("who waits for a permit gets the next one, in the order of the queue")
   CHECK(later.ReadLine() == "held");
 }
 
+TEST_CASE("who is stopped while it waits for a permit names the LOCK once") {
+  const std::string lock = NewLock("permits");
+  Child holder = StartPermit("1", lock);
+  Child waiter = StartWaiter({"exclusive", "--permits", "1"}, lock);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  const std::string said = Lines(waiter.err()).back();
+  const std::size_t at = said.find(lock);
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find(lock, at + 1) == std::string::npos);
+}
+
 TEST_CASE("a holder of a permit that is killed gives it back") {
   const std::string lock = NewLock("permits");
   Child holder = StartPermit("1", lock);
