@@ -131,7 +131,11 @@ std::optional<WaitOutcome> Waiting::LookForHoldIn(const lock::LockName& lock) {
     return request.lock.path == lock.path;
   });
   if (hold == nullptr || wanted == requests_.end()) return std::nullopt;
-  if (!GoesOnUnder(hold->ticket.mode, in_.options, lock, wanted->mode)) return std::nullopt;
+  try {
+    if (!GoesOnUnder(hold->ticket.mode, in_.options, lock, wanted->mode)) return std::nullopt;
+  } catch (const cli::UsageError& endless) {
+    return endless;  // our contender is to go first
+  }
   return *hold;
 }
 
@@ -168,6 +172,7 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
   if (const auto* given_up = std::get_if<GivenUp>(&outcome)) {
     return {Why::kInterrupted, given_up->status};
   }
+  if (std::holds_alternative<cli::UsageError>(outcome)) return {Why::kUnusable, kExitUsage};
   const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);
   if (decided == nullptr) return {Why::kRemoved, conflict};  // told to leave, or not wanted
   if (const auto* busy = std::get_if<lock::Busy>(decided)) {
@@ -190,6 +195,8 @@ void Waiting::Explain(const WaitOutcome& outcome) {
     in_.report.StoppedWhileWaiting(Shown(), interrupted->signal_number);
   } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
     in_.report.ToldToLeave(Shown(), told->revocation);
+  } else if (const auto* endless = std::get_if<cli::UsageError>(&outcome)) {
+    throw cli::UsageError(*endless);
   }
 }
 

@@ -39,9 +39,10 @@ struct GivenUp {
 };
 
 /// What the wait came to: the queue's word, or something else that ended it. OwnHold: a LOCK is
-/// held for us by --hold, go on without queueing for it.
-using WaitOutcome =
-    std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, OwnHold, GivenUp>;
+/// held for us by --hold, go on without queueing for it. UsageError: it is, and waiting would never
+/// end.
+using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, OwnHold,
+                                 GivenUp, cli::UsageError>;
 
 /// What to queue for, for each of `wanted`; `data` makes a contender's data.
 [[nodiscard]] std::vector<lock::AcquireRequest> RequestsFor(
@@ -71,7 +72,7 @@ class Waiting {
   [[nodiscard]] bool has_all() const { return has_all_; }
   /// What an outcome means that is neither that nor OwnHold: in a word, and as the exit status.
   [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
-  /// Says why the lock was not taken.
+  /// Says why the lock was not taken, once the queue has been left. Throws the UsageError.
   void Explain(const WaitOutcome& outcome);
 
   /// What was taken.

@@ -186,9 +186,17 @@ TEST_CASE("Where --hold would wait for a zklock above for ever it is told") {
 
 TEST_CASE("A shell that holds as a reader is told why it can never write") {
   const std::string lock = NewLock("hold");
-  const Finished finished = Run(Script(lock, "$Z read --hold $L; $Z write --hold $L; echo $?"));
-  CHECK(finished.out == "64\n");
-  CHECK_THAT(finished.err, Catch::Contains("for ever"));
+  ChildOptions options = Script(lock,
+                                "$Z read --hold $L; $Z write --hold $L; echo $?; "
+                                "$Z write $L -- true; echo $?; read x");
+  options.keep_stdin = true;
+  Child script = Child::Start(options);
+  CHECK(script.ReadLine() == "64");
+  CHECK(script.ReadLine() == "64");
+  CHECK(Tree().Children(lock).size() == 1);  // who is refused is in nobody's way
+  script.CloseInput();
+  script.Wait();
+  CHECK_THAT(script.err(), Catch::Contains("for ever"));
 }
 
 TEST_CASE("Somebody else's hold is waited for") {
