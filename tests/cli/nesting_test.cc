@@ -75,10 +75,21 @@ TEST_CASE("A third LOCK between the two changes nothing") {
 }
 
 TEST_CASE("Without the environment it is a stranger") {
-  const std::string lock = NewLock("nesting");
-  const Finished finished =
-      Run(Line(lock, "$Z exclusive $L -- env -u ZKLOCK_HELD $Z try -q $L -- true"));
-  CHECK(finished.exit == Exited(75));
+  const auto without = [](const std::string& program) {
+    CAPTURE(program);
+    const Finished finished =
+        Run(Line(NewLock("nesting"),
+                 "$Z exclusive $L -- " + program + " $Z try -q -z $ZKLOCK_SERVERS $L -- true"));
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(75));
+  };
+  without("env -u ZKLOCK_HELD");
+  without("env -i");
+  if (Run({.argv = {"sudo", "-n", "true"}}).exit == Exited(0)) {
+    without("sudo -n");
+  } else {
+    WARN("sudo asks this user for a password: not tested");
+  }
 }
 
 TEST_CASE("What is told of a zklock that does not live hides nothing of one that does") {
@@ -146,6 +157,17 @@ TEST_CASE("What runs nested ends when the outer lock is taken away") {
   Tree().Delete(node);
   CHECK(outer.Wait() == Exited(76));
   outer.ReadToEnd();  // nobody of the tree has its output open any more
+}
+
+TEST_CASE("What runs nested ends when the outer lock is asked for and released") {
+  const std::string lock = NewLock("nesting");
+  Child outer = Child::Start(
+      Line(lock, "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo in; exec sleep 1000'"));
+  REQUIRE(outer.ReadLine() == "in");
+  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(outer.Wait() == Exited(76));
+  outer.ReadToEnd();
+  CHECK(Tree().Children(lock).empty());
 }
 
 }  // namespace
