@@ -74,7 +74,8 @@ class LockedRun {
       const WaitOutcome outcome = waiting.Run(
           RequestsFor(options_, wanted_, self_,
                       [this](auto mode) { return ContenderDataFor(options_, mode, self_); }),
-          getppid(), [] { return false; });
+          getpid(),  // the shell that holds may have become this zklock, by exec
+          [] { return false; });
       if (waiting.has_all()) {
         tickets_ = waiting.tickets();
         passed_ = waiting.passed();

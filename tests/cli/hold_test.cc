@@ -82,6 +82,14 @@ TEST_CASE("An owner that executes another program is the same owner") {
   tree.WaitForChildren(lock, 0);
 }
 
+TEST_CASE("A shell that becomes a zklock does not wait for what it holds itself") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock, "$Z exclusive --hold $L && exec $Z exclusive $L -- echo ran"));
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "ran\n");
+}
+
 TEST_CASE("Ctrl-C ends the script, and the lock with it") {
   const std::string lock = NewLock("hold");
   ChildOptions options = Script(lock, "$Z exclusive --hold $L && echo held; sleep 1000");
