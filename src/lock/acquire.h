@@ -195,7 +195,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// False, and finished, for a stranger that was there before us. One that comes later is told of.
   bool Tolerate(const protocol::Stranger& stranger);
   /// `resume`, unless a session owns one of them that is not tolerated.
-  void LookAt(const std::vector<protocol::Stranger>& doubtful, std::function<void()> resume);
+  void LookAt(const std::vector<protocol::Stranger>& doubtful, const std::function<void()>& resume);
   /// LOCK's own children, for a semaphore.
   void TakeUseOfLock(std::vector<std::string> children);
   void WatchPredecessor(const std::string& predecessor);

@@ -27,7 +27,7 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
   std::erase_if(doubtful,
                 [this](const Stranger& stranger) { return Has(looked_at_, stranger.child); });
   if (!doubtful.empty()) {
-    LookAt(doubtful, std::move(resume));
+    LookAt(doubtful, resume);
     return Verdict::kPending;
   }
   if (request_.permits) {  // the turnstile's contenders have been judged
@@ -56,7 +56,7 @@ bool Acquire::Tolerate(const Stranger& stranger) {
   return true;
 }
 
-void Acquire::LookAt(const std::vector<Stranger>& doubtful, std::function<void()> resume) {
+void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<void()>& resume) {
   for (const Stranger& stranger : doubtful) {
     looked_at_.push_back(stranger.child);
     // Replies keep the order: with the last one all have come.

@@ -82,7 +82,7 @@ TEST_CASE("callers that name the same LOCKs in any order never wait for each oth
     options.argv.insert(options.argv.end(), order.begin(), order.end());
     callers.push_back(Child::Start(std::move(options)));
   }
-  for (Child& caller : callers) CHECK(caller.Wait() == Exited(0));
+  for (Child& caller : callers) CHECK(caller.Wait(4 * kPatience) == Exited(0));
   CHECK(Tree().Children(pair.a).empty());
   CHECK(Tree().Children(pair.c).empty());
 }
@@ -112,7 +112,7 @@ TEST_CASE("of callers in opposite orders all get through and never two hold one 
   callers.push_back(StartRounds(rounds, {"exclusive", pair.a}, at_a.Visit("one-of-a", "1")));
   callers.push_back(StartRounds(rounds, {"exclusive", pair.b}, at_b.Visit("one-of-b", "1")));
   for (Child& caller : callers) {
-    const Exit exit = caller.Wait(kPatience + rounds * std::chrono::seconds(4));
+    const Exit exit = caller.Wait(kPatience + rounds * std::chrono::seconds(15));
     CAPTURE(caller.err());
     CHECK(exit == Exited(0));
   }
