@@ -85,7 +85,7 @@ class Results:
 
 def _machine():
     return (f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
-            f" {platform.machine()}, all servers on the same machine; medians.")
+            f" {platform.machine()}, all servers on the same machine; medians.\n")
 
 
 def put_into_readme(path, text):
