@@ -46,6 +46,20 @@ std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   return arguments;
 }
 
+constexpr std::string_view kHelpNames = "-h,--help";
+
+/// Whether CLI11 may take one of `words` for the option: those that it does take, and some more.
+bool MayBeNamed(std::string_view names, const std::vector<std::string>& words) {
+  const std::string_view name = names.substr(names.find(',') + 1);
+  const bool is_long = name.substr(0, 2) == "--";
+  const char letter = names[1];
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    if (word.size() < 2 || word[0] != '-') return false;
+    if (word[1] == '-') return is_long && word.substr(0, name.size()) == name;
+    return letter != '-' && word.find(letter) != std::string_view::npos;  // maybe one of several
+  });
+}
+
 }  // namespace
 
 struct Grammar::Parser {
@@ -53,21 +67,44 @@ struct Grammar::Parser {
   CLI::App app;
 };
 
-/// One of value and flag is set.
+/// One of value, flag and list is set.
 struct Grammar::Option {
-  std::string name;  ///< as in `--wait`, or `-c`
+  Literal names;  ///< as in `-w,--wait`
+  Literal type;
+  Literal help;
+  Literal environment;
   std::string* value = nullptr;
   bool* flag = nullptr;
+  std::vector<std::string>* list = nullptr;
   std::string default_value;
-  std::string environment;
-  const CLI::Option* parsed = nullptr;
+  const CLI::Option* declared = nullptr;
   Origin origin = Origin::kDefault;
   std::string place;  ///< of a configuration: file and line
+
+  /// As in `--wait`, or `-c`.
+  [[nodiscard]] Literal name() const { return names.substr(names.find(',') + 1); }
 
   void Forget() {
     origin = Origin::kDefault;
     if (value != nullptr) *value = default_value;
     if (flag != nullptr) *flag = false;
+  }
+
+  void DeclareTo(CLI::App& app) {
+    const std::string all(names);
+    const std::string text(help);
+    if (flag != nullptr) {
+      declared =
+          app.add_flag(all, *flag, text)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    } else if (list != nullptr) {
+      declared = app.add_option(all, *list, text)
+                     ->type_name(std::string(type))
+                     ->expected(1)
+                     ->allow_extra_args(false)
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    } else {
+      declared = app.add_option(all, *value, text)->type_name(std::string(type));
+    }
   }
 };
 
@@ -79,35 +116,28 @@ Grammar::Grammar(std::string subcommand)
       connect_timeout_("15s"),
       session_timeout_("30s") {
   parser_->app.allow_extras();
-  parser_->app.set_help_flag("-h,--help", "this text");
+  parser_->app.set_help_flag(std::string(kHelpNames), "this text");
   parser_->app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 Grammar::~Grammar() = default;
 
-void Grammar::AddValue(const std::string& names, std::string& value, const std::string& type,
-                       const std::string& help, const std::string& environment) {
-  const CLI::Option* parsed = parser_->app.add_option(names, value, help)->type_name(type);
-  options_.push_back({.name = names.substr(names.find(',') + 1),
-                      .value = &value,
-                      .default_value = value,
+void Grammar::AddValue(Literal names, std::string& value, Literal type, Literal help,
+                       Literal environment) {
+  options_.push_back({.names = names,
+                      .type = type,
+                      .help = help,
                       .environment = environment,
-                      .parsed = parsed});
+                      .value = &value,
+                      .default_value = value});
 }
 
-void Grammar::AddList(const std::string& names, std::vector<std::string>& values,
-                      const std::string& type, const std::string& help) {
-  parser_->app.add_option(names, values, help)
-      ->type_name(type)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+void Grammar::AddList(Literal names, std::vector<std::string>& values, Literal type, Literal help) {
+  options_.push_back({.names = names, .type = type, .help = help, .list = &values});
 }
 
-void Grammar::AddFlag(const std::string& names, bool& value, const std::string& help) {
-  const CLI::Option* parsed = parser_->app.add_flag(names, value, help)
-                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  options_.push_back({.name = names.substr(names.find(',') + 1), .flag = &value, .parsed = parsed});
+void Grammar::AddFlag(Literal names, bool& value, Literal help) {
+  options_.push_back({.names = names, .help = help, .flag = &value});
 }
 
 void Grammar::AddServerOptions() {
@@ -132,8 +162,18 @@ void Grammar::AddVerbosity() {
   AddFlag("-v,--verbose", verbose_, "say each step");
 }
 
+// To tell CLI11 of an option takes it as long as an exec takes the kernel: of forty only those
+// that are asked for, and all where their list is.
+void Grammar::Declare(const std::vector<std::string>& arguments) {
+  const bool all = MayBeNamed(kHelpNames, arguments);
+  for (Option& option : options_) {
+    if (all || MayBeNamed(option.names, arguments)) option.DeclareTo(parser_->app);
+  }
+}
+
 std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std::string& usage,
                                   const std::string& footer) {
+  Declare(arguments);
   CLI::App& app = parser_->app;
   app.formatter(std::make_shared<HelpFormatter>(usage));
   app.footer(footer);
@@ -150,7 +190,8 @@ std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std:
     throw Error(fmt::format(message::kUnreadable, what));
   }
   for (Option& option : options_) {
-    if (option.parsed->count() > 0) option.origin = Origin::kArgument;
+    if (option.declared != nullptr && option.declared->count() > 0)
+      option.origin = Origin::kArgument;
   }
   ReadLocks();
   ReadEnvironment();
@@ -173,7 +214,7 @@ void Grammar::ReadLocks() {
 void Grammar::ReadEnvironment() {
   for (Option& option : options_) {
     if (option.environment.empty() || option.origin == Origin::kArgument) continue;
-    const char* text = getenv(option.environment.c_str());
+    const char* text = getenv(option.environment.data());
     if (text == nullptr || *text == '\0') continue;
     *option.value = text;
     option.origin = Origin::kEnvironment;
@@ -182,7 +223,7 @@ void Grammar::ReadEnvironment() {
 
 void Grammar::Apply(const Setting& setting) {
   const auto option = std::find_if(options_.begin(), options_.end(), [&](const Option& one) {
-    return one.name == "--" + setting.name;
+    return one.name() == "--" + setting.name;
   });
   // One of another subcommand's is none of ours; a stronger one stands.
   if (option == options_.end() || option->origin > Origin::kConfig) return;
@@ -201,18 +242,18 @@ void Grammar::Apply(const Setting& setting) {
   }
 }
 
-const Grammar::Option* Grammar::Find(const std::string& name) const {
+const Grammar::Option* Grammar::Find(std::string_view name) const {
   const auto option = std::find_if(options_.begin(), options_.end(),
-                                   [&](const Option& one) { return one.name == name; });
+                                   [&](const Option& one) { return one.name() == name; });
   return option != options_.end() ? &*option : nullptr;
 }
 
-bool Grammar::WasGiven(const std::string& name) const {
+bool Grammar::WasGiven(std::string_view name) const {
   const Option* option = Find(name);
   return option != nullptr && option->origin != Origin::kDefault;
 }
 
-bool Grammar::IsArgument(const std::string& name) const {
+bool Grammar::IsArgument(std::string_view name) const {
   const Option* option = Find(name);
   return option != nullptr && option->origin == Origin::kArgument;
 }
@@ -224,7 +265,7 @@ void Grammar::KeepStronger(const std::string& one, const std::string& other) {
   if (first == second) Reject(one, fmt::format(message::kExclude, one, other));
   const std::string& weaker = first < second ? one : other;
   for (Option& option : options_) {
-    if (option.name == weaker) option.Forget();
+    if (option.name() == weaker) option.Forget();
   }
 }
 
@@ -234,7 +275,7 @@ void Grammar::Reject(const std::string& option, const std::string& what) const {
     throw ConfigError(given->place + ": " + what);
   }
   if (given != nullptr && given->origin == Origin::kEnvironment) {
-    throw Error(what + " (from $" + given->environment + ")");
+    throw Error(fmt::format("{} (from ${})", what, given->environment));
   }
   throw Error(what);
 }
@@ -256,7 +297,7 @@ std::string Grammar::ShowConfig() const {
         line += "  # " + option->place;
         break;
       case Origin::kEnvironment:
-        line += "  # $" + option->environment;
+        line += fmt::format("  # ${}", option->environment);
         break;
       case Origin::kArgument:
         line += "  # argument";

@@ -23,6 +23,9 @@ enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
 /// ConfigError for what stands in a file, else a UsageError.
 class Grammar {
  public:
+  /// A string literal: kept, not copied, and read to its null.
+  using Literal = std::string_view;
+
   explicit Grammar(std::string subcommand);
   ~Grammar();
   Grammar(const Grammar&) = delete;
@@ -30,12 +33,11 @@ class Grammar {
 
   /// An option with a value, in the order of --help. `value` outlives the grammar and holds the
   /// default; `environment`, if any, is the variable that replaces that. The last one given counts.
-  void AddValue(const std::string& names, std::string& value, const std::string& type,
-                const std::string& help, const std::string& environment = "");
+  void AddValue(Literal names, std::string& value, Literal type, Literal help,
+                Literal environment = "");
   /// One that may be given several times. Of neither environment nor configuration.
-  void AddList(const std::string& names, std::vector<std::string>& values, const std::string& type,
-               const std::string& help);
-  void AddFlag(const std::string& names, bool& value, const std::string& help);
+  void AddList(Literal names, std::vector<std::string>& values, Literal type, Literal help);
+  void AddFlag(Literal names, bool& value, Literal help);
   /// What every subcommand has: --servers, --root, the two time-outs, --auth-file, --tls-… and
   /// --config.
   void AddServerOptions();
@@ -48,9 +50,9 @@ class Grammar {
                                          const std::string& usage, const std::string& footer);
 
   /// Whether `name` (as in `--wait`) is an option of this subcommand and has not its default.
-  [[nodiscard]] bool WasGiven(const std::string& name) const;
+  [[nodiscard]] bool WasGiven(std::string_view name) const;
   /// As an argument: by whom it is about, not by a file that is about everything.
-  [[nodiscard]] bool IsArgument(const std::string& name) const;
+  [[nodiscard]] bool IsArgument(std::string_view name) const;
   /// Of two options that exclude each other only the one from the stronger origin stays given; an
   /// error where both are of the same.
   void KeepStronger(const std::string& one, const std::string& other);
@@ -90,7 +92,8 @@ class Grammar {
   struct Parser;
   struct Option;
 
-  [[nodiscard]] const Option* Find(const std::string& name) const;
+  void Declare(const std::vector<std::string>& arguments);
+  [[nodiscard]] const Option* Find(std::string_view name) const;
   void Apply(const Setting& setting);
   void ReadEnvironment();
   void ReadLocks();
