@@ -14,6 +14,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "zookeeper/wire.h"
@@ -132,12 +133,16 @@ void Connection::Process(short revents) {
   if (state_ == State::kConnecting && (revents & (POLLHUP | POLLERR)) != 0) {
     events |= ZOOKEEPER_WRITE;  // the library asks the socket for its error only then
   }
+  const bool connects = state_ == State::kConnecting;
+  if (connects) HoldBack();
   // One call reads one reply; the rest is there already more often than not.
   for (;;) {
     before_call_ = clock_.Now();
     errno = 0;
     const int result = zookeeper_process(handle_, events);
-    Advance(result, errno);
+    const int error = errno;
+    if (connects) SendNow();
+    Advance(result, error);
     if (state_ != State::kConnected || (events & ZOOKEEPER_READ) == 0) return;
     pollfd more{.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&more, 1, 0) <= 0) return;
@@ -208,7 +213,13 @@ Duration Connection::granted_timeout() const {
   return std::chrono::milliseconds(zoo_recv_timeout(handle_));
 }
 
-void Connection::HoldBack() { SetCork(fd_, true); }
+void Connection::HoldBack() {
+  if (!std::exchange(holds_back_, true)) SetCork(fd_, true);
+}
+
+void Connection::SendNow() {
+  if (std::exchange(holds_back_, false)) SendNow(fd_);
+}
 
 void Connection::SendNow(int socket) { SetCork(socket, false); }
 

@@ -70,7 +70,9 @@ class Connection {
   /// What is sent from here on waits for SendNow(), or for a fifth of a second, so that it leaves
   /// in one segment with what follows.
   void HoldBack();
-  /// Sends what HoldBack() keeps, on the socket from TakeSocket().
+  /// Sends what HoldBack() keeps.
+  void SendNow();
+  /// The same on the socket from TakeSocket().
   static void SendNow(int socket);
 
   /// Takes the socket away from the library, which from then on sees a connection that has ended:
@@ -95,6 +97,7 @@ class Connection {
   TimePoint before_call_{};
   int fd_ = -1;  // the library's; -1 before the first connect
   bool wants_write_ = false;
+  bool holds_back_ = false;
 };
 
 }  // namespace zklock::zookeeper

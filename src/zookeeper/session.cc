@@ -380,11 +380,14 @@ void Session::LeaveClosingSocket() {
 }
 
 void Session::Deliver() {
+  delivering_ = true;
   while (!ready_.empty()) {
     const std::function<void()> next = std::move(ready_.front());
     ready_.pop_front();
     next();
   }
+  delivering_ = false;
+  if (connection_ != nullptr) connection_->SendNow();
 }
 
 }  // namespace zklock::zookeeper

@@ -172,6 +172,7 @@ class Session final : public Store, public EventSource {
   ReplyScanner close_scanner_{0};
 
   std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
+  bool delivering_ = false;
 };
 
 }  // namespace zklock::zookeeper

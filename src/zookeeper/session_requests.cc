@@ -119,9 +119,13 @@ void Session::Request(std::unique_ptr<Pending> pending, Send send) {
   pending->session = this;
   pending->sent = clock_.Now();
   if (phase_ == Phase::kConnected) {
+    connection_->HoldBack();
     // From here on the library owns it, and gives it back to exactly one completion.
     Pending* raw = pending.release();
-    if (send(*raw, connection_->handle()) == ZOK) return asked_.push_back(raw->releases);
+    const bool is_sent = send(*raw, connection_->handle()) == ZOK;
+    // What one wake-up asks for leaves in one segment, and a release with the close.
+    if (!delivering_ && !raw->releases) connection_->SendNow();
+    if (is_sent) return asked_.push_back(raw->releases);
     pending.reset(raw);
   }
   std::visit(
@@ -264,7 +268,6 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
 
 void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
                              const std::string& gone, Done<Reply> done) {
-  if (connection_ != nullptr) connection_->HoldBack();
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
   pending->releases = true;

@@ -1,0 +1,75 @@
+// How many segments go to the servers: each is one wake-up of the host's network, and of theirs.
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+
+#include "server/client.h"
+#include "support/server.h"
+#include "zookeeper/session.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::NodeKind;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+// The longest that servers grant: no ping comes between for as long as a third of it.
+constexpr Duration kTimeout = 40s;
+
+/// Segments with data that the session's connection has sent.
+unsigned SegmentsOf(zookeeper::Session& session) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  REQUIRE(getsockopt(session.GetInterest().fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0);
+  return info.tcpi_data_segs_out;
+}
+
+}  // namespace
+
+TEST_CASE("a handshake and each request leave in one segment") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("segments"));
+  Client client({TestServers()}, kTimeout);
+  client.Connect();
+  CHECK(SegmentsOf(client.session()) == 1);
+
+  std::optional<GetReply> got;
+  client.session().Get(lock, Watch::kNo, [&](const GetReply& reply) { got = reply; });
+  CHECK(SegmentsOf(client.session()) == 2);
+  client.RunUntil([&] { return got.has_value(); });
+  CHECK(got->error == Error::kNone);
+}
+
+TEST_CASE("what one wake-up asks for leaves in one segment") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("segments"));
+  Client client({TestServers()}, kTimeout);
+  client.Connect();
+
+  unsigned before = 0;
+  std::optional<ListReply> listed;
+  client.session().Sync(lock, [&](const Reply&) {
+    before = SegmentsOf(client.session());
+    client.session().Create(lock + "/x-lock-", "data", NodeKind::kEphemeralSequential,
+                            [](const CreateReply&) {});
+    client.session().Get(lock, Watch::kNo, [](const GetReply&) {});
+    client.session().List(lock, Watch::kNo, [&](const ListReply& reply) { listed = reply; });
+  });
+  client.RunUntil([&] { return listed.has_value(); });
+  REQUIRE(listed->error == Error::kNone);
+  CHECK(listed->children.size() == 1);
+  CHECK(SegmentsOf(client.session()) == before + 1);
+}
+
+}  // namespace zklock::test
