@@ -57,8 +57,9 @@ int ShellStatus(int wait_status) {
 /// it is one of `ended`, `exec_failed`, `start_error`.
 struct Supervisor::State {
   SharedPage<GuardPage> page;
-  UniqueFd socket;  // closed when the guard has gone
-  pid_t guard = 0;  // 0: reaped
+  UniqueFd socket;      // closed when the guard has gone
+  pid_t guard = 0;      // 0: it has been dismissed, or taken over and reaped
+  pid_t dismissed = 0;  // the same one: killed, not reaped yet
   Duration kill_after{};
   Strangers strangers;
 
@@ -72,6 +73,11 @@ struct Supervisor::State {
   std::optional<ExecFailed> exec_failed;
   std::optional<std::system_error> start_error;
   std::optional<Ended> ended;
+
+  State() = default;
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   void ForkGuard(const CommandSpec& spec, const Signals& signals);
   void Give(Order order);
@@ -173,15 +179,19 @@ void Supervisor::State::CommandEnded(int wait_status) {
   Dismiss();
 }
 
-// It has nothing left to do: KILL reaches it even if it is stopped, and takes no time. The socket
-// stays open until then: its end would tell the guard to kill what the command left behind.
+// It has nothing left to do: KILL reaches it even if it is stopped. The next holder need not wait
+// for the kernel to take it apart: it is reaped at the end, and the socket stays open until then:
+// its end would tell the guard to kill what the command left behind.
 void Supervisor::State::Dismiss() {
   if (guard == 0) return;
   kill(guard, SIGKILL);
-  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
+  dismissed = std::exchange(guard, 0);
+}
+
+Supervisor::State::~State() {
+  if (dismissed == 0) return;
+  while (waitpid(dismissed, nullptr, 0) < 0 && errno == EINTR) {
   }
-  guard = 0;
-  socket.Reset();
 }
 
 TimePoint Supervisor::State::GuardLooksAt() const {
@@ -269,6 +279,7 @@ Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 Supervisor::~Supervisor() {
   State& state = *state_;
+  if (state.IsSettled()) return;
   try {
     state.Give(Order::kKill);
     const TimePoint patience = BootClock::now() + kAbandonTime;
@@ -296,6 +307,7 @@ const std::optional<Ended>& Supervisor::ended() const { return state_->ended; }
 pid_t Supervisor::command_pid() const { return state_->page->command; }
 
 EventSource::Interest Supervisor::GetInterest() {
+  if (state_->IsSettled()) return {};
   return {state_->socket.get(), POLLIN, state_->Wake()};
 }
 
