@@ -33,6 +33,9 @@ constexpr std::array kHidden{
     Range{0xE0000, 0xE0FFF},
 };
 
+/// A letter, digit, sign or space of ASCII.
+bool IsPlain(char32_t character) { return character >= 0x20 && character < 0x7F; }
+
 bool IsHidden(char32_t character) {
   return std::any_of(kHidden.begin(), kHidden.end(), [character](const Range& range) {
     return range.first <= character && character <= range.last;
@@ -52,10 +55,8 @@ class WidthTable {
 
   /// None: cannot be shown.
   [[nodiscard]] std::optional<std::size_t> Of(char32_t character) {
-    if (character < 0x20 || (character >= 0x7F && character < 0xA0) || IsHidden(character)) {
-      return std::nullopt;
-    }
-    if (character < 0x7F) return 1;
+    if (IsPlain(character)) return 1;
+    if (character < 0xA0 || IsHidden(character)) return std::nullopt;
     // Once: it is a file.
     static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
     if (kUnicode == nullptr) return 1;  // no tables: columns may be out of line, no worse
@@ -159,6 +160,11 @@ class Pieces {
 
 std::string Printable(std::string_view foreign, std::size_t columns) {
   if (columns == 0) return "";
+  if (foreign.size() <= columns && std::all_of(foreign.begin(), foreign.end(), [](char byte) {
+        return IsPlain(static_cast<unsigned char>(byte));
+      })) {
+    return std::string(foreign);
+  }
   std::string shown;
   std::size_t width = 0;
   std::size_t before_ellipsis = 0;  // how much of `shown` leaves room for it

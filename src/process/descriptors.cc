@@ -13,9 +13,11 @@
 
 namespace zklock::process {
 
-void Silence(int stream) {
+void Silence(std::initializer_list<int> streams) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0 || dup2(null, stream) < 0) close(stream);
+  for (const int stream : streams) {
+    if (null < 0 || dup2(null, stream) < 0) close(stream);
+  }
   if (null > STDERR_FILENO) close(null);
 }
 
@@ -33,7 +35,7 @@ void CloseInherited() {
 }
 
 void KeepOnlyDescriptors(std::initializer_list<int> kept) {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) Silence(stream);
+  Silence({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
   const int last = std::max(STDERR_FILENO, std::max(kept));
   for (int fd = STDERR_FILENO + 1; fd < last; ++fd) {
     if (std::find(kept.begin(), kept.end(), fd) == kept.end()) close(fd);

@@ -9,8 +9,8 @@ namespace zklock::process {
 /// the user's open, and no connection.
 void KeepOnlyDescriptors(std::initializer_list<int> kept);
 
-/// Puts this stream (0, 1 or 2) on /dev/null.
-void Silence(int stream);
+/// Puts these streams (of 0, 1 and 2) on /dev/null.
+void Silence(std::initializer_list<int> streams);
 
 /// Closes every descriptor above 2 that exec has passed on: those of zklock's own are all
 /// close-on-exec.

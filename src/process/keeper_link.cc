@@ -23,15 +23,14 @@ KeeperFork ForkKeeper() {
   if (pid != 0) return {pid, std::move(ends.zklock)};
   ends.zklock.Reset();
   CloseInherited();
-  Silence(STDIN_FILENO);
-  Silence(STDOUT_FILENO);
+  Silence({STDIN_FILENO, STDOUT_FILENO});
   Check(chdir("/"), "chdir to /");
   return {0, std::move(ends.guard)};
 }
 
 void SayHeld(int link) {
   setsid();
-  Silence(STDERR_FILENO);
+  Silence({STDERR_FILENO});
   SendByte(link);
 }
 

@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <memory>
-#include <sstream>
 #include <string_view>
 
 #include "base/unique_fd.h"
@@ -50,6 +50,18 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
   }
 }
 
+// Of /proc/PID/stat behind the name, as proc(5) numbers them.
+constexpr size_t kFirstField = 3;
+constexpr size_t kFieldsRead = 22 - kFirstField + 1;
+
+/// The first of the words of `text`, which loses it; empty when there is none.
+std::string_view TakeWord(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
+
 }  // namespace
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
@@ -61,16 +73,21 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
 
   ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), false};
-  std::istringstream fields(text->substr(close + 1));
-  char state = 0;
+  std::string_view rest(*text);
+  rest.remove_prefix(close + 1);
+  std::array<std::string_view, kFieldsRead> fields;
+  for (std::string_view& field : fields) field = TakeWord(rest);
+  const auto number = [&fields](size_t field, auto& value) {
+    const std::string_view word = fields[field - kFirstField];
+    return std::from_chars(word.data(), word.data() + word.size(), value).ec == std::errc();
+  };
   long threads = 0;
-  std::string skipped;
-  fields >> state >> stat.parent;
-  for (int i = 0; i < 15; ++i) fields >> skipped;  // process group to nice
-  fields >> threads >> skipped >> stat.id.start_time;
-  if (!fields) return std::nullopt;
+  if (!number(4, stat.parent) || !number(20, threads) || !number(22, stat.id.start_time)) {
+    return std::nullopt;
+  }
+  const std::string_view state = fields[3 - kFirstField];
   // A leader that has ended is a zombie while other threads of it still run.
-  stat.is_dead = (state == 'Z' || state == 'X') && threads <= 1;
+  stat.is_dead = (state == "Z" || state == "X") && threads <= 1;
   return stat;
 }
 
