@@ -1,8 +1,10 @@
 #include "lock/lock_names.h"
 
+#include <string_view>
 #include <utility>
 
 #include "protocol/contender_name.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -12,6 +14,10 @@ using zookeeper::Watch;
 
 constexpr std::size_t kMostLists = 1000;
 constexpr std::size_t kMostUnderWay = 64;
+
+std::string ChildOf(const std::string& path, std::string_view child) {
+  return (path == "/" ? "/" : path + "/").append(child);
+}
 
 }  // namespace
 
@@ -46,18 +52,45 @@ void LockNames::Pump() {
 
 void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return;  // gone, or not for us: nothing to offer
+  if (protocol::MayBeSemaphore(reply.children)) return LookInside(path, reply.children);
+  Take(path, reply.children);
+}
+
+/// A semaphore is a LOCK, and what it keeps its queue in is none.
+void LockNames::LookInside(const std::string& path, const std::vector<std::string>& children) {
+  const std::string leases = ChildOf(path, protocol::kLeases);
+  ++under_way_;
+  store().Get(leases, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& permits) {
+                store().List(leases, Watch::kNo,
+                             OnReply([=, this](const zookeeper::ListReply& held) {
+                               --under_way_;
+                               if (protocol::AreLeases(held.children, permits.data)) {
+                                 Offer(path);
+                               } else {
+                                 Take(path, children);
+                               }
+                               Pump();
+                             }));
+              }));
+}
+
+void LockNames::Take(const std::string& path, const std::vector<std::string>& children) {
   bool has_contenders = false;
   bool has_others = false;
-  for (const std::string& child : reply.children) {
+  for (const std::string& child : children) {
     if (protocol::ParseContenderName(child)) {
       has_contenders = true;
       continue;
     }
     if (path == "/" && child == "zookeeper") continue;
     has_others = true;
-    to_list_.push_back((path == "/" ? "" : path) + "/" + child);
+    to_list_.push_back(ChildOf(path, child));
   }
-  if (path != above_.path && (has_contenders || !has_others)) paths_.push_back(above_.Shown(path));
+  if (has_contenders || !has_others) Offer(path);
+}
+
+void LockNames::Offer(const std::string& path) {
+  if (path != above_.path) paths_.push_back(above_.Shown(path));
 }
 
 }  // namespace zklock::lock

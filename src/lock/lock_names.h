@@ -11,8 +11,8 @@
 namespace zklock::lock {
 
 /// Finds what may be LOCKs below a znode, by names alone, for completion: every znode that has
-/// contenders or no children. The nearest first, 1,000 lists at most; contenders, and what the
-/// servers keep for themselves, are none.
+/// contenders or no children, and every semaphore. The nearest first, 1,000 lists at most;
+/// contenders, what a semaphore keeps them in, and what the servers keep for themselves, are none.
 ///
 /// What is known so far can be taken at any moment.
 class LockNames final : public Errand {
@@ -27,6 +27,9 @@ class LockNames final : public Errand {
   void Begin() override;
   void Pump();
   void OnListed(const std::string& path, const zookeeper::ListReply& reply);
+  void LookInside(const std::string& path, const std::vector<std::string>& children);
+  void Take(const std::string& path, const std::vector<std::string>& children);
+  void Offer(const std::string& path);
 
   const LockName above_;
   std::deque<std::string> to_list_;

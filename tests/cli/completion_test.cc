@@ -184,6 +184,23 @@ TEST_CASE("servers that do not answer cost a moment and nothing on the screen") 
   CHECK(finished.err.empty());
 }
 
+TEST_CASE("a semaphore is offered as the LOCK it is, not as what it keeps its queue in") {
+  Tree tree;
+  const std::string above = Made(tree);
+  // LOCKs that somebody has called so.
+  tree.Create(above + "/named/leases");
+  tree.Create(above + "/named/locks");
+  // One that nobody holds, and one that is held.
+  tree.Create(above + "/free/leases", ZnodeKind::kPersistent, "2");
+  tree.Create(above + "/free/locks");
+  Child holder = StartHolder({"exclusive", "--permits", "2"}, above + "/held");
+
+  const std::string all =
+      above + "/free\n" + above + "/held\n" + above + "/named/leases\n" + above + "/named/locks\n";
+  const ChildOptions options = Zklock({"--complete", "exclusive", above + "/"});
+  CHECK(Offered(all, [&] { return Run(options).out; }) == all);
+}
+
 TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   Tree tree;
   const std::string lock = Made(tree);
