@@ -363,7 +363,13 @@ std::string Grammar::ReadRoot() const {
 }
 
 void Grammar::RequireLock() const {
-  if (locks_.empty()) throw Error(message::kNoLock);
+  if (!locks_.empty()) return;
+  for (const Option& option : options_) {
+    const bool has_path = option.value != nullptr && option.value->rfind('/', 0) == 0;
+    if (option.origin != Origin::kArgument || !has_path) continue;
+    throw Error(fmt::format(message::kLockTaken, *option.value, option.name()));
+  }
+  throw Error(message::kNoLock);
 }
 
 std::string Grammar::ReadLock() const {

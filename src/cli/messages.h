@@ -14,6 +14,7 @@ inline constexpr char kUnknownSubcommand[] =
 inline constexpr char kUnknownOption[] =
     "there is no option '{}' here; options of the command stand behind '--' and its name";
 inline constexpr char kNoLock[] = "no LOCK was named: a path such as /jobs/backup";
+inline constexpr char kLockTaken[] = "no LOCK was named: '{}' was read as the value of {}";
 inline constexpr char kSeveralLocks[] =
     "more than one LOCK ('{}' and '{}'): {} takes one at a time";
 inline constexpr char kTwoModes[] = "LOCK '{}' is named twice, in different modes: name it once";

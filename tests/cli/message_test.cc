@@ -69,6 +69,7 @@ std::vector<Case> WrongWords() {
       {"kUnknownSubcommand", 64, {"exlusive"}},
       {"kUnknownOption", 64, {"exclusive", "--frob", "RUN"}},
       {"kNoLock", 64, {"exclusive", "--", "true"}},
+      {"kLockTaken", 64, {"exclusive", "--wait", "/jobs/backup", "--", "true"}},
       {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},
       {"kTwoModes", 64, {"exclusive", "--read", "/l", "RUN"}},
       {"kBadLock", 64, {"exclusive", "/l/", "--", "true"}},
