@@ -56,6 +56,7 @@ bool EventLoop::Wait(std::vector<Waiting>& waiting) {
   polled.push_back({timer_.get(), POLLIN, 0});
   if (poll(polled.data(), polled.size(), -1) < 0) {
     if (errno == EINTR) return false;
+    if (errno == EINVAL) errno = EMFILE;  // more than RLIMIT_NOFILE lets there be
     ThrowErrno("poll");
   }
   bool ready = polled.back().revents != 0;

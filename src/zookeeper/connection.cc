@@ -42,12 +42,11 @@ void SetCork(int socket, bool on) {
   setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-// A socket whose other end is closed: what reads it sees the end, what writes it an error.
+// A socket whose other end is closed: what reads it sees the end, what writes it an error. None
+// where the system has no more descriptors.
 UniqueFd DeadSocket() {
   std::array<int, 2> pair{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    throw std::system_error(errno, std::generic_category(), "socketpair");
-  }
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return UniqueFd();
   close(pair[1]);
   return UniqueFd(pair[0]);
 }
@@ -230,7 +229,7 @@ int Connection::TakeSocket() {
   UniqueFd socket(fcntl(fd_, F_DUPFD_CLOEXEC, 3));
   if (!socket) return -1;
   const UniqueFd dead = DeadSocket();
-  if (dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
+  if (!dead || dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
   zookeeper_process(handle_, ZOOKEEPER_READ);
   Fail("was left");
   return socket.Release();
