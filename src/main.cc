@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -14,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/printable.h"
 #include "cli/report.h"
+#include "cli/report_queue.h"
 #include "commands/complete.h"
 #include "commands/inspect.h"
 #include "commands/release.h"
@@ -38,14 +40,17 @@ int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::M
   }
   const std::string& text = std::get<cli::Text>(line).text;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  return written && std::fflush(stdout) == 0 ? kExitOk : kExitSystem;
+  if (written && std::fflush(stdout) == 0) return kExitOk;
+  cli::Report(sink, cli::Verbosity::kNormal)
+      .Error(cli::CannotPrint(std::generic_category().message(errno)));
+  return kExitSystem;
 }
 
 int Main(int argc, char** argv) {
   process::ReserveStandardStreams();
   // Then at once: the mask and dispositions it finds are what the command gets back.
   process::Signals signals;
-  process::MessageSink sink;
+  process::MessageSink sink(cli::DroppedLine());
   cli::Report report(sink, cli::Verbosity::kNormal);
   int status = kExitInternal;
   try {
@@ -64,10 +69,10 @@ int Main(int argc, char** argv) {
     report.Error(cli::Printable(error.what()));
     status = kExitRefused;
   } catch (const std::system_error& error) {
-    report.Error(error.what());
+    report.SystemRefused(error);
     status = kExitSystem;
   } catch (const std::bad_alloc&) {
-    report.Error("out of memory");
+    report.NoMemory();
     status = kExitSystem;
   } catch (const std::exception& error) {
     report.Defect(error.what());

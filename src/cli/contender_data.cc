@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/messages.h"
+
 namespace zklock::cli {
 namespace {
 
@@ -163,7 +165,7 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
 }
 
 std::optional<RevokeData> FindRevocation(std::string_view data) {
-  if (data == kCuratorRevoke) return RevokeData{.by = "a Curator program", .reason = ""};
+  if (data == kCuratorRevoke) return RevokeData{.by = message::kCuratorProgram, .reason = ""};
   // Every holder reads its own data once, and what it wrote itself asks for nothing. (The name of a
   // field can be written with escapes too.)
   if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;

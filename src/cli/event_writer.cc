@@ -13,6 +13,7 @@
 
 #include "cli/grammar.h"
 #include "cli/report.h"
+#include "cli/report_queue.h"
 #include "process/supervisor.h"
 #include "protocol/lock_path.h"
 

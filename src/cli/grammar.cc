@@ -275,7 +275,7 @@ void Grammar::Reject(const std::string& option, const std::string& what) const {
     throw ConfigError(given->place + ": " + what);
   }
   if (given != nullptr && given->origin == Origin::kEnvironment) {
-    throw Error(fmt::format("{} (from ${})", what, given->environment));
+    throw Error(fmt::format(message::kFromVariable, what, given->environment));
   }
   throw Error(what);
 }

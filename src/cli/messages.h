@@ -1,9 +1,10 @@
 #pragma once
 
-/// What zklock says of wrong words, settings, files of credentials and owners, each with what to
-/// do: formats of fmt's. What it says while it queues, runs and releases is in report*.cc. Each of
-/// these is provoked by a test, which reads this file: a constant a message, its text at once
-/// behind it.
+/// All that zklock says on standard error, each with what to do where there is something: formats
+/// of fmt's. First the words, files and owners that are wrong, then what runs, and those who look
+/// and release, can meet. Those that begin small and without a LOCK are parts of others. What the
+/// system or a library says (errno, resolver, CLI11) is put into them as it is. Each is provoked by
+/// a test, which reads this file: a constant a message, its text at once behind it.
 namespace zklock::cli::message {
 
 // The subcommand, the LOCKs and the command.
@@ -25,7 +26,10 @@ inline constexpr char kTwoCommands[] =
     "-c and a command after '--' exclude each other: leave one out";
 inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and what is behind it";
 
+inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of all these
+
 // Options of any subcommand.
+inline constexpr char kFromVariable[] = "{} (from ${})";
 inline constexpr char kNeedsValue[] = "option {} needs a value behind it";
 inline constexpr char kUnreadable[] = "{}: not read as an option and its value";
 inline constexpr char kExclude[] = "{} and {} exclude each other: leave one out";
@@ -120,5 +124,231 @@ inline constexpr char kForeignFile[] =
     "is somebody else's: credentials in it are not used; chown it";
 inline constexpr char kOpenFile[] =
     "others can read it: credentials in it are not used; chmod go= it";
+
+// What follows is said while zklock queues, runs a command, looks and releases.
+
+// The command.
+inline constexpr char kNotFound[] =
+    "{}: command not found; is it in PATH? a script: is its #! there?";
+inline constexpr char kNotExecutable[] =
+    "{}: cannot be executed: {}; is it a program, and its x bit set (chmod +x)?";
+inline constexpr char kNotExecuted[] = "{}: cannot be executed: {}";
+
+// Servers: what was tried, and what each of them said.
+inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
+inline constexpr char kNoServer[] =
+    "no ZooKeeper server gave a session within {}: {}; is one running there? see --servers";
+inline constexpr char kTriedServer[] = "{} ({})";
+inline constexpr char kConnectUnanswered[] = "does not answer a connect: a firewall?";
+inline constexpr char kGivesNoSession[] = "is connected, but gives no session: does it hang?";
+inline constexpr char kClosesAtOnce[] =
+    "closes the connection at once: no quorum, or maxClientCnxns reached?";
+inline constexpr char kNoZooKeeper[] = "answers, but it is no ZooKeeper server: another port?";
+inline constexpr char kClosedLater[] = "closed the connection";
+inline constexpr char kFellSilent[] = "did not answer any more: does it hang?";
+inline constexpr char kNotUnderstood[] = "answers what cannot be understood";
+inline constexpr char kAnswersNothing[] = "gives a session, but no answers: does it hang?";
+inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
+inline constexpr char kLookupEnded[] = "the look-up of its name ended early";
+
+// Servers that refuse.
+inline constexpr char kCredentialsRefused[] = "the servers refuse the credentials; see --auth-file";
+inline constexpr char kCredentialsWanted[] = "the servers want credentials; see --auth-file";
+inline constexpr char kAclRefused[] = "cannot {} {}: the servers refuse the ACL; see --acl";
+inline constexpr char kNotAuthorised[] =
+    "the servers do not let us {} {}: not authorised: {} on {} is missing; see its ACL";
+
+// The command was not run because of somebody else.
+inline constexpr char kTaken[] = "{} is taken{}; the command was not run";
+inline constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
+inline constexpr char kBefore[] = " ({}, is before us)";
+inline constexpr char kWhoRuns[] = "{}, pid {} on {}";
+inline constexpr char kSomeCommand[] = "a command";
+inline constexpr char kQueueFull[] =
+    "{} has {} or more waiting already (--max-queue); the command was not run";
+inline constexpr char kSuperseded[] =
+    "a newer one waits for {} (--supersede); the command was not run";
+inline constexpr char kRemoved[] =
+    "told to leave the queue of {}: our contender was deleted; the command was not run";
+inline constexpr char kToldToLeave[] =
+    "told to leave the queue of {} by {}; the command was not run";
+inline constexpr char kAsker[] = "{} ('{}')";
+inline constexpr char kSomebody[] = "somebody";
+inline constexpr char kCuratorProgram[] = "a Curator program";
+inline constexpr char kRanLately[] =
+    "{} ran on {} {} ago, which is within --min-interval {}; the command was not run";
+inline constexpr char kLostBeforeRun[] = "{} was lost again before the command was run; try again";
+inline constexpr char kStoppedWaiting[] =
+    "{} while waiting for {}; left the queue, the command was not run";
+
+// A LOCK that cannot be used like this.
+inline constexpr char kShortSessions[] =
+    "{} cannot be used: the servers grant a session time-out of less than 4 seconds; ask for more "
+    "with --session-timeout, or raise the servers' maxSessionTimeout";
+inline constexpr char kNumbersUsedUp[] =
+    "{} cannot be used: its sequence numbers are used up; delete LOCK while nobody uses it, or use "
+    "another";
+inline constexpr char kNobodysContender[] =
+    "{} cannot be used: '{}' in it is no contender (it does not end with a session); use another "
+    "LOCK, or delete that znode";
+inline constexpr char kEphemeralLock[] =
+    "{} cannot be used: it is somebody's ephemeral znode; use another LOCK";
+inline constexpr char kEphemeralAbove[] =
+    "{} cannot be used: a znode above it is somebody's ephemeral one; use another LOCK";
+inline constexpr char kHasPermits[] =
+    "{} cannot be used: it is used as a semaphore, whose holders do not see ours; use --permits, "
+    "or "
+    "another LOCK";
+inline constexpr char kHasNoPermits[] =
+    "{} cannot be used: it is in use without permits, by contenders that do not see ours; leave "
+    "--permits out, or use another LOCK";
+inline constexpr char kOtherPermits[] =
+    "{} cannot be used: it is in use with {} permits; use --permits {}";
+inline constexpr char kStrangerThere[] = "{} cannot be used: '{}' in it is {}";
+inline constexpr char kStrangerCame[] = "{}: both may hold: '{}', which came later, is {}";
+
+// Who such a stranger is, and what makes the two meet.
+inline constexpr char kKazooProgram[] =
+    "a kazoo program's contender, which does not see ours; use --dialect kazoo, or another LOCK";
+inline constexpr char kKazooPermit[] =
+    "a permit of a kazoo Semaphore, which does not see ours; use another LOCK; --permits shares "
+    "one "
+    "with Curator's semaphores";
+inline constexpr char kOneZnode[] =
+    "the lock of a program that uses one znode and does not see ours; use --dialect simple, or "
+    "another LOCK";
+inline constexpr char kCuratorMutex[] =
+    "a contender of a Curator mutex, which does not see readers and writers; use `zklock "
+    "exclusive`, or another LOCK";
+inline constexpr char kCuratorReadWrite[] =
+    "a contender of a Curator read/write lock, which does not see exclusive contenders; use "
+    "`zklock "
+    "read` or `zklock write`, or another LOCK";
+inline constexpr char kCRecipe[] =
+    "a contender of the C recipe, which does not see readers and writers; use `zklock exclusive`, "
+    "or another LOCK";
+inline constexpr char kOurKazoo[] =
+    "a zklock contender of --dialect kazoo; use one dialect on all hosts";
+inline constexpr char kOurCurator[] =
+    "a zklock contender of --dialect curator; use one dialect on all hosts";
+inline constexpr char kCuratorNames[] =
+    "a contender of a program with Curator's names, which does not see kazoo's; leave --dialect "
+    "kazoo out, or use another LOCK";
+inline constexpr char kQueues[] =
+    "a contender of a queue, which does not see a lock of one znode; leave --dialect simple out, "
+    "or "
+    "use another LOCK";
+
+// Defects.
+inline constexpr char kDefect[] = "defect: {}; please report it";
+inline constexpr char kCannot[] = "cannot {} '{}': {}";
+inline constexpr char kNotListed[] = "our contender in '{}' is there but not listed";
+inline constexpr char kVanishes[] = "'{}' vanishes as often as it is made";
+inline constexpr char kNoZnode[] = "no such znode";
+inline constexpr char kZnodeThere[] = "the znode is there already";
+inline constexpr char kChildOfEphemeral[] = "an ephemeral znode can have no children";
+inline constexpr char kHasChildren[] = "the znode has children";
+inline constexpr char kWrittenTo[] = "the znode was written to meanwhile";
+inline constexpr char kUnknownRequest[] = "the server does not know this request";
+inline constexpr char kNotExpected[] = "an answer that was not to be expected";
+
+// The system.
+inline constexpr char kNoMemory[] = "out of memory: see ulimit -v, and what else runs here";
+inline constexpr char kNoProcesses[] = "{}; too many processes? see ulimit -u";
+inline constexpr char kNoDescriptors[] = "{}; see ulimit -n";
+inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
+
+// Steps of a run.
+inline constexpr char kConnected[] = "connected to {}, session time-out {}";
+inline constexpr char kQueuedAs[] = "queued as {}";
+inline constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, next to go {}";
+inline constexpr char kPlaceLost[] =
+    "the session expired while waiting for {}: queued anew, at the tail";
+inline constexpr char kOurs[] = "{} is ours ({}, token {})";
+inline constexpr char kHeldAbove[] = "{} is held for us by a zklock above: going on under it";
+inline constexpr char kRunning[] = "running {} (pid {})";
+inline constexpr char kSuspect[] = "{}: the server does not answer, trying another";
+inline constexpr char kConfirmed[] = "{}: confirmed, still ours";
+inline constexpr char kCommandEnded[] = "the command ended with status {}";
+inline constexpr char kReleased[] = "{}: released";
+inline constexpr char kNothingLeft[] = "{}: nothing of ours is left there";
+inline constexpr char kNotConfirmed[] =
+    "no server confirmed the release of {}: it is free when the session ends";
+
+// The line of progress.
+inline constexpr char kProgress[] = "zklock: waiting {}, place {}{}: {}";
+inline constexpr char kWaits[] = "waiting for {}: place {}{}";
+inline constexpr char kStillWaits[] = "still waiting for {} after {}: place {}{}";
+inline constexpr char kNoAnswer[] = ", no server answers";
+inline constexpr char kHeldBy[] = ", held by {}";
+inline constexpr char kAtMost[] = ", for at most {}";
+inline constexpr char kMoreHold[] = ", and {} more";
+
+// While the command runs, and at its end.
+inline constexpr char kShortSession[] =
+    "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
+    "command; see --session-timeout";
+inline constexpr char kTakenAway[] = "{} was taken away (our contender was deleted): {}";
+inline constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
+inline constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
+inline constexpr char kIsEnded[] = "the command is ended";
+inline constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
+inline constexpr char kLeaseRanOut[] =
+    "{} could not be proven in time: the command was ended before its lease";
+inline constexpr char kRevoked[] = "told to let go of {} by {}: the command is ended";
+inline constexpr char kStopping[] =
+    "stopped; {} stays ours for {} at the most, then the command is ended";
+inline constexpr char kSurvivor[] =
+    "process {} ({}) could not be signalled and may still be running: end it yourself";
+inline constexpr char kLeftBehind[] =
+    "process {} ({}) outlives the command; the lock is let go all the same; see --descendants";
+inline constexpr char kGuardFailed[] =
+    "the process that guards the command was killed, or hung: the command was ended";
+inline constexpr char kNotRecorded[] =
+    "that {} ran could not be written down: --min-interval does not count it; see its ACL";
+
+// inspect.
+inline constexpr char kUnlistable[] =
+    "the servers do not let us list {}{}: what is locked there is not shown; see --auth-file";
+inline constexpr char kMorePaths[] = " and {} more";
+inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
+inline constexpr char kSignal[] = "SIG{}";
+inline constexpr char kSignalNumber[] = "signal {}";
+inline constexpr char kStoppedBy[] = "stopped by {}";
+inline constexpr char kNothingMine[] =
+    "no zklock above this process holds anything; a shell that holds by --hold names the LOCK";
+inline constexpr char kNotMine[] = "{} is not held for this process; see zklock inspect {}";
+inline constexpr char kNoLongerMine[] =
+    "{} is no longer held for this process: end what relies on it";
+
+// release.
+inline constexpr char kMeansHolder[] = "{} holds {} ({}): {}";
+inline constexpr char kMeansWaiter[] = "{} waits for {} ({}): {}";
+inline constexpr char kPermit[] = "a permit";
+inline constexpr char kUserOn[] = "user {} on {}";
+inline constexpr char kOn[] = "on {}";
+inline constexpr char kPid[] = "pid {}";
+inline constexpr char kLabel[] = "label '{}'";
+inline constexpr char kDataUnread[] = "whose data we may not read";
+inline constexpr char kUnknownProgram[] = "of a program that is not known";
+inline constexpr char kSaysNotWhose[] = "of {}, which does not say whose";
+inline constexpr char kReleaseQuestion[] = "release it? [y/N] ";
+inline constexpr char kWantsYes[] =
+    "nothing was released: there is no terminal to ask on; give --yes";
+inline constexpr char kNotThere[] =
+    "{} is not in {} (any more): nothing was released; see zklock inspect -v";
+inline constexpr char kChildNoContender[] =
+    "{} in {} is no contender (it does not end with a session): nothing was released";
+inline constexpr char kNothingReleased[] = "{}: nothing was released";
+inline constexpr char kNobodyThere[] = "{} has nobody of that kind: nothing was released";
+inline constexpr char kNothingHeld[] =
+    "this shell does not hold {} (by --hold): nothing was released";
+inline constexpr char kCannotBeAsked[] =
+    "{} cannot be asked, its program knows no such question: see --force";
+inline constexpr char kAsked[] = "{} was asked to let go of {}";
+inline constexpr char kAskedCurator[] =
+    "{} was asked to let go of {} (it does if its program has made the lock revocable)";
+inline constexpr char kForcedOut[] =
+    "{} was deleted from {}: until the loser's command has ended, two may run together";
 
 }  // namespace zklock::cli::message

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <system_error>
 
 #include "base/exit_status.h"
 #include "cli/contender_data.h"
@@ -13,7 +14,7 @@
 namespace zklock::cli {
 
 /// Everything zklock says on standard error: one line each, what was tried, on which path, what to
-/// do. The only place with sentences; none holds a foreign byte unescaped, a credential, or the
+/// do, by the formats of messages.h. None holds a foreign byte unescaped, a credential, or the
 /// environment.
 class Report final : public StepListener {
  public:
@@ -45,7 +46,10 @@ class Report final : public StepListener {
   void ToldToLeave(const std::string& lock, const RevokeData& revocation);
   void Refused(const lock::Refused& refused);
   void Unusable(const std::string& lock, const lock::Unusable& unusable);
+  void Defect(const lock::Defect& defect);
   void Defect(const std::string& what);
+  void SystemRefused(const std::system_error& error);
+  void NoMemory();
   void StoppedWhileWaiting(const std::string& lock, int signal_number);
   void ShortSession(Duration granted);
 
@@ -76,8 +80,8 @@ class Report final : public StepListener {
   Verbosity verbosity_;
 };
 
-/// "SIGTERM".
-[[nodiscard]] std::string SignalName(int number);
+/// What the sink is to say where lines were dropped.
+[[nodiscard]] std::string DroppedLine();
 /// --events with a number that is no descriptor to write to; with a file that cannot be opened.
 [[nodiscard]] std::string NoDescriptor(const std::string& number);
 [[nodiscard]] std::string CannotOpenEvents(const std::string& file);

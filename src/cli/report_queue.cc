@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "cli/messages.h"
 #include "cli/printable.h"
 
 namespace zklock::cli {
@@ -15,89 +16,85 @@ std::string Who(const ContenderView& contender) {
   std::string who;
   const auto add = [&who](const std::string& part) { who += (who.empty() ? "" : ", ") + part; };
   if (data.user && data.host) {
-    add(fmt::format("user {} on {}", Printable(*data.user), Printable(*data.host)));
+    add(fmt::format(message::kUserOn, Printable(*data.user), Printable(*data.host)));
   } else if (data.host) {
-    add("on " + Printable(*data.host));
+    add(fmt::format(message::kOn, Printable(*data.host)));
   }
-  if (data.pid) add(fmt::format("pid {}", *data.pid));
+  if (data.pid) add(fmt::format(message::kPid, *data.pid));
   if (data.command) add(Printable(*data.command));
-  if (data.label) add(fmt::format("label '{}'", Printable(*data.label)));
+  if (data.label) add(fmt::format(message::kLabel, Printable(*data.label)));
   if (!who.empty()) return who;
-  if (!contender.readable) return "whose data we may not read";
-  if (contender.program == protocol::Program::kUnknown) return "of a program that is not known";
-  return fmt::format("of {}, which does not say whose", ProgramName(contender));
+  if (!contender.readable) return message::kDataUnread;
+  if (contender.program == protocol::Program::kUnknown) return message::kUnknownProgram;
+  return fmt::format(message::kSaysNotWhose, ProgramName(contender));
 }
 
 }  // namespace
 
-std::string Unlistable(const std::vector<std::string>& paths) {
-  const std::string others = paths.size() == 1 ? "" : fmt::format(" and {} more", paths.size() - 1);
-  return fmt::format("the servers do not let us list {}{}: what is locked there is not shown",
-                     Printable(paths.front()), others);
+std::string SignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? fmt::format(message::kSignal, name)
+                         : fmt::format(message::kSignalNumber, number);
 }
 
-std::string CannotPrint(const std::string& why) {
-  return fmt::format("cannot write to standard output: {}", why);
+std::string Unlistable(const std::vector<std::string>& paths) {
+  const std::string others =
+      paths.size() == 1 ? "" : fmt::format(message::kMorePaths, paths.size() - 1);
+  return fmt::format(message::kUnlistable, Printable(paths.front()), others);
 }
+
+std::string CannotPrint(const std::string& why) { return fmt::format(message::kCannotPrint, why); }
 
 std::string StoppedBy(int signal_number) {
-  const char* const name = sigabbrev_np(signal_number);
-  return name != nullptr ? fmt::format("stopped by SIG{}", name)
-                         : fmt::format("stopped by signal {}", signal_number);
+  return fmt::format(message::kStoppedBy, SignalName(signal_number));
 }
 
 std::string Meant(const std::string& lock, const ContenderView& contender) {
-  const std::string_view does = contender.state == ContenderState::kHeld ? "holds" : "waits for";
-  return fmt::format("{} {} {} ({}): {}", Printable(contender.name), does, lock,
-                     contender.for_permit ? "a permit" : protocol::ModeName(contender.mode),
-                     Who(contender));
+  const std::string name = Printable(contender.name);
+  const std::string what(contender.for_permit ? message::kPermit
+                                              : protocol::ModeName(contender.mode));
+  return contender.state == ContenderState::kHeld
+             ? fmt::format(message::kMeansHolder, name, lock, what, Who(contender))
+             : fmt::format(message::kMeansWaiter, name, lock, what, Who(contender));
 }
 
-std::string ReleaseQuestion() { return "release it? [y/N] "; }
+std::string ReleaseQuestion() { return message::kReleaseQuestion; }
 
-std::string WantsYes() {
-  return "release: no terminal to ask on, and no --yes: nothing was released";
-}
+std::string WantsYes() { return message::kWantsYes; }
 
 std::string NotThere(const std::string& lock, const std::string& contender) {
-  return fmt::format("{} is not in {} (any more): nothing was released", Printable(contender),
-                     lock);
+  return fmt::format(message::kNotThere, Printable(contender), lock);
 }
 
 std::string NoContender(const std::string& lock, const std::string& contender) {
-  return fmt::format(
-      "{} in {} is no contender (it does not end with a session): nothing was released",
-      Printable(contender), lock);
+  return fmt::format(message::kChildNoContender, Printable(contender), lock);
 }
 
 std::string NothingReleased(const std::string& lock) {
-  return fmt::format("{}: nothing was released", lock);
+  return fmt::format(message::kNothingReleased, lock);
 }
 
 std::string NobodyThere(const std::string& lock) {
-  return fmt::format("{} has nobody of that kind: nothing was released", lock);
+  return fmt::format(message::kNobodyThere, lock);
 }
 
 std::string NothingHeld(const std::string& lock) {
-  return fmt::format("this shell does not hold {} (by --hold): nothing was released", lock);
+  return fmt::format(message::kNothingHeld, lock);
 }
 
 std::string CannotBeAsked(const ContenderView& contender) {
-  return fmt::format("{} cannot be asked, its program knows no such question: see --force",
-                     Printable(contender.name));
+  return fmt::format(message::kCannotBeAsked, Printable(contender.name));
 }
 
 std::string Asked(const std::string& lock, const ContenderView& contender) {
-  return fmt::format("{} was asked to let go of {}{}", Printable(contender.name), lock,
-                     contender.program == protocol::Program::kCurator
-                         ? " (it does if its program has made the lock revocable)"
-                         : "");
+  const std::string name = Printable(contender.name);
+  return contender.program == protocol::Program::kCurator
+             ? fmt::format(message::kAskedCurator, name, lock)
+             : fmt::format(message::kAsked, name, lock);
 }
 
 std::string ForcedOut(const std::string& lock, const std::string& contender) {
-  return fmt::format(
-      "{} was deleted from {}: until the loser's command has ended, two may run together",
-      Printable(contender), lock);
+  return fmt::format(message::kForcedOut, Printable(contender), lock);
 }
 
 }  // namespace zklock::cli

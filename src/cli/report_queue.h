@@ -8,9 +8,11 @@
 
 namespace zklock::cli {
 
-// The sentences of `inspect` and `release`, each a line without "zklock: ". Paths are those that
+// What `inspect` and `release` say, each a line without "zklock: ". Paths are those that
 // the user knows; names and data of contenders may be anybody's bytes.
 
+/// "SIGTERM".
+[[nodiscard]] std::string SignalName(int number);
 /// Part of a tree may not be listed.
 [[nodiscard]] std::string Unlistable(const std::vector<std::string>& paths);
 /// What is on its way to standard output cannot be written.

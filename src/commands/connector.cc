@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cli/report_reasons.h"
 #include "process/waker.h"
 
 namespace zklock::commands {
@@ -75,22 +76,19 @@ void Connector::TakeLookup() {
 
 std::string Connector::Tried() const {
   std::string text;
-  const auto add = [&](const std::string& server, const std::string& reason) {
-    text += (text.empty() ? "" : ", ") + server + " (" + reason + ")";
-  };
-  for (const auto& failure : session_.Failures()) add(failure.server, failure.reason);
-  for (const auto& failure : lookup_failures_) {
-    add(zookeeper::ToString(failure.server), failure.reason);
-  }
+  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
+  for (const auto& failure : session_.Failures()) add(cli::TriedText(failure.server, failure.end));
+  for (const auto& failure : lookup_failures_) add(cli::TriedText(failure));
   for (const auto& server : servers_.servers) {
     const std::string name = zookeeper::ToString(server);
     const bool has_address =
         std::any_of(session_.endpoints().begin(), session_.endpoints().end(),
                     [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
-    if (lookup_ != nullptr && !has_address) add(name, "its name is still being looked up");
+    if (lookup_ != nullptr && !has_address) add(cli::LookingUpText(name));
   }
   if (text.empty()) {
-    for (const auto& server : servers_.servers) add(zookeeper::ToString(server), "no answer yet");
+    // No attempt has failed.
+    for (const auto& server : servers_.servers) add(cli::SilentText(zookeeper::ToString(server)));
   }
   return text;
 }

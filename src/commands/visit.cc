@@ -45,7 +45,7 @@ int Visit::Explain(const lock::ErrandFailure& failure) {
     report_.Refused(*refused);
     return kExitRefused;
   }
-  report_.Defect(std::get<lock::Defect>(failure).what);
+  report_.Defect(std::get<lock::Defect>(failure));
   return kExitInternal;
 }
 

@@ -211,7 +211,7 @@ void Waiting::ExplainQueue(const lock::AcquireOutcome& outcome) {
   } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
     in_.report.Unusable(ended_at_, *unusable);
   } else {
-    in_.report.Defect(std::get<lock::Defect>(outcome).what);
+    in_.report.Defect(std::get<lock::Defect>(outcome));
   }
 }
 

@@ -22,16 +22,7 @@ bool Has(const std::vector<std::string>& children, std::string_view name) {
   return std::find(children.begin(), children.end(), name) != children.end();
 }
 
-Unusable NobodysContender(const std::string& name) {
-  return {"'" + name + "' in it is no contender (it does not end with a session)",
-          "use another LOCK, or delete that znode"};
-}
-
 }  // namespace
-
-Defect DefectIn(const std::string& operation, const std::string& path, Error error) {
-  return {"cannot " + operation + " '" + path + "': " + std::string(zookeeper::ErrorText(error))};
-}
 
 Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
                  std::function<std::string()> make_uuid, AcquireObserver& observer)
@@ -90,9 +81,7 @@ void Acquire::OnConnected(bool fresh) {
   observer_.OnConnected();
   const Duration granted = store_.lease().timeout();
   if (granted < protocol::kLeastSessionTimeout) {
-    Finish(Unusable{"the servers grant a session time-out of less than 4 seconds",
-                    "ask for more with --session-timeout, or raise the servers' "
-                    "maxSessionTimeout"});
+    Finish(Unusable{Unusable::Why::kShortSessions});
     return;
   }
   if (!fresh) {
@@ -186,11 +175,11 @@ void Acquire::Consider(const std::vector<std::string>& children, Proof proof) {
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
-    if (++missing_ > kMostMissing) return Finish(Defect{"our contender is there but not listed"});
+    if (++missing_ > kMostMissing)
+      return Finish(Defect{Defect::What::kNotListed, request_.lock.shown()});
     CheckOwn();
   } else {
-    Finish(Unusable{"its sequence numbers are used up",
-                    "delete LOCK while nobody uses it, or use another"});
+    Finish(Unusable{Unusable::Why::kNumbersUsedUp});
   }
 }
 
@@ -211,7 +200,9 @@ void Acquire::WatchPredecessor(const std::string& predecessor) {
 void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
   switch (reply.error) {
     case Error::kNone:
-      if (reply.stat.ephemeral_owner == 0) return Finish(NobodysContender(predecessor_));
+      if (reply.stat.ephemeral_owner == 0) {
+        return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_});
+      }
       predecessor_data_ = reply.data.substr(0, kMostDataKept);
       break;
     case Error::kNoNode:
@@ -317,7 +308,7 @@ void Acquire::OnUnexpected(const std::string& operation, Error error, const char
                            const std::string& path) {
   if (IsLost(error)) return;
   if (IsRefusal(error)) return FinishRefused(operation, error, right, path);
-  Finish(DefectIn(operation, request_.lock.shown(), error));
+  Finish(Defect{Defect::What::kAnswer, request_.lock.shown(), operation, error});
 }
 
 void Acquire::BeginStep(State state) {

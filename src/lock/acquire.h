@@ -80,16 +80,34 @@ struct Refused {
 };
 /// The LOCK cannot be used like this.
 struct Unusable {
-  std::string reason;
-  std::string remedy;
+  enum class Why {
+    kShortSessions,     ///< the granted session time-out is less than the least
+    kNumbersUsedUp,     ///< its sequence numbers are
+    kNobodysContender,  ///< `child` in it ends with no session
+    kEphemeral,         ///< it is somebody's ephemeral znode
+    kBelowEphemeral,    ///< a znode above it is
+    kHasPermits,        ///< a semaphore, and ours wants none
+    kHasNoPermits,      ///< in use without, and ours wants one
+    kOtherPermits,      ///< a semaphore of `permits`, and ours has another number
+    kStranger,          ///< `stranger` does not see ours
+  };
+  Why why = Why::kEphemeral;
+  std::string child{};
+  std::size_t permits = 0;
+  std::optional<protocol::Stranger> stranger{};
 };
 /// The servers answered what sound servers do not.
 struct Defect {
-  std::string what;
+  enum class What {
+    kAnswer,     ///< `operation` on `path` was answered with `error`
+    kNotListed,  ///< our contender in `path` is there, but not in the list
+    kVanishes,   ///< `path` goes as often as it is made
+  };
+  What what = What::kAnswer;
+  std::string path;       ///< as the user knows it
+  std::string operation;  ///< as in Refused
+  zookeeper::Error error = zookeeper::Error::kOther;
 };
-/// What is said of an answer that no branch expects. `operation` and `path` as in Refused.
-[[nodiscard]] Defect DefectIn(const std::string& operation, const std::string& path,
-                              zookeeper::Error error);
 
 using AcquireOutcome = std::variant<Acquired, Busy, Unreachable, Refused, Unusable, Defect>;
 

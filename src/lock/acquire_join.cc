@@ -132,7 +132,7 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
       WaitForSimple();
       return;
     case Error::kNoChildrenForEphemerals:
-      Finish(Unusable{"it is somebody's ephemeral znode", "use another LOCK"});
+      Finish(Unusable{Unusable::Why::kEphemeral});
       return;
     default:
       OnUnexpected("queue in", reply.error, "CREATE");
@@ -155,11 +155,11 @@ void Acquire::MakeLock() {
     return FinishRefused("make", make_error_, "CREATE", make_refused_);
   }
   if (make_error_ == Error::kNoChildrenForEphemerals) {
-    return Finish(Unusable{"a znode above it is somebody's ephemeral one", "use another LOCK"});
+    return Finish(Unusable{Unusable::Why::kBelowEphemeral});
   }
   if (make_error_ == Error::kUnimplemented) containers_ = false;
   if (++remakes_ > kMostRemakes) {
-    return Finish(Defect{"the LOCK vanishes as often as it is made"});
+    return Finish(Defect{Defect::What::kVanishes, request_.lock.shown()});
   }
   make_error_ = Error::kNone;
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;

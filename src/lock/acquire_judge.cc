@@ -48,7 +48,7 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
 
 bool Acquire::Tolerate(const Stranger& stranger) {
   if (!judged_) {
-    Finish(Unusable{"'" + stranger.child + "' in it is " + stranger.reason, stranger.remedy});
+    Finish(Unusable{.why = Unusable::Why::kStranger, .stranger = stranger});
     return false;
   }
   // It came later than we did: it cannot be refused any more, only told of.
@@ -83,8 +83,7 @@ void Acquire::LookForPermits(std::function<void()> resume) {
                   return;
                 }
                 if (reply.error == Error::kNone && !protocol::Queue(reply.children).empty()) {
-                  return Finish(Unusable{"it is used as a semaphore, whose holders do not see ours",
-                                         "use --permits, or another LOCK"});
+                  return Finish(Unusable{Unusable::Why::kHasPermits});
                 }
                 resume();
               }));
@@ -97,8 +96,7 @@ void Acquire::TakeUseOfLock(std::vector<std::string> children) {
                        [&](const Stranger& stranger) { return stranger.child == child; });
   });
   if (protocol::Queue(children).empty()) return;
-  Finish(Unusable{"it is in use without permits, by contenders that do not see ours",
-                  "leave --permits out, or use another LOCK"});
+  Finish(Unusable{Unusable::Why::kHasNoPermits});
 }
 
 void Acquire::LookBeforeMaking() {
@@ -115,8 +113,7 @@ void Acquire::LookBeforeMaking() {
 bool Acquire::AgreeOnPermits(const std::vector<std::string>& leases) {
   if (!permits_found_ || *permits_found_ == *request_.permits) return true;
   if (protocol::Queue(leases).size() > 1) {
-    const std::string found = std::to_string(*permits_found_);
-    Finish(Unusable{"it is in use with " + found + " permits", "use --permits " + found});
+    Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *permits_found_});
     return false;
   }
   // Nobody else has one, and nobody comes: we stand in the turnstile.

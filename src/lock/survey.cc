@@ -164,8 +164,8 @@ void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
   place->queue->MarkAsked(index);
   AskForData(place->queue->PathOf(index), [this, place, index](const zookeeper::GetReply& reply) {
     if (place->queue->Take(index, reply, request_.most_data)) return;
-    Fail(Defect{"reading a contender in " + place->queue->lock().path + ": " +
-                std::string(zookeeper::ErrorText(reply.error))});
+    Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read a contender in",
+                reply.error});
   });
 }
 

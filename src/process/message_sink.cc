@@ -56,7 +56,7 @@ void MessageSink::OnReady(short revents) {
 void MessageSink::TellOfDropped() {
   if (!dropped_ || writer_.HasWaiting()) return;
   dropped_ = false;
-  writer_.WriteLine("zklock: messages were dropped: standard error was not read");
+  writer_.WriteLine(dropped_line_);
 }
 
 }  // namespace zklock::process

@@ -19,7 +19,9 @@ void ReserveStandardStreams();
 /// is written.
 class MessageSink final : public EventSource {
  public:
-  explicit MessageSink(int fd = STDERR_FILENO) : writer_(fd) {}
+  /// `dropped`: the line that says that lines were dropped.
+  explicit MessageSink(std::string dropped, int fd = STDERR_FILENO)
+      : dropped_line_(std::move(dropped)), writer_(fd) {}
 
   /// `line` without its end.
   void WriteLine(const std::string& line);
@@ -37,6 +39,7 @@ class MessageSink final : public EventSource {
  private:
   void TellOfDropped();
 
+  const std::string dropped_line_;
   LineWriter writer_;
   bool is_live_ = false;
   bool dropped_ = false;

@@ -150,12 +150,12 @@ void NameLookup::TakeLine(const std::string& line) {
   }
   int error = 0;
   std::from_chars(word.data() + 1, word.data() + word.size(), error);
-  found_.failures.push_back({server, gai_strerror(error), error == EAI_NONAME});
+  found_.failures.push_back({server, error, error == EAI_NONAME});
 }
 
 void NameLookup::Finish() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (!answered_[i]) found_.failures.push_back({servers_[i], "the look-up ended early", false});
+    if (!answered_[i]) found_.failures.push_back({servers_[i], std::nullopt, false});
   }
   result_ = found_;
 }

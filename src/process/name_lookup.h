@@ -16,8 +16,8 @@ namespace zklock::process {
 /// A server whose name gave no address.
 struct LookupFailure {
   zookeeper::Server server;
-  std::string reason;
-  bool permanent = false;  ///< the name does not exist; trying again is no use
+  std::optional<int> error;  ///< getaddrinfo's; none: the look-up ended before it was known
+  bool permanent = false;    ///< the name does not exist; trying again is no use
 };
 
 struct LookupResult {

@@ -23,59 +23,36 @@ bool HasKazooMark(const ContenderName& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
 }
 
-/// Why a contender does not see another's, and what makes the two meet.
-struct Blindness {
-  std::string reason;
-  std::string remedy;
-};
+using Kind = Stranger::Kind;
 
 /// Whether `other` is blind to our contender of `mode` with Curator's names (measured, with the
 /// programs themselves: Curator's mutex orders children by what follows `lock-`, its read/write
 /// lock does not look for that at all, the C recipe orders by what follows the last dash).
-std::optional<Blindness> BlindToCuratorNames(const ContenderName& other, Mode mode) {
-  if (other.program == Program::kZklock && HasKazooMark(other)) {
-    return Blindness{"a zklock contender of --dialect kazoo", "use one dialect on all hosts"};
-  }
-  if (other.program == Program::kKazoo) {
-    return Blindness{"a kazoo program's contender, which does not see ours",
-                     "use --dialect kazoo, or another LOCK"};
-  }
-  if (mode != Mode::kExclusive && other.program == Program::kCRecipe) {
-    return Blindness{"a contender of the C recipe, which does not see readers and writers",
-                     "use `zklock exclusive`, or another LOCK"};
-  }
+std::optional<Kind> BlindToCuratorNames(const ContenderName& other, Mode mode) {
+  if (other.program == Program::kZklock && HasKazooMark(other)) return Kind::kZklockKazoo;
+  if (other.program == Program::kKazoo) return Kind::kKazoo;
+  if (mode != Mode::kExclusive && other.program == Program::kCRecipe) return Kind::kCRecipe;
   if (other.program != Program::kCurator) return std::nullopt;
-  if (mode != Mode::kExclusive && other.mark == Mark::kLock) {
-    return Blindness{"a contender of a Curator mutex, which does not see readers and writers",
-                     "use `zklock exclusive`, or another LOCK"};
-  }
-  if (mode == Mode::kExclusive && other.mark != Mark::kLock) {
-    return Blindness{
-        "a contender of a Curator read/write lock, which does not see exclusive contenders",
-        "use `zklock read` or `zklock write`, or another LOCK"};
-  }
+  if (mode != Mode::kExclusive && other.mark == Mark::kLock) return Kind::kCuratorMutex;
+  if (mode == Mode::kExclusive && other.mark != Mark::kLock) return Kind::kCuratorReadWrite;
   return std::nullopt;
 }
 
 /// Whether `other` is blind to our contender with kazoo's names. Kazoo's own are not: that its
 /// Lock, unlike its WriteLock, does not see readers cannot be told from a name.
-std::optional<Blindness> BlindToKazooNames(const ContenderName& other) {
-  if (other.program == Program::kZklock && !HasKazooMark(other)) {
-    return Blindness{"a zklock contender of --dialect curator", "use one dialect on all hosts"};
-  }
+std::optional<Kind> BlindToKazooNames(const ContenderName& other) {
+  if (other.program == Program::kZklock && !HasKazooMark(other)) return Kind::kZklockCurator;
   if (other.program != Program::kCurator && other.program != Program::kCRecipe) return std::nullopt;
-  return Blindness{"a contender of a program with Curator's names, which does not see kazoo's",
-                   "leave --dialect kazoo out, or use another LOCK"};
+  return Kind::kCuratorNames;
 }
 
 /// Whether `other` is blind to the one znode of Dialect::kSimple: all that queue are.
-std::optional<Blindness> BlindToSimple(const ContenderName& other) {
+std::optional<Kind> BlindToSimple(const ContenderName& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // a znode below, for all we know
-  return Blindness{"a contender of a queue, which does not see a lock of one znode",
-                   "leave --dialect simple out, or use another LOCK"};
+  return Kind::kQueue;
 }
 
-std::optional<Blindness> WhyBlind(const ContenderName& other, Mode mode, Dialect dialect) {
+std::optional<Kind> WhyBlind(const ContenderName& other, Mode mode, Dialect dialect) {
   switch (dialect) {
     case Dialect::kCurator:
       return BlindToCuratorNames(other, mode);
@@ -162,8 +139,8 @@ std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
                                      std::string_view own_name, Mode mode, Dialect dialect) {
   for (ContenderName& other : Queue(children)) {
     if (other.full == own_name) continue;
-    if (const auto why = WhyBlind(other, mode, dialect)) {
-      return Stranger{std::move(other.full), why->reason, why->remedy};
+    if (const auto kind = WhyBlind(other, mode, dialect)) {
+      return Stranger{std::move(other.full), *kind};
     }
   }
   return std::nullopt;
@@ -173,11 +150,9 @@ std::vector<Stranger> FindUnnumbered(const std::vector<std::string>& children, D
   std::vector<Stranger> found;
   for (const std::string& child : children) {
     if (child == kSimpleName && dialect != Dialect::kSimple) {
-      found.push_back({child, "the lock of a program that uses one znode and does not see ours",
-                       "use --dialect simple, or another LOCK"});
+      found.push_back({child, Kind::kOneZnode});
     } else if (IsKazooPermit(child)) {
-      found.push_back({child, "a permit of a kazoo Semaphore, which does not see ours",
-                       "use another LOCK; --permits shares one with Curator's semaphores"});
+      found.push_back({child, Kind::kKazooPermit});
     }
   }
   return found;

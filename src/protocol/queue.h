@@ -63,12 +63,22 @@ struct Rank {
                                 std::string_view own_name);
 
 /// A contender that cannot see ours, so that both could hold (protocol: who cannot see us is
-/// refused), or one of ours in another dialect. `child` is its name; `remedy` what makes the two
-/// meet.
+/// refused), or one of ours in another dialect.
 struct Stranger {
-  std::string child;
-  std::string reason;  ///< e.g. "a kazoo program's contender, which does not see ours"
-  std::string remedy;  ///< e.g. "use --dialect kazoo, or another LOCK"
+  enum class Kind {
+    kKazoo,             ///< a kazoo program's contender
+    kKazooPermit,       ///< a permit of kazoo's Semaphore
+    kOneZnode,          ///< the lock of a program that uses one znode
+    kCuratorMutex,      ///< to which readers and writers are no contenders
+    kCuratorReadWrite,  ///< to which exclusive contenders are none
+    kCRecipe,           ///< to which readers and writers are none
+    kZklockKazoo,       ///< a zklock's, of the kazoo dialect
+    kZklockCurator,     ///< a zklock's, of the curator dialect
+    kCuratorNames,      ///< of a program that does not look for kazoo's names
+    kQueue,             ///< of a queue, where ours is a lock of one znode
+  };
+  std::string child;  ///< its name
+  Kind kind = Kind::kKazoo;
   friend bool operator==(const Stranger&, const Stranger&) = default;
 };
 /// The first such contender, other than `own_name`, for one of `mode` in `dialect`, by its name

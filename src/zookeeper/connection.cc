@@ -159,10 +159,10 @@ bool Connection::GreetingIsSound(short revents) {
       return true;
     case Greeting::kTooShort:
       // SO_RCVLOWAT woke us with less only because the other side has closed.
-      Fail("closes the connection at once");
+      Fail({AttemptEnd::How::kClosedAtOnce});
       return false;
     case Greeting::kForeign:
-      Fail("answers, but it is no ZooKeeper server");
+      Fail({AttemptEnd::How::kNoZooKeeper});
       return false;
   }
   return true;
@@ -181,9 +181,12 @@ void Connection::Advance(int result, int error) {
   if (result != ZOK && result != ZNOTHING) {
     // EHOSTDOWN is what the library makes of an end of file; a request on its way meets a reset.
     if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
-      Fail(state_ == State::kConnected ? "closed the connection" : "closes the connection at once");
+      Fail({state_ == State::kConnected ? AttemptEnd::How::kClosed
+                                        : AttemptEnd::How::kClosedAtOnce});
+    } else if (error != 0) {
+      Fail({AttemptEnd::How::kSystem, error});
     } else {
-      Fail(error != 0 ? std::generic_category().message(error) : zerror(result));
+      Fail({AttemptEnd::How::kNotUnderstood});
     }
     return;
   }
@@ -198,8 +201,8 @@ void Connection::Advance(int result, int error) {
   }
 }
 
-void Connection::Fail(std::string why) {
-  failure_ = std::move(why);
+void Connection::Fail(AttemptEnd why) {
+  failure_ = why;
   state_ = State::kFailed;
 }
 
@@ -231,7 +234,7 @@ int Connection::TakeSocket() {
   const UniqueFd dead = DeadSocket();
   if (!dead || dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
   zookeeper_process(handle_, ZOOKEEPER_READ);
-  Fail("was left");
+  Fail({AttemptEnd::How::kClosed});
   return socket.Release();
 }
 

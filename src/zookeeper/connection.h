@@ -27,6 +27,23 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+/// Why nothing comes of an attempt, or nothing more of a connection.
+struct AttemptEnd {
+  enum class How {
+    kConnectUnanswered,
+    kNoSession,  ///< connected, but it does not answer the handshake
+    kClosedAtOnce,
+    kNoZooKeeper,  ///< it answers something else
+    kClosed,
+    kFellSilent,
+    kNotUnderstood,
+    kSystem,  ///< `error`
+  };
+  How how = How::kSystem;
+  int error = 0;  ///< errno's
+  friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
+};
+
 /// One attempt at one server and, if it succeeds, the connection: one zhandle_t of the
 /// single-threaded client library with one numeric address, never reconnected.
 ///
@@ -58,7 +75,7 @@ class Connection {
   void Process(short revents);
 
   [[nodiscard]] State state() const { return state_; }
-  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] AttemptEnd failure() const { return failure_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   /// Just before the connect request was sent; set from kHandshaking on.
   [[nodiscard]] TimePoint connect_sent() const { return connect_sent_; }
@@ -84,7 +101,7 @@ class Connection {
   /// Nothing comes of it any more.
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
-  void Fail(std::string why);
+  void Fail(AttemptEnd why);
   /// False while a handshake's first bytes are still to come, or are no ZooKeeper's.
   bool GreetingIsSound(short revents);
 
@@ -92,7 +109,7 @@ class Connection {
   const Clock& clock_;
   zhandle_t* handle_ = nullptr;
   State state_ = State::kConnecting;
-  std::string failure_;
+  AttemptEnd failure_;
   TimePoint connect_sent_{};
   TimePoint before_call_{};
   int fd_ = -1;  // the library's; -1 before the first connect

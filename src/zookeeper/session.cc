@@ -25,8 +25,7 @@ constexpr Duration kLongestReconnectDelay = 1s;
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
-constexpr const char* kNoConnection = "does not answer (no connection)";
-constexpr const char* kNoSession = "is connected, but gives no session";
+using How = AttemptEnd::How;
 
 }  // namespace
 
@@ -48,36 +47,36 @@ Session::~Session() {
 void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
   std::shuffle(endpoints.begin(), endpoints.end(), random_);
   // What is known of an address that stays is still true, and one of them may be in use.
-  std::vector<std::string> reasons(endpoints.size());
+  std::vector<std::optional<AttemptEnd>> ends(endpoints.size());
   std::size_t current = endpoints.size();
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     const auto old = std::find(endpoints_.begin(), endpoints_.end(), endpoints[i]);
     if (old != endpoints_.end()) {
-      reasons[i] = reasons_[static_cast<std::size_t>(old - endpoints_.begin())];
+      ends[i] = ends_[static_cast<std::size_t>(old - endpoints_.begin())];
     }
     if (connection_ != nullptr && connection_->endpoint() == endpoints[i]) current = i;
   }
   endpoints_ = std::move(endpoints);
-  reasons_ = std::move(reasons);
+  ends_ = std::move(ends);
   next_endpoint_ = 0;
   tried_in_round_ = 0;
   current_endpoint_ = current;
 }
 
-void Session::SetReason(std::string reason) {
-  if (current_endpoint_ < reasons_.size()) reasons_[current_endpoint_] = std::move(reason);
+void Session::SetEnd(std::optional<AttemptEnd> end) {
+  if (current_endpoint_ < ends_.size()) ends_[current_endpoint_] = end;
 }
 
 std::vector<AttemptFailure> Session::Failures() const {
   std::vector<AttemptFailure> failures;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
-    std::string reason = reasons_[i];
+    std::optional<AttemptEnd> end = ends_[i];
     // The attempt that is under way has come to nothing so far either.
-    if (reason.empty() && i == current_endpoint_ && connection_ != nullptr) {
-      if (connection_->state() == Connection::State::kConnecting) reason = kNoConnection;
-      if (connection_->state() == Connection::State::kHandshaking) reason = kNoSession;
+    if (!end && i == current_endpoint_ && connection_ != nullptr) {
+      if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
+      if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
     }
-    if (!reason.empty()) failures.push_back({endpoints_[i].name, std::move(reason)});
+    if (end) failures.push_back({endpoints_[i].name, *end});
   }
   return failures;
 }
@@ -145,7 +144,7 @@ void Session::OnReady(short revents) {
   }
   Deliver();
   if (give_up_ && phase_ == Phase::kConnected) {
-    LoseConnection("did not answer");
+    LoseConnection({How::kFellSilent});
     Deliver();
   }
   give_up_ = false;
@@ -161,7 +160,8 @@ void Session::StartAttempt(TimePoint now) {
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_);
   } catch (const std::system_error& error) {
-    EndAttempt(error.code().message(), now);  // an address family this host does not have
+    EndAttempt({How::kSystem, error.code().value()},
+               now);  // an address family this host does not have
   }
 }
 
@@ -202,17 +202,17 @@ void Session::CheckAttempt(TimePoint now) {
       EndAttempt(connection_->failure(), now);
       return;
     case Connection::State::kConnecting:
-      if (now >= AttemptDeadline(now)) EndAttempt(kNoConnection, now);
+      if (now >= AttemptDeadline(now)) EndAttempt({How::kConnectUnanswered}, now);
       return;
     case Connection::State::kHandshaking:
-      if (now >= AttemptDeadline(now)) EndAttempt(kNoSession, now);
+      if (now >= AttemptDeadline(now)) EndAttempt({How::kNoSession}, now);
       return;
   }
 }
 
-void Session::EndAttempt(std::string reason, TimePoint now) {
+void Session::EndAttempt(AttemptEnd end, TimePoint now) {
   connection_.reset();
-  SetReason(std::move(reason));
+  SetEnd(end);
   retry_at_ = now;
   if (++tried_in_round_ >= endpoints_.size()) {
     tried_in_round_ = 0;
@@ -238,7 +238,7 @@ void Session::OnAccepted() {
   handshake_took_ = clock_.Now() - connection_->connect_sent();
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  SetReason("");
+  SetEnd(std::nullopt);
   phase_ = Phase::kConnected;
   if (closing_) {
     SendClose();
@@ -249,8 +249,8 @@ void Session::OnAccepted() {
   });
 }
 
-void Session::LoseConnection(std::string reason) {
-  SetReason(std::move(reason));
+void Session::LoseConnection(AttemptEnd end) {
+  SetEnd(end);
   phase_ = Phase::kApart;
   connection_.reset();
   const TimePoint now = clock_.Now();
@@ -276,9 +276,9 @@ void Session::OnSessionGone() {
 void Session::OnAccessRefused(Error why) {
   if (stop_time_ && !closing_) {
     // Another server may take us, and the command has until the lease ends.
-    std::string reason(ErrorText(why));
-    if (phase_ == Phase::kConnected) return LoseConnection(std::move(reason));
-    return EndAttempt(std::move(reason), clock_.Now());
+    const AttemptEnd end = {How::kSystem, EACCES};
+    if (phase_ == Phase::kConnected) return LoseConnection(end);
+    return EndAttempt(end, clock_.Now());
   }
   // The session is there, and is closed without credentials.
   credentials_ = connection_->credentials();

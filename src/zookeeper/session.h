@@ -24,7 +24,7 @@ namespace zklock::zookeeper {
 /// Why an address could not be used the last time it was tried.
 struct AttemptFailure {
   std::string server;  ///< as the user wrote it
-  std::string reason;
+  AttemptEnd end;
 };
 
 /// One ZooKeeper session over as many connections as it takes: the real Store.
@@ -103,14 +103,14 @@ class Session final : public Store, public EventSource {
 
   void StartAttempt(TimePoint now);
   void CheckAttempt(TimePoint now);
-  /// `reason` by value: it is often the connection's own, which goes here.
-  void EndAttempt(std::string reason, TimePoint now);
+  /// `end` by value: it is often the connection's own, which goes here.
+  void EndAttempt(AttemptEnd end, TimePoint now);
   /// Of the server that is or was in use; forgotten if that is no longer one of ours.
-  void SetReason(std::string reason);
+  void SetEnd(std::optional<AttemptEnd> end);
   void OnAccepted();
   void OnSessionGone();
   void OnAccessRefused(Error why);
-  void LoseConnection(std::string reason);
+  void LoseConnection(AttemptEnd end);
   void SendClose();
   void ReadCloseReply();
   /// No reply will come from there: asks again elsewhere.
@@ -139,7 +139,7 @@ class Session final : public Store, public EventSource {
   static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
 
   std::vector<Endpoint> endpoints_;
-  std::vector<std::string> reasons_;  // by endpoint: what the last attempt came to
+  std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: what the last attempt came to
   std::size_t next_endpoint_ = 0;
   std::size_t tried_in_round_ = 0;
   int failed_rounds_ = 0;

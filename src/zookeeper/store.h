@@ -29,9 +29,6 @@ enum class Error {
   kOther,  ///< anything that a sound server does not answer to a sound request
 };
 
-/// The words for an error in messages: "no such znode", "not authorised", …
-[[nodiscard]] std::string_view ErrorText(Error error);
-
 /// The reply is lost, with the connection or with the session: the store tells with its next event
 /// what became of them.
 [[nodiscard]] bool IsLost(Error error);

@@ -1,5 +1,6 @@
-// Each of the messages of src/cli/messages.h, provoked. The list is read there: a message without a
-// case here is a failure, as is a case whose message is no longer there.
+// Each of the messages of src/cli/messages.h, provoked: here those of wrong words, by theme in
+// message_*.cc those of what runs. The list is read there: a message without a case is a failure,
+// as is a case whose message is no longer there.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,50 +9,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/documents.h"
+#include "cli/provocation.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
-
-/// The constants and their texts.
-std::map<std::string, std::string> ListedMessages() {
-  const std::string source = ReadSource("src/cli/messages.h");
-  static const std::regex constant(R"re(constexpr char (k\w+)\[\] =((\s*"([^"\\]|\\.)*")+);)re");
-  static const std::regex piece(R"re("(([^"\\]|\\.)*)")re");
-  std::map<std::string, std::string> messages;
-  for (std::sregex_iterator it(source.begin(), source.end(), constant), end; it != end; ++it) {
-    std::string text;
-    const std::string pieces = (*it)[2];
-    for (std::sregex_iterator one(pieces.begin(), pieces.end(), piece); one != end; ++one) {
-      text += (*one)[1];
-    }
-    messages[(*it)[1]] = text;
-  }
-  return messages;
-}
-
-/// Whether `line` ends with the message, with something in place of each {}.
-bool Says(const std::string& line, const std::string& message) {
-  static const std::regex place("\\{[0-9]*\\}");
-  static const std::regex special(R"([.^$|()\[\]*+?\\])");
-  std::string pattern;
-  std::size_t at = 0;
-  for (std::sregex_iterator it(message.begin(), message.end(), place), end; it != end; ++it) {
-    const auto begin = static_cast<std::size_t>(it->position());
-    pattern += std::regex_replace(message.substr(at, begin - at), special, "\\$&") + ".+";
-    at = begin + static_cast<std::size_t>(it->length());
-  }
-  pattern += std::regex_replace(message.substr(at), special, "\\$&");
-  return std::regex_match(line, std::regex("zklock: (.*: )?" + pattern));
-}
 
 struct Case {
   std::string message;
@@ -187,31 +156,98 @@ void Check(const Case& one, const std::string& text) {
   CHECK(finished.out.empty());
   const Words lines = Lines(finished.err);
   REQUIRE(!lines.empty());
-  CHECK(Says(lines.front(), text));
+  CHECK(IsMessage(lines.front(), text));
   // Wrong words get a second line that says where to read; a secret is not shown.
   CHECK(lines.size() == (one.status == 64 ? 2 : 1));
   CHECK_THAT(finished.err, !Catch::Contains("secret"));
 }
 
-TEST_CASE("each message about words and files and owners is said when it should be") {
-  const std::map<std::string, std::string> messages = ListedMessages();
-  REQUIRE(messages.size() > 50);
-  const TemporaryDirectory directory;
+std::vector<Case> WordCases(const TemporaryDirectory& directory) {
   std::vector<Case> cases = WrongWords();
   for (const auto& more : {WrongFiles(directory), OtherUsers(directory), Nested()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
-  std::set<std::string> provoked;
-  for (const Case& one : cases) {
+  return cases;
+}
+
+TEST_CASE("each message about words and files and owners is said when it should be") {
+  const TemporaryDirectory directory;
+  for (const Case& one : WordCases(directory)) {
     CAPTURE(one.message);
-    REQUIRE(messages.count(one.message) == 1);
-    Check(one, messages.at(one.message));
-    provoked.insert(one.message);
+    REQUIRE(ListedMessages().count(one.message) == 1);
+    Check(one, ListedMessages().at(one.message));
   }
-  for (const auto& [name, text] : messages) {
-    CAPTURE(name);
+}
+
+TEST_CASE("each message about a run and its steps is said when it should be") {
+  CheckProvocations(RunProvocations());
+}
+TEST_CASE("each message about a queue is said when it should be") {
+  CheckProvocations(QueueProvocations());
+}
+TEST_CASE("each message about a lost lock is said when it should be") {
+  CheckProvocations(LossProvocations());
+}
+TEST_CASE("each message about servers is said when it should be") {
+  CheckProvocations(ServerProvocations());
+}
+TEST_CASE("each message about answers that no sound server gives is said when it should be") {
+  CheckProvocations(AnswerProvocations());
+}
+TEST_CASE("each message about a LOCK that cannot be used is said when it should be") {
+  CheckProvocations(LockProvocations());
+}
+TEST_CASE("each message of inspect is said when it should be") {
+  CheckProvocations(InspectProvocations());
+}
+TEST_CASE("each message of release is said when it should be") {
+  CheckProvocations(ReleaseProvocations());
+}
+TEST_CASE("the messages that no test can bring about are said as they are written") {
+  CheckProvocations(SaidAloneProvocations());
+}
+
+TEST_CASE("no message is without a case that provokes it") {
+  const TemporaryDirectory directory;
+  std::set<std::string> provoked;
+  for (const Case& one : WordCases(directory)) provoked.insert(one.message);
+  for (const auto& provocations :
+       {RunProvocations(), QueueProvocations(), LossProvocations(), ServerProvocations(),
+        AnswerProvocations(), LockProvocations(), InspectProvocations(), ReleaseProvocations(),
+        SaidAloneProvocations()}) {
+    for (const Provocation& one : provocations) {
+      for (const Saying& saying : one.says) provoked.insert(saying.message);
+    }
+  }
+  std::set<std::string> listed;
+  for (const auto& [name, text] : ListedMessages()) {
+    CAPTURE(name, text);
+    listed.insert(name);
     CHECK(provoked.count(name) == 1);
+    CHECK(text.find("\\n") == std::string::npos);
   }
+  CHECK(listed.size() > 150);
+  CHECK(provoked == listed);
+}
+
+TEST_CASE("what zklock says stands in the file of messages alone") {
+  // Two words in quotes are a sentence.
+  static const std::regex sentence(R"re("([^"\\]|\\.)*[a-z}] [a-z{]([^"\\]|\\.)*")re");
+  const std::filesystem::path source = std::getenv("ZKLOCK_SOURCE_DIR");
+  int files = 0;
+  for (const char* directory : {"src/cli", "src/commands"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(source / directory)) {
+      const std::string name = entry.path().filename();
+      const bool speaks = name.starts_with("report") || directory == std::string("src/commands");
+      if (!speaks || !name.ends_with(".cc")) continue;
+      ++files;
+      for (const std::string& line : Lines(ReadSource(directory + ("/" + name)))) {
+        CAPTURE(name, line);
+        CHECK_FALSE(std::regex_search(line.substr(0, line.find("//")), sentence));
+      }
+    }
+  }
+  CHECK(files > 15);
 }
 
 }  // namespace

@@ -271,8 +271,9 @@ TEST_CASE("what outlives a command that ended by itself is left, and told of") {
                            "sysread($read, my $text, 1); exit 4"}));
   const std::string pid = child.ReadLine();
   CHECK(child.Wait() == Exited(4));
-  CHECK(child.err() == "zklock: process " + pid +
-                           " (perl) outlives the command; the lock is let go all the same\n");
+  CHECK(child.err() ==
+        "zklock: process " + pid +
+            " (perl) outlives the command; the lock is let go all the same; see --descendants\n");
   CHECK(Tree().Children(lock).empty());
   CHECK(kill(std::stoi(pid), SIGKILL) == 0);
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +20,7 @@ namespace zklock::test {
 namespace {
 
 using namespace std::chrono_literals;
+using zookeeper::AttemptEnd;
 using zookeeper::CreateReply;
 using zookeeper::Error;
 using zookeeper::GetReply;
@@ -25,6 +28,7 @@ using zookeeper::ListReply;
 using zookeeper::NodeKind;
 using zookeeper::Reply;
 using zookeeper::Watch;
+using How = AttemptEnd::How;
 
 /// One request through a real session, answered.
 template <typename R, typename Ask>
@@ -62,13 +66,13 @@ Reply Check(Client& client, const std::vector<std::string>& paths) {
 /// A LOCK that is there.
 std::string MadeLock(Tree& tree, std::string_view name) { return tree.Create(NewLock(name)); }
 
-std::string ReasonOf(const std::string& server) {
+AttemptEnd EndOf(const std::string& server) {
   Client client({server}, 4s);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
   const auto failures = client.session().Failures();
   REQUIRE(failures.size() == 1);
   CHECK(failures.front().server == server);
-  return failures.front().reason;
+  return failures.front().end;
 }
 
 }  // namespace
@@ -320,7 +324,7 @@ TEST_CASE("a server that hangs is left for another, with the same session") {
   const auto failures = client.session().Failures();
   REQUIRE(failures.size() == 1);
   CHECK(failures.front().server == used.address());
-  CHECK(failures.front().reason == "did not answer");
+  CHECK(failures.front().end == AttemptEnd{How::kFellSilent});
 }
 
 TEST_CASE("giving a server up from within an answer does no harm") {
@@ -367,16 +371,11 @@ TEST_CASE("several addresses are all tried, and each says why it failed") {
   const Peer web(Peer::Manner::kSpeaksHttp);
   Client client({closed.address(), at_once.address(), web.address()}, 4s);
   client.RunUntil([&] { return client.session().failed_rounds() > 0; });
-  std::vector<std::string> said;
-  for (const auto& failure : client.session().Failures()) {
-    said.push_back(failure.server + " " + failure.reason);
-  }
-  std::sort(said.begin(), said.end());
-  std::vector<std::string> wanted = {closed.address() + " Connection refused",
-                                     at_once.address() + " closes the connection at once",
-                                     web.address() + " answers, but it is no ZooKeeper server"};
-  std::sort(wanted.begin(), wanted.end());
-  CHECK(said == wanted);
+  std::map<std::string, AttemptEnd> said;
+  for (const auto& failure : client.session().Failures()) said[failure.server] = failure.end;
+  CHECK(said == std::map<std::string, AttemptEnd>{{closed.address(), {How::kSystem, ECONNREFUSED}},
+                                                  {at_once.address(), {How::kClosedAtOnce}},
+                                                  {web.address(), {How::kNoZooKeeper}}});
 }
 
 TEST_CASE("new addresses do not make it forget, or confuse, what the old ones said") {
@@ -393,7 +392,7 @@ TEST_CASE("new addresses do not make it forget, or confuse, what the old ones sa
   CHECK(client.session().Failures().empty());
   client.RunUntil([&] {
     const auto failures = client.session().Failures();
-    return !failures.empty() && failures.front().reason == "is connected, but gives no session";
+    return !failures.empty() && failures.front().end == AttemptEnd{How::kNoSession};
   });
   // The attempt under way is still at the silent one, wherever the shuffle puts that.
   for (int i = 0; i < 20; ++i) {
@@ -414,32 +413,32 @@ TEST_CASE("an address that stays keeps its reason") {
   const auto failures = client.session().Failures();
   REQUIRE(failures.size() == 1);
   CHECK(failures.front().server == closed.address());
-  CHECK(failures.front().reason == "Connection refused");
+  CHECK(failures.front().end == AttemptEnd{How::kSystem, ECONNREFUSED});
 }
 
 TEST_CASE("a port where nobody listens is told of as refused") {
   const ClosedPort closed;
-  CHECK(ReasonOf(closed.address()) == "Connection refused");
+  CHECK(EndOf(closed.address()) == AttemptEnd{How::kSystem, ECONNREFUSED});
 }
 
 TEST_CASE("a peer that closes at once is told of as such") {
   const Peer peer(Peer::Manner::kClosesAtOnce);
-  CHECK(ReasonOf(peer.address()) == "closes the connection at once");
+  CHECK(EndOf(peer.address()) == AttemptEnd{How::kClosedAtOnce});
 }
 
 TEST_CASE("a web server is told of as no ZooKeeper server") {
   const Peer peer(Peer::Manner::kSpeaksHttp);
-  CHECK(ReasonOf(peer.address()) == "answers, but it is no ZooKeeper server");
+  CHECK(EndOf(peer.address()) == AttemptEnd{How::kNoZooKeeper});
 }
 
 TEST_CASE("a peer that says nothing is told of as one that gives no session") {
   const Peer peer(Peer::Manner::kSaysNothing);
-  CHECK(ReasonOf(peer.address()) == "is connected, but gives no session");
+  CHECK(EndOf(peer.address()) == AttemptEnd{How::kNoSession});
 }
 
 TEST_CASE("a peer that does not even answer the connect is told of as such") {
   const BlackHole hole;
-  CHECK(ReasonOf(hole.address()) == "does not answer (no connection)");
+  CHECK(EndOf(hole.address()) == AttemptEnd{How::kConnectUnanswered});
 }
 
 TEST_CASE("a session that expired is noticed, and a new one can be begun") {

@@ -53,6 +53,24 @@ inline std::string Describe(std::string_view body) {
 
 }  // namespace frames
 
+/// Cuts a connection's bytes in one direction into frames, as they come.
+class FrameCutter {
+ public:
+  void Append(std::string_view bytes) { bytes_ += bytes; }
+  /// The next whole frame, its length in front; none yet: empty.
+  std::string Next() {
+    if (bytes_.size() < 4) return "";
+    const auto size = static_cast<std::size_t>(frames::Number(bytes_, 0)) + 4;
+    if (bytes_.size() < size) return "";
+    std::string frame = bytes_.substr(0, size);
+    bytes_.erase(0, size);
+    return frame;
+  }
+
+ private:
+  std::string bytes_;
+};
+
 /// One connection's bytes in one direction, without the handshake that they begin with. The last
 /// frame may not be there as a whole yet: it is left out.
 inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {

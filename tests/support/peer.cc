@@ -17,14 +17,17 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/child.h"
+#include "support/frames.h"
 
 namespace zklock::test {
 namespace {
@@ -270,12 +273,44 @@ struct Proxy::State final : Listener {
     std::size_t size = 0;
     bool ended = false;
   };
+  /// Replies on their way through an Edit.
+  struct Editor {
+    Edit edit;
+    FrameCutter requests{};
+    FrameCutter replies{};
+    bool is_request_handshake = true;
+    bool is_reply_handshake = true;
+    bool is_silent = false;
+    std::map<std::int32_t, std::string> asked{};  // by xid
+
+    void TakeRequests(std::string_view bytes) {
+      requests.Append(bytes);
+      for (std::string frame; !(frame = requests.Next()).empty();) {
+        if (std::exchange(is_request_handshake, false)) continue;
+        asked[frames::Number(frame, 4)] = frames::Describe(std::string_view(frame).substr(8));
+      }
+    }
+    /// What to pass on instead.
+    std::string EditReplies(std::string_view bytes) {
+      replies.Append(bytes);
+      std::string passed;
+      for (std::string frame; !is_silent && !(frame = replies.Next()).empty();) {
+        const bool is_handshake = std::exchange(is_reply_handshake, false);
+        const std::string request = is_handshake ? "connect" : asked[frames::Number(frame, 4)];
+        const auto edited = edit(request, std::move(frame));
+        is_silent = !edited;
+        passed += edited.value_or("");
+      }
+      return passed;
+    }
+  };
   struct Link {
     UniqueFd client;
     UniqueFd server;
     Stream requests;
     Stream replies;
     bool broken = false;
+    std::optional<Editor> editor{};
   };
 
   State(const std::string& onward, const std::string& address)
@@ -293,6 +328,7 @@ struct Proxy::State final : Listener {
     Link& link = links.emplace_back();
     link.client = std::move(connection);
     link.server = std::move(onward);
+    if (edit) link.editor = Editor{edit};
     link.requests = {.from = &link.client,
                      .to = &link.server,
                      .passes = &passes_requests,
@@ -326,8 +362,8 @@ struct Proxy::State final : Listener {
   void OnReady(const std::vector<pollfd>& polled) override {
     auto link = links.begin();
     for (std::size_t i = 0; i + 1 < polled.size(); i += 2, ++link) {
-      if (polled[i].revents != 0) link->broken |= !Read(link->requests);
-      if (polled[i + 1].revents != 0) link->broken |= !Read(link->replies);
+      if (polled[i].revents != 0) link->broken |= !Read(*link, link->requests);
+      if (polled[i + 1].revents != 0) link->broken |= !Read(*link, link->replies);
       link->broken |= !Write(link->requests) || !Write(link->replies);
       link->broken |= HasPassedItsEnd(link->requests) || HasPassedItsEnd(link->replies);
     }
@@ -347,7 +383,7 @@ struct Proxy::State final : Listener {
   }
 
   // False when the connection has broken.
-  bool Read(Stream& stream) const {
+  bool Read(Link& link, Stream& stream) const {
     if (stream.ended || !*stream.passes || stream.size >= kMostHeld) return true;
     std::array<char, 65536> buffer;
     const ssize_t size = recv(stream.from->get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -358,6 +394,8 @@ struct Proxy::State final : Listener {
     }
     std::string bytes(buffer.data(), static_cast<std::size_t>(size));
     stream.pieces->push_back(bytes);
+    if (link.editor && &stream == &link.requests) link.editor->TakeRequests(bytes);
+    if (link.editor && &stream == &link.replies) bytes = link.editor->EditReplies(bytes);
     if (loses_closes && EndsWithClose(bytes)) bytes.resize(bytes.size() - kCloseSize);
     stream.size += bytes.size();
     if (!bytes.empty()) stream.chunks.push_back({Clock::now() + delay, std::move(bytes)});
@@ -396,6 +434,7 @@ struct Proxy::State final : Listener {
   bool passes_replies = true;
   bool loses_closes = false;
   std::chrono::milliseconds delay{};
+  Edit edit;
   std::vector<std::string> sent_by_clients;
   std::vector<std::string> sent_by_servers;
 
@@ -423,6 +462,9 @@ void Proxy::FreezeReplies() { state_->SetPasses(true, false); }
 void Proxy::Thaw() { state_->SetPasses(true, true); }
 void Proxy::Cut() {
   state_->Do([this] { state_->links.clear(); });
+}
+void Proxy::EditReplies(Edit edit) {
+  state_->Do([&] { state_->edit = std::move(edit); });
 }
 void Proxy::Delay(std::chrono::milliseconds delay) {
   state_->Do([this, delay] { state_->delay = delay; });

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,12 @@ class Proxy {
   void Cut();
   /// Passes everything on but the closes of sessions, which are lost on the way, or those too.
   void LoseCloses(bool lose);
+  /// What clients are given for a reply: itself, another, or none: from then on nothing reaches
+  /// that client any more. `request` is what it replies to, as Frame names it, or "connect".
+  using Edit =
+      std::function<std::optional<std::string>(const std::string& request, std::string reply)>;
+  /// Replies on connections made from now on go through `edit`, in the proxy's own thread.
+  void EditReplies(Edit edit);
   /// From now on bytes are passed on so much later.
   void Delay(std::chrono::milliseconds delay);
   /// What clients have sent so far, in the pieces in which it came.

@@ -46,14 +46,16 @@ TEST_CASE("Foreign bytes in a sentence are made visible") {
   view.data = {.host = "h\x1b[2J", .user = "\xff", .command = "a\nb"};
   CHECK(Meant("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): user \\xff on h\\x1b[2J, a\\nb");
-  CHECK(NotThere("/l", "\x1b") == "\\x1b is not in /l (any more): nothing was released");
+  CHECK(NotThere("/l", "\x1b") ==
+        "\\x1b is not in /l (any more): nothing was released; see zklock inspect -v");
 }
 
 TEST_CASE("What could not be listed is counted") {
   CHECK(Unlistable({"/a"}) ==
-        "the servers do not let us list /a: what is locked there is not shown");
+        "the servers do not let us list /a: what is locked there is not shown; see --auth-file");
   CHECK(Unlistable({"/a", "/b", "/c"}) ==
-        "the servers do not let us list /a and 2 more: what is locked there is not shown");
+        "the servers do not let us list /a and 2 more: what is locked there is not shown; see "
+        "--auth-file");
 }
 
 TEST_CASE("A signal is called by its name") {

@@ -29,7 +29,7 @@ struct Waiter {
     REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
     read_end.Reset(ends[0]);
     write_end.Reset(ends[1]);
-    sink = std::make_unique<process::MessageSink>(write_end.get());
+    sink = std::make_unique<process::MessageSink>("dropped", write_end.get());
     servers.Put("/l", 0);
     for (std::size_t i = 0; i < ahead; ++i) {
       first.push_back(servers.Put("/l/web-uuid-lock-", 1, true,

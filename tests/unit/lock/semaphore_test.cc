@@ -148,7 +148,7 @@ TEST_CASE("Another number is refused while somebody has a permit, and written wh
   Permit other(world, 3);
   other.Run();
   REQUIRE(other.IsRefused());
-  CHECK(std::get<Unusable>(*other.set.outcome()).remedy == "use --permits 2");
+  CHECK(std::get<Unusable>(*other.set.outcome()).permits == 2);
   CHECK(world.servers.nodes.at("/l/leases").data == "2");
   other.Leave();
   first.Leave();

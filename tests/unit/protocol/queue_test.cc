@@ -226,8 +226,7 @@ TEST_CASE("kazoo's contenders are strangers to every mode") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kKazooLock, kKazooReader}) {
       CHECK(FindStranger({child}, Exclusive(9), mode, Dialect::kCurator) ==
-            Stranger{child, "a kazoo program's contender, which does not see ours",
-                     "use --dialect kazoo, or another LOCK"});
+            Stranger{child, Stranger::Kind::kKazoo});
     }
   }
 }
@@ -241,10 +240,8 @@ TEST_CASE(
                                              kCuratorMutex,
                                              "0123456789ABCDEF0123456789ABCDEF",
                                              "0123456789abcdef0123456789abcde"};
-  const Stranger semaphore = {permit, "a permit of a kazoo Semaphore, which does not see ours",
-                              "use another LOCK; --permits shares one with Curator's semaphores"};
-  const Stranger one = {"lock", "the lock of a program that uses one znode and does not see ours",
-                        "use --dialect simple, or another LOCK"};
+  const Stranger semaphore = {permit, Stranger::Kind::kKazooPermit};
+  const Stranger one = {"lock", Stranger::Kind::kOneZnode};
   CHECK(FindUnnumbered(children, Dialect::kCurator) == std::vector<Stranger>{one, semaphore});
   CHECK(FindUnnumbered(children, Dialect::kKazoo) == std::vector<Stranger>{one, semaphore});
   CHECK(FindUnnumbered(children, Dialect::kSimple) == std::vector<Stranger>{semaphore});
@@ -253,9 +250,7 @@ TEST_CASE(
 TEST_CASE("A Curator mutex is a stranger to readers and writers") {
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindStranger({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==
-          Stranger{kCuratorMutex,
-                   "a contender of a Curator mutex, which does not see readers and writers",
-                   "use `zklock exclusive`, or another LOCK"});
+          Stranger{kCuratorMutex, Stranger::Kind::kCuratorMutex});
   }
   CHECK_FALSE(FindStranger({kCuratorMutex}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
@@ -263,10 +258,7 @@ TEST_CASE("A Curator mutex is a stranger to readers and writers") {
 TEST_CASE("A Curator read/write lock is a stranger to exclusive contenders") {
   for (const std::string& child : {kCuratorWriter, kCuratorReader}) {
     CHECK(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator) ==
-          Stranger{child,
-                   "a contender of a Curator read/write lock, which does not see exclusive "
-                   "contenders",
-                   "use `zklock read` or `zklock write`, or another LOCK"});
+          Stranger{child, Stranger::Kind::kCuratorReadWrite});
     CHECK_FALSE(FindStranger({child}, Write(9), Mode::kWrite, Dialect::kCurator));
     CHECK_FALSE(FindStranger({child}, Read(9), Mode::kRead, Dialect::kCurator));
   }
@@ -277,8 +269,7 @@ TEST_CASE("The C recipe's contender is a stranger to readers and writers") {
   const std::string child = "x-0100000000abcdef-0000000004";
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindStranger({child}, Read(9), mode, Dialect::kCurator) ==
-          Stranger{child, "a contender of the C recipe, which does not see readers and writers",
-                   "use `zklock exclusive`, or another LOCK"});
+          Stranger{child, Stranger::Kind::kCRecipe});
   }
   CHECK_FALSE(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
@@ -288,9 +279,7 @@ TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is a stran
     for (const std::string& child : {kCuratorMutex, kCuratorWriter, kCuratorReader,
                                      std::string("x-0100000000abcdef-0000000004")}) {
       CHECK(FindStranger({child}, "", mode, Dialect::kKazoo) ==
-            Stranger{child,
-                     "a contender of a program with Curator's names, which does not see kazoo's",
-                     "leave --dialect kazoo out, or use another LOCK"});
+            Stranger{child, Stranger::Kind::kCuratorNames});
     }
     CHECK_FALSE(
         FindStranger({kKazooLock, kKazooReader, "n_0000000005"}, "", mode, Dialect::kKazoo));
@@ -302,11 +291,10 @@ TEST_CASE("One of ours in the other dialect is a stranger: its programs may be b
       Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     CHECK(FindStranger({kazoo}, "", mode, Dialect::kCurator) ==
-          Stranger{kazoo, "a zklock contender of --dialect kazoo", "use one dialect on all hosts"});
+          Stranger{kazoo, Stranger::Kind::kZklockKazoo});
     CHECK_FALSE(FindStranger({kazoo}, "", mode, Dialect::kKazoo));
     CHECK(FindStranger({Read(1)}, "", mode, Dialect::kKazoo) ==
-          Stranger{Read(1), "a zklock contender of --dialect curator",
-                   "use one dialect on all hosts"});
+          Stranger{Read(1), Stranger::Kind::kZklockCurator});
   }
 }
 
@@ -328,7 +316,7 @@ TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unk
         FindStranger({"lock", "zzz", other}, "lock", Mode::kExclusive, Dialect::kSimple);
     REQUIRE(stranger);
     CHECK(stranger->child == other);
-    CHECK_FALSE(stranger->remedy.empty());
+    CHECK(stranger->kind == Stranger::Kind::kQueue);
   }
   CHECK_FALSE(FindStranger({"lock", "zzz", "0", "n_0000000005", "build-2024010203"}, "lock",
                            Mode::kExclusive, Dialect::kSimple));

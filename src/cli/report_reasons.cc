@@ -1,0 +1,169 @@
+#include "cli/report_reasons.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+
+#include <system_error>
+
+#include "cli/messages.h"
+#include "cli/printable.h"
+#include "zookeeper/server_list.h"
+
+namespace zklock::cli {
+namespace {
+
+using zookeeper::Error;
+
+/// What a sound server does not answer to what was asked.
+const char* AnswerText(Error error) {
+  switch (error) {
+    case Error::kNoNode:
+      return message::kNoZnode;
+    case Error::kNodeExists:
+      return message::kZnodeThere;
+    case Error::kNoChildrenForEphemerals:
+      return message::kChildOfEphemeral;
+    case Error::kNotEmpty:
+      return message::kHasChildren;
+    case Error::kBadVersion:
+      return message::kWrittenTo;
+    case Error::kUnimplemented:
+      return message::kUnknownRequest;
+    // These never come so far: they are refusals, or no answers.
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+    case Error::kInvalidAcl:
+    case Error::kConnectionLoss:
+    case Error::kSessionExpired:
+    case Error::kNone:
+    case Error::kOther:
+      break;
+  }
+  return message::kNotExpected;
+}
+
+std::string AttemptText(zookeeper::AttemptEnd end) {
+  using enum zookeeper::AttemptEnd::How;
+  switch (end.how) {
+    case kConnectUnanswered:
+      return message::kConnectUnanswered;
+    case kNoSession:
+      return message::kGivesNoSession;
+    case kClosedAtOnce:
+      return message::kClosesAtOnce;
+    case kNoZooKeeper:
+      return message::kNoZooKeeper;
+    case kClosed:
+      return message::kClosedLater;
+    case kFellSilent:
+      return message::kFellSilent;
+    case kNotUnderstood:
+      return message::kNotUnderstood;
+    case kSystem:
+      break;
+  }
+  return std::generic_category().message(end.error);
+}
+
+}  // namespace
+
+std::string RefusedText(const lock::Refused& refused) {
+  switch (refused.error) {
+    case Error::kAuthFailed:
+      return message::kCredentialsRefused;
+    case Error::kAuthRequired:
+      return message::kCredentialsWanted;
+    case Error::kInvalidAcl:
+      return fmt::format(message::kAclRefused, refused.operation, refused.path);
+    default:
+      return fmt::format(message::kNotAuthorised, refused.operation, refused.path, refused.right,
+                         refused.right_path);
+  }
+}
+
+std::string UnusableText(const std::string& lock, const lock::Unusable& unusable) {
+  using enum lock::Unusable::Why;
+  switch (unusable.why) {
+    case kShortSessions:
+      return fmt::format(message::kShortSessions, lock);
+    case kNumbersUsedUp:
+      return fmt::format(message::kNumbersUsedUp, lock);
+    case kNobodysContender:
+      return fmt::format(message::kNobodysContender, lock, Printable(unusable.child));
+    case kEphemeral:
+      return fmt::format(message::kEphemeralLock, lock);
+    case kBelowEphemeral:
+      return fmt::format(message::kEphemeralAbove, lock);
+    case kHasPermits:
+      return fmt::format(message::kHasPermits, lock);
+    case kHasNoPermits:
+      return fmt::format(message::kHasNoPermits, lock);
+    case kOtherPermits:
+      return fmt::format(message::kOtherPermits, lock, unusable.permits, unusable.permits);
+    case kStranger:
+      break;
+  }
+  const protocol::Stranger stranger = unusable.stranger.value_or(protocol::Stranger{});
+  return fmt::format(message::kStrangerThere, lock, Printable(stranger.child),
+                     StrangerText(stranger.kind));
+}
+
+const char* StrangerText(protocol::Stranger::Kind kind) {
+  using enum protocol::Stranger::Kind;
+  switch (kind) {
+    case kKazoo:
+      return message::kKazooProgram;
+    case kKazooPermit:
+      return message::kKazooPermit;
+    case kOneZnode:
+      return message::kOneZnode;
+    case kCuratorMutex:
+      return message::kCuratorMutex;
+    case kCuratorReadWrite:
+      return message::kCuratorReadWrite;
+    case kCRecipe:
+      return message::kCRecipe;
+    case kZklockKazoo:
+      return message::kOurKazoo;
+    case kZklockCurator:
+      return message::kOurCurator;
+    case kCuratorNames:
+      return message::kCuratorNames;
+    case kQueue:
+      break;
+  }
+  return message::kQueues;
+}
+
+std::string DefectText(const lock::Defect& defect) {
+  using enum lock::Defect::What;
+  switch (defect.what) {
+    case kNotListed:
+      return fmt::format(message::kNotListed, defect.path);
+    case kVanishes:
+      return fmt::format(message::kVanishes, defect.path);
+    case kAnswer:
+      break;
+  }
+  return fmt::format(message::kCannot, defect.operation, defect.path, AnswerText(defect.error));
+}
+
+std::string TriedText(const std::string& server, zookeeper::AttemptEnd end) {
+  return fmt::format(message::kTriedServer, server, AttemptText(end));
+}
+
+std::string SilentText(const std::string& server) {
+  return fmt::format(message::kTriedServer, server, message::kAnswersNothing);
+}
+
+std::string TriedText(const process::LookupFailure& failure) {
+  return fmt::format(message::kTriedServer, zookeeper::ToString(failure.server),
+                     failure.error ? gai_strerror(*failure.error) : message::kLookupEnded);
+}
+
+std::string LookingUpText(const std::string& server) {
+  return fmt::format(message::kTriedServer, server, message::kLookupRuns);
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,76 @@
+// What no test can bring a whole zklock to say for sure, said here by the function that would: each
+// with the reason, and with the test of what decides that it is to be said.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+
+#include "cli/provocation.h"
+#include "cli/report.h"
+#include "cli/report_progress.h"
+#include "cli/report_queue.h"
+#include "cli/report_reasons.h"
+#include "process/message_sink.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a Report writes.
+std::string Reported(const std::function<void(cli::Report&)>& tell) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("said", "");
+  const UniqueFd fd(open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  process::MessageSink sink("", fd.get());
+  cli::Report report(sink, cli::Verbosity::kNormal);
+  tell(report);
+  return directory.Read("said");
+}
+
+// Memory runs out wherever it does; a limit that is sure to meet zklock meets the sanitizers'
+// runtime before it.
+std::string NoMemory() {
+  return Reported([](cli::Report& report) { report.NoMemory(); });
+}
+
+// A helper that is killed is replaced within a second, and which of the two the time-out finds is
+// the scheduler's. tests/cli/lookup_test.cc has a resolver that does not answer.
+std::string LookupEnded() { return cli::TriedText(process::LookupFailure{{"zk1", "2181"}, {}}); }
+
+// A process that zklock may not signal takes a setuid program and root: where a test has them,
+// tests/unit/process/survivor_test.cc makes one.
+std::string Survivor() {
+  return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
+}
+
+// zklock and its guard look at one lease; which of them is the first to see its end is the
+// scheduler's. tests/unit/process/guard_test.cc has the guard alone.
+std::string LeaseRanOut() {
+  return Reported([](cli::Report& report) { report.OnStep(cli::LeaseRanOut{"/jobs/backup"}); });
+}
+
+// All signals that zklock acts on have names.
+std::string SignalWithoutName() { return cli::SignalName(63); }
+
+// After a minute in the queue. tests/unit/commands/progress_test.cc has a clock that it turns.
+std::string StillWaits() {
+  return "zklock: " +
+         cli::PlainProgress({.lock = "/jobs/backup", .waited = 61s, .place = 2, .connected = true},
+                            false);
+}
+
+}  // namespace
+
+Provocations SaidAloneProvocations() {
+  return {
+      {{"kNoMemory"}, NoMemory},     {{Part("kLookupEnded")}, LookupEnded},
+      {{"kSurvivor"}, Survivor},     {{"kLeaseRanOut"}, LeaseRanOut},
+      {{"kStillWaits"}, StillWaits}, {{Part("kSignalNumber")}, SignalWithoutName},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,67 @@
+// Provokes what inspect says.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "cli/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+/// `zklock WORDS` into a full disk.
+std::string IntoNowhere(const Words& words) {
+  ChildOptions options = Zklock(words);
+  options.prepare = [] {
+    ResetSignals();
+    dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+  };
+  return Said(Run(options), Exited(71));
+}
+
+std::string Unlistable() {
+  Tree tree;
+  const std::string chroot = NewLock("said");
+  for (const char* place : {"/a", "/b", "/c"}) {
+    tree.SetAcl(tree.Create(chroot + place), kAdmin);
+  }
+  return Said(Run(ZklockAt(TestServers() + chroot, {"inspect", "--root", "/"})), Exited(0));
+}
+
+std::string NoLongerMine() {
+  const std::string lock = NewLock("said");
+  ChildOptions options = Zklock({"exclusive", "--on-lost", "warn", lock, "--", "sh", "-c",
+                                 "echo held; read go; \"$0\" inspect --mine", Binary()});
+  options.keep_stdin = true;
+  Child holder = Child::Start(options);
+  REQUIRE(holder.ReadLine() == "held");
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).at(0));
+  holder.Write("go\n");
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+}  // namespace
+
+Provocations InspectProvocations() {
+  return {
+      {{"kUnlistable", Part("kMorePaths", " and 2 more")}, Unlistable},
+      {{"kCannotPrint"},
+       [] {
+         return IntoNowhere({"--help"}) + IntoNowhere({"inspect", "/t"});
+       }},
+      {{"kNothingMine"},
+       [] {
+         return SaidBy({"inspect", "--mine"}, 76);
+       }},
+      {{"kNotMine"},
+       [] {
+         return SaidBy({"inspect", "--mine", NewLock("said")}, 76);
+       }},
+      {{"kNoLongerMine"}, NoLongerMine},
+  };
+}
+
+}  // namespace zklock::test

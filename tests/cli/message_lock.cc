@@ -1,0 +1,98 @@
+// Provokes what is said of a LOCK that cannot be used like this, and of those who do not see ours.
+
+#include <catch2/catch.hpp>
+
+#include "cli/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+const std::string kHex = "6fa459eaee8a4ca4894edb77e160355e";
+const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-";
+
+/// What `zklock WORDS` says of a LOCK in which a session has this child.
+std::string Meets(const std::string& child, ZnodeKind kind, Words words) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + child, kind);
+  words.insert(words.end(), {lock, "--", "true"});
+  return SaidBy(words, 78);
+}
+
+/// What `zklock WORDS` says of a LOCK that a zklock of other words holds.
+std::string MeetsHolder(const Words& holders, Words words) {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(holders, lock);
+  words.insert(words.end(), {lock, "--", "true"});
+  return SaidBy(words, 78);
+}
+
+std::string OnEphemeral(const std::string& below) {
+  const std::string znode = NewLock("said");
+  Tree tree;
+  tree.Create(znode, ZnodeKind::kEphemeral);
+  return SaidBy({"exclusive", znode + below, "--", "true"}, 78);
+}
+
+/// The waiter's list is a new one when its predecessor, a waiter too, is gone.
+std::string StrangerComesLater() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  const Child between = StartWaiter(lock);
+  Child waiter = StartWaiter(lock);
+  Tree tree;
+  const std::string predecessor = InQueueOrder(tree.Children(lock)).at(1);
+  tree.Create(lock + "/" + kHex + "__lock__", ZnodeKind::kEphemeralSequential);
+  tree.Delete(lock + "/" + predecessor);
+  waiter.ReadErrUntil("both may hold");
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+}  // namespace
+
+Provocations LockProvocations() {
+  const auto in_queue = ZnodeKind::kEphemeralSequential;
+  const auto alone = ZnodeKind::kEphemeral;
+  const auto meets = [](const char* message, const std::string& child, ZnodeKind kind,
+                        const Words& run) {
+    return Provocation{{Part(message), "kStrangerThere"}, [=] { return Meets(child, kind, run); }};
+  };
+  return {
+      {{"kNobodysContender"},
+       [] { return Meets("/build-0000000000", ZnodeKind::kPersistent, {"exclusive"}); }},
+      {{"kEphemeralLock"}, [] { return OnEphemeral(""); }},
+      {{"kEphemeralAbove"}, [] { return OnEphemeral("/lock"); }},
+      {{"kHasPermits"},
+       [] {
+         return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive"});
+       }},
+      {{"kHasNoPermits"},
+       [] {
+         return MeetsHolder({"exclusive"}, {"exclusive", "--permits", "2"});
+       }},
+      {{"kOtherPermits"},
+       [] {
+         return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
+       }},
+      meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),
+      meets("kKazooPermit", "/" + kHex, alone, {"exclusive"}),
+      meets("kOneZnode", "/lock", alone, {"exclusive"}),
+      meets("kCuratorMutex", kCurator + "lock-", in_queue, {"read"}),
+      meets("kCuratorReadWrite", kCurator + "__WRIT__", in_queue, {"exclusive"}),
+      meets("kCRecipe", "/x-0100000000abcdef-", in_queue, {"write"}),
+      meets("kCuratorNames", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "kazoo"}),
+      meets("kQueues", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "simple"}),
+      {{Part("kOurKazoo")},
+       [] {
+         return MeetsHolder({"exclusive", "--dialect", "kazoo"}, {"exclusive"});
+       }},
+      {{Part("kOurCurator")},
+       [] {
+         return MeetsHolder({"exclusive"}, {"exclusive", "--dialect", "kazoo"});
+       }},
+      {{"kStrangerCame"}, StrangerComesLater},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,89 @@
+// Provokes what is said when the lock is lost.
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "cli/provocation.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+const Words kShortLease = {"exclusive", "--session-timeout", "4s", "--on-lost", "warn"};
+
+void TakeAway(const std::string& lock) {
+  Tree tree;
+  tree.Delete(lock + "/" + tree.Children(lock).front());
+}
+
+std::string TakenAway() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+std::string RunsOn() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(kShortLease, lock);
+  TakeAway(lock);
+  holder.ReadErrUntil("--on-lost warn)\n");
+  return holder.err();
+}
+
+std::string Unproven() {
+  Proxy proxy(TestServers());
+  Words words = kShortLease;
+  words.insert(words.end(), {"-z", proxy.address()});
+  Child holder = StartHolder(words, NewLock("said"));
+  proxy.Freeze();
+  holder.ReadErrUntil("confirmed it in time");
+  holder.ReadErrUntil("\n");
+  return holder.err();
+}
+
+/// A server that does not know the session any more: its handshake grants nothing.
+std::string Expired() {
+  Proxy proxy(TestServers());
+  const auto is_gone = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([is_gone](const std::string& request, std::string reply) {
+    // Behind the length and the protocol's version: the time-out, the session.
+    if (request == "connect" && *is_gone) reply.replace(8, 12, 12, '\0');
+    return std::optional(std::move(reply));
+  });
+  Child holder = StartHolder({"exclusive", "-z", proxy.address()}, NewLock("said"));
+  *is_gone = true;
+  proxy.Cut();
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// Held, but what the last run was is never answered.
+std::string LostBeforeRun() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([lock, is_silent](const std::string& request, std::string reply) {
+    if (request == "get " + lock + "/last-run") *is_silent = true;
+    return *is_silent ? std::nullopt : std::optional(std::move(reply));
+  });
+  return Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
+                                             "--min-interval", "1h", lock, "--", "true"})),
+              Exited(75));
+}
+
+}  // namespace
+
+Provocations LossProvocations() {
+  return {
+      {{"kTakenAway", Part("kIsEnded")}, TakenAway},
+      {{Part("kRunsOn")}, RunsOn},
+      {{"kUnproven"}, Unproven},
+      {{"kExpired"}, Expired},
+      {{"kLostBeforeRun"}, LostBeforeRun},
+  };
+}
+
+}  // namespace zklock::test

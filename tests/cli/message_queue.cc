@@ -1,0 +1,191 @@
+// Provokes what is said of a queue: who is not let in or told to leave, and the line of progress.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "cli/provocation.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+std::string ContenderAt(const std::string& lock, std::size_t position) {
+  Tree tree;
+  return InQueueOrder(tree.Children(lock)).at(position);
+}
+
+std::string Taken(const std::string& lock) {
+  const Child holder = StartHolder(lock);
+  return SaidBy({"try", lock, "--", "true"}, 75);
+}
+
+std::string WaitOver() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  return SaidBy({"exclusive", "--wait", "1ms", lock, "--", "true"}, 75);
+}
+
+std::string NobodysName() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
+  return SaidBy({"try", lock, "--", "true"}, 75);
+}
+
+std::string QueueFull() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  return SaidBy({"exclusive", "--max-queue", "1", lock, "--", "true"}, 75);
+}
+
+std::string Superseded() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child older = StartWaiter({"exclusive", "--supersede"}, lock);
+  const Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
+  CHECK(older.Wait() == Exited(75));
+  return older.err();
+}
+
+std::string Removed() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  Tree().Delete(lock + "/" + ContenderAt(lock, 1));
+  CHECK(waiter.Wait() == Exited(75));
+  return waiter.err();
+}
+
+std::string ToldToLeave() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  CHECK(RunZklock({"release", lock, "--contender", ContenderAt(lock, 1), "--yes", "--reason",
+                   "a restart"})
+            .exit == Exited(0));
+  CHECK(waiter.Wait() == Exited(75));
+  return waiter.err();
+}
+
+/// A holder whose contender's data becomes `data`.
+std::string HolderWrittenTo(const std::string& data) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  Tree().SetData(lock + "/" + ContenderAt(lock, 0), data);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+std::string StoppedWaiting() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return waiter.err();
+}
+
+std::string RanLately() {
+  const Words words = {"exclusive", "--min-interval", "1h", NewLock("said"), "--", "true"};
+  CHECK(RunZklock(words).exit == Exited(0));
+  return SaidBy(words, 75);
+}
+
+std::string NotRecorded() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string last_run = tree.Create(lock + "/last-run");
+  tree.SetAcl(last_run, kRead | kAdmin);
+  return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 0);
+}
+
+std::string PlaceLost() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"}, lock);
+  proxy.Freeze();
+  Tree().WaitForChildren(lock, 1);
+  proxy.Thaw();
+  waiter.ReadErrUntil("queued anew");
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+std::string PlainProgress() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
+ChildOptions OnTerminal(ChildOptions options) {
+  options.also_environment.push_back("TERM=xterm");
+  options.also_environment.push_back("COLUMNS=400");
+  return options;
+}
+
+/// A screen's line is drawn again in place.
+std::string AsLines(std::string screen) {
+  for (char& c : screen) {
+    if (c == '\r' || c == '\x1b') c = '\n';
+  }
+  return screen;
+}
+
+std::string LiveProgress(const std::string& lock) {
+  const Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  Child waiter = Child::StartOnTerminal(
+      OnTerminal(ZklockAt(proxy.address(), {"exclusive", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(", for at most ");
+  waiter.ReadUntil(lock);
+  proxy.Freeze();
+  waiter.ReadUntil(", no server answers: " + lock);
+  return AsLines(waiter.out());
+}
+
+std::string ProgressOfPermits(const std::string& lock) {
+  const Child first = StartHolder({"exclusive", "--permits", "2"}, lock);
+  const Child second = StartHolder({"exclusive", "--permits", "2"}, lock);
+  Child waiter = Child::StartOnTerminal(
+      OnTerminal(Zklock({"exclusive", "--permits", "2", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(", and 1 more");
+  return waiter.out();
+}
+
+}  // namespace
+
+Provocations QueueProvocations() {
+  const std::string taken = NewLock("said");
+  return {
+      {{"kTaken"}, [taken] { return Taken(taken); }},
+      {{"kWaitOver"}, WaitOver},
+      {{Part("kBefore", " (a command, pid 4711 on h7, is before us)"),
+        Part("kWhoRuns", "a command, pid 4711 on h7"), Part("kSomeCommand")},
+       NobodysName},
+      {{"kQueueFull"}, QueueFull},
+      {{"kSuperseded"}, Superseded},
+      {{"kRemoved"}, Removed},
+      {{"kToldToLeave"}, ToldToLeave},
+      {{"kRevoked", Part("kAsker", "me ('for fun')")},
+       [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},
+      {{Part("kSomebody")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
+      {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
+      {{"kStoppedWaiting"}, StoppedWaiting},
+      {{"kRanLately"}, RanLately},
+      {{"kNotRecorded"}, NotRecorded},
+      {{"kPlaceLost"}, PlaceLost},
+      {{"kWaits"}, PlainProgress},
+      {{Part("kProgress"), Part("kHeldBy", ", held by sh, pid "), Part("kAtMost", ", for at most "),
+        Part("kNoAnswer")},
+       [] { return LiveProgress(NewLock("said")); }},
+      {{Part("kMoreHold", ", and 1 more")}, [] { return ProgressOfPermits(NewLock("said")); }},
+  };
+}
+
+}  // namespace zklock::test

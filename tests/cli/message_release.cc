@@ -1,0 +1,97 @@
+// Provokes what release says.
+
+#include <catch2/catch.hpp>
+
+#include "cli/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+const std::string kCurator = "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
+
+/// `zklock release WORDS --yes LOCK`, while a holder and a waiter are there.
+std::string Release(Words words) {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
+  const Child waiter = StartWaiter(lock);
+  words.insert(words.begin(), "release");
+  words.insert(words.end(), {"--yes", lock});
+  return SaidBy(words, 0);
+}
+
+/// `zklock release --holders --yes`, where the holder is a session's znode.
+std::string ReleaseStranger(const std::string& name, const std::string& data, bool readable,
+                            int status) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string contender = tree.Create(lock + name, ZnodeKind::kEphemeralSequential, data);
+  if (!readable) tree.SetAcl(contender, kAdmin);
+  return SaidBy({"release", "--holders", "--yes", lock}, status);
+}
+
+std::string ReleasePermit() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  return SaidBy({"release", "--holders", "--yes", lock}, 0);
+}
+
+std::string ReleaseNobody(Words words, int status) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/build-0000000007");
+  words.insert(words.begin(), "release");
+  words.push_back(lock);
+  return SaidBy(words, status);
+}
+
+std::string AskedAndDenied() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
+  asked.ReadUntil("[y/N] ");
+  asked.Write("n\n");
+  asked.ReadUntil("nothing was released");
+  asked.ReadToEnd();
+  CHECK(asked.Wait() == Exited(75));
+  std::string screen = asked.out();
+  std::erase(screen, '\r');
+  return screen;
+}
+
+}  // namespace
+
+Provocations ReleaseProvocations() {
+  return {
+      {{"kMeansHolder", "kMeansWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
+        Part("kLabel", "label 'nightly'")},
+       [] { return Release({"--all"}); }},
+      {{"kForcedOut"},
+       [] {
+         return Release({"--holders", "--force"});
+       }},
+      {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseStranger(kCurator, "10.0.0.7", true, 0); }},
+      {{Part("kDataUnread")}, [] { return ReleaseStranger("/x-lock-", "", false, 75); }},
+      {{Part("kUnknownProgram"), "kCannotBeAsked"},
+       [] { return ReleaseStranger("/stranger-", "", true, 75); }},
+      {{Part("kSaysNotWhose", "of Curator, which does not say whose"), "kAskedCurator"},
+       [] { return ReleaseStranger(kCurator, "", true, 0); }},
+      {{Part("kPermit")}, ReleasePermit},
+      {{Part("kReleaseQuestion"), "kNothingReleased"}, AskedAndDenied},
+      {{"kWantsYes"}, [] { return ReleaseNobody({"--all"}, 64); }},
+      {{"kNotThere"},
+       [] {
+         return ReleaseNobody({"--yes", "--contender", "x"}, 75);
+       }},
+      {{"kChildNoContender"},
+       [] {
+         return ReleaseNobody({"--yes", "--contender", "build-0000000007"}, 64);
+       }},
+      {{"kNobodyThere"},
+       [] {
+         return ReleaseNobody({"--yes", "--holders"}, 75);
+       }},
+      {{"kNothingHeld"}, [] { return ReleaseNobody({}, 75); }},
+  };
+}
+
+}  // namespace zklock::test

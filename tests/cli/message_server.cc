@@ -1,0 +1,134 @@
+// Provokes what is said of servers: none, others than meant, and those that refuse.
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <memory>
+
+#include "cli/names.h"
+#include "cli/provocation.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+/// Tried for a second, in vain.
+std::string TryAt(const std::string& servers, const std::string& patience = "1s") {
+  return Said(Run(ZklockAt(servers, {"inspect", "--connect-timeout", patience, "--session-timeout",
+                                     "4s", "/t/said"})),
+              Exited(69));
+}
+
+std::string TooManyConnections() {
+  const OwnServer server({"maxClientCnxns=1"});
+  const Tree first("", server.address());
+  return TryAt(server.address());
+}
+
+/// What comes of the first list that is asked for; nothing is answered any more after it.
+std::string TryWithList(const std::string& reply, const std::string& patience) {
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string real) {
+    if (*is_silent) return std::optional<std::string>();
+    if (!request.starts_with("sync")) return std::optional(std::move(real));
+    *is_silent = true;
+    return reply.empty() ? std::nullopt : std::optional(reply);
+  });
+  return TryAt(proxy.address(), patience);
+}
+
+/// A session, and the connection is closed; from then on handshakes are not answered.
+std::string ClosedLater() {
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& /*request*/, std::string real) {
+    return *is_silent ? std::nullopt : std::optional(std::move(real));
+  });
+  const std::string lock = NewLock("said");
+  Tree().Create(lock);
+  Child child = Child::Start(
+      ZklockAt(proxy.address(), {"inspect", "--json", "--watch", "--connect-timeout", "1s", lock}));
+  child.ReadLine();
+  *is_silent = true;
+  proxy.Cut();
+  CHECK(child.Wait() == Exited(69));
+  return child.err();
+}
+
+std::string SlowName() {
+  const Names names;
+  names.SetSlow("slow");
+  return Said(
+      Run(names.Use(ZklockAt("slow:2181", {"inspect", "--connect-timeout", "300ms", "/t/said"}))),
+      Exited(69));
+}
+
+std::string WithCredentials(const std::string& credentials, const Words& words) {
+  ChildOptions options = Zklock(words);
+  options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
+  return Said(Run(options), Exited(77));
+}
+
+std::string CredentialsWanted() {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  return Said(Run(ZklockAt(server.address(), {"inspect", "/t/said"})), Exited(77));
+}
+
+std::string AclRefused() {
+  const std::string place = Tree().Create(NewLock("said"));
+  return WithCredentials("ip:me", {"exclusive", place + "/lock", "--", "true"});
+}
+
+std::string NotAuthorised() {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"));
+  tree.SetAcl(lock, kRead | kAdmin);
+  return SaidBy({"exclusive", lock, "--", "true"}, 77);
+}
+
+std::string StoppedBySignal() {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  Child child = Child::Start(ZklockAt(peer.address(), {"inspect", "/t/said"}));
+  peer.WaitForConnections(1);
+  child.Signal(SIGTERM);
+  CHECK(child.Wait() == Exited(128 + SIGTERM));
+  return child.err();
+}
+
+// A reply's length, and in it an xid that nobody has used.
+const std::string kNonsense("\0\0\0\x10\x7f\x7f\x7f\x7f\0\0\0\0\0\0\0\x01\0\0\0\0", 20);
+
+}  // namespace
+
+Provocations ServerProvocations() {
+  return {
+      {{"kNoSuchServer"},
+       [] {
+         return Said(Run(ZklockAt("no-such-host.invalid:2181", {"inspect", "/t/said"})),
+                     Exited(69));
+       }},
+      {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
+       [] { return TryAt("127.0.0.1:1", "300ms"); }},
+      {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address()); }},
+      {{Part("kGivesNoSession")}, [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address()); }},
+      {{Part("kClosesAtOnce")}, TooManyConnections},
+      {{Part("kNoZooKeeper")}, [] { return TryAt(Peer(Peer::Manner::kSpeaksHttp).address()); }},
+      {{Part("kClosedLater")}, ClosedLater},
+      {{Part("kAnswersNothing")}, [] { return TryWithList("", "1s"); }},
+      {{Part("kFellSilent")}, [] { return TryWithList("", "3s"); }},
+      {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "1s"); }},
+      {{Part("kLookupRuns")}, SlowName},
+      {{"kCredentialsRefused"},
+       [] {
+         return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
+       }},
+      {{"kCredentialsWanted"}, CredentialsWanted},
+      {{"kAclRefused"}, AclRefused},
+      {{"kNotAuthorised"}, NotAuthorised},
+      {{"kStoppedBy", Part("kSignal", "SIGTERM")}, StoppedBySignal},
+  };
+}
+
+}  // namespace zklock::test
