@@ -256,12 +256,17 @@ void Guard::CommandEnded(TimePoint now) {
   if (has_children_ && duty_.spec.descendants == Descendants::kWait) return;
   if (has_children_ && duty_.spec.descendants == Descendants::kKill) return BeginStopping(now);
 
-  std::vector<Survivor> left;
-  WalkDescendants(getpid(), [&](const Descendant& process) {
-    if (!process.is_dead()) left.push_back({process.pid, process.stat ? process.stat->name : "?"});
-    return true;
-  });
-  SendNamed(Message::Kind::kLeftBehind, left);
+  // Orphans become this process's children: without any there is nobody left to look for.
+  if (has_children_) {
+    std::vector<Survivor> left;
+    WalkDescendants(getpid(), [&](const Descendant& process) {
+      if (!process.is_dead()) {
+        left.push_back({process.pid, process.stat ? process.stat->name : "?"});
+      }
+      return true;
+    });
+    SendNamed(Message::Kind::kLeftBehind, left);
+  }
   SendStatus(Message::Kind::kCommandEnded, false);
   phase_ = Phase::kReported;
 }

@@ -23,6 +23,11 @@ bool Reap(pid_t pid, int* status) {
 
 std::set<ProcessId> OwnChildren() {
   std::set<ProcessId> children;
+  // Most have none, and asking costs a tenth of looking.
+  siginfo_t info{};
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD) {
+    return children;
+  }
   for (const pid_t pid : ChildrenOf(getpid())) {
     const auto stat = ReadProcessStat(pid);
     children.insert(stat ? stat->id : ProcessId{pid, 0});
