@@ -11,6 +11,7 @@
 #include "cli/credentials.h"
 #include "cli/duration.h"
 #include "cli/messages.h"
+#include "cli/report_reasons.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
@@ -323,7 +324,7 @@ ServerOptions Grammar::ReadServerOptions() const {
   ServerOptions options;
   auto list = zookeeper::ParseServerList(servers_);
   if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
-    Reject("--servers", fmt::format(message::kBadServers, servers_, bad->reason));
+    Reject("--servers", fmt::format(message::kBadServers, servers_, ServersText(*bad)));
   }
   options.servers = std::get<zookeeper::ServerList>(std::move(list));
   if (!options.servers.chroot.empty()) CheckPath("--servers", "the chroot", options.servers.chroot);
@@ -383,7 +384,7 @@ std::string Grammar::ReadLock() const {
 std::string Grammar::ResolveLock(const std::string& word) const {
   const auto resolved = protocol::ResolveLock(word, ReadRoot());
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
-    throw Error(fmt::format(message::kBadLock, word, bad->reason));
+    throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));
   }
   return std::get<std::string>(resolved);
 }
@@ -397,7 +398,7 @@ void Grammar::CheckPath(const std::string& option, const std::string& what,
                         const std::string& path) const {
   const auto checked = protocol::CheckAbsolutePath(path);
   if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
-    Reject(option, fmt::format(message::kBadPath, what, path, bad->reason));
+    Reject(option, fmt::format(message::kBadPath, what, path, PathText(*bad)));
   }
 }
 

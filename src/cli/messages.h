@@ -47,6 +47,29 @@ inline constexpr char kNoTls[] =
     "(README, Access; zklock-protocol(7))";
 inline constexpr char kOnlyOptions[] = "--print-config takes options, not '{}': leave it out";
 
+// What is wrong with a path; with a list of servers, and its Nth.
+inline constexpr char kIsEmpty[] = "is empty";
+inline constexpr char kNotAbsolute[] = "does not begin with a slash";
+inline constexpr char kIsRoot[] = "is the root of all znodes";
+inline constexpr char kZooKeepers[] = "is kept for ZooKeeper itself";
+inline constexpr char kEndsInSlash[] = "ends in a slash";
+inline constexpr char kEmptyComponent[] = "has an empty component";
+inline constexpr char kDot[] = "has '.' as a component";
+inline constexpr char kDotDot[] = "has '..' as a component";
+inline constexpr char kNoUtf8[] = "is not valid UTF-8";
+inline constexpr char kControlCharacter[] = "has a control character";
+inline constexpr char kRefusedCharacter[] = "has a character that ZooKeeper refuses in paths";
+inline constexpr char kNamesNone[] = "it names no server";
+inline constexpr char kItsChroot[] = "its chroot {}";
+inline constexpr char kNoBracket[] = "server {} has no ] for its [";
+inline constexpr char kNoIpv6[] = "server {} has no IPv6 address between [ and ]";
+inline constexpr char kBehindBracket[] = "server {} has text behind ]";
+inline constexpr char kSeveralColons[] =
+    "server {} has several colons (an IPv6 address needs [ and ] around it)";
+inline constexpr char kNoHost[] = "server {} has no host";
+inline constexpr char kBadHost[] = "server {} has a character that no host name has";
+inline constexpr char kBadPort[] = "server {} has no port from 1 to 65535 behind its colon";
+
 // Options of exclusive, read, write and try.
 inline constexpr char kSimpleShared[] =
     "--dialect simple has neither readers nor writers: use exclusive or try";

@@ -7,7 +7,6 @@
 
 #include "cli/messages.h"
 #include "cli/printable.h"
-#include "zookeeper/server_list.h"
 
 namespace zklock::cli {
 namespace {
@@ -67,6 +66,60 @@ std::string AttemptText(zookeeper::AttemptEnd end) {
 }
 
 }  // namespace
+
+const char* PathText(protocol::BadPath bad) {
+  using enum protocol::BadPath;
+  switch (bad) {
+    case kEmpty:
+      return message::kIsEmpty;
+    case kNotAbsolute:
+      return message::kNotAbsolute;
+    case kRoot:
+      return message::kIsRoot;
+    case kZooKeepers:
+      return message::kZooKeepers;
+    case kEndsInSlash:
+      return message::kEndsInSlash;
+    case kEmptyComponent:
+      return message::kEmptyComponent;
+    case kDot:
+      return message::kDot;
+    case kDotDot:
+      return message::kDotDot;
+    case kNoUtf8:
+      return message::kNoUtf8;
+    case kControlCharacter:
+      return message::kControlCharacter;
+    case kRefusedCharacter:
+      break;
+  }
+  return message::kRefusedCharacter;
+}
+
+std::string ServersText(const zookeeper::BadServerList& bad) {
+  using enum zookeeper::BadServerList::Why;
+  switch (bad.why) {
+    case kNoServer:
+      return message::kNamesNone;
+    case kChroot:
+      return fmt::format(message::kItsChroot, PathText(bad.chroot));
+    case kNoBracket:
+      return fmt::format(message::kNoBracket, bad.server);
+    case kNoIpv6:
+      return fmt::format(message::kNoIpv6, bad.server);
+    case kBehindBracket:
+      return fmt::format(message::kBehindBracket, bad.server);
+    case kSeveralColons:
+      return fmt::format(message::kSeveralColons, bad.server);
+    case kNoHost:
+      return fmt::format(message::kNoHost, bad.server);
+    case kBadHost:
+      return fmt::format(message::kBadHost, bad.server);
+    case kBadPort:
+      break;
+  }
+  return fmt::format(message::kBadPort, bad.server);
+}
 
 std::string RefusedText(const lock::Refused& refused) {
   switch (refused.error) {

@@ -4,8 +4,10 @@
 
 #include "lock/acquire.h"
 #include "process/name_lookup.h"
+#include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "zookeeper/connection.h"
+#include "zookeeper/server_list.h"
 
 namespace zklock::cli {
 
@@ -17,6 +19,10 @@ namespace zklock::cli {
 /// What such a stranger is, and what makes the two meet.
 [[nodiscard]] const char* StrangerText(protocol::Stranger::Kind kind);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
+
+/// What is wrong with a path, and with a list of servers.
+[[nodiscard]] const char* PathText(protocol::BadPath bad);
+[[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 
 /// One server that was tried, and what came of it: "zk1:2181 (Connection refused)".
 [[nodiscard]] std::string TriedText(const std::string& server, zookeeper::AttemptEnd end);

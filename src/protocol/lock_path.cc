@@ -41,13 +41,13 @@ char32_t NextCodePoint(std::string_view text, std::size_t& position) {
 std::optional<BadPath> CheckCharacters(std::string_view path) {
   for (std::size_t position = 0; position < path.size();) {
     const char32_t point = NextCodePoint(path, position);
-    if (point == kInvalid) return BadPath{"is not valid UTF-8"};
+    if (point == kInvalid) return BadPath::kNoUtf8;
     if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
-      return BadPath{"has a control character"};
+      return BadPath::kControlCharacter;
     }
     // The servers look at UTF-16, where all above U+FFFF are pairs of D800..DFFF.
     if ((point >= 0xE000 && point <= 0xF8FF) || point >= 0xFFF0) {
-      return BadPath{"has a character that ZooKeeper refuses in paths"};
+      return BadPath::kRefusedCharacter;
     }
   }
   return std::nullopt;
@@ -58,10 +58,10 @@ std::optional<BadPath> CheckComponents(std::string_view path) {
     const std::size_t end = std::min(path.find('/', start), path.size());
     const std::string_view component = path.substr(start, end - start);
     if (component.empty()) {
-      return BadPath{end == path.size() ? "ends in a slash" : "has an empty component"};
+      return end == path.size() ? BadPath::kEndsInSlash : BadPath::kEmptyComponent;
     }
-    if (component == ".") return BadPath{"has '.' as a component"};
-    if (component == "..") return BadPath{"has '..' as a component"};
+    if (component == ".") return BadPath::kDot;
+    if (component == "..") return BadPath::kDotDot;
     start = end + 1;
   }
   return std::nullopt;
@@ -70,19 +70,19 @@ std::optional<BadPath> CheckComponents(std::string_view path) {
 }  // namespace
 
 std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path) {
-  if (path.empty()) return BadPath{"is empty"};
-  if (path.front() != '/') return BadPath{"does not begin with a slash"};
-  if (path == "/") return BadPath{"is the root of all znodes"};
+  if (path.empty()) return BadPath::kEmpty;
+  if (path.front() != '/') return BadPath::kNotAbsolute;
+  if (path == "/") return BadPath::kRoot;
   if (auto bad = CheckCharacters(path)) return *bad;
   if (auto bad = CheckComponents(path)) return *bad;
   if (path == "/zookeeper" || path.starts_with("/zookeeper/")) {
-    return BadPath{"is kept for ZooKeeper itself"};
+    return BadPath::kZooKeepers;
   }
   return std::string(path);
 }
 
 std::variant<std::string, BadPath> ResolveLock(std::string_view lock, std::string_view root) {
-  if (lock.empty()) return BadPath{"is empty"};
+  if (lock.empty()) return BadPath::kEmpty;
   if (lock.front() == '/') return CheckAbsolutePath(lock);
   std::string path(root == "/" ? "" : root);
   path += '/';

@@ -6,10 +6,19 @@
 
 namespace zklock::protocol {
 
-/// Why a LOCK (or a root, or a chroot) is no usable path: words that complete "LOCK '/x/' …".
-struct BadPath {
-  std::string reason;
-  friend bool operator==(const BadPath&, const BadPath&) = default;
+/// Why a LOCK (or a root, or a chroot) is no usable path.
+enum class BadPath {
+  kEmpty,
+  kNotAbsolute,
+  kRoot,        ///< of all znodes
+  kZooKeepers,  ///< `/zookeeper`, or below it
+  kEndsInSlash,
+  kEmptyComponent,
+  kDot,  ///< as a component
+  kDotDot,
+  kNoUtf8,
+  kControlCharacter,
+  kRefusedCharacter,  ///< by the servers
 };
 
 /// A znode path that zklock may use, made absolute: `/jobs/backup` as it is, `backup` below `root`.

@@ -17,6 +17,8 @@ namespace {
 constexpr std::string_view kDefaultPort = "2181";
 constexpr std::string_view kBlanks = " \t";
 
+using Why = BadServerList::Why;
+
 std::string_view Trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
@@ -51,30 +53,30 @@ std::optional<std::string> ParsePort(std::string_view text) {
   return std::to_string(value);
 }
 
-/// One `HOST[:PORT]` without blanks around it. A reason completes "server N …".
+/// One `HOST[:PORT]` without blanks around it.
 std::variant<Server, BadServerList> ParseServer(std::string_view text) {
   std::string_view host;
   std::string_view rest;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) return BadServerList{"has no ] for its ["};
+    if (end == std::string_view::npos) return BadServerList{Why::kNoBracket};
     host = text.substr(1, end - 1);
     rest = text.substr(end + 1);
-    if (!IsIpv6(host)) return BadServerList{"has no IPv6 address between [ and ]"};
-    if (!rest.empty() && rest.front() != ':') return BadServerList{"has text behind ]"};
+    if (!IsIpv6(host)) return BadServerList{Why::kNoIpv6};
+    if (!rest.empty() && rest.front() != ':') return BadServerList{Why::kBehindBracket};
   } else {
     // `::1:2181` could end in a port or not: the brackets say which.
     if (std::count(text.begin(), text.end(), ':') > 1) {
-      return BadServerList{"has several colons (an IPv6 address needs [ and ] around it)"};
+      return BadServerList{Why::kSeveralColons};
     }
     host = text.substr(0, text.find(':'));
     rest = text.substr(host.size());
-    if (host.empty()) return BadServerList{"has no host"};
-    if (!IsName(host)) return BadServerList{"has a character that no host name has"};
+    if (host.empty()) return BadServerList{Why::kNoHost};
+    if (!IsName(host)) return BadServerList{Why::kBadHost};
   }
   if (rest.empty()) return Server{std::string(host), std::string(kDefaultPort)};
   auto port = ParsePort(rest.substr(1));
-  if (!port) return BadServerList{"has no port from 1 to 65535 behind its colon"};
+  if (!port) return BadServerList{Why::kBadPort};
   return Server{std::string(host), std::move(*port)};
 }
 
@@ -84,7 +86,7 @@ std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
   if (text.empty()) return std::string();
   auto checked = protocol::CheckAbsolutePath(text);
   if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
-    return BadServerList{"its chroot " + bad->reason};
+    return BadServerList{.why = Why::kChroot, .chroot = *bad};
   }
   return std::get<std::string>(std::move(checked));
 }
@@ -95,18 +97,18 @@ std::variant<ServerList, BadServerList> ParseServerList(std::string_view text) {
   text = Trim(text);
   std::string_view servers = text.substr(0, text.find('/'));
   auto chroot = ParseChroot(text.substr(servers.size()));
-  if (auto* bad = std::get_if<BadServerList>(&chroot)) return std::move(*bad);
+  if (const auto* bad = std::get_if<BadServerList>(&chroot)) return *bad;
 
   servers = Trim(servers);
   if (servers.ends_with(',')) servers.remove_suffix(1);
-  if (Trim(servers).empty()) return BadServerList{"it names no server"};
+  if (Trim(servers).empty()) return BadServerList{Why::kNoServer};
 
   ServerList list{{}, std::get<std::string>(std::move(chroot))};
   for (std::size_t start = 0; start <= servers.size();) {
     const std::size_t end = std::min(servers.find(',', start), servers.size());
     auto server = ParseServer(Trim(servers.substr(start, end - start)));
     if (const auto* bad = std::get_if<BadServerList>(&server)) {
-      return BadServerList{"server " + std::to_string(list.servers.size() + 1) + " " + bad->reason};
+      return BadServerList{bad->why, list.servers.size() + 1};
     }
     list.servers.push_back(std::get<Server>(std::move(server)));
     start = end + 1;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "protocol/lock_path.h"
 
 namespace zklock::zookeeper {
 
@@ -21,9 +24,22 @@ struct ServerList {
   friend bool operator==(const ServerList&, const ServerList&) = default;
 };
 
-/// Words that complete "'…' is no server list: …".
+/// Why a text is no server list.
 struct BadServerList {
-  std::string reason;
+  enum class Why {
+    kNoServer,
+    kChroot,         ///< `chroot` says why
+    kNoBracket,      ///< that closes; this and what follows: of one server
+    kNoIpv6,         ///< between brackets
+    kBehindBracket,  ///< text
+    kSeveralColons,  ///< without brackets
+    kNoHost,
+    kBadHost,  ///< a character that none has
+    kBadPort,
+  };
+  Why why = Why::kNoServer;
+  std::size_t server = 0;  ///< which of them, from 1
+  protocol::BadPath chroot = protocol::BadPath::kEmpty;
 };
 
 /// Takes `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, several by comma (blanks around them and a

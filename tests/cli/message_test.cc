@@ -179,6 +179,9 @@ TEST_CASE("each message about words and files and owners is said when it should 
   }
 }
 
+TEST_CASE("each message about paths and lists of servers is said when it should be") {
+  CheckProvocations(PathProvocations());
+}
 TEST_CASE("each message about a run and its steps is said when it should be") {
   CheckProvocations(RunProvocations());
 }
@@ -212,9 +215,9 @@ TEST_CASE("no message is without a case that provokes it") {
   std::set<std::string> provoked;
   for (const Case& one : WordCases(directory)) provoked.insert(one.message);
   for (const auto& provocations :
-       {RunProvocations(), QueueProvocations(), LossProvocations(), ServerProvocations(),
-        AnswerProvocations(), LockProvocations(), InspectProvocations(), ReleaseProvocations(),
-        SaidAloneProvocations()}) {
+       {PathProvocations(), RunProvocations(), QueueProvocations(), LossProvocations(),
+        ServerProvocations(), AnswerProvocations(), LockProvocations(), InspectProvocations(),
+        ReleaseProvocations(), SaidAloneProvocations()}) {
     for (const Provocation& one : provocations) {
       for (const Saying& saying : one.says) provoked.insert(saying.message);
     }

@@ -45,6 +45,7 @@ using Provocations = std::vector<Provocation>;
 void CheckProvocations(const Provocations& provocations);
 
 // By theme. Making the list starts nothing.
+[[nodiscard]] Provocations PathProvocations();
 [[nodiscard]] Provocations RunProvocations();
 [[nodiscard]] Provocations QueueProvocations();
 [[nodiscard]] Provocations LossProvocations();

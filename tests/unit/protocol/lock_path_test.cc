@@ -5,11 +5,15 @@
 #include <variant>
 #include <vector>
 
+#include "cli/report_reasons.h"
+
 namespace zklock::protocol {
 namespace {
 
 std::string Show(const std::variant<std::string, BadPath>& result) {
-  if (const auto* bad = std::get_if<BadPath>(&result)) return "bad: " + bad->reason;
+  if (const auto* bad = std::get_if<BadPath>(&result)) {
+    return std::string("bad: ") + cli::PathText(*bad);
+  }
   return std::get<std::string>(result);
 }
 

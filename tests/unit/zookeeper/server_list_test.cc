@@ -4,13 +4,17 @@
 #include <string>
 #include <variant>
 
+#include "cli/report_reasons.h"
+
 namespace zklock::zookeeper {
 namespace {
 
 /// `host|port host|port /chroot`, or the reason.
 std::string Parsed(std::string_view text) {
   const auto result = ParseServerList(text);
-  if (const auto* bad = std::get_if<BadServerList>(&result)) return "bad: " + bad->reason;
+  if (const auto* bad = std::get_if<BadServerList>(&result)) {
+    return "bad: " + cli::ServersText(*bad);
+  }
   const auto& list = std::get<ServerList>(result);
   std::string shown;
   for (const Server& server : list.servers) shown += server.host + "|" + server.port + " ";

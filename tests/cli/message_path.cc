@@ -1,0 +1,46 @@
+// Provokes what is said of paths and lists of servers that are none.
+
+#include "cli/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+Provocation OfLock(const char* message, const std::string& lock) {
+  return {{Part(message)}, [lock] { return SaidBy({"try", lock, "--", "true"}, 64); }};
+}
+
+Provocation OfServers(const char* message, const std::string& servers) {
+  return {{Part(message)}, [servers] { return SaidBy({"inspect", "-z", servers, "/l"}, 64); }};
+}
+
+}  // namespace
+
+Provocations PathProvocations() {
+  return {
+      OfLock("kIsEmpty", ""),
+      OfLock("kIsRoot", "/"),
+      OfLock("kZooKeepers", "/zookeeper"),
+      OfLock("kEndsInSlash", "/a/"),
+      OfLock("kEmptyComponent", "/a//b"),
+      OfLock("kDot", "/a/./b"),
+      OfLock("kDotDot", "/a/../b"),
+      OfLock("kNoUtf8", "/\xff"),
+      OfLock("kControlCharacter", "/a\nb"),
+      OfLock("kRefusedCharacter", "/\xef\xbf\xbf"),
+      {{Part("kNotAbsolute")},
+       [] {
+         return SaidBy({"inspect", "--root", "locks", "l"}, 64);
+       }},
+      OfServers("kNamesNone", "/app"),
+      OfServers("kItsChroot", "zk1/app//"),
+      OfServers("kNoBracket", "[::1"),
+      OfServers("kNoIpv6", "[zk1]:2181"),
+      OfServers("kBehindBracket", "[::1]2181"),
+      OfServers("kSeveralColons", "::1:2181"),
+      OfServers("kNoHost", "zk1,:2181"),
+      OfServers("kBadHost", "zk_1,zk!"),
+      OfServers("kBadPort", "zk1:0"),
+  };
+}
+
+}  // namespace zklock::test
