@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -161,7 +162,7 @@ class LockedRun {
       if (const auto status = RefuseIfRecent(*last_run, hold)) return *status;
     }
     const TimePoint began = clock_.Now();
-    auto started = process::Supervisor::Start(
+    auto started = StartHolding(
         {.executable = executable,
          .arguments = options_.command,
          .environment = EnvironmentFor(tickets_, self_),
@@ -169,12 +170,10 @@ class LockedRun {
          .kill_after = grace,
          .lease_end = warn_only ? kNever : hold.lease_end(),
          .descendants = options_.descendants,
-         .when_orphaned =
-             [credentials = *session.credentials(), endpoints = session.endpoints(),
-              access = options_.server.access, timeout] {
-               zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
-             }},
-        signals_);
+         .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
+                           access = options_.server.access, timeout] {
+           zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
+         }});
     if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
       Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
       return CannotExecute(*failed);
@@ -194,6 +193,17 @@ class LockedRun {
     Release(WasLost(ended) ? Why::kLost : Why::kEnded, status, releases);
     TellOfProcesses(ended);
     return status;
+  }
+
+  /// Where the system refuses, nobody is to wait for a lock that nobody uses.
+  std::variant<std::unique_ptr<process::Supervisor>, process::ExecFailed> StartHolding(
+      const process::CommandSpec& command) {
+    try {
+      return process::Supervisor::Start(command, signals_);
+    } catch (const std::system_error&) {
+      Release(Why::kNotExecuted, kExitSystem);
+      throw;
+    }
   }
 
   /// --min-interval: the exit status, if the command is not to run.

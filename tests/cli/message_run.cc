@@ -126,7 +126,8 @@ std::string TooFewDescriptors() {
 
 std::string TooManyProcesses() {
   const TemporaryDirectory directory;
-  ChildOptions options = Zklock({"exclusive", NewLock("said"), "--", "true"});
+  const std::string lock = NewLock("said");
+  ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
   Words through = {"/usr/bin/prlimit", "--nproc=0:0"};
   if (geteuid() == 0) {
     // The limit is not for root.
@@ -137,7 +138,9 @@ std::string TooManyProcesses() {
                    {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
   }
   options.argv.insert(options.argv.begin(), through.begin(), through.end());
-  return Said(Run(options), Exited(71));
+  const std::string said = Said(Run(options), Exited(71));
+  CHECK(Tree().Children(lock).empty());  // a lock that nobody uses keeps nobody waiting
+  return said;
 }
 
 std::string LinesDropped() {
