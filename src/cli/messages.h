@@ -279,6 +279,8 @@ inline constexpr char kNotExpected[] = "an answer that was not to be expected";
 inline constexpr char kNoMemory[] = "out of memory: see ulimit -v, and what else runs here";
 inline constexpr char kNoProcesses[] = "{}; too many processes? see ulimit -u";
 inline constexpr char kNoDescriptors[] = "{}; see ulimit -n";
+inline constexpr char kNoProc[] =
+    "{}; the command's processes are found in /proc: mount it, readable";
 inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
 
 // Steps of a run.

@@ -12,6 +12,7 @@
 #include "cli/report_progress.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
+#include "process/process_tree.h"
 
 namespace zklock::cli {
 namespace {
@@ -124,8 +125,10 @@ void Report::SystemRefused(const std::system_error& error) {
     case ENFILE:
       return Error(fmt::format(message::kNoDescriptors, what));
     default:
-      return Error(what);
+      break;
   }
+  const bool is_proc = dynamic_cast<const process::NoProcessTree*>(&error) != nullptr;
+  Error(is_proc ? fmt::format(message::kNoProc, what) : what);
 }
 
 void Report::NoMemory() { Error(message::kNoMemory); }

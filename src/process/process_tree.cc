@@ -94,7 +94,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
 void RequireProcessTree() {
   const std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) ThrowErrno(("opening " + path).c_str());
+  if (!file) throw NoProcessTree(errno, std::generic_category(), "opening " + path);
 }
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {

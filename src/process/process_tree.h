@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace zklock::process {
@@ -29,7 +30,13 @@ struct ProcessStat {
 /// None if there is no such process, or /proc does not show it (hidepid).
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-/// Throws std::system_error unless /proc shows this process its own children: without that nothing
+/// /proc is not there, or does not show what is needed.
+class NoProcessTree : public std::system_error {
+ public:
+  using std::system_error::system_error;
+};
+
+/// Throws NoProcessTree unless /proc shows this process its own children: without that nothing
 /// could be ended reliably.
 void RequireProcessTree();
 

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
+#include <system_error>
 
 #include "cli/provocation.h"
 #include "cli/report.h"
@@ -13,6 +15,7 @@
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
 #include "process/message_sink.h"
+#include "process/process_tree.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -35,6 +38,14 @@ std::string Reported(const std::function<void(cli::Report&)>& tell) {
 // runtime before it.
 std::string NoMemory() {
   return Reported([](cli::Report& report) { report.NoMemory(); });
+}
+
+// Takes the right to mount. tests/unit/process/refusal_test.cc takes /proc away where it may.
+std::string NoProc() {
+  return Reported([](cli::Report& report) {
+    report.SystemRefused(
+        process::NoProcessTree(ENOENT, std::generic_category(), "opening /proc/self/task"));
+  });
 }
 
 // A helper that is killed is replaced within a second, and which of the two the time-out finds is
@@ -67,9 +78,13 @@ std::string StillWaits() {
 
 Provocations SaidAloneProvocations() {
   return {
-      {{"kNoMemory"}, NoMemory},     {{Part("kLookupEnded")}, LookupEnded},
-      {{"kSurvivor"}, Survivor},     {{"kLeaseRanOut"}, LeaseRanOut},
-      {{"kStillWaits"}, StillWaits}, {{Part("kSignalNumber")}, SignalWithoutName},
+      {{"kNoMemory"}, NoMemory},
+      {{"kNoProc"}, NoProc},
+      {{Part("kLookupEnded")}, LookupEnded},
+      {{"kSurvivor"}, Survivor},
+      {{"kLeaseRanOut"}, LeaseRanOut},
+      {{"kStillWaits"}, StillWaits},
+      {{Part("kSignalNumber")}, SignalWithoutName},
   };
 }
 
