@@ -135,9 +135,9 @@ class Keeper {
       connector_.emplace(loop_, options_.server, clock_);
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
       const WaitOutcome outcome = waiting.Run(
-          RequestsFor(options_, wanted_, self_,
+          RequestsFor(options_, wanted_, self_, owner_.id().pid,
                       [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_); }),
-          owner_.id().pid, [this] {
+          [this] {
             return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkWord::kGone;
           });
       if (waiting.has_all()) {
@@ -145,8 +145,8 @@ class Keeper {
         return kExitOk;
       }
       (void)connector_->Close();
-      if (const auto* own = std::get_if<OwnHold>(&outcome)) {
-        const std::string lock = own->ticket.lock.shown();
+      if (const auto* own = std::get_if<GoesOn>(&outcome)) {
+        const std::string lock = own->lock.shown();
         steps_.Tell(cli::Nested{lock});
         std::erase_if(wanted_, [&](const cli::WantedLock& wanted) { return wanted.path == lock; });
         continue;

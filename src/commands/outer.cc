@@ -18,20 +18,31 @@
 namespace zklock::commands {
 namespace {
 
-/// Whom a holder holds for, if that is a process of which this one could know.
-std::optional<cli::OwnerData> OwnerHere(const lock::Holder& holder) {
-  const process::Identity self = process::ThisProcess();
-  const auto data = cli::ParseContenderData(holder.data);
+/// Whom the holder with this data holds for, if that is a process of which we could know.
+std::optional<cli::OwnerData> OwnerHere(const std::string& text, const process::Identity& self) {
+  const auto data = cli::ParseContenderData(text);
   if (!data || data->boot_id != self.boot_id || data->pid_namespace != self.pid_namespace) {
     return std::nullopt;
   }
   return data->owner;
 }
 
+std::vector<process::ProcessId>::const_iterator FindIn(
+    const std::vector<process::ProcessId>& lineage, const cli::OwnerData& owner) {
+  return std::find_if(lineage.begin(), lineage.end(), [&](const process::ProcessId& one) {
+    return one.pid == owner.pid && one.start_time == owner.start_time;
+  });
+}
+
 /// Who does not wait for ever may find out by itself.
 bool MayWaitBehind(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
   const bool both_read = held == protocol::Mode::kRead && mode == protocol::Mode::kRead;
   return both_read || options.try_only || options.wait;
+}
+
+/// It queues all the same.
+bool StaysOut(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
+  return options.no_nest && MayWaitBehind(held, options, mode);
 }
 
 /// Whether to go on under a zklock above us that holds `lock`, instead of queueing. Or the exit
@@ -50,7 +61,9 @@ std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::Lock
   if (!check.is_held()) return false;
   const auto held_there = HeldAbove(below);
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
-    return GoesOnUnder(held->mode, options, lock, mode);
+    if (StaysOut(held->mode, options, mode)) return false;
+    GoOnUnder(held->mode, options, lock, mode);
+    return true;
   }
   // What is held here ends with our command, which may be long before that process does.
   if (MayWaitBehind(held->mode, options, mode)) return false;
@@ -94,6 +107,20 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
   return std::nullopt;
 }
 
+lock::HoldsForUs HoldsFor(const cli::RunOptions& options, const process::Identity& self,
+                          pid_t below, protocol::Mode mode) {
+  // One permit does not stand for another: who holds one may want more. And who would stay out of
+  // one that excludes stays out of all.
+  if (options.permits || StaysOut(protocol::Mode::kExclusive, options, mode)) return {};
+  return [&options, &self, below, mode](protocol::Mode held, const std::string& data) {
+    if (StaysOut(held, options, mode)) return false;
+    const auto owner = OwnerHere(data, self);
+    if (!owner) return false;
+    const std::vector<process::ProcessId> lineage = process::Lineage(below);
+    return FindIn(lineage, *owner) != lineage.end();
+  };
+}
+
 FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
                       process::Signals& signals, cli::Report& report) {
   Visit visit(server, signals, report);
@@ -101,16 +128,15 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
   const auto never = [] { return false; };
   if (const auto signal = visit.RunUntilLeft(holders, never)) return LookStopped{*signal};
   if (const auto status = visit.Failure(holders)) return *status;
+  const process::Identity self = process::ThisProcess();
   const std::vector<process::ProcessId> lineage = process::Lineage(below);
   auto nearest = lineage.end();
   OwnHold found;
   for (const lock::Holder& holder : holders.holders()) {
-    const auto owner = OwnerHere(holder);
+    const auto owner = OwnerHere(holder.data, self);
     if (!owner) continue;
-    const auto match = std::find_if(lineage.begin(), nearest, [&](const auto& one) {
-      return one.pid == owner->pid && one.start_time == owner->start_time;
-    });
-    if (match == nearest) continue;
+    const auto match = FindIn(lineage, *owner);
+    if (match >= nearest) continue;
     nearest = match;
     found = {{.lock = lock,
               .mode = holder.name.mode(),
@@ -132,13 +158,9 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
   return found;
 }
 
-bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
-                 protocol::Mode mode) {
-  if (options.no_nest) {
-    if (MayWaitBehind(held, options, mode)) return false;
-  } else if (protocol::Covers(held, mode)) {
-    return true;
-  }
+void GoOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+               protocol::Mode mode) {
+  if (!options.no_nest && protocol::Covers(held, mode)) return;
   throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
                                     protocol::ModeName(held), protocol::ModeName(mode)),
                         std::string(protocol::ModeName(mode)));

@@ -10,7 +10,9 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "commands/steps.h"
+#include "lock/holder_search.h"
 #include "lock/ticket.h"
+#include "process/identity.h"
 #include "process/signals.h"
 #include "protocol/held.h"
 
@@ -31,7 +33,14 @@ namespace zklock::commands {
                                                          pid_t below, process::Signals& signals,
                                                          cli::Report& report, Steps& steps);
 
-/// Nobody holds it for us: queue.
+/// Whether who holds a LOCK for which the process `below`, or one that it starts, wants to queue in
+/// `mode` holds it by --hold for that process or one above it, so that queueing makes no sense.
+/// Empty where that is not to be asked. `self` outlives it.
+[[nodiscard]] lock::HoldsForUs HoldsFor(const cli::RunOptions& options,
+                                        const process::Identity& self, pid_t below,
+                                        protocol::Mode mode);
+
+/// Nobody holds it for us.
 struct NotHeldForUs {};
 /// A contender of --hold, and the shell that it holds for.
 struct OwnHold {
@@ -51,9 +60,9 @@ using FoundHold = std::variant<OwnHold, NotHeldForUs, LookStopped, int>;
 [[nodiscard]] FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock,
                                     pid_t below, process::Signals& signals, cli::Report& report);
 
-/// Whether who is below a holder of `held` goes on under it, or queues all the same (--no-nest).
-/// Throws as LeaveOutWhatIsHeldAbove.
-[[nodiscard]] bool GoesOnUnder(protocol::Mode held, const cli::RunOptions& options,
-                               const lock::LockName& lock, protocol::Mode mode);
+/// Who is below a holder of `held` goes on under it. Throws as LeaveOutWhatIsHeldAbove where it may
+/// not.
+void GoOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+               protocol::Mode mode);
 
 }  // namespace zklock::commands

@@ -73,18 +73,18 @@ class LockedRun {
       connector_.emplace(loop_, options_.server, clock_);
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
       const WaitOutcome outcome = waiting.Run(
-          RequestsFor(options_, wanted_, self_,
+          // The shell that holds may have become this zklock, by exec.
+          RequestsFor(options_, wanted_, self_, getpid(),
                       [this](auto mode) { return ContenderDataFor(options_, mode, self_); }),
-          getpid(),  // the shell that holds may have become this zklock, by exec
           [] { return false; });
       if (waiting.has_all()) {
         tickets_ = waiting.tickets();
         passed_ = waiting.passed();
         return RunUnder(std::get<std::string>(executable));
       }
-      if (const auto* own = std::get_if<OwnHold>(&outcome)) {
+      if (const auto* own = std::get_if<GoesOn>(&outcome)) {
         (void)connector_->Close();
-        LeaveOut(*own);
+        LeaveOut(own->lock);
         continue;
       }
       const auto [why, status] = waiting.Judge(outcome);
@@ -134,11 +134,10 @@ class LockedRun {
   }
 
   /// It is held for a shell above us.
-  void LeaveOut(const OwnHold& own) {
-    steps_.Tell(cli::Nested{own.ticket.lock.shown()});
-    std::erase_if(wanted_, [&](const cli::WantedLock& wanted) {
-      return NameOf(wanted).path == own.ticket.lock.path;
-    });
+  void LeaveOut(const lock::LockName& lock) {
+    steps_.Tell(cli::Nested{lock.shown()});
+    std::erase_if(wanted_,
+                  [&](const cli::WantedLock& wanted) { return NameOf(wanted).path == lock.path; });
   }
 
   int CannotExecute(process::ExecFailed failed) {

@@ -19,7 +19,6 @@ void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Tell(cli::Queued{
 
 void QueueSteps::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                            std::size_t ahead) {
-  waits_in_ = lock;
   steps_.Tell(cli::Waiting{lock.shown(), predecessor, ahead});
 }
 

@@ -39,13 +39,10 @@ class QueueSteps final : public lock::AcquireObserver {
   void OnStranger(const lock::LockName& lock, const protocol::Stranger& stranger) override;
   void OnOwnData(const std::string& data) override;
 
-  /// Set while we wait for somebody.
-  [[nodiscard]] const std::optional<lock::LockName>& waits_in() const { return waits_in_; }
   /// Somebody has asked our contender to leave.
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
 
  private:
-  std::optional<lock::LockName> waits_in_;
   std::optional<cli::RevokeData> revocation_;
   Steps& steps_;
   const zookeeper::Session& session_;

@@ -34,7 +34,8 @@ cli::Released::Why WhyOf(lock::Busy::Why why) {
 
 std::vector<lock::AcquireRequest> RequestsFor(
     const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
-    const process::Identity& self, const std::function<std::string(protocol::Mode)>& data) {
+    const process::Identity& self, pid_t below,
+    const std::function<std::string(protocol::Mode)>& data) {
   const std::string& chroot = options.server.servers.chroot;
   std::vector<lock::AcquireRequest> requests;
   for (const cli::WantedLock& one : wanted) {
@@ -49,6 +50,7 @@ std::vector<lock::AcquireRequest> RequestsFor(
                                  .supersede = options.supersede,
                                  .below = std::string(options.permits ? protocol::kLeases : ""),
                                  .permits = options.permits,
+                                 .holds_for_us = HoldsFor(options, self, below, one.mode),
                                  .connect_timeout = options.server.connect_timeout};
     if (options.permits) {
       // The way to a permit leads through one at a time. A `try` has looked before: those in the
@@ -67,10 +69,9 @@ std::vector<lock::AcquireRequest> RequestsFor(
   return requests;
 }
 
-WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests, pid_t below,
+WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests,
                          const std::function<bool()>& is_cancelled) {
   requests_ = std::move(requests);
-  below_ = below;
   QueueSteps steps(in_.steps, in_.connector.session());
   lock::AcquireSet acquire(in_.connector.session(), in_.clock, requests_, process::MakeUuid, steps);
   Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
@@ -100,43 +101,25 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
   // First: who is told to leave before the command has begun has nothing to end.
   if (steps.revocation()) return ToldToLeave{*steps.revocation()};
   if (const auto& outcome = acquire.outcome()) {
-    const auto* busy = std::get_if<lock::Busy>(&*outcome);
-    if (busy != nullptr && busy->why == lock::Busy::Why::kTaken) {
-      if (auto held = LookForHoldIn(acquire.lock())) return held;
-    }
-    return *outcome;
+    const auto* held = std::get_if<lock::HeldForUs>(&*outcome);
+    return held != nullptr ? Under(*held, acquire.lock()) : *outcome;
   }
   if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
   if (const auto signal = TakeEndingSignal(progress)) return Interrupted{*signal};
   if (is_cancelled()) return Cancelled{};
-  // Not before it is known that the lock is not free: the look costs a session of its own.
-  if (steps.waits_in()) return LookForHoldIn(*steps.waits_in());
   return std::nullopt;
 }
 
-std::optional<WaitOutcome> Waiting::LookForHoldIn(const lock::LockName& lock) {
-  if (std::find(looked_in_.begin(), looked_in_.end(), lock.path) != looked_in_.end()) {
-    return std::nullopt;
-  }
-  looked_in_.push_back(lock.path);
-  // One permit does not stand for another: who holds one may want more.
-  if (in_.options.permits) return std::nullopt;
-  const FoundHold found = LookForHold(in_.options.server, lock, below_, in_.signals, in_.report);
-  if (const auto* status = std::get_if<int>(&found)) return GivenUp{*status};
-  if (const auto* stopped = std::get_if<LookStopped>(&found)) {
-    return Interrupted{stopped->signal_number};
-  }
-  const auto* hold = std::get_if<OwnHold>(&found);
+WaitOutcome Waiting::Under(const lock::HeldForUs& held, const lock::LockName& lock) const {
   const auto wanted = std::find_if(requests_.begin(), requests_.end(), [&](const auto& request) {
     return request.lock.path == lock.path;
   });
-  if (hold == nullptr || wanted == requests_.end()) return std::nullopt;
   try {
-    if (!GoesOnUnder(hold->ticket.mode, in_.options, lock, wanted->mode)) return std::nullopt;
+    GoOnUnder(held.mode, in_.options, lock, wanted->mode);
   } catch (const cli::UsageError& endless) {
     return endless;  // our contender is to go first
   }
-  return *hold;
+  return GoesOn{lock};
 }
 
 /// A signal that ends a wait; the others are dealt with.
@@ -168,9 +151,6 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
   const int conflict = in_.options.conflict_exit_code;
   if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
     return {Why::kInterrupted, kExitSignalBase + interrupted->signal_number};
-  }
-  if (const auto* given_up = std::get_if<GivenUp>(&outcome)) {
-    return {Why::kInterrupted, given_up->status};
   }
   if (std::holds_alternative<cli::UsageError>(outcome)) return {Why::kUnusable, kExitUsage};
   const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);

@@ -33,21 +33,22 @@ struct ToldToLeave {
 };
 /// Those who wait have gone: nobody wants the lock any more.
 struct Cancelled {};
-/// The exit status; why has been said.
-struct GivenUp {
-  int status = 0;
+/// A LOCK is held for us by --hold: go on without queueing for it.
+struct GoesOn {
+  lock::LockName lock;
 };
 
-/// What the wait came to: the queue's word, or something else that ended it. OwnHold: a LOCK is
-/// held for us by --hold, go on without queueing for it. UsageError: it is, and waiting would never
-/// end.
-using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, OwnHold,
-                                 GivenUp, cli::UsageError>;
+/// What the wait came to: the queue's word, or something else that ended it. UsageError: a LOCK is
+/// held for us, and waiting for it would never end.
+using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, GoesOn,
+                                 cli::UsageError>;
 
-/// What to queue for, for each of `wanted`; `data` makes a contender's data.
+/// What to queue for, for each of `wanted`; `data` makes a contender's data. `below`: the process
+/// that shells that hold may be above of. `options` and `self` outlive the requests.
 [[nodiscard]] std::vector<lock::AcquireRequest> RequestsFor(
     const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
-    const process::Identity& self, const std::function<std::string(protocol::Mode)>& data);
+    const process::Identity& self, pid_t below,
+    const std::function<std::string(protocol::Mode)>& data);
 
 /// The way through the queues, in the caller's loop.
 class Waiting {
@@ -64,13 +65,12 @@ class Waiting {
   };
   explicit Waiting(const Setting& setting) : in_(setting) {}
 
-  /// `below`: the process that shells that hold may be above of. `is_cancelled` is asked after each
-  /// event.
-  [[nodiscard]] WaitOutcome Run(std::vector<lock::AcquireRequest> requests, pid_t below,
+  /// `is_cancelled` is asked after each event.
+  [[nodiscard]] WaitOutcome Run(std::vector<lock::AcquireRequest> requests,
                                 const std::function<bool()>& is_cancelled);
   /// All LOCKs were taken.
   [[nodiscard]] bool has_all() const { return has_all_; }
-  /// What an outcome means that is neither that nor OwnHold: in a word, and as the exit status.
+  /// What an outcome means that is neither that nor GoesOn: in a word, and as the exit status.
   [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
   /// Says why the lock was not taken, once the queue has been left. Throws the UsageError.
   void Explain(const WaitOutcome& outcome);
@@ -83,15 +83,13 @@ class Waiting {
  private:
   std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
-  std::optional<WaitOutcome> LookForHoldIn(const lock::LockName& lock);
+  [[nodiscard]] WaitOutcome Under(const lock::HeldForUs& held, const lock::LockName& lock) const;
   std::optional<int> TakeEndingSignal(Progress& progress);
   void ExplainQueue(const lock::AcquireOutcome& outcome);
   [[nodiscard]] std::string Shown() const;
 
   const Setting in_;
   std::vector<lock::AcquireRequest> requests_;
-  pid_t below_ = 0;
-  std::vector<std::string> looked_in_;  // LOCKs in which a hold was looked for
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
   bool has_all_ = false;

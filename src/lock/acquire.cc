@@ -108,6 +108,7 @@ void Acquire::OnExpired() {
   if (ticket_) observer_.OnPlaceLost(request_.lock);
   ticket_.reset();
   ranked_ = false;
+  searched_ = false;
   create_sent_ = false;
   uuid_ = make_uuid_();
   BeginStep(State::kApart);
@@ -174,6 +175,7 @@ void Acquire::Consider(const std::vector<std::string>& children, Proof proof) {
     }
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
+    SearchHolders(children);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ > kMostMissing)
       return Finish(Defect{Defect::What::kNotListed, request_.lock.shown()});
@@ -213,7 +215,8 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
     default:
       return OnUnexpected("read a contender of", reply.error);
   }
-  if (request_.try_only) return Finish(Busy{Busy::Why::kTaken, predecessor_, predecessor_data_});
+  if (search_) search_->Take(predecessor_, reply);
+  if (request_.try_only) return LeaveTaken();
   answer_deadline_ = kNever;
   if (predecessor_unreadable_ || request_.supersede || request_.permits) WatchChildren();
 }
@@ -314,6 +317,7 @@ void Acquire::OnUnexpected(const std::string& operation, Error error, const char
 void Acquire::BeginStep(State state) {
   state_ = state;
   ++step_;
+  search_.reset();
   confirm_again_ = kNever;
   const bool awaits_answer = state != State::kApart && state != State::kDone;
   answer_deadline_ = awaits_answer ? clock_.Now() + AnswerTime() : kNever;

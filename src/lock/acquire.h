@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/callback_scope.h"
+#include "lock/holder_search.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
@@ -40,6 +41,9 @@ struct AcquireRequest {
   std::string below{};
   /// For the leases: how many there may be.
   std::optional<std::size_t> permits{};
+  /// Once it is known that the lock is not free: whether it is so because of ourselves. Empty: that
+  /// is not asked.
+  HoldsForUs holds_for_us{};
   /// How long to be without a server: before the queue is joined, and in it for at least as long as
   /// the session can live.
   Duration connect_timeout = std::chrono::seconds(15);
@@ -67,6 +71,11 @@ struct Busy {
   Why why = Why::kTaken;
   std::string blocker;       ///< the contender in the way; may be empty
   std::string blocker_data;  ///< its data: somebody else's, to be shown and not believed
+};
+/// Not taken because it is held for us already: AcquireRequest::holds_for_us says so, and the
+/// servers that the holder is still there. Waiting would never end.
+struct HeldForUs {
+  protocol::Mode mode = protocol::Mode::kExclusive;
 };
 /// No server had a session for us in time.
 struct Unreachable {};
@@ -109,7 +118,8 @@ struct Defect {
   zookeeper::Error error = zookeeper::Error::kOther;
 };
 
-using AcquireOutcome = std::variant<Acquired, Busy, Unreachable, Refused, Unusable, Defect>;
+using AcquireOutcome =
+    std::variant<Acquired, Busy, HeldForUs, Unreachable, Refused, Unusable, Defect>;
 
 /// What happens on the way, for progress and events. Calls come while the acquisition works.
 class AcquireObserver {
@@ -218,6 +228,12 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void TakeUseOfLock(std::vector<std::string> children);
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
+  /// While we wait for the predecessor, or before a `try` leaves: do we wait for ourselves?
+  void SearchHolders(const std::vector<std::string>& children);
+  void OnSearchTold();
+  /// A `try` whose lock is not free, once both are known: who is in the way, and that it is not for
+  /// us.
+  void LeaveTaken();
   /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
   void LookForPermits(std::function<void()> resume);
   /// False, and finished, where others use another number.
@@ -297,7 +313,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   std::string predecessor_;
   std::string predecessor_data_;
   bool predecessor_unreadable_ = false;
-  bool heartbeat_answered_ = false;  ///< in this step
+  std::optional<HolderSearch> search_;  ///< in this step
+  bool searched_ = false;               ///< it has come to its end
+  bool heartbeat_answered_ = false;     ///< in this step
 
   std::optional<TimePoint> apart_since_;  ///< since when no server has done anything for us
   TimePoint wait_deadline_ = kNever;

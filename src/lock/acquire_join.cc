@@ -63,6 +63,7 @@ void Acquire::Look() {
                                  return Join();  // it has just gone: the queue decides
                                OnPredecessor(found);
                              }));
+                  SearchHolders(children);
                 };
                 if (Judge(reply.children, go_on) == Verdict::kFine) go_on();
               }));
@@ -148,6 +149,7 @@ void Acquire::WaitForSimple() {
   const std::string name(protocol::kSimpleName);
   observer_.OnWaiting(request_.lock, name, 1);
   WatchPredecessor(name);
+  SearchHolders({name});
 }
 
 void Acquire::MakeLock() {

@@ -90,19 +90,36 @@ bool AcquireSet::IsBusy(std::size_t index, const std::vector<std::string>& child
   return protocol::IsBusy(children, request.mode);
 }
 
+void AcquireSet::LeaveTaken(std::size_t index, const std::vector<std::string>& children) {
+  current_ = index;
+  const AcquireRequest& request = requests_[index];
+  if (!request.holds_for_us) return Finish(Busy{Busy::Why::kTaken, "", ""});
+  search_.emplace(store_, request.QueuePath(), children, request.host, request.holds_for_us,
+                  [this] { OnSearchTold(); });
+  search_->Begin("");
+  OnSearchTold();
+}
+
+void AcquireSet::OnSearchTold() {
+  if (outcome_ || !search_->IsOver()) return;
+  if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
+  Finish(Busy{Busy::Why::kTaken, "", ""});
+}
+
 void AcquireSet::LookAtAll() {
+  current_ = 0;
   in_turnstile_ = 0;
+  search_.reset();
   looks_pending_ = requests_.size();
   // As Acquire's look does: a script that has just released may ask a server that lags.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     store_.List(requests_[i].QueuePath(), Watch::kNo,
                 scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
-                  if (IsLost(reply.error) || !looking_ || outcome_) return;
+                  if (IsLost(reply.error) || !looking_ || search_ || outcome_) return;
                   // What else goes wrong is for its own Acquire to say.
                   if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
-                    current_ = i;
-                    return Finish(Busy{Busy::Why::kTaken, "", ""});
+                    return LeaveTaken(i, reply.children);
                   }
                   if (--looks_pending_ > 0) return;
                   looking_ = false;

@@ -56,6 +56,8 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   void LookAtAll();
   /// Whether a LOCK with these children would have to be waited for.
   bool IsBusy(std::size_t index, const std::vector<std::string>& children);
+  void LeaveTaken(std::size_t index, const std::vector<std::string>& children);
+  void OnSearchTold();
   void Finish(AcquireOutcome outcome);
 
   zookeeper::Store& store_;
@@ -67,10 +69,11 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   std::size_t current_ = 0;
   std::unique_ptr<Acquire> acquire_;  // of the current LOCK
   std::vector<Ticket> tickets_;
-  TimePoint wait_end_ = kNever;    // from the first contender on
-  bool looking_ = false;           // at all of them, before the first is joined
-  std::size_t looks_pending_ = 0;  // lists that are not answered yet
-  std::size_t in_turnstile_ = 0;   // of the semaphore that is looked at
+  TimePoint wait_end_ = kNever;         // from the first contender on
+  bool looking_ = false;                // at all of them, before the first is joined
+  std::size_t looks_pending_ = 0;       // lists that are not answered yet
+  std::size_t in_turnstile_ = 0;        // of the semaphore that is looked at
+  std::optional<HolderSearch> search_;  // in the one that is busy
   std::optional<AcquireOutcome> outcome_;
   CallbackScope scope_;
 };

@@ -105,12 +105,8 @@ void Holders::AskOn() {
 }
 
 void Holders::Read(const std::vector<std::string>& children) {
-  std::vector<protocol::ContenderName> holding;
-  for (auto& contender : protocol::Queue(children)) {
-    if (!holding.empty() && !contender.reads()) break;
-    holding.push_back(std::move(contender));
-    if (!holding.back().reads() || holding.size() == kMostHolders) break;
-  }
+  std::vector<protocol::ContenderName> holding = protocol::HoldersIn(children);
+  if (holding.size() > kMostHolders) holding.resize(kMostHolders);
   to_come_ = holding.size();
   if (to_come_ == 0) return Succeed();
   for (auto& name : holding) {

@@ -213,6 +213,10 @@ std::string MakeContenderPrefix(std::string_view host, std::string_view uuid, Mo
   return prefix;
 }
 
+bool IsOfHost(const ContenderName& contender, std::string_view host) {
+  return contender.full.starts_with(HostAndUuid(host, ""));
+}
+
 std::string MakeLeasePrefix(std::string_view host, std::string_view uuid) {
   return HostAndUuid(host, uuid) + "-lease-";
 }

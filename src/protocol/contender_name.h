@@ -63,6 +63,10 @@ struct ContenderName {
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
                                               Mode mode, Dialect dialect, bool supersedes = false);
 
+/// Whether it is called as MakeContenderPrefix calls those of `host`. So are those of a host whose
+/// name goes on with a dash.
+[[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
+
 /// As MakeContenderPrefix, for a permit of a semaphore.
 [[nodiscard]] std::string MakeLeasePrefix(std::string_view host, std::string_view uuid);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -108,6 +109,29 @@ std::vector<ContenderName> Queue(const std::vector<std::string>& children) {
   }
   std::sort(queue.begin(), queue.end(), Before);
   return queue;
+}
+
+std::vector<ContenderName> HoldersIn(const std::vector<std::string>& children) {
+  std::vector<ContenderName> readers;
+  std::optional<ContenderName> excludes;  // the first that does
+  std::vector<ContenderName> holders;
+  for (const std::string& child : children) {
+    if (child == kSimpleName) holders.push_back({.full = child});
+    auto contender = ParseContenderName(child);
+    if (!contender || (excludes && Before(*excludes, *contender))) continue;
+    if (contender->reads()) {
+      readers.push_back(std::move(*contender));
+    } else {
+      excludes = std::move(contender);
+    }
+  }
+  if (excludes) {
+    std::erase_if(readers, [&](const auto& reader) { return Before(*excludes, reader); });
+    if (readers.empty()) readers.push_back(std::move(*excludes));
+  }
+  std::sort(readers.begin(), readers.end(), Before);
+  std::move(readers.begin(), readers.end(), std::back_inserter(holders));
+  return holders;
 }
 
 bool IsBusy(const std::vector<std::string>& children, Mode mode) {

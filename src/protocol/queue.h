@@ -46,6 +46,11 @@ using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// The children that count, in queue order.
 [[nodiscard]] std::vector<ContenderName> Queue(const std::vector<std::string>& children);
 
+/// Those of `children` that hold, in queue order: the first contender, or the readers before the
+/// first that excludes. The one znode of Dialect::kSimple is the first of them where there is one,
+/// though its name does not show whether a session owns it.
+[[nodiscard]] std::vector<ContenderName> HoldersIn(const std::vector<std::string>& children);
+
 /// True when somebody in `children` conflicts with a contender of `mode` that would join at the
 /// tail: for `try`, which then creates nothing.
 [[nodiscard]] bool IsBusy(const std::vector<std::string>& children, Mode mode);

@@ -1,10 +1,14 @@
 // --hold and release: scripts that lock a part of themselves, with each of their ways to end.
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include "cli/zklock.h"
+#include "support/frames.h"
 #include "support/own_server.h"
 #include "support/peer.h"
 
@@ -146,6 +150,166 @@ TEST_CASE("What the shell holds is not waited for below it: by --hold again, or 
                  "$Z release $L; $Z release -q $L; echo $?"));
   CAPTURE(finished.err);
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
+}
+
+TEST_CASE("What the shell holds is known in every dialect, and released") {
+  const auto dialect = GENERATE(as<std::string>{}, "curator", "kazoo", "simple");
+  CAPTURE(dialect);
+  const std::string lock = NewLock("hold");
+  ChildOptions options =
+      Script(lock,
+             "$Z exclusive --hold $L; $Z exclusive --hold $L && echo twice;"
+             "$Z exclusive $L -- echo below; $Z try $L -- echo tried;"
+             "$Z inspect --mine $L; echo $?; $Z release $L; echo $?; $Z try $L -- echo free");
+  options.also_environment.push_back("ZKLOCK_DIALECT=" + dialect);
+  const Finished finished = Run(std::move(options));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "twice\nbelow\ntried\n0\n0\nfree\n");
+}
+
+TEST_CASE("A reader is not kept by a writer that waits for its own shell") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(Script(
+      lock, "$Z read --hold $L && echo held; read x; $Z read $L -- echo below; $Z release $L; :"));
+  REQUIRE(script.ReadLine() == "held");
+  Child writer = StartWaiter({"write"}, lock);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "below");
+  CHECK(script.Wait() == Exited(0));
+  CHECK(writer.ReadLine() == "held");
+}
+
+TEST_CASE("Of several LOCKs the one that the shell holds is left out, the others are taken") {
+  const std::string held = GENERATE("a", "b");
+  CAPTURE(held);
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(
+      lock, "$Z exclusive --hold $L-" + held +
+                "; for how in exclusive try; do $Z $how $L-a $L-b -- sh -c 'echo $ZKLOCK_LOCK';"
+                "done; $Z release $L-" +
+                held));
+  CAPTURE(finished.err);
+  const std::string other = lock + (held == "a" ? "-b" : "-a");
+  CHECK(finished.out == other + "\n" + other + "\n");
+}
+
+namespace {
+
+/// What went to the servers through `proxy`, but pings.
+Words RequestsThrough(const Proxy& proxy) {
+  const auto pieces = proxy.Requests();
+  Words words;
+  for (const Frame& request :
+       FramesOf(std::accumulate(pieces.begin(), pieces.end(), std::string()), true)) {
+    if (request.what != "ping") words.push_back(request.what);
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("A try asks whether the shell holds over the one session it has, and by one list") {
+  const bool ours = GENERATE(false, true);
+  CAPTURE(ours);
+  const std::string lock = NewLock("hold");
+  const Proxy proxy(TestServers());
+  std::optional<Child> holder;
+  if (!ours) holder.emplace(StartHolder(lock));
+  ChildOptions options = Script(lock, "$HOLD; ZKLOCK_SERVERS=$VIA $Z try -q $L -- true; echo $?");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  options.also_environment.push_back(ours ? "HOLD=" + Binary() + " exclusive --hold " + lock
+                                          : "HOLD=true");
+  const Finished finished = Run(std::move(options));
+  CHECK(finished.out == (ours ? "0\n" : "75\n"));
+  CHECK(proxy.connections() == 1);
+  Words requests = RequestsThrough(proxy);
+  REQUIRE(requests.size() == (ours ? 5U : 4U));
+  CHECK(requests[0] == "sync " + lock);
+  CHECK(requests[1] == "list " + lock);
+  CHECK(requests[2].starts_with("get " + lock + "/"));
+  if (ours) CHECK(requests[3] == "check " + requests[2].substr(4));
+  CHECK(requests.back() == "close");
+}
+
+TEST_CASE("What waits under its own shell's hold asks for it over the one session it has") {
+  const std::string lock = NewLock("hold");
+  const Proxy proxy(TestServers());
+  ChildOptions options = Script(
+      lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive $L -- true; echo $?; read x");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  Child script = Child::Start(std::move(options));
+  CHECK(script.ReadLine() == "0");
+  CHECK(proxy.connections() == 1);
+  const std::string holder = lock + "/" + Tree().Children(lock).at(0);
+  Words requests = RequestsThrough(proxy);
+  REQUIRE(requests.size() == 7);
+  CHECK(requests[0].starts_with("create "));
+  CHECK(requests[1] == "get " + lock);
+  CHECK(requests[2] == "list " + lock);
+  CHECK(requests[4] == "get " + holder);
+  CHECK(requests[5] == "check " + holder);
+  CHECK(requests[6] == "close");
+}
+
+TEST_CASE(
+    "A connection that is lost while it is asked whether the shell holds is no wait for ever") {
+  const std::string lock = NewLock("hold");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below");
+  options.also_environment.push_back("VIA=" + proxy.address());
+  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is under way
+  Child script = Child::Start(std::move(options));
+  script.ReadErrUntil("waiting for");
+  proxy.Cut();
+  CHECK(script.ReadLine() == "below");
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE("A signal ends a wait of which it is not known yet whether it is for the shell's own") {
+  const auto signal = GENERATE(SIGTERM, SIGINT);
+  const std::string lock = NewLock("hold");
+  Child holder = StartHolder(lock);
+  Child between = StartWaiter(lock);
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(50));
+  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child waiter = Child::Start(std::move(options));
+  waiter.ReadErrUntil("waiting for " + lock);
+  proxy.Freeze();
+  waiter.Signal(signal);
+  CHECK(waiter.Wait() == Exited(128 + signal));
+  CHECK_THAT(waiter.err(), Catch::Contains("left the queue"));
+}
+
+TEST_CASE("A hold that may not be read cannot be known, and is waited for") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold $L; echo held; read x; $Z try -q $L -- true; echo $?;"
+             "$Z exclusive -q --wait 1ms $L -- true; echo $?; read x; $Z try $L -- echo below"));
+  REQUIRE(script.ReadLine() == "held");
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
+  tree.SetAcl(contender, kWrite | kCreate | kDelete | kAdmin);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "75");
+  CHECK(script.ReadLine() == "75");
+  tree.SetAcl(contender, kRead);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "below");
+}
+
+TEST_CASE("With --no-nest the shell's own hold is waited for, but not for ever") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L; $Z exclusive --no-nest $L -- true; echo $?;"
+                 "$Z try -q --no-nest $L -- true; echo $?;"
+                 "$Z exclusive -q --no-nest --wait 1ms $L -- true; echo $?"));
+  CHECK(finished.out == "64\n75\n75\n");
+  CHECK_THAT(finished.err, Catch::Contains("for ever"));
 }
 
 TEST_CASE("What a zklock above holds is held already: --hold takes nothing and goes on at once") {

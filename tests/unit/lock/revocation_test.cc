@@ -119,4 +119,18 @@ TEST_CASE("Who holds is the first, or the readers before the first that excludes
   CHECK(readers.holders().size() == 2);
 }
 
+TEST_CASE("Who has the one znode holds, unless that is no session's") {
+  Bench bench;
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/s", 0);
+  servers.Put("/s/lock", GENERATE(0, 7), false, "data");
+  const bool is_held = servers.nodes.at("/s/lock").owner != 0;
+  Holders holders(store, bench.clock, {"/s", ""}, 15s);
+  store.Run();
+  REQUIRE(holders.IsOver());
+  REQUIRE(holders.holders().size() == (is_held ? 1 : 0));
+  if (is_held) CHECK(holders.holders().front().path == "/s/lock");
+}
+
 }  // namespace zklock::lock

@@ -212,6 +212,20 @@ TEST_CASE("A host's name is cut and made harmless in the prefix") {
         std::string(40, 'h') + tail);
 }
 
+TEST_CASE("A contender's host is known again, however its name was cut and made harmless") {
+  const std::string number = "0000000001";
+  for (const std::string host : {"db1", "", "a/b_c", std::string(64, 'h').c_str()}) {
+    CAPTURE(host);
+    for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo}) {
+      const auto own =
+          ParseContenderName(MakeContenderPrefix(host, kUuid, Mode::kRead, dialect) + number);
+      REQUIRE(own);
+      CHECK(IsOfHost(*own, host));
+      CHECK_FALSE(IsOfHost(*own, "db2"));
+    }
+  }
+}
+
 TEST_CASE("Every prefix we make is read back as ours, with any number") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());

@@ -45,6 +45,12 @@ std::string Show(const Decision& decision) {
   return std::visit(words, decision);
 }
 
+Names NamesOf(const std::vector<ContenderName>& contenders) {
+  Names names;
+  for (const ContenderName& contender : contenders) names.push_back(contender.full);
+  return names;
+}
+
 std::string Decided(const Names& children, const std::string& own) {
   return Show(Decide(children, own));
 }
@@ -196,13 +202,24 @@ TEST_CASE("Another's negative number is lower than ours") {
 }
 
 TEST_CASE("The queue lists who counts, in order") {
-  Names order;
-  for (const ContenderName& contender :
-       Queue({Exclusive(10), "zzz", Read(-3), "lock", Write(9), kKazooLock})) {
-    order.push_back(contender.full);
-  }
-  CHECK(order == Names{Read(-3), kKazooLock, Write(9), Exclusive(10)});
+  CHECK(NamesOf(Queue({Exclusive(10), "zzz", Read(-3), "lock", Write(9), kKazooLock})) ==
+        Names{Read(-3), kKazooLock, Write(9), Exclusive(10)});
   CHECK(Queue({}).empty());
+}
+
+TEST_CASE("Who holds is the first, or the readers before the first that excludes, in order") {
+  CHECK(HoldersIn({}).empty());
+  CHECK(HoldersIn({"zzz", "last-run"}).empty());
+  CHECK(NamesOf(HoldersIn({Read(7), Write(5), Exclusive(6)})) == Names{Write(5)});
+  CHECK(NamesOf(HoldersIn({Write(6), Read(5), Read(7), Exclusive(9), Read(4), kKazooLock})) ==
+        Names{Read(4), Read(5)});
+  CHECK(NamesOf(HoldersIn({Read(2), kKazooReader, Read(1)})) ==
+        Names{Read(1), Read(2), kKazooReader});
+}
+
+TEST_CASE("Who has the one znode holds before those of a queue") {
+  CHECK(NamesOf(HoldersIn({"lock"})) == Names{"lock"});
+  CHECK(NamesOf(HoldersIn({Exclusive(3), "lock"})) == Names{"lock", Exclusive(3)});
 }
 
 TEST_CASE("A lock is busy for a reader only while somebody excludes") {
@@ -401,6 +418,11 @@ TEST_CASE("Generated queues: someone holds, no two holders conflict, waiting goe
         if (a.name != b.name && Conflict(a, b)) FAIL(a.name + " and " + b.name + " both hold");
       }
     }
+    Names names;
+    for (const Simulated& holder : holders) names.push_back(holder.name);
+    Names listed = NamesOf(HoldersIn(children));
+    std::erase(listed, "lock");
+    CHECK(listed == names);
     for (const Simulated& contender : queue) {
       const Decision decision = Decide(children, contender.name);
       const auto* wait = std::get_if<WaitFor>(&decision);

@@ -1,0 +1,37 @@
+#include "lock/acquire.h"
+
+// Whether what is waited for is held for ourselves: asked beside the wait, which goes on meanwhile.
+
+namespace zklock::lock {
+
+void Acquire::SearchHolders(const std::vector<std::string>& children) {
+  if (searched_ || !request_.holds_for_us) return;
+  search_.emplace(store_, request_.QueuePath(), children, request_.host, request_.holds_for_us,
+                  [this] { OnSearchTold(); });
+  // The predecessor is being read for its watch, unless it may not be read.
+  search_->Begin(predecessor_unreadable_ ? "" : predecessor_);
+  if (!search_->IsOver()) return;
+  searched_ = true;
+  search_.reset();
+}
+
+void Acquire::OnSearchTold() {
+  if (search_->IsOver()) {
+    searched_ = true;
+    if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
+    search_.reset();
+  }
+  if (request_.try_only) LeaveTaken();
+}
+
+void Acquire::LeaveTaken() {
+  if (state_ == State::kDone) return;
+  if (search_) {
+    // Each answer is one of a server that answers.
+    answer_deadline_ = clock_.Now() + AnswerTime();
+    return;
+  }
+  Finish(Busy{Busy::Why::kTaken, predecessor_, predecessor_data_});
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/callback_scope.h"
+#include "protocol/contender_name.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Whether somebody who holds in this mode, and whose data this is, holds for us. Anyone may have
+/// written the data: it is a claim.
+using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
+
+/// Looks, for one who has to wait, whether LOCK is held for that one by --hold, so that the wait
+/// would never end. It begins with a list that is there already, goes over the session of the
+/// waiter, and reads those alone that hold and are zklock's by their names. What it finds has been
+/// proven by a committed check. Who may not be read, or vanishes meanwhile, does not hold for us.
+///
+/// Passive. It lasts as long as a connection: a lost reply leaves it without an end, and a new one
+/// is to be made over the next.
+class HolderSearch {
+ public:
+  /// `queue`: the znode that `children` are of. `host`: ours, whose contenders are read first.
+  /// `told`: called after each answer, and may destroy this.
+  HolderSearch(zookeeper::Store& store, std::string queue, const std::vector<std::string>& children,
+               const std::string& host, HoldsForUs holds_for_us, std::function<void()> told);
+
+  /// Asks; it may be over at once. `awaited`: the child that is being read anyway, and whose answer
+  /// will be given to Take(); none if empty.
+  void Begin(const std::string& awaited);
+  void Take(const std::string& child, const zookeeper::GetReply& reply);
+
+  [[nodiscard]] bool IsOver() const { return found_ || (to_come_ == 0 && left_.empty()); }
+  /// In which mode it is held for us.
+  [[nodiscard]] const std::optional<protocol::Mode>& found() const { return found_; }
+
+ private:
+  void AskOn();
+  void OnRead(const protocol::ContenderName& holder, const zookeeper::GetReply& reply);
+  void OnChecked(protocol::Mode mode, const zookeeper::Reply& reply);
+  void OnStranger();
+  void Tell();
+
+  zookeeper::Store& store_;
+  const std::string queue_;
+  const HoldsForUs holds_for_us_;
+  const std::function<void()> told_;
+  std::vector<protocol::ContenderName> left_;  ///< not asked yet, the next one last
+  std::optional<protocol::ContenderName> awaited_;
+  std::size_t to_come_ = 0;  ///< those of whom it is not known yet
+  std::optional<protocol::Mode> found_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock
