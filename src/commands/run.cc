@@ -26,6 +26,7 @@
 #include "process/event_loop.h"
 #include "process/executable.h"
 #include "process/identity.h"
+#include "process/process_tree.h"
 #include "process/supervisor.h"
 #include "protocol/lease.h"
 #include "zookeeper/close_session.h"
@@ -65,6 +66,7 @@ class LockedRun {
     if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
       return CannotExecute(*failed);
     }
+    process::RequireProcessTree();  // what cannot be ended is not begun, nor queued for
     if (const auto status =
             LeaveOutWhatIsHeldAbove(options_, wanted_, getppid(), signals_, report_, steps_)) {
       return *status;
