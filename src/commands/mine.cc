@@ -39,8 +39,9 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   } else if (const auto node = NodeIn(chroot + options.path)) {
     nodes.push_back(*node);
   } else {
+    // The shell that holds may have become this zklock, by exec.
     const FoundHold found = LookForHold(options.server, lock::LockName::In(chroot, options.path),
-                                        getppid(), signals, report);
+                                        getpid(), signals, report);
     if (const auto* status = std::get_if<int>(&found)) return *status;
     if (const auto* stopped = std::get_if<LookStopped>(&found)) {
       return StoppedBy(stopped->signal_number, report);

@@ -182,7 +182,8 @@ int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::Conten
 
 /// What the calling shell holds by --hold: asks its keeper, and waits until that has let go.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
-  const FoundHold found = LookForHold(options.server, LockOf(options), getppid(), signals, report);
+  // The shell that holds may have become this zklock, by exec.
+  const FoundHold found = LookForHold(options.server, LockOf(options), getpid(), signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
   if (const auto* stopped = std::get_if<LookStopped>(&found)) {
     return StoppedBy(stopped->signal_number, report);

@@ -94,6 +94,16 @@ TEST_CASE("A shell that becomes a zklock does not wait for what it holds itself"
   CHECK(finished.out == "ran\n");
 }
 
+TEST_CASE("A shell that becomes a zklock, as with its last command, may ask and release") {
+  const auto last = GENERATE(as<std::string>{}, "inspect --mine -q $L", "release $L");
+  CAPTURE(last);
+  const std::string lock = NewLock("hold");
+  const Finished finished = Run(Script(lock, "$Z exclusive --hold $L && exec $Z " + last));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  Tree().WaitForChildren(lock, 0);
+}
+
 TEST_CASE("Ctrl-C ends the script, and the lock with it") {
   const std::string lock = NewLock("hold");
   ChildOptions options = Script(lock, "$Z exclusive --hold $L && echo held; sleep 1000");
