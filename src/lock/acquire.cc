@@ -18,10 +18,6 @@ constexpr int kMostMissing = 8;
 // Of a predecessor's data, for messages: anyone may have written a megabyte there.
 constexpr std::size_t kMostDataKept = 4096;
 
-bool Has(const std::vector<std::string>& children, std::string_view name) {
-  return std::find(children.begin(), children.end(), name) != children.end();
-}
-
 }  // namespace
 
 Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
@@ -142,30 +138,31 @@ void Acquire::List() {
               }));
 }
 
-void Acquire::Consider(const std::vector<std::string>& children, Proof proof) {
+void Acquire::Consider(const protocol::Children& children, Proof proof) {
   apart_since_.reset();
-  const auto go_on = [this, children, proof] { Consider(children, proof); };
-  if (Judge(children, go_on) != Verdict::kFine) return;
+  const protocol::Contenders contenders(children);
+  const auto go_on = [this, proof](const protocol::Children& judged) { Consider(judged, proof); };
+  if (Judge(children, contenders, go_on) != Verdict::kFine) return;
   if (next_read_ == kNever) {
     next_read_ = clock_.Now() + protocol::WaiterReadPeriod(store_.lease().timeout());
   }
-  const std::string own = own_name();
-  for (const std::string& child : children) {
+  const std::string_view own = own_name();
+  for (const std::string_view child : children) {
     // One of ours that is not our ticket: a create whose reply was lost after all. Our UUID, so
     // nobody else's; it must not stand in anybody's way.
-    if (child != own && child.find(uuid_) != std::string::npos) {
+    if (child != own && IsOfOurUuid(child)) {
       store_.Delete(ChildPath(child), scope_.Wrap([](const zookeeper::Reply&) {}));
     }
   }
-  if (LeaveIfSuperseded(children)) return;
-  if (request_.permits && !AgreeOnPermits(children)) return;
-  const protocol::Decision decision = Decide(children);
+  if (LeaveIfSuperseded(contenders)) return;
+  if (request_.permits && !AgreeOnPermits(contenders)) return;
+  const protocol::Decision decision = Decide(children, contenders);
   if (std::holds_alternative<protocol::Hold>(decision)) {
     // The create proves the session, but not what is held in other LOCKs.
     if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
     Confirm(Turn::kOurs);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
-    const protocol::Rank rank = protocol::RankOf(children, own);
+    const protocol::Rank rank = protocol::RankOf(contenders, own);
     // In a turnstile all wait; who has passed it is the only one that waits for a permit.
     const std::size_t waiting = request_.permits                         ? 0
                                 : request_.below == protocol::kTurnstile ? rank.ahead
@@ -227,19 +224,20 @@ void Acquire::WatchChildren() {
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 answer_deadline_ = kNever;
                 if (IsSimple()) {  // no contender of ours is in it
-                  if (!Has(reply.children, protocol::kSimpleName)) Join();
+                  if (!reply.children.Has(protocol::kSimpleName)) Join();
                   return;
                 }
-                if (LeaveIfSuperseded(reply.children)) return;
-                const auto decision = Decide(reply.children);
+                const protocol::Contenders contenders(reply.children);
+                if (LeaveIfSuperseded(contenders)) return;
+                const auto decision = Decide(reply.children, contenders);
                 if (decision != protocol::Decision(protocol::WaitFor{predecessor_})) {
                   Consider(reply.children, Proof::kNone);
                 }
               }));
 }
 
-bool Acquire::LeaveIfSuperseded(const std::vector<std::string>& children) {
-  if (!request_.supersede || !protocol::IsSuperseded(children, own_name())) return false;
+bool Acquire::LeaveIfSuperseded(const protocol::Contenders& contenders) {
+  if (!request_.supersede || !protocol::IsSuperseded(contenders, own_name())) return false;
   Finish(Busy{Busy::Why::kSuperseded, "", ""});
   return true;
 }
@@ -323,21 +321,26 @@ void Acquire::BeginStep(State state) {
   answer_deadline_ = awaits_answer ? clock_.Now() + AnswerTime() : kNever;
 }
 
-std::string Acquire::own_name() const {
-  return ticket_ ? std::string(protocol::BaseOf(ticket_->path)) : "";
+std::string_view Acquire::own_name() const {
+  return ticket_ ? protocol::BaseOf(ticket_->path) : std::string_view();
 }
 
-std::string Acquire::ChildPath(const std::string& child) const {
-  return request_.QueuePath() + "/" + child;
+bool Acquire::IsOfOurUuid(std::string_view child) const {
+  return child.find(uuid_) != std::string_view::npos;
 }
 
-protocol::Decision Acquire::Decide(const std::vector<std::string>& children) const {
+std::string Acquire::ChildPath(std::string_view child) const {
+  return request_.QueuePath().append("/").append(child);
+}
+
+protocol::Decision Acquire::Decide(const protocol::Children& children,
+                                   const protocol::Contenders& contenders) const {
   if (IsSimple()) {
-    if (Has(children, own_name())) return protocol::Hold{};
+    if (children.Has(own_name())) return protocol::Hold{};
     return protocol::OwnMissing{};
   }
-  return request_.permits ? protocol::DecidePermit(children, own_name(), *request_.permits)
-                          : protocol::Decide(children, own_name());
+  return request_.permits ? protocol::DecidePermit(contenders, own_name(), *request_.permits)
+                          : protocol::Decide(contenders, own_name());
 }
 
 }  // namespace zklock::lock

@@ -207,7 +207,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// Dialect::kSimple: somebody else has the one znode.
   void WaitForSimple();
   /// Who would have to be waited for; empty if nobody.
-  [[nodiscard]] std::string FindBlocker(const std::vector<std::string>& children) const;
+  [[nodiscard]] std::string FindBlocker(const protocol::Children& children) const;
   /// What LOCK's data says, and for a semaphore whether it is in use without permits: ahead of the
   /// list that decides, in one write with it.
   void AskForUse();
@@ -216,20 +216,23 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void FindLostCreate(const zookeeper::ListReply& reply);
   void AdoptIfOurs(const std::string& name, const zookeeper::GetReply& reply);
   void List();
-  void Consider(const std::vector<std::string>& children, Proof proof);
+  void Consider(const protocol::Children& children, Proof proof);
+  /// Called with the list that was judged.
+  using Resume = std::function<void(const protocol::Children& children)>;
   /// Looks for children that show a use of the LOCK which does not meet ours. kPending: `resume`
   /// is called when it is known to be fine.
-  Verdict Judge(const std::vector<std::string>& children, std::function<void()> resume);
+  Verdict Judge(const protocol::Children& children, const protocol::Contenders& contenders,
+                const Resume& resume);
   /// False, and finished, for a stranger that was there before us. One that comes later is told of.
   bool Tolerate(const protocol::Stranger& stranger);
   /// `resume`, unless a session owns one of them that is not tolerated.
   void LookAt(const std::vector<protocol::Stranger>& doubtful, const std::function<void()>& resume);
   /// LOCK's own children, for a semaphore.
-  void TakeUseOfLock(std::vector<std::string> children);
+  void TakeUseOfLock(const protocol::Children& children);
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
   /// While we wait for the predecessor, or before a `try` leaves: do we wait for ourselves?
-  void SearchHolders(const std::vector<std::string>& children);
+  void SearchHolders(const protocol::Children& children);
   void OnSearchTold();
   /// A `try` whose lock is not free, once both are known: who is in the way, and that it is not for
   /// us.
@@ -237,11 +240,11 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
   void LookForPermits(std::function<void()> resume);
   /// False, and finished, where others use another number.
-  bool AgreeOnPermits(const std::vector<std::string>& leases);
+  bool AgreeOnPermits(const protocol::Contenders& leases);
   /// For a predecessor that we may not read, and for who leaves when a newer one comes.
   void WatchChildren();
   /// Finishes, if it is so.
-  bool LeaveIfSuperseded(const std::vector<std::string>& children);
+  bool LeaveIfSuperseded(const protocol::Contenders& contenders);
   /// After the proof of the session: the last moment to leave for a newer one.
   void LookForNewer();
   void WatchOwn();
@@ -273,12 +276,15 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool IsSimple() const { return request_.dialect == protocol::Dialect::kSimple; }
   [[nodiscard]] TimePoint ApartDeadline() const;
   [[nodiscard]] Duration AnswerTime() const;
-  [[nodiscard]] std::string own_name() const;
+  [[nodiscard]] std::string_view own_name() const;
+  /// A name that only our own creates can have made.
+  [[nodiscard]] bool IsOfOurUuid(std::string_view child) const;
   /// Ours, and what is held already.
   [[nodiscard]] std::vector<std::string> AllOurs() const;
   [[nodiscard]] bool IsOurs(const std::string& path) const;
-  [[nodiscard]] std::string ChildPath(const std::string& child) const;
-  [[nodiscard]] protocol::Decision Decide(const std::vector<std::string>& children) const;
+  [[nodiscard]] std::string ChildPath(std::string_view child) const;
+  [[nodiscard]] protocol::Decision Decide(const protocol::Children& children,
+                                          const protocol::Contenders& contenders) const;
 
   zookeeper::Store& store_;
   const Clock& clock_;

@@ -33,17 +33,14 @@ std::vector<std::string> PathAndParents(const std::string& path) {
 
 }  // namespace
 
-std::string Acquire::FindBlocker(const std::vector<std::string>& children) const {
+std::string Acquire::FindBlocker(const protocol::Children& children) const {
   if (IsSimple()) {
-    const auto found = std::find(children.begin(), children.end(), protocol::kSimpleName);
-    return found != children.end() ? *found : "";
+    return children.Has(protocol::kSimpleName) ? std::string(protocol::kSimpleName) : "";
   }
-  const auto queue = protocol::Queue(children);
-  if (request_.permits && queue.size() < *request_.permits) return "";
-  for (const auto& contender : queue) {
-    if (request_.mode != protocol::Mode::kRead || !contender.reads()) return contender.full;
-  }
-  return "";
+  const protocol::Contenders contenders(children);
+  if (request_.permits && contenders.size() < *request_.permits) return "";
+  const auto* const blocker = protocol::FirstInTheWay(contenders, request_.mode);
+  return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
 void Acquire::Look() {
@@ -53,7 +50,7 @@ void Acquire::Look() {
   store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (reply.error == Error::kNoNode) return Join();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
-                const auto go_on = [this, children = reply.children] {
+                const auto go_on = [this](const protocol::Children& children) {
                   const std::string blocker = FindBlocker(children);
                   if (blocker.empty()) return Join();
                   predecessor_ = blocker;
@@ -65,7 +62,10 @@ void Acquire::Look() {
                              }));
                   SearchHolders(children);
                 };
-                if (Judge(reply.children, go_on) == Verdict::kFine) go_on();
+                const protocol::Contenders contenders(reply.children);
+                if (Judge(reply.children, contenders, go_on) == Verdict::kFine) {
+                  go_on(reply.children);
+                }
               }));
 }
 
@@ -211,12 +211,12 @@ void Acquire::Rejoin() {
 void Acquire::FindLostCreate(const zookeeper::ListReply& reply) {
   if (reply.error == Error::kNoNode) return Join();
   if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
-  for (const std::string& child : reply.children) {
-    if (IsSimple() ? child != protocol::kSimpleName : child.find(uuid_) == std::string::npos) {
-      continue;
-    }
+  for (const std::string_view child : reply.children) {
+    if (IsSimple() ? child != protocol::kSimpleName : !IsOfOurUuid(child)) continue;
     store_.Get(ChildPath(child), Watch::kNo,
-               InStep([this, child](const zookeeper::GetReply& got) { AdoptIfOurs(child, got); }));
+               InStep([this, name = std::string(child)](const zookeeper::GetReply& got) {
+                 AdoptIfOurs(name, got);
+               }));
     return;
   }
   // Not done, and after the sync it never will be: create with the same UUID, so that even a

@@ -14,20 +14,19 @@ using protocol::Stranger;
 using zookeeper::Error;
 using zookeeper::Watch;
 
-bool Has(const std::vector<std::string>& children, std::string_view name) {
-  return std::find(children.begin(), children.end(), name) != children.end();
-}
-
 }  // namespace
 
-Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
-                                std::function<void()> resume) {
+Acquire::Verdict Acquire::Judge(const protocol::Children& children,
+                                const protocol::Contenders& contenders, const Resume& resume) {
+  // The list is long, and seldom needed again: copied only then.
+  const auto with_list = [&] { return [children, resume] { resume(children); }; };
   std::vector<Stranger> doubtful =
       request_.below.empty() ? protocol::FindUnnumbered(children, request_.dialect) : above_;
-  std::erase_if(doubtful,
-                [this](const Stranger& stranger) { return Has(looked_at_, stranger.child); });
+  std::erase_if(doubtful, [this](const Stranger& stranger) {
+    return std::find(looked_at_.begin(), looked_at_.end(), stranger.child) != looked_at_.end();
+  });
   if (!doubtful.empty()) {
-    LookAt(doubtful, resume);
+    LookAt(doubtful, with_list());
     return Verdict::kPending;
   }
   if (request_.permits) {  // the turnstile's contenders have been judged
@@ -35,11 +34,11 @@ Acquire::Verdict Acquire::Judge(const std::vector<std::string>& children,
     return Verdict::kFine;
   }
   const auto stranger =
-      protocol::FindStranger(children, ticket_ ? own_name() : "", request_.mode, request_.dialect);
+      protocol::FindStranger(contenders, own_name(), request_.mode, request_.dialect);
   if (stranger && !Tolerate(*stranger)) return Verdict::kFinished;
-  if (request_.below.empty() && Has(children, protocol::kLeases) && !semaphore_judged_) {
+  if (request_.below.empty() && !semaphore_judged_ && children.Has(protocol::kLeases)) {
     semaphore_judged_ = true;
-    LookForPermits(std::move(resume));
+    LookForPermits(with_list());
     return Verdict::kPending;
   }
   judged_ = ticket_.has_value();
@@ -62,7 +61,8 @@ void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<
     // Replies keep the order: with the last one all have come.
     const bool is_last = &stranger == &doubtful.back();
     store_.Get(request_.lock.path + "/" + stranger.child, Watch::kNo,
-               InStep([this, stranger, is_last, resume](const zookeeper::GetReply& reply) {
+               InStep([this, stranger,
+                       then = is_last ? resume : nullptr](const zookeeper::GetReply& reply) {
                  if (IsLost(reply.error)) {
                    looked_at_.clear();
                    return;
@@ -70,33 +70,35 @@ void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<
                  const bool is_held =
                      reply.error == Error::kNone && reply.stat.ephemeral_owner != 0;
                  if (is_held && !Tolerate(stranger)) return;
-                 if (is_last) resume();
+                 if (then) then();
                }));
   }
 }
 
 void Acquire::LookForPermits(std::function<void()> resume) {
-  store_.List(ChildPath(std::string(protocol::kLeases)), Watch::kNo,
+  store_.List(ChildPath(protocol::kLeases), Watch::kNo,
               InStep([this, resume = std::move(resume)](const zookeeper::ListReply& reply) {
                 if (IsLost(reply.error)) {
                   semaphore_judged_ = false;
                   return;
                 }
-                if (reply.error == Error::kNone && !protocol::Queue(reply.children).empty()) {
+                if (reply.error == Error::kNone && !protocol::Contenders(reply.children).empty()) {
                   return Finish(Unusable{Unusable::Why::kHasPermits});
                 }
                 resume();
               }));
 }
 
-void Acquire::TakeUseOfLock(std::vector<std::string> children) {
+void Acquire::TakeUseOfLock(const protocol::Children& children) {
   above_ = protocol::FindUnnumbered(children, request_.dialect);
-  std::erase_if(children, [this](const std::string& child) {
-    return std::any_of(above_.begin(), above_.end(),
-                       [&](const Stranger& stranger) { return stranger.child == child; });
-  });
-  if (protocol::Queue(children).empty()) return;
-  Finish(Unusable{Unusable::Why::kHasNoPermits});
+  const protocol::Contenders contenders(children);
+  const bool in_use =
+      std::any_of(contenders.begin(), contenders.end(), [this](const auto& contender) {
+        return std::none_of(above_.begin(), above_.end(), [&](const Stranger& stranger) {
+          return stranger.child == contender.full;
+        });
+      });
+  if (in_use) Finish(Unusable{Unusable::Why::kHasNoPermits});
 }
 
 void Acquire::LookBeforeMaking() {
@@ -110,9 +112,9 @@ void Acquire::LookBeforeMaking() {
               }));
 }
 
-bool Acquire::AgreeOnPermits(const std::vector<std::string>& leases) {
+bool Acquire::AgreeOnPermits(const protocol::Contenders& leases) {
   if (!permits_found_ || *permits_found_ == *request_.permits) return true;
-  if (protocol::Queue(leases).size() > 1) {
+  if (leases.size() > 1) {
     Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *permits_found_});
     return false;
   }

@@ -4,7 +4,7 @@
 
 namespace zklock::lock {
 
-void Acquire::SearchHolders(const std::vector<std::string>& children) {
+void Acquire::SearchHolders(const protocol::Children& children) {
   if (searched_ || !request_.holds_for_us) return;
   search_.emplace(store_, request_.QueuePath(), children, request_.host, request_.holds_for_us,
                   [this] { OnSearchTold(); });

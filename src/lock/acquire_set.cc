@@ -79,18 +79,17 @@ void AcquireSet::Advance() {
 
 void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
 
-bool AcquireSet::IsBusy(std::size_t index, const std::vector<std::string>& children) {
+bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) {
   const AcquireRequest& request = requests_[index];
-  const std::size_t contenders = protocol::Queue(children).size();
   if (request.below == protocol::kTurnstile) {
-    in_turnstile_ = contenders;  // each of them is about to take a permit
+    in_turnstile_ = contenders.size();  // each of them is about to take a permit
     return false;
   }
-  if (request.permits) return in_turnstile_ + contenders >= *request.permits;
-  return protocol::IsBusy(children, request.mode);
+  if (request.permits) return in_turnstile_ + contenders.size() >= *request.permits;
+  return protocol::IsBusy(contenders, request.mode);
 }
 
-void AcquireSet::LeaveTaken(std::size_t index, const std::vector<std::string>& children) {
+void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& children) {
   current_ = index;
   const AcquireRequest& request = requests_[index];
   if (!request.holds_for_us) return Finish(Busy{Busy::Why::kTaken, "", ""});

@@ -54,9 +54,9 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   /// The current one has its outcome: on to the next, or the end.
   void Advance();
   void LookAtAll();
-  /// Whether a LOCK with these children would have to be waited for.
-  bool IsBusy(std::size_t index, const std::vector<std::string>& children);
-  void LeaveTaken(std::size_t index, const std::vector<std::string>& children);
+  /// Whether a LOCK with these would have to be waited for.
+  bool IsBusy(std::size_t index, const protocol::Contenders& contenders);
+  void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchTold();
   void Finish(AcquireOutcome outcome);
 

@@ -25,7 +25,7 @@ bool MayBeZklock(const ContenderName& holder) {
 }  // namespace
 
 HolderSearch::HolderSearch(zookeeper::Store& store, std::string queue,
-                           const std::vector<std::string>& children, const std::string& host,
+                           const protocol::Children& children, const std::string& host,
                            HoldsForUs holds_for_us, std::function<void()> told)
     : store_(store),
       queue_(std::move(queue)),

@@ -27,7 +27,7 @@ class HolderSearch {
  public:
   /// `queue`: the znode that `children` are of. `host`: ours, whose contenders are read first.
   /// `told`: called after each answer, and may destroy this.
-  HolderSearch(zookeeper::Store& store, std::string queue, const std::vector<std::string>& children,
+  HolderSearch(zookeeper::Store& store, std::string queue, const protocol::Children& children,
                const std::string& host, HoldsForUs holds_for_us, std::function<void()> told);
 
   /// Asks; it may be over at once. `awaited`: the child that is being read anyway, and whose answer

@@ -57,7 +57,7 @@ void Holders::Begin() {
                }));
 }
 
-void Holders::LookInside(const std::vector<std::string>& children) {
+void Holders::LookInside(const protocol::Children& children) {
   const std::string leases = lock_.path + "/" + std::string(protocol::kLeases);
   const std::string turnstile = lock_.path + "/" + std::string(protocol::kTurnstile);
   inside_ = {};
@@ -76,9 +76,9 @@ void Holders::LookInside(const std::vector<std::string>& children) {
                }));
 }
 
-void Holders::ReadPermits(const std::vector<std::string>& children) {
+void Holders::ReadPermits(const protocol::Children& children) {
   inside_.permits = protocol::ParsePermits(permits_);
-  const std::size_t most = std::min(kMostHolders, protocol::Queue(inside_.leases).size());
+  const std::size_t most = std::min(kMostHolders, protocol::Contenders(inside_.leases).size());
   queue_.emplace(LockSurvey{}, lock_.path, children, inside_, most);
   queue_->TakeHead(nullptr, 0);
   AskOn();
@@ -104,7 +104,7 @@ void Holders::AskOn() {
   Succeed();
 }
 
-void Holders::Read(const std::vector<std::string>& children) {
+void Holders::Read(const protocol::Children& children) {
   std::vector<protocol::ContenderName> holding = protocol::HoldersIn(children);
   if (holding.size() > kMostHolders) holding.resize(kMostHolders);
   to_come_ = holding.size();

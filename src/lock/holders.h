@@ -34,10 +34,10 @@ class Holders final : public Errand {
   void Begin() override;
 
  private:
-  void Read(const std::vector<std::string>& children);
+  void Read(const protocol::Children& children);
 
-  void LookInside(const std::vector<std::string>& children);
-  void ReadPermits(const std::vector<std::string>& children);
+  void LookInside(const protocol::Children& children);
+  void ReadPermits(const protocol::Children& children);
   void AskOn();
 
   const LockName lock_;

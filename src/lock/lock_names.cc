@@ -57,7 +57,7 @@ void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& re
 }
 
 /// A semaphore is a LOCK, and what it keeps its queue in is none.
-void LockNames::LookInside(const std::string& path, const std::vector<std::string>& children) {
+void LockNames::LookInside(const std::string& path, const protocol::Children& children) {
   const std::string leases = ChildOf(path, protocol::kLeases);
   ++under_way_;
   store().Get(leases, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& permits) {
@@ -74,11 +74,11 @@ void LockNames::LookInside(const std::string& path, const std::vector<std::strin
               }));
 }
 
-void LockNames::Take(const std::string& path, const std::vector<std::string>& children) {
+void LockNames::Take(const std::string& path, const protocol::Children& children) {
   bool has_contenders = false;
   bool has_others = false;
-  for (const std::string& child : children) {
-    if (protocol::ParseContenderName(child)) {
+  for (const std::string_view child : children) {
+    if (protocol::ViewContenderName(child)) {
       has_contenders = true;
       continue;
     }

@@ -27,8 +27,8 @@ class LockNames final : public Errand {
   void Begin() override;
   void Pump();
   void OnListed(const std::string& path, const zookeeper::ListReply& reply);
-  void LookInside(const std::string& path, const std::vector<std::string>& children);
-  void Take(const std::string& path, const std::vector<std::string>& children);
+  void LookInside(const std::string& path, const protocol::Children& children);
+  void Take(const std::string& path, const protocol::Children& children);
   void Offer(const std::string& path);
 
   const LockName above_;

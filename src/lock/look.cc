@@ -41,40 +41,38 @@ void Look::Begin(const std::string& own, std::function<void(const std::optional<
 
 void Look::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
-  const auto queue = protocol::Queue(reply.children);
-  const auto own = std::find_if(queue.begin(), queue.end(), [&](const auto& contender) {
-    return contender.full == protocol::BaseOf(own_);
-  });
+  const protocol::Contenders contenders(reply.children);
+  const auto ahead = PlaceIn(contenders);
   // Not there: gone, or behind the server's times.
-  if (own == queue.begin() || own == queue.end()) return End(false);
-  glance_.ahead = static_cast<std::size_t>(own - queue.begin());
-  glance_.first = queue.front().full;
+  if (ahead.value_or(0) == 0) return End(false);
+  glance_.ahead = *ahead;
+  glance_.first = contenders.First()->full;
   ReadFirst(lock_.path);
 }
 
 void Look::OnPermitsListed(const zookeeper::ListReply& turnstile) {
   if (leases_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
-  const auto leases = protocol::Queue(leases_.children);
-  const auto waiting = protocol::Queue(turnstile.children);
-  const auto place_in = [this](const std::vector<protocol::ContenderName>& queue) {
-    const auto own = std::find_if(queue.begin(), queue.end(), [&](const auto& contender) {
-      return contender.full == protocol::BaseOf(own_);
-    });
-    return static_cast<std::size_t>(own - queue.begin());
-  };
-  const std::size_t with_lease = place_in(leases);
-  const std::size_t in_turnstile = place_in(waiting);
-  if (with_lease < leases.size()) {
-    glance_.ahead = glance_.holders = with_lease;
-  } else if (in_turnstile < waiting.size()) {
+  const protocol::Contenders leases(leases_.children);
+  const auto in_turnstile = PlaceIn(protocol::Contenders(turnstile.children));
+  if (const auto with_lease = PlaceIn(leases)) {
+    glance_.ahead = glance_.holders = *with_lease;
+  } else if (in_turnstile) {
     // The first in the turnstile waits with a lease of its own, the last.
-    const std::size_t waits_with_lease = in_turnstile > 0 && !leases.empty() ? 1 : 0;
+    const std::size_t waits_with_lease = *in_turnstile > 0 && !leases.empty() ? 1 : 0;
     glance_.holders = leases.size() - waits_with_lease;
-    glance_.ahead = glance_.holders + in_turnstile;
+    glance_.ahead = glance_.holders + *in_turnstile;
   }
-  if (glance_.ahead == 0 || leases.empty()) return End(false);
-  glance_.first = leases.front().full;
+  const bool is_behind = glance_.ahead > 0 && !leases.empty();
+  if (is_behind) glance_.first = leases.First()->full;
+  leases_ = {};
+  if (!is_behind) return End(false);
   ReadFirst(lock_.path + "/" + std::string(protocol::kLeases));
+}
+
+std::optional<std::size_t> Look::PlaceIn(const protocol::Contenders& contenders) const {
+  const std::string_view own = protocol::BaseOf(own_);
+  if (contenders.Find(own) == nullptr) return std::nullopt;
+  return protocol::RankOf(contenders, own).ahead;
 }
 
 void Look::ReadFirst(const std::string& queue) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "lock/callback_scope.h"
 #include "lock/ticket.h"
+#include "protocol/queue.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -38,6 +39,8 @@ class Look {
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnPermitsListed(const zookeeper::ListReply& turnstile);
+  /// How many are before ours; none where it is not one of them.
+  [[nodiscard]] std::optional<std::size_t> PlaceIn(const protocol::Contenders& contenders) const;
   void ReadFirst(const std::string& queue);
   void OnFirst(const zookeeper::GetReply& reply);
   void End(bool seen);

@@ -71,7 +71,7 @@ class Survey final : public Errand {
  private:
   /// What may be a semaphore's, until that is known.
   struct Inside {
-    std::vector<std::string> children;  ///< of the LOCK
+    protocol::Children children;  ///< of the LOCK
     zookeeper::ListReply leases{};
     zookeeper::GetReply permits{};
     zookeeper::ListReply turnstile{};
@@ -94,7 +94,7 @@ class Survey final : public Errand {
   void SendWindow();
   bool SendNext(Frontier::iterator place);
   void OnListed(Frontier::iterator place, const zookeeper::ListReply& reply);
-  void TakeChildren(Frontier::iterator place, const std::vector<std::string>& children);
+  void TakeChildren(Frontier::iterator place, const protocol::Children& children);
   bool LookInside(Frontier::iterator place);
   void OnInside(Frontier::iterator place);
   void TakeQueue(Frontier::iterator place, SurveyQueue queue);

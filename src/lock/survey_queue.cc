@@ -27,9 +27,9 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 }  // namespace
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
-                         const std::vector<std::string>& children, std::size_t most)
+                         const protocol::Children& children, std::size_t most)
     : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
-  if (std::find(children.begin(), children.end(), protocol::kSimpleName) != children.end()) {
+  if (children.Has(protocol::kSimpleName)) {
     const std::string name(protocol::kSimpleName);
     entries_.push_back({.name = {.full = name}, .path = ChildOf(path, name)});
   }
@@ -40,7 +40,7 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
 }
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
-                         const std::vector<std::string>& children, const Semaphore& semaphore,
+                         const protocol::Children& children, const Semaphore& semaphore,
                          std::size_t most)
     : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
   const std::string leases(protocol::kLeases);
@@ -60,7 +60,7 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
   Settle();
 }
 
-void SurveyQueue::Add(const std::string& parent, const std::vector<std::string>& children,
+void SurveyQueue::Add(const std::string& parent, const protocol::Children& children,
                       bool in_turnstile) {
   for (protocol::ContenderName& name : protocol::Queue(children)) {
     std::string path = ChildOf(parent, name.full);
@@ -69,10 +69,10 @@ void SurveyQueue::Add(const std::string& parent, const std::vector<std::string>&
   }
 }
 
-void SurveyQueue::Ignore(const std::string& above, const std::vector<std::string>& children) {
+void SurveyQueue::Ignore(const std::string& above, const protocol::Children& children) {
   auto& ignored = lock_.ignored_children;
-  for (const std::string& child : children) {
-    if (!protocol::ParseContenderName(child)) ignored.push_back(above + child);
+  for (const std::string_view child : children) {
+    if (!protocol::ViewContenderName(child)) ignored.push_back(std::string(above).append(child));
   }
   std::sort(ignored.begin(), ignored.end());
 }

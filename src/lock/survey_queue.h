@@ -21,16 +21,16 @@ class SurveyQueue {
  public:
   /// `lock`: all that is known but for its entries. `children`: the names of its children;
   /// `most`: how many contenders to read.
-  SurveyQueue(LockSurvey lock, const std::string& path, const std::vector<std::string>& children,
+  SurveyQueue(LockSurvey lock, const std::string& path, const protocol::Children& children,
               std::size_t most);
 
   /// The names of the children of a semaphore's own children.
   struct Semaphore {
-    std::vector<std::string> leases;
-    std::vector<std::string> turnstile;
+    protocol::Children leases;
+    protocol::Children turnstile;
     std::optional<std::size_t> permits;
   };
-  SurveyQueue(LockSurvey lock, const std::string& path, const std::vector<std::string>& children,
+  SurveyQueue(LockSurvey lock, const std::string& path, const protocol::Children& children,
               const Semaphore& semaphore, std::size_t most);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
@@ -67,8 +67,8 @@ class SurveyQueue {
  private:
   enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
 
-  void Add(const std::string& parent, const std::vector<std::string>& children, bool in_turnstile);
-  void Ignore(const std::string& above, const std::vector<std::string>& children);
+  void Add(const std::string& parent, const protocol::Children& children, bool in_turnstile);
+  void Ignore(const std::string& above, const protocol::Children& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;
 
   // Of a semaphore.

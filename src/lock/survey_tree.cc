@@ -35,7 +35,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
       if (walks_) return;
       place->state = Place::State::kReading;
       place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
-                                                   place->path, std::vector<std::string>{}, most());
+                                                   place->path, protocol::Children{}, most());
       place->queue->TakeHead(nullptr, 0);
       return;
     default:
@@ -53,7 +53,7 @@ void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   result_.unlistable.push_back(shown);
 }
 
-void Survey::TakeChildren(Frontier::iterator place, const std::vector<std::string>& children) {
+void Survey::TakeChildren(Frontier::iterator place, const protocol::Children& children) {
   if (protocol::MayBeSemaphore(children)) {
     place->state = Place::State::kLookingInside;
     place->inside = std::make_unique<Inside>(Inside{.children = children});

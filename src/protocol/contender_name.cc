@@ -96,6 +96,7 @@ bool IsUuid(std::string_view text) {
 }
 
 constexpr std::string_view kNewest = "-newest";
+constexpr std::string_view kNewestDash = "-newest-";
 
 /// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix makes it;
 /// -newest is cut off before.
@@ -112,24 +113,17 @@ bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
          host.size() <= kLongestHost && std::all_of(host.begin(), host.end(), IsHostCharacter);
 }
 
-Program ProgramOf(std::string_view before_mark, Mark mark) {
-  switch (mark) {
-    case Mark::kKazooLock:
-    case Mark::kKazooRead:
-      return IsOurPrefix(before_mark, true) ? Program::kZklock : Program::kKazoo;
-    case Mark::kCRecipe:
-      return Program::kCRecipe;
-    case Mark::kNone:
-      return Program::kUnknown;
-    case Mark::kLock:
-    case Mark::kCuratorWrite:
-    case Mark::kCuratorRead:
-    case Mark::kLease:
-      break;
+// Curator's, which go-zookeeper took over.
+constexpr std::string_view kCuratorPrefix = "_c_";
+
+/// None where the name has no known mark before that number.
+std::optional<ContenderView> ReadMark(std::string_view name, const Split& split) {
+  if (const KnownMark* const known = FindMark(split.before)) {
+    const std::size_t size = split.before.size() - known->text.size();
+    return ContenderView{name, split.before.substr(0, size), split.number, known->mark};
   }
-  // go-zookeeper took over Curator's prefix.
-  if (before_mark.starts_with("_c_")) return Program::kCurator;
-  return IsOurPrefix(before_mark, false) ? Program::kZklock : Program::kUnknown;
+  if (!IsCRecipePrefix(split.before)) return std::nullopt;
+  return ContenderView{name, split.before, split.number, Mark::kCRecipe};
 }
 
 /// The mark and the dash that sets it off from the UUID.
@@ -172,30 +166,58 @@ Mode ContenderName::mode() const {
   return Mode::kExclusive;
 }
 
-std::optional<ContenderName> ParseContenderName(std::string_view name) {
-  const std::optional<Split> positive = SplitPositive(name);
-  const std::optional<Split> negative = SplitNegative(name);
+Program ContenderView::program() const {
+  switch (mark) {
+    case Mark::kKazooLock:
+    case Mark::kKazooRead:
+      return IsOurPrefix(before_mark, true) ? Program::kZklock : Program::kKazoo;
+    case Mark::kCRecipe:
+      return Program::kCRecipe;
+    case Mark::kNone:
+      return Program::kUnknown;
+    case Mark::kLock:
+    case Mark::kCuratorWrite:
+    case Mark::kCuratorRead:
+    case Mark::kLease:
+      break;
+  }
+  if (before_mark.starts_with(kCuratorPrefix)) return Program::kCurator;
+  return IsOurPrefix(before_mark, false) ? Program::kZklock : Program::kUnknown;
+}
 
+bool ContenderView::is_curators() const {
+  return before_mark.starts_with(kCuratorPrefix) && program() == Program::kCurator;
+}
+
+bool ContenderView::supersedes() const {
+  return (before_mark.ends_with(kNewest) || before_mark.ends_with(kNewestDash)) &&
+         program() == Program::kZklock;
+}
+
+ContenderName ContenderView::ToName() const {
+  return {std::string(full), number, mark, program(), supersedes()};
+}
+
+std::optional<ContenderView> ViewContenderName(std::string_view name) {
+  const std::optional<Split> positive = SplitPositive(name);
   // A known mark says where the number begins, and so whether a dash before it is its sign.
-  for (const auto& split : {positive, negative}) {
-    if (!split) continue;
-    if (const KnownMark* const known = FindMark(split->before)) {
-      const std::string_view before_mark =
-          split->before.substr(0, split->before.size() - known->text.size());
-      const Program program = ProgramOf(before_mark, known->mark);
-      const bool newest =
-          before_mark.ends_with(kNewest) || before_mark.ends_with(std::string(kNewest) + "-");
-      return ContenderName{std::string(name), split->number, known->mark, program,
-                           program == Program::kZklock && newest};
-    }
-    if (IsCRecipePrefix(split->before)) {
-      return ContenderName{std::string(name), split->number, Mark::kCRecipe, Program::kCRecipe};
-    }
+  if (positive) {
+    if (const auto marked = ReadMark(name, *positive)) return marked;
+  }
+  const std::optional<Split> negative = SplitNegative(name);
+  if (negative) {
+    if (const auto marked = ReadMark(name, *negative)) return marked;
   }
   // Of an unknown name a dash is more likely a separator than a sign.
   const std::optional<Split>& split = positive ? positive : negative;
   if (!split) return std::nullopt;
-  return ContenderName{std::string(name), split->number, Mark::kNone, Program::kUnknown};
+  return ContenderView{name, {}, split->number, Mark::kNone};
+}
+
+std::optional<ContenderName> ParseContenderName(std::string_view name) {
+  const auto view = ViewContenderName(name);
+  if (!view) return std::nullopt;
+  return view->ToName();
 }
 
 std::string MakeContenderPrefix(std::string_view host, std::string_view uuid, Mode mode,

@@ -33,6 +33,10 @@ enum class Mark {
   kNone
 };
 
+[[nodiscard]] inline bool Reads(Mark mark) {
+  return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
+}
+
 /// A child of a LOCK that counts in its queue, read from its name.
 ///
 /// Names that count end in a known mark and the server's number (`%010d`: ten digits, or a sign and
@@ -46,16 +50,31 @@ struct ContenderName {
   bool supersedes = false;  ///< of --supersede: those of this kind that wait before it leave
 
   /// True for the marks that other readers may share the lock with.
-  [[nodiscard]] bool reads() const {
-    return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
-  }
+  [[nodiscard]] bool reads() const { return Reads(mark); }
   /// What its mark says it asks for; kExclusive for unknown names. Kazoo's mark is the same for
   /// writers and exclusive ones: kExclusive.
   [[nodiscard]] Mode mode() const;
 };
 
+/// The same where a whole queue is read: the name is not copied, and what only few ask for is found
+/// out when asked for.
+struct ContenderView {
+  std::string_view full;
+  std::string_view before_mark;  ///< the part that its program chose; empty without a mark
+  std::int64_t number = 0;
+  Mark mark = Mark::kNone;
+
+  [[nodiscard]] bool reads() const { return Reads(mark); }
+  [[nodiscard]] Program program() const;
+  /// As program() == Program::kCurator, and quicker for all others.
+  [[nodiscard]] bool is_curators() const;
+  [[nodiscard]] bool supersedes() const;
+  [[nodiscard]] ContenderName ToName() const;
+};
+
 /// Reads a child's name; none when it does not count in the queue.
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
+[[nodiscard]] std::optional<ContenderView> ViewContenderName(std::string_view name);
 
 /// The part before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the mark.
 /// `host` is cut to 40 characters of

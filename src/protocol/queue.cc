@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -10,17 +9,17 @@ namespace zklock::protocol {
 namespace {
 
 /// By number; by name where numbers are equal, which Curator's downgrade makes (5.5 and later).
-bool Before(const ContenderName& a, const ContenderName& b) {
+bool Before(const ContenderView& a, const ContenderView& b) {
   return std::tie(a.number, a.full) < std::tie(b.number, b.full);
 }
 
 /// Whether `later` must wait until `earlier` has gone. The nearest such one is whom to watch: while
 /// it is there the rest does not matter, and a release wakes only who watches it (no herd).
-bool Blocks(const ContenderName& earlier, const ContenderName& later) {
+bool Blocks(const ContenderView& earlier, const ContenderView& later) {
   return !earlier.reads() || !later.reads();
 }
 
-bool HasKazooMark(const ContenderName& name) {
+bool HasKazooMark(const ContenderView& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
 }
 
@@ -29,11 +28,12 @@ using Kind = Stranger::Kind;
 /// Whether `other` is blind to our contender of `mode` with Curator's names (measured, with the
 /// programs themselves: Curator's mutex orders children by what follows `lock-`, its read/write
 /// lock does not look for that at all, the C recipe orders by what follows the last dash).
-std::optional<Kind> BlindToCuratorNames(const ContenderName& other, Mode mode) {
-  if (other.program == Program::kZklock && HasKazooMark(other)) return Kind::kZklockKazoo;
-  if (other.program == Program::kKazoo) return Kind::kKazoo;
-  if (mode != Mode::kExclusive && other.program == Program::kCRecipe) return Kind::kCRecipe;
-  if (other.program != Program::kCurator) return std::nullopt;
+std::optional<Kind> BlindToCuratorNames(const ContenderView& other, Mode mode) {
+  if (HasKazooMark(other)) {
+    return other.program() == Program::kZklock ? Kind::kZklockKazoo : Kind::kKazoo;
+  }
+  if (mode != Mode::kExclusive && other.mark == Mark::kCRecipe) return Kind::kCRecipe;
+  if (!other.is_curators()) return std::nullopt;
   if (mode != Mode::kExclusive && other.mark == Mark::kLock) return Kind::kCuratorMutex;
   if (mode == Mode::kExclusive && other.mark != Mark::kLock) return Kind::kCuratorReadWrite;
   return std::nullopt;
@@ -41,19 +41,20 @@ std::optional<Kind> BlindToCuratorNames(const ContenderName& other, Mode mode) {
 
 /// Whether `other` is blind to our contender with kazoo's names. Kazoo's own are not: that its
 /// Lock, unlike its WriteLock, does not see readers cannot be told from a name.
-std::optional<Kind> BlindToKazooNames(const ContenderName& other) {
-  if (other.program == Program::kZklock && !HasKazooMark(other)) return Kind::kZklockCurator;
-  if (other.program != Program::kCurator && other.program != Program::kCRecipe) return std::nullopt;
+std::optional<Kind> BlindToKazooNames(const ContenderView& other) {
+  if (HasKazooMark(other)) return std::nullopt;
+  if (other.program() == Program::kZklock) return Kind::kZklockCurator;
+  if (!other.is_curators() && other.mark != Mark::kCRecipe) return std::nullopt;
   return Kind::kCuratorNames;
 }
 
 /// Whether `other` is blind to the one znode of Dialect::kSimple: all that queue are.
-std::optional<Kind> BlindToSimple(const ContenderName& other) {
+std::optional<Kind> BlindToSimple(const ContenderView& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // a znode below, for all we know
   return Kind::kQueue;
 }
 
-std::optional<Kind> WhyBlind(const ContenderName& other, Mode mode, Dialect dialect) {
+std::optional<Kind> WhyBlind(const ContenderView& other, Mode mode, Dialect dialect) {
   switch (dialect) {
     case Dialect::kCurator:
       return BlindToCuratorNames(other, mode);
@@ -65,6 +66,17 @@ std::optional<Kind> WhyBlind(const ContenderName& other, Mode mode, Dialect dial
   return std::nullopt;
 }
 
+/// The first in the queue of which that is true; null where there is none. One pass, without
+/// sorting.
+template <typename Predicate>
+const ContenderView* FirstOf(const Contenders& contenders, Predicate is_so) {
+  const ContenderView* first = nullptr;
+  for (const ContenderView& one : contenders) {
+    if ((first == nullptr || Before(one, *first)) && is_so(one)) first = &one;
+  }
+  return first;
+}
+
 /// The whole of a UUID's hex digits, as kazoo's Semaphore names its children. Its waiters queue
 /// elsewhere, at LOCK's path and `-__lock__`.
 bool IsKazooPermit(std::string_view child) {
@@ -74,109 +86,114 @@ bool IsKazooPermit(std::string_view child) {
 
 }  // namespace
 
-Decision Decide(const std::vector<std::string>& children, std::string_view own_name) {
-  if (std::find(children.begin(), children.end(), own_name) == children.end()) return OwnMissing{};
-  const std::optional<ContenderName> own = ParseContenderName(own_name);
-  if (!own) return OwnMissing{};
+const ContenderView* Contenders::Find(std::string_view name) const {
+  const auto found =
+      std::find_if(begin(), end(), [&](const ContenderView& one) { return one.full == name; });
+  return found == end() ? nullptr : &*found;
+}
+
+const ContenderView* Contenders::First() const {
+  return FirstOf(*this, [](const ContenderView&) { return true; });
+}
+
+Decision Decide(const Contenders& contenders, std::string_view own_name) {
+  const ContenderView* const own = contenders.Find(own_name);
+  if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
 
-  std::optional<ContenderName> predecessor;
-  for (const std::string& child : children) {
-    std::optional<ContenderName> other = ParseContenderName(child);
-    if (!other || !Before(*other, *own) || !Blocks(*other, *own)) continue;
-    if (!predecessor || Before(*predecessor, *other)) predecessor = std::move(other);
+  const ContenderView* predecessor = nullptr;
+  for (const ContenderView& other : contenders) {
+    if (!Before(other, *own) || !Blocks(other, *own)) continue;
+    if (predecessor == nullptr || Before(*predecessor, other)) predecessor = &other;
   }
-  if (!predecessor) return Hold{};
-  return WaitFor{std::move(predecessor->full)};
+  if (predecessor == nullptr) return Hold{};
+  return WaitFor{std::string(predecessor->full)};
 }
 
-Decision DecidePermit(const std::vector<std::string>& leases, std::string_view own_name,
-                      std::size_t permits) {
-  const std::vector<ContenderName> queue = Queue(leases);
-  const auto own = std::find_if(queue.begin(), queue.end(),
-                                [&](const ContenderName& lease) { return lease.full == own_name; });
-  if (own == queue.end()) return OwnMissing{};
+Decision DecidePermit(const Contenders& leases, std::string_view own_name, std::size_t permits) {
+  const ContenderView* const own = leases.Find(own_name);
+  if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
-  if (queue.size() <= permits) return Hold{};
-  return WaitFor{(own == queue.begin() ? own + 1 : queue.begin())->full};
+  if (leases.size() <= permits) return Hold{};
+  const ContenderView* const first =
+      FirstOf(leases, [own](const ContenderView& other) { return &other != own; });
+  return WaitFor{std::string(first->full)};
 }
 
-std::vector<ContenderName> Queue(const std::vector<std::string>& children) {
+std::vector<ContenderName> Queue(const Contenders& contenders) {
+  std::vector<ContenderView> sorted(contenders.begin(), contenders.end());
+  std::sort(sorted.begin(), sorted.end(), Before);
   std::vector<ContenderName> queue;
-  queue.reserve(children.size());
-  for (const std::string& child : children) {
-    if (auto contender = ParseContenderName(child)) queue.push_back(std::move(*contender));
-  }
-  std::sort(queue.begin(), queue.end(), Before);
+  queue.reserve(sorted.size());
+  for (const ContenderView& one : sorted) queue.push_back(one.ToName());
   return queue;
 }
 
-std::vector<ContenderName> HoldersIn(const std::vector<std::string>& children) {
-  std::vector<ContenderName> readers;
-  std::optional<ContenderName> excludes;  // the first that does
+std::vector<ContenderName> HoldersIn(const Children& children) {
+  const Contenders contenders(children);
+  const ContenderView* const excludes = FirstInTheWay(contenders, Mode::kRead);
+  std::vector<ContenderView> holding;
+  for (const ContenderView& one : contenders) {
+    if (one.reads() && (excludes == nullptr || Before(one, *excludes))) holding.push_back(one);
+  }
+  if (holding.empty() && excludes != nullptr) holding.push_back(*excludes);
+  std::sort(holding.begin(), holding.end(), Before);
   std::vector<ContenderName> holders;
-  for (const std::string& child : children) {
-    if (child == kSimpleName) holders.push_back({.full = child});
-    auto contender = ParseContenderName(child);
-    if (!contender || (excludes && Before(*excludes, *contender))) continue;
-    if (contender->reads()) {
-      readers.push_back(std::move(*contender));
-    } else {
-      excludes = std::move(contender);
-    }
-  }
-  if (excludes) {
-    std::erase_if(readers, [&](const auto& reader) { return Before(*excludes, reader); });
-    if (readers.empty()) readers.push_back(std::move(*excludes));
-  }
-  std::sort(readers.begin(), readers.end(), Before);
-  std::move(readers.begin(), readers.end(), std::back_inserter(holders));
+  if (children.Has(kSimpleName)) holders.push_back({.full = std::string(kSimpleName)});
+  for (const ContenderView& one : holding) holders.push_back(one.ToName());
   return holders;
 }
 
-bool IsBusy(const std::vector<std::string>& children, Mode mode) {
-  return std::any_of(children.begin(), children.end(), [mode](const std::string& child) {
-    const auto contender = ParseContenderName(child);
-    return contender && (mode != Mode::kRead || !contender->reads());
-  });
+const ContenderView* FirstInTheWay(const Contenders& contenders, Mode mode) {
+  return FirstOf(contenders,
+                 [mode](const ContenderView& one) { return mode != Mode::kRead || !one.reads(); });
 }
 
-Rank RankOf(const std::vector<std::string>& children, std::string_view own_name) {
-  const std::vector<ContenderName> queue = Queue(children);
-  const auto waits_for = WaitsFor(queue);
+bool IsBusy(const Contenders& contenders, Mode mode) {
+  return FirstInTheWay(contenders, mode) != nullptr;
+}
+
+Rank RankOf(const Contenders& contenders, std::string_view own_name) {
+  const ContenderView* const own = contenders.Find(own_name);
+  if (own == nullptr) return {};
+  // Who excludes waits unless it is the first of all, a reader unless it is before all who exclude.
+  const ContenderView* const first = contenders.First();
+  const ContenderView* const first_that_excludes = FirstInTheWay(contenders, Mode::kRead);
   Rank rank;
-  for (; rank.ahead < queue.size() && queue[rank.ahead].full != own_name; ++rank.ahead) {
-    if (waits_for[rank.ahead]) ++rank.waiting;
+  for (const ContenderView& one : contenders) {
+    if (!Before(one, *own)) continue;
+    ++rank.ahead;
+    const bool waits = one.reads()
+                           ? first_that_excludes != nullptr && Before(*first_that_excludes, one)
+                           : &one != first;
+    if (waits) ++rank.waiting;
   }
   return rank;
 }
 
-bool IsSuperseded(const std::vector<std::string>& children, std::string_view own_name) {
-  const std::optional<ContenderName> own = ParseContenderName(own_name);
-  return own && std::any_of(children.begin(), children.end(), [&](const std::string& child) {
-           const auto other = ParseContenderName(child);
-           return other && other->supersedes && Before(*own, *other);
+bool IsSuperseded(const Contenders& contenders, std::string_view own_name) {
+  const auto own = ViewContenderName(own_name);
+  return own && std::any_of(contenders.begin(), contenders.end(), [&](const ContenderView& other) {
+           return Before(*own, other) && other.supersedes();
          });
 }
 
-std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
-                                     std::string_view own_name, Mode mode, Dialect dialect) {
-  for (ContenderName& other : Queue(children)) {
-    if (other.full == own_name) continue;
-    if (const auto kind = WhyBlind(other, mode, dialect)) {
-      return Stranger{std::move(other.full), *kind};
-    }
-  }
-  return std::nullopt;
+std::optional<Stranger> FindStranger(const Contenders& contenders, std::string_view own_name,
+                                     Mode mode, Dialect dialect) {
+  const ContenderView* const first = FirstOf(contenders, [&](const ContenderView& other) {
+    return other.full != own_name && WhyBlind(other, mode, dialect);
+  });
+  if (first == nullptr) return std::nullopt;
+  return Stranger{std::string(first->full), *WhyBlind(*first, mode, dialect)};
 }
 
-std::vector<Stranger> FindUnnumbered(const std::vector<std::string>& children, Dialect dialect) {
+std::vector<Stranger> FindUnnumbered(const Children& children, Dialect dialect) {
   std::vector<Stranger> found;
-  for (const std::string& child : children) {
+  for (const std::string_view child : children) {
     if (child == kSimpleName && dialect != Dialect::kSimple) {
-      found.push_back({child, Kind::kOneZnode});
+      found.push_back({std::string(child), Kind::kOneZnode});
     } else if (IsKazooPermit(child)) {
-      found.push_back({child, Kind::kKazooPermit});
+      found.push_back({std::string(child), Kind::kKazooPermit});
     }
   }
   return found;

@@ -1,15 +1,50 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "protocol/children.h"
 #include "protocol/contender_name.h"
 
 namespace zklock::protocol {
+
+/// Those of a znode's children that count, in the order of the list, each name read once and none
+/// copied: the names outlive it.
+class Contenders {
+ public:
+  template <std::ranges::input_range Names>
+  requires std::convertible_to<std::ranges::range_reference_t<const Names>, std::string_view>
+  Contenders(const Names& names) {
+    contenders_.reserve(names.size());
+    for (const std::string_view name : names) Add(name);
+  }
+  Contenders(std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) Add(name);
+  }
+
+  [[nodiscard]] std::size_t size() const { return contenders_.size(); }
+  [[nodiscard]] bool empty() const { return contenders_.empty(); }
+  [[nodiscard]] auto begin() const { return contenders_.begin(); }
+  [[nodiscard]] auto end() const { return contenders_.end(); }
+  /// Null where there is none.
+  [[nodiscard]] const ContenderView* Find(std::string_view name) const;
+  /// The first in the queue; null where there is none.
+  [[nodiscard]] const ContenderView* First() const;
+
+ private:
+  void Add(std::string_view name) {
+    if (const auto contender = ViewContenderName(name)) contenders_.push_back(*contender);
+  }
+
+  std::vector<ContenderView> contenders_;
+};
 
 /// The lock is ours by the list; a waiter still proves its session before it believes so.
 struct Hold {
@@ -31,41 +66,44 @@ struct NumbersUsedUp {
 
 using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// The whole of the recipe: (children, own name) to (holds, whom to watch). Order is by the
+/// The whole of the recipe: (contenders, own name) to (holds, whom to watch). Order is by the
 /// server's number, never by the name; a later contender never counts. For a reader the nearest
 /// lower one that excludes is the predecessor, for everyone else the nearest lower one.
 /// Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
-[[nodiscard]] Decision Decide(const std::vector<std::string>& children, std::string_view own_name);
+[[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
 /// The rule of a semaphore, for who has passed the turnstile: hold while no more than `permits`
 /// leases are there, one's own among them. Else wait for the first of the others, and any of them
-/// will do.
-[[nodiscard]] Decision DecidePermit(const std::vector<std::string>& leases,
-                                    std::string_view own_name, std::size_t permits);
+/// will do. `permits`: one at the least.
+[[nodiscard]] Decision DecidePermit(const Contenders& leases, std::string_view own_name,
+                                    std::size_t permits);
 
-/// The children that count, in queue order.
-[[nodiscard]] std::vector<ContenderName> Queue(const std::vector<std::string>& children);
+/// In queue order.
+[[nodiscard]] std::vector<ContenderName> Queue(const Contenders& contenders);
 
 /// Those of `children` that hold, in queue order: the first contender, or the readers before the
 /// first that excludes. The one znode of Dialect::kSimple is the first of them where there is one,
 /// though its name does not show whether a session owns it.
-[[nodiscard]] std::vector<ContenderName> HoldersIn(const std::vector<std::string>& children);
+[[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
 
-/// True when somebody in `children` conflicts with a contender of `mode` that would join at the
+/// The first in the queue that a contender of `mode` at its tail would have to wait for; null where
+/// there is none.
+[[nodiscard]] const ContenderView* FirstInTheWay(const Contenders& contenders, Mode mode);
+
+/// True when one of them conflicts with a contender of `mode` that would join at the
 /// tail: for `try`, which then creates nothing.
-[[nodiscard]] bool IsBusy(const std::vector<std::string>& children, Mode mode);
+[[nodiscard]] bool IsBusy(const Contenders& contenders, Mode mode);
 
 /// Where one contender stands.
 struct Rank {
   std::size_t ahead = 0;    ///< contenders before it
   std::size_t waiting = 0;  ///< of those, how many wait themselves
 };
-/// Of `own_name`, which is in the list.
-[[nodiscard]] Rank RankOf(const std::vector<std::string>& children, std::string_view own_name);
+/// Of `own_name`, which is one of them.
+[[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
 /// Whether a newer contender supersedes `own_name` while it waits.
-[[nodiscard]] bool IsSuperseded(const std::vector<std::string>& children,
-                                std::string_view own_name);
+[[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
 
 /// A contender that cannot see ours, so that both could hold (protocol: who cannot see us is
 /// refused), or one of ours in another dialect.
@@ -88,13 +126,12 @@ struct Stranger {
 };
 /// The first such contender, other than `own_name`, for one of `mode` in `dialect`, by its name
 /// alone.
-[[nodiscard]] std::optional<Stranger> FindStranger(const std::vector<std::string>& children,
+[[nodiscard]] std::optional<Stranger> FindStranger(const Contenders& contenders,
                                                    std::string_view own_name, Mode mode,
                                                    Dialect dialect);
 /// The children that are strangers in `dialect` if a session owns them, which their names do not
 /// show: `lock`, the lock of who uses one znode, and 32 hex digits, a permit of kazoo's Semaphore.
-[[nodiscard]] std::vector<Stranger> FindUnnumbered(const std::vector<std::string>& children,
-                                                   Dialect dialect);
+[[nodiscard]] std::vector<Stranger> FindUnnumbered(const Children& children, Dialect dialect);
 
 /// Who each contender waits for, told one after the other in queue order. By the same rule as
 /// Decide.

@@ -14,19 +14,19 @@ std::optional<std::size_t> ParsePermits(std::string_view data) {
   return permits;
 }
 
-bool MayBeSemaphore(const std::vector<std::string>& children) {
+bool MayBeSemaphore(const Children& children) {
   bool has_leases = false;
-  for (const std::string& child : children) {
-    if (child == kSimpleName || ParseContenderName(child)) return false;
+  for (const std::string_view child : children) {
+    if (child == kSimpleName || ViewContenderName(child)) return false;
     has_leases = has_leases || child == kLeases;
   }
   return has_leases;
 }
 
-bool AreLeases(const std::vector<std::string>& children, std::string_view data) {
+bool AreLeases(const Children& children, std::string_view data) {
   bool has_others = false;
-  for (const std::string& child : children) {
-    const auto name = ParseContenderName(child);
+  for (const std::string_view child : children) {
+    const auto name = ViewContenderName(child);
     if (name && name->mark == Mark::kLease) return true;
     has_others = has_others || name;
   }

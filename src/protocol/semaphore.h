@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "protocol/children.h"
 
 namespace zklock::protocol {
 
@@ -17,10 +18,10 @@ namespace zklock::protocol {
 [[nodiscard]] std::optional<std::size_t> ParsePermits(std::string_view data);
 
 /// Whether a LOCK with these children may be one: its leases tell.
-[[nodiscard]] bool MayBeSemaphore(const std::vector<std::string>& children);
+[[nodiscard]] bool MayBeSemaphore(const Children& children);
 
 /// Whether its child for the leases, with such children and data, is that of a semaphore, and not a
 /// LOCK that somebody has called so.
-[[nodiscard]] bool AreLeases(const std::vector<std::string>& children, std::string_view data);
+[[nodiscard]] bool AreLeases(const Children& children, std::string_view data);
 
 }  // namespace zklock::protocol

@@ -1,5 +1,6 @@
 #include <zookeeper/zookeeper.h>
 
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -176,7 +177,10 @@ void Session::OnListed(int result, const ::String_vector* names, const void* dat
   const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
   ListReply reply;
   if (result == ZOK && names != nullptr) {
-    reply.children.assign(names->data, names->data + names->count);
+    std::size_t bytes = 0;
+    for (int i = 0; i < names->count; ++i) bytes += std::strlen(names->data[i]);
+    reply.children.Reserve(static_cast<std::size_t>(names->count), bytes);
+    for (int i = 0; i < names->count; ++i) reply.children.Add(names->data[i]);
   }
   pending->session->Complete(*pending, result, std::move(reply));
 }

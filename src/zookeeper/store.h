@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "protocol/children.h"
 #include "protocol/lease.h"
 
 namespace zklock::zookeeper {
@@ -58,7 +59,7 @@ struct GetReply : Reply {
   NodeStat stat;
 };
 struct ListReply : Reply {
-  std::vector<std::string> children;
+  protocol::Children children;
 };
 
 template <typename R>

@@ -193,7 +193,7 @@ class HerdMember final : public zookeeper::StoreListener {
       Require(reply.error == zookeeper::Error::kNone, "cannot list " + lock_);
       has_listed_ = true;
       holds_ =
-          std::all_of(reply.children.begin(), reply.children.end(), [&](const std::string& name) {
+          std::all_of(reply.children.begin(), reply.children.end(), [&](std::string_view name) {
             return protocol::ParseContenderName(name)->number >=
                    protocol::ParseContenderName(own_)->number;
           });

@@ -131,10 +131,11 @@ TEST_CASE("what is read is what is there") {
   CHECK(Get(client, lock + "/a").stat.ephemeral_owner == 0);
   CHECK(Get(client, lock + "/c").error == Error::kNoNode);
 
-  ListReply list = List(client, lock);
-  std::sort(list.children.begin(), list.children.end());
+  const ListReply list = List(client, lock);
+  std::vector<std::string> names(list.children.begin(), list.children.end());
+  std::sort(names.begin(), names.end());
   CHECK(list.error == Error::kNone);
-  CHECK(list.children == std::vector<std::string>{"a", "b"});
+  CHECK(names == std::vector<std::string>{"a", "b"});
   CHECK(List(client, lock + "/a").children.empty());
   CHECK(List(client, lock + "/c").error == Error::kNoNode);
   CHECK(Sync(client, lock).error == Error::kNone);

@@ -97,7 +97,7 @@ std::vector<Simulated> Generate(std::mt19937_64& random) {
 }
 
 /// The names as a server might list them: in any order, with children that are no contenders.
-Names Children(const std::vector<Simulated>& queue, std::mt19937_64& random) {
+Names ChildrenOf(const std::vector<Simulated>& queue, std::mt19937_64& random) {
   Names children;
   for (const char* other : {"0", "zzz", "lock", "last-run", "build-3024010203"}) {
     if (random() % 3 == 0) children.push_back(other);
@@ -410,7 +410,7 @@ TEST_CASE("Generated queues: someone holds, no two holders conflict, waiting goe
   for (int round = 0; round < 2000; ++round) {
     CAPTURE(round);
     const auto queue = Generate(random);
-    const Names children = Children(queue, random);
+    const Names children = ChildrenOf(queue, random);
     const auto holders = Holders(queue, children);
     REQUIRE_FALSE(holders.empty());
     for (const Simulated& a : holders) {
@@ -443,7 +443,7 @@ TEST_CASE("Generated queues: the shown waits-for graph is what the contenders de
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {
     CAPTURE(round);
-    const Names children = Children(Generate(random), random);
+    const Names children = ChildrenOf(Generate(random), random);
     const auto queue = Queue(children);
     const auto waits = WaitsFor(queue);
     REQUIRE(waits.size() == queue.size());
@@ -465,7 +465,7 @@ TEST_CASE("Generated queues: busy means that a newcomer at the tail would wait")
                                  [](const Simulated& contender) { return !contender.reads; }),
                   queue.end());
     }
-    Names children = Children(queue, random);
+    Names children = ChildrenOf(queue, random);
     for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
       Names with_us = children;
       with_us.push_back(
@@ -484,7 +484,7 @@ TEST_CASE("Generated queues: they drain, everyone holds once, conflicting ones i
     std::set<std::string> has_held;
     const std::size_t everyone = queue.size();
     while (!queue.empty()) {
-      const auto holders = Holders(queue, Children(queue, random));
+      const auto holders = Holders(queue, ChildrenOf(queue, random));
       REQUIRE_FALSE(holders.empty());
       for (const Simulated& holder : holders) {
         has_held.insert(holder.name);
@@ -507,7 +507,7 @@ TEST_CASE("Generated queues: a holder stays one while others come and go") {
   for (int round = 0; round < 2000; ++round) {
     CAPTURE(round);
     auto queue = Generate(random);
-    const auto holders = Holders(queue, Children(queue, random));
+    const auto holders = Holders(queue, ChildrenOf(queue, random));
     const Simulated holder = holders[random() % holders.size()];
     for (auto it = queue.begin(); it != queue.end();) {
       it = it->name != holder.name && random() % 2 == 0 ? queue.erase(it) : it + 1;
@@ -515,7 +515,7 @@ TEST_CASE("Generated queues: a holder stays one while others come and go") {
     const std::int64_t next = queue.back().number + 1;
     const Style& style = kStyles[random() % std::size(kStyles)];
     queue.push_back({Numbered(style.prefix, next), next, style.reads});
-    CHECK(Decided(Children(queue, random), holder.name) == "hold");
+    CHECK(Decided(ChildrenOf(queue, random), holder.name) == "hold");
   }
 }
 

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zklock::protocol {
+
+/// The names of a znode's children, in the order in which the servers list them. Two blocks of
+/// memory however many they are: a long queue's list is made, read and given back often, and a
+/// string for each name costs more than all that is done with it.
+class Children {
+ public:
+  /// Over std::string_view: they live as long as the list does not change.
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = std::string_view;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = std::string_view;
+
+    Iterator() = default;
+    Iterator(const Children& all, std::size_t index) : all_(&all), index_(index) {}
+    std::string_view operator*() const { return (*all_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) { return {*all_, index_++}; }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.index_ == b.index_; }
+
+   private:
+    const Children* all_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+  Children() = default;
+  Children(std::initializer_list<std::string_view> names);
+  Children(const std::vector<std::string>& names);
+
+  /// Room for so many names, and for so many bytes in all of them.
+  void Reserve(std::size_t names, std::size_t bytes);
+  void Add(std::string_view name);
+
+  [[nodiscard]] std::size_t size() const { return ends_.size(); }
+  [[nodiscard]] bool empty() const { return ends_.empty(); }
+  [[nodiscard]] std::string_view operator[](std::size_t index) const {
+    const std::size_t begin = index == 0 ? 0 : ends_[index - 1];
+    return {text_.data() + begin, ends_[index] - begin};
+  }
+  [[nodiscard]] Iterator begin() const { return {*this, 0}; }
+  [[nodiscard]] Iterator end() const { return {*this, size()}; }
+  [[nodiscard]] bool Has(std::string_view name) const;
+
+  friend bool operator==(const Children&, const Children&) = default;
+
+ private:
+  std::string text_;                 // all names, one behind the other
+  std::vector<std::uint32_t> ends_;  // of each, in text_; a packet of the servers' has 31 bits
+};
+
+}  // namespace zklock::protocol
