@@ -1,5 +1,6 @@
 #include "zookeeper/session.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -388,6 +389,11 @@ void Session::Deliver() {
   }
   delivering_ = false;
   if (connection_ != nullptr) connection_->SendNow();
+  if (!holds_garbage_ || !asked_.empty()) return;
+  // The library has an allocation for each name of a list, and the allocator would keep them all,
+  // for a wait that may last hours. Whoever still needs the list has asked something more.
+  holds_garbage_ = false;
+  malloc_trim(0);
 }
 
 }  // namespace zklock::zookeeper

@@ -171,6 +171,7 @@ class Session final : public Store, public EventSource {
   TimePoint closing_until_{};  // then its server is left for another
   ReplyScanner close_scanner_{0};
 
+  bool holds_garbage_ = false;               // of a long list, in the allocator: see Deliver
   std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
   bool delivering_ = false;
 };

@@ -14,6 +14,9 @@
 namespace zklock::zookeeper {
 namespace {
 
+// From so many names on the memory that a list took is given back to the kernel: some 200 KiB.
+constexpr int kLongList = 1000;
+
 /// True for a result that the client library made up: no server has answered.
 bool IsLibraryResult(int result) {
   switch (result) {
@@ -181,6 +184,7 @@ void Session::OnListed(int result, const ::String_vector* names, const void* dat
     for (int i = 0; i < names->count; ++i) bytes += std::strlen(names->data[i]);
     reply.children.Reserve(static_cast<std::size_t>(names->count), bytes);
     for (int i = 0; i < names->count; ++i) reply.children.Add(names->data[i]);
+    if (names->count >= kLongList) pending->session->holds_garbage_ = true;
   }
   pending->session->Complete(*pending, result, std::move(reply));
 }
