@@ -218,6 +218,9 @@ inline constexpr char kEphemeralLock[] =
     "{} cannot be used: it is somebody's ephemeral znode; use another LOCK";
 inline constexpr char kEphemeralAbove[] =
     "{} cannot be used: a znode above it is somebody's ephemeral one; use another LOCK";
+inline constexpr char kLocalSessions[] =
+    "{} cannot be used: the servers give local sessions, which cannot queue; set "
+    "localSessionsUpgradingEnabled=true there";
 inline constexpr char kHasPermits[] =
     "{} cannot be used: it is used as a semaphore, whose holders do not see ours; use --permits, "
     "or "

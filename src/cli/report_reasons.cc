@@ -33,6 +33,7 @@ const char* AnswerText(Error error) {
     case Error::kAuthFailed:
     case Error::kAuthRequired:
     case Error::kInvalidAcl:
+    case Error::kLocalSession:
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
     case Error::kNone:
@@ -148,6 +149,8 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kEphemeralLock, lock);
     case kBelowEphemeral:
       return fmt::format(message::kEphemeralAbove, lock);
+    case kLocalSessions:
+      return fmt::format(message::kLocalSessions, lock);
     case kHasPermits:
       return fmt::format(message::kHasPermits, lock);
     case kHasNoPermits:

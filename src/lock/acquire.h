@@ -95,6 +95,7 @@ struct Unusable {
     kNobodysContender,  ///< `child` in it ends with no session
     kEphemeral,         ///< it is somebody's ephemeral znode
     kBelowEphemeral,    ///< a znode above it is
+    kLocalSessions,     ///< the servers give sessions that can own no contender
     kHasPermits,        ///< a semaphore, and ours wants none
     kHasNoPermits,      ///< in use without, and ours wants one
     kOtherPermits,      ///< a semaphore of `permits`, and ours has another number

@@ -135,6 +135,9 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
     case Error::kNoChildrenForEphemerals:
       Finish(Unusable{Unusable::Why::kEphemeral});
       return;
+    case Error::kLocalSession:
+      Finish(Unusable{Unusable::Why::kLocalSessions});
+      return;
     default:
       OnUnexpected("queue in", reply.error, "CREATE");
   }

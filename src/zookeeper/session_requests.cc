@@ -53,6 +53,8 @@ Error ToError(int result) {
       return Error::kInvalidAcl;
     case ZNOCHILDRENFOREPHEMERALS:
       return Error::kNoChildrenForEphemerals;
+    case ZEPHEMERALONLOCALSESSION:
+      return Error::kLocalSession;
     case ZNOTEMPTY:
       return Error::kNotEmpty;
     case ZBADVERSION:

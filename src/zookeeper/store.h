@@ -22,6 +22,7 @@ enum class Error {
   kAuthRequired,  ///< the servers want credentials
   kInvalidAcl,
   kNoChildrenForEphemerals,
+  kLocalSession,  ///< the session is its server's alone, and can own no znode
   kNotEmpty,
   kBadVersion,  ///< written to since it was read
   kUnimplemented,

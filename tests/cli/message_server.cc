@@ -26,6 +26,11 @@ std::string TooManyConnections() {
   return TryAt(server.address());
 }
 
+std::string LocalSessions() {
+  const OwnServer servers({"localSessionsEnabled=true"}, 3);
+  return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
+}
+
 /// What comes of the first list that is asked for; nothing is answered any more after it.
 std::string TryWithList(const std::string& reply, const std::string& patience) {
   Proxy proxy(TestServers());
@@ -114,6 +119,7 @@ Provocations ServerProvocations() {
       {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address()); }},
       {{Part("kGivesNoSession")}, [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address()); }},
       {{Part("kClosesAtOnce")}, TooManyConnections},
+      {{"kLocalSessions"}, LocalSessions},
       {{Part("kNoZooKeeper")}, [] { return TryAt(Peer(Peer::Manner::kSpeaksHttp).address()); }},
       {{Part("kClosedLater")}, ClosedLater},
       {{Part("kAnswersNothing")}, [] { return TryWithList("", "1s"); }},

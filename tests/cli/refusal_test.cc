@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/zklock.h"
+#include "support/own_server.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -243,6 +244,11 @@ TEST_CASE("no server: 69 within the time allowed, naming those that were tried")
   CHECK_THAT(refusal.line, Catch::Contains("within 300ms"));
   CHECK_THAT(refusal.line, Catch::Contains(first.address() + " (Connection refused)"));
   CHECK_THAT(refusal.line, Catch::Contains(second.address() + " (Connection refused)"));
+}
+
+TEST_CASE("servers that make a local session a whole one when it queues are served") {
+  const OwnServer servers({"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}, 3);
+  CHECK(RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}).exit == Exited(0));
 }
 
 TEST_CASE("a peer that is no ZooKeeper server: 69 with the reason") {

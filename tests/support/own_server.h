@@ -10,12 +10,13 @@
 
 namespace zklock::test {
 
-/// A real server of one test's own, for settings that the others must not have.
+/// A real server, or an ensemble, of one test's own, for settings that the others must not have.
 class OwnServer {
  public:
   /// `settings`: lines of its configuration, KEY=VALUE.
-  explicit OwnServer(const std::vector<std::string>& settings) {
+  explicit OwnServer(const std::vector<std::string>& settings, int size = 1) {
     std::vector<std::string> words = {"start", "--tick", "500"};
+    if (size > 1) words = {"ensemble", std::to_string(size), "--tick", "500"};
     for (const std::string& setting : settings) {
       words.emplace_back("--set");
       words.push_back(setting);
@@ -34,7 +35,7 @@ class OwnServer {
   OwnServer(const OwnServer&) = delete;
   OwnServer& operator=(const OwnServer&) = delete;
 
-  /// "127.0.0.1:PORT".
+  /// "127.0.0.1:PORT", one for each server, with commas between.
   [[nodiscard]] const std::string& address() const { return address_; }
 
  private:
