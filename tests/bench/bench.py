@@ -28,8 +28,8 @@ def parse_arguments():
     for name in arguments.parts:
         if name not in PARTS:
             parser.exit(64, f"bench: there is no part '{name}' ({', '.join(PARTS)})\n")
-    if arguments.readme and arguments.parts:
-        parser.exit(64, "bench: --readme wants all of the default parts\n")
+    if arguments.readme and arguments.parts not in ([], ["scale"]):
+        parser.exit(64, "bench: --readme wants all of the default parts, or scale alone\n")
     return arguments
 
 
@@ -103,8 +103,11 @@ def main():
     if plot := results.plot():
         with open(f"{arguments.out}/handover.svg", "w") as file:
             file.write(plot)
-    if arguments.readme:
-        report.put_into_readme("README.md", text)
+    if arguments.readme and arguments.parts:
+        report.put_into_readme("README.md", "scale", text)
+    elif arguments.readme:
+        report.put_into_readme("README.md", "bench", f"{text}\n![hand-over by length of the queue]"
+                               "(tests/bench/handover.svg)\n")
         with open("tests/bench/handover.svg", "w") as file:
             file.write(plot)
     return 0

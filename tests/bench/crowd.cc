@@ -5,11 +5,12 @@
 //                                                 the way that zklock does not go: all watch the
 //                                                 LOCK's children, each release wakes everybody
 //   crowd queue SERVERS LOCK COUNT                COUNT contenders of one LOCK, each lets go at
-//   once crowd many SERVERS LOCK COUNT                 COUNT LOCKs below LOCK, with one contender
-//   each
+//                                                 once
+//   crowd many SERVERS LOCK COUNT                 COUNT LOCKs below LOCK, with one contender each
 //
 // fill and herd say "ready" when all are there, and begin when standard input has ended; queue and
-// many print lines "WHAT COUNT SECONDS".
+// many print lines "WHAT COUNT SECONDS", and when all have joined wait for the input's end
+// likewise.
 
 #include <fmt/core.h>
 #include <spawn.h>
@@ -28,6 +29,7 @@
 
 #include "bench/epoll_loop.h"
 #include "lock/acquire.h"
+#include "lock/hold.h"
 #include "process/identity.h"
 #include "process/pidfd.h"
 #include "protocol/contender_name.h"
@@ -43,7 +45,7 @@ using Words = std::vector<std::string>;
 
 constexpr Duration kSessionTimeout = 60s;
 // So many join at one time: what is measured is the queue, not a listen backlog.
-constexpr int kMostJoining = 200;
+constexpr std::size_t kMostJoining = 200;
 constexpr int kSteps = 10;
 
 const SystemClock kClock;
@@ -118,7 +120,7 @@ int Fill(const std::string& servers, const std::string& lock, int count,
                      ++created;
                    });
     loop.Touch(session);
-    if (i % kMostJoining == 0) loop.RunUntil([&] { return created > i; });
+    if (i % static_cast<int>(kMostJoining) == 0) loop.RunUntil([&] { return created > i; });
   }
   loop.RunUntil([&] { return created == count; });
   SayReady();
@@ -243,7 +245,7 @@ int Herd(const std::string& servers, const std::string& lock, int count, int gra
 // ---- queue and many -------------------------------------------------------------------------
 
 /// One contender as zklock itself has it.
-class Contender final : public lock::AcquireObserver {
+class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
  public:
   Contender(const std::string& servers, std::string path)
       : path_(std::move(path)), session_(EndpointsOf(servers), kSessionTimeout, kClock) {}
@@ -256,10 +258,13 @@ class Contender final : public lock::AcquireObserver {
     loop.Add(session_);
     loop.AddBeside(*acquire_, session_);
   }
+  /// With the record that spares the next one the list.
   void LetGo(EpollLoop& loop) {
+    const lock::Ticket ticket = std::get<lock::Acquired>(*acquire_->outcome()).ticket;
     loop.Remove(*acquire_);
     acquire_.reset();
-    session_.BeginClose();
+    lock::Hold hold(session_, kClock, {ticket}, 10s, *this);
+    session_.BeginClose(hold.Release({.host = "crowd"}));
     loop.Touch(session_);
   }
   [[nodiscard]] bool settled() const { return waits_ || (acquire_ && acquire_->outcome()); }
@@ -274,6 +279,9 @@ class Contender final : public lock::AcquireObserver {
                  std::size_t /*ahead*/) override {
     waits_ = true;
   }
+  void OnConnected() override {}
+  void OnLease(TimePoint /*lease_end*/) override {}
+  void OnOwnData(const std::string& /*data*/) override {}
 
  private:
   std::string path_;
@@ -301,21 +309,27 @@ class Crowd {
       loop_.RunUntil([&] { return contenders_[index]->settled(); });
     });
   }
+  void AwaitLeave() { WaitForInputsEnd(loop_); }
   /// Each lets go as soon as it holds.
   void PassOn() {
-    std::deque<Contender*> left;
+    std::deque<Contender*> left, closing;
     for (const auto& contender : contenders_) left.push_back(contender.get());
     Tell("passed", [&](std::size_t) {
       auto next = left.end();
       loop_.RunUntil([&] {
         // They queue in the order of joining, but for those that joined at one time.
         const auto last =
-            left.begin() + std::min<std::ptrdiff_t>(std::ssize(left), 2 * kMostJoining);
+            left.begin() + std::min<std::ptrdiff_t>(std::ssize(left),
+                                                    static_cast<std::ptrdiff_t>(2 * kMostJoining));
         next = std::find_if(left.begin(), last, [](auto* one) { return one->holds(); });
         return next != last;
       });
       (*next)->LetGo(loop_);
+      closing.push_back(*next);
       left.erase(next);
+      if (closing.size() <= kMostJoining) return;
+      loop_.RunUntil([&] { return closing.front()->session().IsClosed(); });
+      closing.pop_front();
     });
   }
   void End() {
@@ -346,6 +360,7 @@ class Crowd {
 int Scale(const std::string& servers, const std::string& lock, int count, bool one_lock) {
   Crowd crowd(servers, lock, count, one_lock);
   crowd.JoinAll();
+  crowd.AwaitLeave();
   crowd.PassOn();
   crowd.End();
   return 0;

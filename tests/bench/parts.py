@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import peers
+import scale
 from relay import Relay
 from servers import ZooKeeper
 
@@ -418,37 +419,6 @@ class Bench:
                 self._results.add(what, word, statistics.median(spans), "s")
         self._results.target(what, self._results.get(what, "zklock"), 0.02, "s")
 
-    # ---- scale -------------------------------------------------------------------------------
-
     def scale(self):
         """10,000 contenders of one LOCK, and 10,000 LOCKs with one each."""
-        count = 10_000
-        for size in (1, 3):
-            with ZooKeeper(size) as zookeeper:
-                for kind in ("queue", "many"):
-                    self._scale(zookeeper, size, kind, count)
-
-    def _scale(self, zookeeper, size, kind, count):
-        lock = f"/scale-{kind}"
-        before = zookeeper.counters()
-        crowd = subprocess.run(
-            [f"{self._tools}/bench_crowd", kind, zookeeper.servers, lock, str(count)],
-            stdout=subprocess.PIPE, text=True, check=True)
-        after = zookeeper.counters()
-        last = {}
-        where = "one server" if size == 1 else f"{size} servers"
-        title = f"{count} contenders of one LOCK" if kind == "queue" else f"{count} LOCKs"
-        for line in crowd.stdout.splitlines():
-            what, done, seconds = line.split()
-            done, seconds = int(done), float(seconds)
-            earlier = last.get(what, (0, 0.0))
-            last[what] = (done, seconds)
-            step = (seconds - earlier[1]) / (done - earlier[0])
-            if done * 10 in (count, count * 5, count * 10):
-                self._results.add(f"{title}, {where}: {what}, each of the {done // 1000},000th's"
-                                  " thousand", "zklock", step, "s")
-        for name, text in (("zk_packets_received", "packets to the first server"),
-                           ("zk_max_latency", "longest request, ms"),
-                           ("zk_avg_latency", "mean request, ms")):
-            value = after[name] - (before[name] if name.endswith("received") else 0)
-            self._results.add(f"{title}, {where}: {text}", "zklock", value, "")
+        self._results.table("scale", scale.measure(self._tools))

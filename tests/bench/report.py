@@ -7,7 +7,6 @@ import os
 _COLUMNS = {"zklock": "zklock", "floor": "floor", "floor-guard": "floor with a guard",
             "flock": "flock(1)", "etcdctl": "etcdctl", "kazoo": "kazoo", "curator": "Curator",
             "herd": "herd", "true": "true"}
-_BEGIN, _END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
 def text_of(value, unit):
@@ -32,6 +31,7 @@ class Results:
         self._targets = []   # (what, target, value as text, met)
         self._handover = {}  # who -> {queue length: seconds}
         self._notes = []
+        self._tables = {}    # part -> Markdown
 
     def add(self, what, who, value, unit):
         self._rows.setdefault(what, (unit, {}))[1][who] = value
@@ -62,8 +62,12 @@ class Results:
     def note(self, text):
         self._notes.append(text)
 
+    def table(self, part, text):
+        """A part that has a table of its own."""
+        self._tables[part] = text
+
     def markdown(self):
-        parts = [f"{_machine()}\n"]
+        parts = [f"{_machine()}{'; medians' if self._rows else ''}.\n\n"]
         who = [word for word in _COLUMNS if any(word in row for _, row in self._rows.values())]
         if self._rows:
             parts.append(f"| | {' | '.join(_COLUMNS[word] for word in who)} |\n"
@@ -76,6 +80,8 @@ class Results:
             for what, limit, value, met in self._targets:
                 parts.append(f"| {what} | {limit} | {value} | {'reached' if met else '**missed**'} |\n")
         parts += [f"\n{note}\n" for note in self._notes]
+        gap = "\n" if self._rows else ""
+        parts += [f"{gap}{table}" for table in self._tables.values()]
         return "".join(parts)
 
     def plot(self):
@@ -85,16 +91,17 @@ class Results:
 
 def _machine():
     return (f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
-            f" {platform.machine()}, all servers on the same machine; medians.\n")
+            f" {platform.machine()}, all servers on the same machine")
 
 
-def put_into_readme(path, text):
+def put_into_readme(path, name, text):
+    """In the place of what stands there between the comments `name: begin` and `name: end`."""
     with open(path) as file:
         readme = file.read()
-    begin, end = readme.index(_BEGIN) + len(_BEGIN), readme.index(_END)
+    begin_mark = f"<!-- {name}: begin -->"
+    begin, end = readme.index(begin_mark) + len(begin_mark), readme.index(f"<!-- {name}: end -->")
     with open(path, "w") as file:
-        file.write(f"{readme[:begin]}\n{text}\n![hand-over by length of the queue]"
-                   f"(tests/bench/handover.svg)\n{readme[end:]}")
+        file.write(f"{readme[:begin]}\n{text}{readme[end:]}")
 
 
 # ---- the plot ------------------------------------------------------------------------------------

@@ -22,14 +22,14 @@ class ZooKeeper:
     def __init__(self, size=1, preload=None):
         self._directory = tempfile.mkdtemp(prefix="zklock-bench-")
         self._environment = {**os.environ, "ZKLOCK_ZOOKEEPER_DIR": self._directory}
-        self._size, self._preload = size, preload
+        self.size, self._preload = size, preload
         self.servers = None
 
     def __enter__(self):
         environment = dict(self._environment)
         if self._preload:
             environment["LD_PRELOAD"] = self._preload
-        words = ["start"] if self._size == 1 else ["ensemble", str(self._size)]
+        words = ["start"] if self.size == 1 else ["ensemble", str(self.size)]
         # Its time-outs: long enough for the peers that ask for 60 s.
         self.servers = subprocess.run(
             [f"{_PROJECT}/scripts/zookeeper", *words, "--max-session", "60000"], check=True,
@@ -51,11 +51,18 @@ class ZooKeeper:
                 answer += chunk
         return answer.decode()
 
-    def counters(self):
-        """What mntr and srvr of the first server count, as numbers by name."""
+    def pids(self):
+        found = []
+        for member in range(1, self.size + 1):
+            with open(f"{self._directory}/{member}/pid") as file:
+                found.append(int(file.read()))
+        return found
+
+    def counters(self, server=0):
+        """What mntr and srvr of one server count, as numbers by name; the first if not told."""
         found = {name: float(value) for name, value in
-                 re.findall(r"^(zk_\w+)\t(-?[\d.]+)$", self.ask("mntr"), re.MULTILINE)}
-        found["zxid"] = int(re.search(r"^Zxid: (\w+)", self.ask("srvr"), re.MULTILINE)[1], 16)
+                 re.findall(r"^(zk_\w+)\t(-?[\d.]+)$", self.ask("mntr", server), re.MULTILINE)}
+        found["zxid"] = int(re.search(r"^Zxid: (\w+)", self.ask("srvr", server), re.MULTILINE)[1], 16)
         return found
 
     def ephemerals(self):
