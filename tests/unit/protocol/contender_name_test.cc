@@ -214,7 +214,8 @@ TEST_CASE("A host's name is cut and made harmless in the prefix") {
 
 TEST_CASE("A contender's host is known again, however its name was cut and made harmless") {
   const std::string number = "0000000001";
-  for (const std::string host : {"db1", "", "a/b_c", std::string(64, 'h').c_str()}) {
+  for (const auto& host :
+       {std::string("db1"), std::string(), std::string("a/b_c"), std::string(64, 'h')}) {
     CAPTURE(host);
     for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo}) {
       const auto own =
