@@ -330,7 +330,6 @@ TEST_CASE("What a zklock above holds is held already: --hold takes nothing and g
   ChildOptions options =
       Script(lock, "exec $Z " + outer + " $L -- bash -c '$Z " + inner +
                        " --hold -v $L $L-also; echo $?; read x; $Z release -q $L; echo $?'");
-  options.also_environment.emplace_back("ZKLOCK_PROGRESS=none");
   Child script = Child::Start(std::move(options));
   CHECK(script.ReadLine() == "0");
   Tree tree;
