@@ -160,7 +160,9 @@ TEST_CASE("a LOCK without a slash is below the root") {
   CHECK(lock_of({"exclusive", "--root", root, root + "/c"}) == root + "/c\n");
   CHECK(lock_of({"exclusive", "--root", "/", root.substr(1)}) == root + "\n");
   CHECK(lock_of({"exclusive", BaseName(root)}) == "/zklock/" + BaseName(root) + "\n");
-  CHECK(Tree().Exists(root + "/a/b"));
+  // While it is held: the servers take away a LOCK in which nobody is, once a minute.
+  Child holder = StartHolder({"exclusive", "--root", root}, "a/b");
+  CHECK(Tree().Children(root + "/a/b").size() == 1);
 }
 
 TEST_CASE("a LOCK is taken as it is written, whatever it looks like") {
@@ -175,11 +177,12 @@ TEST_CASE("a LOCK is taken as it is written, whatever it looks like") {
   }
 }
 
-TEST_CASE("a LOCK and its parents are made where they are missing, and stay for the next") {
+TEST_CASE("a LOCK and its parents are made where they are missing, and serve the next too") {
   const std::string lock = NewLock("made") + "/deep/down";
-  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
-  Tree tree;
-  CHECK(tree.Exists(lock));
+  Child holder = StartHolder(lock);
+  CHECK(Tree().Children(lock).size() == 1);
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
 }
 
