@@ -57,9 +57,8 @@ int ShellStatus(int wait_status) {
 /// it is one of `ended`, `exec_failed`, `start_error`.
 struct Supervisor::State {
   SharedPage<GuardPage> page;
-  UniqueFd socket;      // closed when the guard has gone
-  pid_t guard = 0;      // 0: it has been dismissed, or taken over and reaped
-  pid_t dismissed = 0;  // the same one: killed, not reaped yet
+  UniqueFd socket;  // closed when the guard has gone
+  pid_t guard = 0;  // 0: taken over and reaped
   Duration kill_after{};
   Strangers strangers;
 
@@ -183,14 +182,12 @@ void Supervisor::State::CommandEnded(int wait_status) {
 // for the kernel to take it apart: it is reaped at the end, and the socket stays open until then:
 // its end would tell the guard to kill what the command left behind.
 void Supervisor::State::Dismiss() {
-  if (guard == 0) return;
-  kill(guard, SIGKILL);
-  dismissed = std::exchange(guard, 0);
+  if (guard != 0) kill(guard, SIGKILL);  // 0 would be our own process group
 }
 
 Supervisor::State::~State() {
-  if (dismissed == 0) return;
-  while (waitpid(dismissed, nullptr, 0) < 0 && errno == EINTR) {
+  if (!IsSettled() || guard == 0) return;  // not dismissed: it may live on
+  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
