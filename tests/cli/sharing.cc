@@ -165,7 +165,10 @@ void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals) {
       CHECK(finished.out.empty());
       CHECK_THAT(finished.err, Catch::Contains("; " + refusal.remedy));
     }
-    CHECK(tree.Children(lock) == before);
+    // The servers take away an emptied container of the peer's whenever they like.
+    for (const std::string& child : tree.Children(lock)) {
+      CHECK_THAT(before, Catch::VectorContains(child));
+    }
     CHECK(peer.Ask(name, "release") == "released");
   }
 }
