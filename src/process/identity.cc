@@ -1,18 +1,18 @@
 #include "process/identity.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "base/random.h"
 #include "process/process_tree.h"
 #include "process/system_error.h"
 
@@ -79,12 +79,7 @@ Identity ThisProcess() {
 
 std::string MakeUuid() {
   std::array<unsigned char, 16> bytes{};
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t size = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (size < 0 && errno != EINTR) ThrowErrno("getrandom");
-    if (size > 0) filled += static_cast<std::size_t>(size);
-  }
+  FillRandomly(std::as_writable_bytes(std::span(bytes)));
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);  // version 4
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);  // RFC 4122's variant
   std::string text;

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <system_error>
 #include <utility>
+
+#include "base/random.h"
 
 namespace zklock::zookeeper {
 namespace {
@@ -28,6 +31,12 @@ constexpr int kFarFactor = 3;
 
 using How = AttemptEnd::How;
 
+std::mt19937::result_type RandomSeed() {
+  std::mt19937::result_type seed = 0;
+  FillRandomly(std::as_writable_bytes(std::span(&seed, 1)));
+  return seed;
+}
+
 }  // namespace
 
 Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
@@ -35,7 +44,7 @@ Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock&
     : timeout_(timeout),
       clock_(clock),
       access_(std::move(access)),
-      random_(std::random_device{}()),
+      random_(RandomSeed()),
       lease_(timeout) {
   SetEndpoints(std::move(endpoints));
 }
