@@ -86,7 +86,7 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
 Connection::~Connection() {
   // A connected handle's close would end the session, and block: closing is the session's business.
   if (state_ == State::kConnected) {
-    const UniqueFd socket(TakeSocket());
+    const UniqueFd socket(TakeSocket({}));
     if (!socket && fd_ >= 0) shutdown(fd_, SHUT_RDWR);
   }
   zookeeper_close(handle_);
@@ -220,19 +220,23 @@ void Connection::HoldBack() {
 }
 
 void Connection::SendNow() {
-  if (std::exchange(holds_back_, false)) SendNow(fd_);
+  if (std::exchange(holds_back_, false)) SetCork(fd_, false);
 }
 
-void Connection::SendNow(int socket) { SetCork(socket, false); }
-
-int Connection::TakeSocket() {
+int Connection::TakeSocket(std::span<const std::byte> last) {
   // Asked anew: a request made since the last wait may be half sent.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
   UniqueFd socket(fcntl(fd_, F_DUPFD_CLOEXEC, 3));
   if (!socket) return -1;
   const UniqueFd dead = DeadSocket();
-  if (!dead || dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
+  if (!dead) return -1;
+  if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+                           static_cast<ssize_t>(last.size())) {
+    return -1;
+  }
+  SendNow();  // somebody may wait for it, and nobody for the rest
+  if (dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
   zookeeper_process(handle_, ZOOKEEPER_READ);
   Fail({AttemptEnd::How::kClosed});
   return socket.Release();

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,13 +91,12 @@ class Connection {
   void HoldBack();
   /// Sends what HoldBack() keeps.
   void SendNow();
-  /// The same on the socket from TakeSocket().
-  static void SendNow(int socket);
 
   /// Takes the socket away from the library, which from then on sees a connection that has ended:
-  /// its close neither blocks nor ends the session. Returns the socket, or -1. Requests that the
-  /// library has not wholly sent would be cut in the middle: then -1 as well.
-  [[nodiscard]] int TakeSocket();
+  /// its close neither blocks nor ends the session. Sends `last`, a whole request, in one segment
+  /// with what is held back. Returns the socket, or -1 if that cannot be. Requests that the library
+  /// has not wholly sent would be cut in the middle: then -1 as well.
+  [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
 
  private:
   /// Nothing comes of it any more.

@@ -348,14 +348,11 @@ void Session::SendClose() {
   std::vector<bool> asked(asked_.begin(), asked_.end());
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
-  closing_socket_.Reset(connection_->TakeSocket());
-  const CloseRequest request = MakeCloseRequest(kCloseXid);
+  closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
   close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
   connection_.reset();
   ready_.clear();
-  if (closing_socket_ && send(closing_socket_.get(), request.data(), request.size(),
-                              MSG_NOSIGNAL | MSG_DONTWAIT) == std::ssize(request)) {
-    Connection::SendNow(closing_socket_.get());
+  if (closing_socket_) {
     phase_ = Phase::kClosing;
     closing_until_ = clock_.Now() + CloseAnswerTime();
     return;
