@@ -23,7 +23,6 @@ Hold::Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tick
   store_.SetListener(this);
   TakeLease();
   next_heartbeat_ = clock_.Now() + protocol::HeartbeatPeriod(store_.lease().timeout());
-  WatchTickets();
   DeletePassed();
 }
 
@@ -31,6 +30,7 @@ Hold::~Hold() { store_.SetListener(nullptr); }
 
 EventSource::Interest Hold::GetInterest() {
   if (state_ == State::kLost) return {};
+  if (!watched_) return {.wake = clock_.Now()};
   return {.wake = std::min({lease_end_, next_heartbeat_, answer_deadline_})};
 }
 
@@ -46,6 +46,8 @@ void Hold::OnReady(short /*revents*/) {
     store_.GiveUpServer();
   } else if (now >= next_heartbeat_) {
     SendHeartbeat();
+  } else if (!watched_) {
+    WatchTickets();
   }
 }
 
@@ -122,6 +124,7 @@ void Hold::DeletePassed() {
 }
 
 void Hold::WatchTickets() {
+  watched_ = true;
   for (const Ticket& ticket : tickets_) WatchTicket(ticket);
 }
 
@@ -130,8 +133,10 @@ void Hold::WatchTicket(const Ticket& ticket) {
   // and one that somebody wrote to.
   store_.Get(ticket.path, zookeeper::Watch::kYes,
              scope_.Wrap([this](const zookeeper::GetReply& reply) {
-               if (state_ == State::kLost || reply.error != Error::kNone) return;
-               observer_.OnOwnData(reply.data);
+               if (state_ == State::kLost) return;
+               if (reply.error == Error::kNone) observer_.OnOwnData(reply.data);
+               // Gone before it was watched.
+               if (reply.error == Error::kNoNode && state_ == State::kProven) SendHeartbeat();
              }));
 }
 

@@ -106,6 +106,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   TimePoint stop_time_;
   TimePoint next_heartbeat_;
   TimePoint answer_deadline_ = kNever;
+  bool watched_ = false;  // not before the command has begun, which need not wait for that
 
   CallbackScope scope_;
 };

@@ -29,7 +29,7 @@ class Notes final : public HoldObserver {
 
 /// A held lock with T = 30 s: P is 3.75 s, the lease's margin 1.25 s.
 struct Held {
-  Held() : store(servers, clock) {
+  explicit Held(bool served = true) : store(servers, clock) {
     servers.Put("/l", 0, false, "zklock/1");
     store.Connect();
     store.Create("/l/host-lock-", "", zookeeper::NodeKind::kEphemeralSequential,
@@ -44,7 +44,7 @@ struct Held {
     store.Run();
     began = clock.Now();
     hold = std::make_unique<Hold>(store, clock, std::vector<Ticket>{ticket}, 5s, notes);
-    store.Run();
+    if (served) Pass(0s);
   }
 
   /// Lets time pass as a loop would: every wake-up in between is served.
@@ -124,6 +124,14 @@ TEST_CASE("A contender that is deleted is a lost lock, told at once by its watch
   held.store.Run();
   REQUIRE(held.hold->loss());
   CHECK(*held.hold->loss() == Loss::kRemoved);
+}
+
+TEST_CASE("Nothing is asked before the first wait, and what has gone until then is noticed in it") {
+  Held held(false);
+  CHECK(held.store.log().size() == 1);  // the create
+  held.servers.Remove(held.ticket.path);
+  held.Pass(0s);
+  CHECK(held.hold->loss() == Loss::kRemoved);
 }
 
 TEST_CASE("A holder is told what is written to its contender, over a new connection too") {
