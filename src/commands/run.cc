@@ -46,7 +46,6 @@ class LockedRun {
         report_(sink, options.verbosity),
         events_(OpenEventsFor(options)),
         steps_(Listeners()),
-        self_(process::ThisProcess()),
         wanted_(options.locks) {
     loop_.Add(signals_);
     loop_.Add(sink_);
@@ -73,6 +72,8 @@ class LockedRun {
     }
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
+      loop_.RunReady();  // a server has a session to make while we find out who we are
+      self_ = process::ThisProcess();
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
       const WaitOutcome outcome = waiting.Run(
           // The shell that holds may have become this zklock, by exec.
@@ -326,7 +327,7 @@ class LockedRun {
   const std::unique_ptr<cli::EventWriter> events_;
   Steps steps_;
   const SystemClock clock_;
-  const process::Identity self_;
+  process::Identity self_;
   std::vector<cli::WantedLock> wanted_;  // by path; without what a zklock above holds for us
   process::EventLoop loop_;
   std::optional<Connector> connector_;

@@ -22,13 +22,27 @@ void EventLoop::Remove(EventSource& source) {
 
 void EventLoop::RunOnce() {
   std::vector<Waiting> waiting;
-  do {
-    waiting.clear();
-    for (const Registration& entry : sources_) {
-      waiting.push_back({entry.id, entry.source, entry.source->GetInterest(), 0});
-    }
-  } while (!Wait(waiting));
+  do waiting = Ask();
+  while (!Wait(waiting));
+  Serve(waiting);
+}
 
+void EventLoop::RunReady() {
+  std::vector<Waiting> waiting = Ask();
+  Poll(waiting, -1, 0);
+  Serve(waiting);
+}
+
+std::vector<EventLoop::Waiting> EventLoop::Ask() const {
+  std::vector<Waiting> waiting;
+  waiting.reserve(sources_.size());
+  for (const Registration& entry : sources_) {
+    waiting.push_back({entry.id, entry.source, entry.source->GetInterest(), 0});
+  }
+  return waiting;
+}
+
+void EventLoop::Serve(const std::vector<Waiting>& waiting) {
   const TimePoint now = BootClock::now();
   for (const Waiting& entry : waiting) {
     if (entry.revents == 0 && entry.interest.wake > now) continue;
@@ -36,25 +50,30 @@ void EventLoop::RunOnce() {
   }
 }
 
-// False when nothing is ready after all: the sources are asked again.
 bool EventLoop::Wait(std::vector<Waiting>& waiting) {
   TimePoint wake = kNever;
-  std::vector<pollfd> polled;
-  polled.reserve(waiting.size() + 1);
+  bool waits_for_a_descriptor = false;
   for (const Waiting& entry : waiting) {
     wake = std::min(wake, entry.interest.wake);
-    // poll(2) skips negative descriptors.
-    polled.push_back({entry.interest.fd, entry.interest.events, 0});
+    waits_for_a_descriptor = waits_for_a_descriptor || entry.interest.fd >= 0;
   }
-  const bool waits_for_a_descriptor =
-      std::any_of(polled.begin(), polled.end(), [](const pollfd& entry) { return entry.fd >= 0; });
   if (!waits_for_a_descriptor && wake == kNever) {
     throw std::logic_error("the event loop has nothing to wait for");
   }
-
   SetTimer(timer_.get(), wake);
-  polled.push_back({timer_.get(), POLLIN, 0});
-  if (poll(polled.data(), polled.size(), -1) < 0) {
+  return Poll(waiting, timer_.get(), -1);
+}
+
+// False when nothing is ready after all: the sources are asked again.
+bool EventLoop::Poll(std::vector<Waiting>& waiting, int timer, int milliseconds) {
+  std::vector<pollfd> polled;
+  polled.reserve(waiting.size() + 1);
+  for (const Waiting& entry : waiting) {
+    // poll(2) skips negative descriptors.
+    polled.push_back({entry.interest.fd, entry.interest.events, 0});
+  }
+  polled.push_back({timer, POLLIN, 0});
+  if (poll(polled.data(), polled.size(), milliseconds) < 0) {
     if (errno == EINTR) return false;
     if (errno == EINVAL) errno = EMFILE;  // more than RLIMIT_NOFILE lets there be
     ThrowErrno("poll");

@@ -25,6 +25,8 @@ class EventLoop {
   /// passed already is served at once. Throws std::logic_error when no source waits for anything:
   /// that wait would never end.
   void RunOnce();
+  /// Serves every source that is ready by now, and waits for none.
+  void RunReady();
 
  private:
   struct Registration {
@@ -38,7 +40,10 @@ class EventLoop {
     short revents;
   };
 
+  [[nodiscard]] std::vector<Waiting> Ask() const;
   bool Wait(std::vector<Waiting>& waiting);
+  static bool Poll(std::vector<Waiting>& waiting, int timer, int milliseconds);
+  void Serve(const std::vector<Waiting>& waiting);
   [[nodiscard]] bool IsRegistered(uint64_t id) const;
 
   UniqueFd timer_;

@@ -198,6 +198,24 @@ TEST_CASE("a source that was put in the place of another does not get its events
   CHECK(second.calls.empty());
 }
 
+TEST_CASE("what is ready by now is served without a wait") {
+  const Pipe filled;
+  const Pipe silent;
+  filled.Fill();
+  Source ready(Readable(filled));
+  Source not_ready(Readable(silent));
+  Source due(At(BootClock::now() - hours(1)));
+  Source later(At(BootClock::now() + hours(1)));
+  EventLoop loop;
+  loop.RunReady();
+  for (Source* source : {&ready, &not_ready, &due, &later}) loop.Add(*source);
+  loop.RunReady();
+  CHECK(ready.calls == std::vector<short>{POLLIN});
+  CHECK(not_ready.calls.empty());
+  CHECK(due.calls == std::vector<short>{0});
+  CHECK(later.calls.empty());
+}
+
 TEST_CASE("a loop with nothing to wait for says so instead of waiting for ever") {
   EventLoop loop;
   CHECK_THROWS_AS(loop.RunOnce(), std::logic_error);
