@@ -17,6 +17,7 @@
 #include "commands/keeper.h"
 #include "commands/outer.h"
 #include "commands/progress.h"
+#include "commands/ready_command.h"
 #include "commands/steps.h"
 #include "commands/surroundings.h"
 #include "commands/waiting.h"
@@ -29,7 +30,6 @@
 #include "process/process_tree.h"
 #include "process/supervisor.h"
 #include "protocol/lease.h"
-#include "zookeeper/close_session.h"
 
 namespace zklock::commands {
 namespace {
@@ -46,7 +46,8 @@ class LockedRun {
         report_(sink, options.verbosity),
         events_(OpenEventsFor(options)),
         steps_(Listeners()),
-        wanted_(options.locks) {
+        wanted_(options.locks),
+        command_(options, signals) {
     loop_.Add(signals_);
     loop_.Add(sink_);
     if (events_) loop_.Add(*events_);
@@ -65,6 +66,7 @@ class LockedRun {
     if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
       return CannotExecute(*failed);
     }
+    command_.SetExecutable(std::get<std::string>(executable));
     process::RequireProcessTree();  // what cannot be ended is not begun, nor queued for
     if (const auto status =
             LeaveOutWhatIsHeldAbove(options_, wanted_, getppid(), signals_, report_, steps_)) {
@@ -74,7 +76,10 @@ class LockedRun {
       connector_.emplace(loop_, options_.server, clock_);
       loop_.RunReady();  // a server has a session to make while we find out who we are
       self_ = process::ThisProcess();
-      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
+      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_,
+                       [this](bool is_about_to_hold) {
+                         command_.OnProgress(is_about_to_hold, connector_->session());
+                       }});
       const WaitOutcome outcome = waiting.Run(
           // The shell that holds may have become this zklock, by exec.
           RequestsFor(options_, wanted_, self_, getpid(),
@@ -83,10 +88,11 @@ class LockedRun {
       if (waiting.has_all()) {
         tickets_ = waiting.tickets();
         passed_ = waiting.passed();
-        return RunUnder(std::get<std::string>(executable));
+        return RunUnder();
       }
       if (const auto* own = std::get_if<GoesOn>(&outcome)) {
         (void)connector_->Close();
+        command_.Discard();
         LeaveOut(own->lock);
         continue;
       }
@@ -95,7 +101,7 @@ class LockedRun {
       waiting.Explain(outcome);
       return status;
     }
-    return RunNested(std::get<std::string>(executable));
+    return RunNested();
   }
 
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const {
@@ -111,19 +117,11 @@ class LockedRun {
   }
 
   /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
-  int RunNested(const std::string& executable) {
-    auto started = process::Supervisor::Start({.executable = executable,
-                                               .arguments = options_.command,
-                                               .environment = OwnEnvironment(),
-                                               .stop_signal = options_.stop_signal,
-                                               .kill_after = options_.kill_after,
-                                               .descendants = options_.descendants,
-                                               .when_orphaned = nullptr},
-                                              signals_);
-    if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
-      return CannotExecute(*failed);
-    }
-    auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
+  int RunNested() {
+    command_.AwaitNested();
+    if (const auto signal = TakeEndingSignal()) return kExitSignalBase + *signal;
+    process::Supervisor& supervisor = command_.supervisor();
+    if (const auto failed = supervisor.Begin(OwnEnvironment())) return CannotExecute(*failed);
     steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
     loop_.Add(supervisor);
     while (!supervisor.ended()) {
@@ -148,7 +146,7 @@ class LockedRun {
     return process::ExitStatusOf(failed);
   }
 
-  int RunUnder(const std::string& executable) {
+  int RunUnder() {
     zookeeper::Session& session = connector_->session();
     const Duration timeout = session.lease().timeout();
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
@@ -164,23 +162,8 @@ class LockedRun {
       if (const auto status = RefuseIfRecent(*last_run, hold)) return *status;
     }
     const TimePoint began = clock_.Now();
-    auto started = StartHolding(
-        {.executable = executable,
-         .arguments = options_.command,
-         .environment = EnvironmentFor(tickets_, self_),
-         .stop_signal = options_.stop_signal,
-         .kill_after = grace,
-         .lease_end = warn_only ? kNever : hold.lease_end(),
-         .descendants = options_.descendants,
-         .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
-                           access = options_.server.access, timeout] {
-           zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
-         }});
-    if (const auto* failed = std::get_if<process::ExecFailed>(&started)) {
-      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
-      return CannotExecute(*failed);
-    }
-    auto& supervisor = *std::get<std::unique_ptr<process::Supervisor>>(started);
+    if (const auto status = Begin(warn_only ? kNever : hold.lease_end())) return *status;
+    process::Supervisor& supervisor = command_.supervisor();
     if (!warn_only) hold_steps.SetSupervisor(&supervisor);
     steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
 
@@ -197,15 +180,34 @@ class LockedRun {
     return status;
   }
 
-  /// Where the system refuses, nobody is to wait for a lock that nobody uses.
-  std::variant<std::unique_ptr<process::Supervisor>, process::ExecFailed> StartHolding(
-      const process::CommandSpec& command) {
+  /// The exit status, if the command does not begin.
+  std::optional<int> Begin(TimePoint lease_end) {
     try {
-      return process::Supervisor::Start(command, signals_);
+      command_.Await(connector_->session(), lease_end);
+      if (const auto signal = TakeEndingSignal()) {
+        const int status = kExitSignalBase + *signal;
+        Release(Why::kInterrupted, status);
+        report_.StoppedWhileWaiting(Shown(), *signal);
+        return status;
+      }
+      const auto failed = command_.supervisor().Begin(EnvironmentFor(tickets_, self_));
+      if (!failed) return std::nullopt;
+      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
+      return CannotExecute(*failed);
     } catch (const std::system_error&) {
+      // Nobody is to wait for a lock that nobody uses.
       Release(Why::kNotExecuted, kExitSystem);
       throw;
     }
+  }
+
+  /// One that came before the command was there to get it: there is nothing to pass it on to.
+  std::optional<int> TakeEndingSignal() {
+    while (const auto signal = signals_.Next()) {
+      if (signal->number == SIGTSTP) signals_.StopSelf();
+      if (signal->number != SIGTSTP && signal->number != SIGCONT) return signal->number;
+    }
+    return std::nullopt;
   }
 
   /// --min-interval: the exit status, if the command is not to run.
@@ -331,6 +333,7 @@ class LockedRun {
   std::vector<cli::WantedLock> wanted_;  // by path; without what a zklock above holds for us
   process::EventLoop loop_;
   std::optional<Connector> connector_;
+  ReadyCommand command_;  // ended before the session is
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;  // contenders of ours that are of no use any more
   bool loss_told_ = false;

@@ -83,6 +83,7 @@ WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests,
   while (!outcome) {
     in_.loop.RunOnce();
     outcome = Look(acquire, steps, progress, is_cancelled);
+    if (!outcome && in_.on_progress) in_.on_progress(acquire.IsAboutToHold());
   }
   in_.loop.Remove(progress);
   in_.loop.Remove(acquire);

@@ -62,6 +62,9 @@ class Waiting {
     process::EventLoop& loop;  ///< has the signals
     Connector& connector;
     const Clock& clock;
+    /// Called after each event that leaves the wait open; true while the servers commit what may
+    /// end it with the lock. May be empty.
+    std::function<void(bool is_about_to_hold)> on_progress{};
   };
   explicit Waiting(const Setting& setting) : in_(setting) {}
 

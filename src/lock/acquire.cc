@@ -35,6 +35,13 @@ Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest req
 
 Acquire::~Acquire() { store_.SetListener(nullptr); }
 
+bool Acquire::IsAboutToHold() const {
+  if (outcome_) return std::holds_alternative<Acquired>(*outcome_);
+  // The create proves the session, but not what is held in other LOCKs.
+  const bool create_decides = create_sent_ && request_.held.empty();
+  return state_ == State::kConfirming || (state_ == State::kJoining && create_decides);
+}
+
 // ---- time and connection --------------------------------------------------------------------
 
 EventSource::Interest Acquire::GetInterest() {

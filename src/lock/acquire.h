@@ -159,6 +159,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   /// Set once, when it is over.
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
+  /// A commit is under way whose answer may make the lock ours, or has just done so.
+  [[nodiscard]] bool IsAboutToHold() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return wait_deadline_; }
 

@@ -27,6 +27,10 @@ AcquireSet::~AcquireSet() {
   store_.SetListener(nullptr);
 }
 
+bool AcquireSet::IsAboutToHold() const {
+  return !outcome_ && !looking_ && current_ + 1 == requests_.size() && acquire_->IsAboutToHold();
+}
+
 std::vector<Ticket> AcquireSet::tickets() const {
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < tickets_.size(); ++i) {

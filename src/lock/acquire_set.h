@@ -33,6 +33,8 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
 
   /// Set once, when it is over: Acquired when all are ours, else what went wrong with lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
+  /// A commit is under way whose answer may make all of them ours, or has just done so.
+  [[nodiscard]] bool IsAboutToHold() const;
   /// Those that have been taken, in the order of the requests, but for turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const;
   /// Contenders in turnstiles that have been passed, to be let go of.

@@ -1,7 +1,7 @@
 #include "process/command.h"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,24 +29,25 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
 
 // In the forked child: only async-signal-safe calls from here on.
 [[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, pid_t parent,
-                                int report) {
+                                int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have ended before that: then nobody guards this command.
   if (getppid() != parent) _exit(kExitInternal);
-  signals.RestoreInChild();
+  signals.RestoreDispositions();
+  char word = 0;
+  if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
+  signals.RestoreMask();
   const int error = image.Execute();
   // The dispositions are the user's again: PIPE may end this here, which is as good.
-  [[maybe_unused]] const ssize_t written = write(report, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }
 
 }  // namespace
 
 ExecImage::ExecImage(const std::string& executable, const std::vector<std::string>& arguments,
-                     const std::vector<std::string>& environment)
-    : executable_(executable.c_str()),
-      arguments_(Words(arguments)),
-      environment_(Words(environment)) {
+                     const SharedEnvironment& environment)
+    : executable_(executable.c_str()), arguments_(Words(arguments)), environment_(environment) {
   shell_arguments_ = {Word(kShell), Word(executable_)};
   // All behind the command's own name, and the terminating null.
   const auto rest = arguments.empty() ? arguments_.begin() : arguments_.begin() + 1;
@@ -54,22 +55,31 @@ ExecImage::ExecImage(const std::string& executable, const std::vector<std::strin
 }
 
 int ExecImage::Execute() const {
-  execve(executable_, arguments_.data(), environment_.data());
+  execve(executable_, arguments_.data(), environment_.words());
   if (errno != ENOEXEC) return errno;
-  execve(kShell, shell_arguments_.data(), environment_.data());
+  execve(kShell, shell_arguments_.data(), environment_.words());
   return errno;
 }
 
-ForkedCommand ForkCommand(const ExecImage& image, const Signals& signals) {
+UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic<pid_t>& pid) {
   int ends[2];
-  Check(pipe2(ends, O_CLOEXEC), "pipe2");
-  UniqueFd result(ends[0]);
-  const UniqueFd report(ends[1]);
-  Check(fcntl(result.get(), F_SETFL, O_NONBLOCK), "fcntl");
+  Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
+  UniqueFd link(ends[0]);
+  const UniqueFd commands_end(ends[1]);
   const pid_t parent = getpid();
-  const pid_t pid = Check(fork(), "fork");
-  if (pid == 0) BecomeCommand(image, signals, parent, report.get());
-  return {pid, std::move(result)};
+  const pid_t forked = Check(fork(), "fork");
+  if (forked == 0) {
+    pid = getpid();
+    link.Reset();
+    BecomeCommand(image, signals, parent, commands_end.get());
+  }
+  pid = forked;
+  return link;
+}
+
+void LetGo(const UniqueFd& link) {
+  const char word = 0;
+  send(link.get(), &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace zklock::process

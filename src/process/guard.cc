@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ class Guard {
  private:
   // Only downwards, any step of it:
   enum class Phase {
+    kReady,     // the command is forked and not let go yet
     kRunning,   // the command runs, or with Descendants::kWait what it left behind
     kReported,  // the command ended by itself, zklock has not dismissed us yet
     kStopping,  // all have got the stop signal; newcomers get it too
@@ -58,6 +60,7 @@ class Guard {
   void Wait();
   void ReadExecResult();
   void ReadMessages();
+  void BeginCommand();
   void Forward(int signal_number);
   void Reap();
   void Advance(TimePoint now);
@@ -78,10 +81,10 @@ class Guard {
   UniqueFd socket_;
   UniqueFd timer_;
   UniqueFd child_signals_;
-  UniqueFd exec_result_;  // until the command has been executed
+  UniqueFd link_;  // to the command, until it has been executed
   std::optional<PidFd> zklock_;
 
-  Phase phase_ = Phase::kRunning;
+  Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
   std::optional<int> command_status_;  // once it has been reaped
   bool has_children_ = true;
@@ -119,29 +122,30 @@ void Guard::Begin() {
   zklock_ = PidFd::Open(duty_.zklock);
   if (getppid() != duty_.zklock) _exit(kExitInternal);
 
-  ForkedCommand forked = ForkCommand(duty_.image, duty_.signals);
-  command_ = forked.pid;
-  exec_result_ = std::move(forked.exec_result);
-  duty_.page.command = command_;
+  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command);
+  command_ = duty_.page.command;
   // Only now: the command stays in zklock's session and process group. Outside of it a KILL or
   // STOP of the group spares the guard; and a session of its own, not just a group, so that it does
   // not keep the command's group from being orphaned (setpgid(2), stops from the terminal).
   setsid();
+  Send(socket_.get(), {.kind = Message::Kind::kReady});
+  KeepOnlyDescriptors({socket_.get(), timer_.get(), child_signals_.get(), ZklockFd(), link_.get()});
 }
 
 void Guard::Wait() {
   const TimePoint look = NextLook();
   SetTimer(timer_.get(), look);
-  duty_.page.guard_looks_at.Set(look);
+  const bool is_watched = phase_ != Phase::kReady;
+  if (is_watched) duty_.page.guard_looks_at.Set(look);
   std::array<pollfd, 5> polled = {{{socket_.get(), POLLIN, 0},
                                    {timer_.get(), POLLIN, 0},
                                    {child_signals_.get(), POLLIN, 0},
                                    {ZklockFd(), POLLIN, 0},
-                                   {exec_result_.get(), POLLIN, 0}}};
+                                   {is_watched ? link_.get() : -1, POLLIN, 0}}};
   if (is_orphaned_) polled[0].fd = polled[3].fd = -1;  // ready for ever
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never sooner than promised: a guard that the host gives no time is not a dead one.
-  duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
+  if (is_watched) duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 
   if (polled[3].revents != 0) is_orphaned_ = true;
   signalfd_siginfo taken;
@@ -157,11 +161,11 @@ bool Guard::ZklockHasGone() const {
 }
 
 void Guard::ReadExecResult() {
-  if (!exec_result_) return;
+  if (!link_ || phase_ == Phase::kReady) return;
   int error = 0;
-  const ssize_t size = read(exec_result_.get(), &error, sizeof error);
+  const ssize_t size = recv(link_.get(), &error, sizeof error, MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  exec_result_.Reset();
+  link_.Reset();
   if (size == static_cast<ssize_t>(sizeof error)) {
     if (!command_status_) {
       kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
@@ -171,7 +175,6 @@ void Guard::ReadExecResult() {
     phase_ = Phase::kFinished;
     return;
   }
-  KeepOnlyDescriptors({socket_.get(), timer_.get(), child_signals_.get(), ZklockFd()});
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
@@ -180,7 +183,17 @@ void Guard::ReadMessages() {
     const Received received = Receive(socket_.get());
     is_orphaned_ = is_orphaned_ || received.is_closed;
     if (!received.message) return;
+    if (received.message->kind == Message::Kind::kBegin) BeginCommand();
     if (received.message->kind == Message::Kind::kForward) Forward(received.message->number);
+  }
+}
+
+void Guard::BeginCommand() {
+  phase_ = Phase::kRunning;
+  if (BootClock::now() < StopAt(duty_.page.lease_end.Get(), duty_.spec.kill_after)) {
+    LetGo(link_);
+  } else {
+    link_.Reset();  // zklock was stopped since the lock was its own: the command does not begin
   }
 }
 
@@ -218,6 +231,8 @@ bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order:
 TimePoint Guard::NextLook() const {
   const TimePoint lease_end = duty_.page.lease_end.Get();
   switch (phase_) {
+    case Phase::kReady:
+      return kNever;
     case Phase::kRunning:
     case Phase::kReported:
       return StopAt(lease_end, duty_.spec.kill_after);
@@ -232,6 +247,7 @@ TimePoint Guard::NextLook() const {
 }
 
 void Guard::Advance(TimePoint now) {
+  if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
   const TimePoint lease_end = duty_.page.lease_end.Get();
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     lease_ran_out_ = now >= StopAt(lease_end, duty_.spec.kill_after);

@@ -39,18 +39,20 @@ enum class Order : int {
 
 /// The page that zklock and the guard share: what must get through though the other is stopped.
 struct GuardPage {
-  SharedMoment lease_end;  ///< D; written by zklock
+  SharedMoment lease_end;  ///< D; written by zklock, ahead of kBegin
   /// Written by the guard: it has acknowledged D and what was ordered, and will look again (and
   /// move this) at this moment at the latest. Later than that, it hangs.
   SharedMoment guard_looks_at;
   std::atomic<Order> order{Order::kGuard};  ///< written by zklock
   std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
-  std::atomic<pid_t> command{0};            ///< written by the guard
+  std::atomic<pid_t> command{0};            ///< written when it is forked
 };
 
 /// One datagram between zklock and the guard.
 struct Message {
   enum class Kind : int {
+    kReady,       ///< the command is forked
+    kBegin,       ///< to the guard: the command may run
     kWake,        ///< to the guard: look at the page
     kForward,     ///< to the guard: send `number` to the command
     kStarted,     ///< the command runs

@@ -84,12 +84,13 @@ std::optional<SignalEvent> Signals::Next() {
   return SignalEvent{number, from_terminal};
 }
 
-void Signals::RestoreInChild() const {
+void Signals::RestoreDispositions() const {
   for (int number = 1; number < NSIG; ++number) {
     SetDisposition(number, IsIgnored(number) ? SIG_IGN : SIG_DFL);
   }
-  sigprocmask(SIG_SETMASK, &saved_mask_, nullptr);
 }
+
+void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullptr); }
 
 void Signals::StopSelf() const {
   // The kernel drops a pending CONT when a stop arrives: one that came after the stop we took, and

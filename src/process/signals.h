@@ -39,8 +39,10 @@ class Signals final : public EventSource {
   /// The next signal that arrived; none when all have been taken.
   std::optional<SignalEvent> Next();
 
-  /// Async-signal-safe; in a forked child: gives the saved mask and dispositions back.
-  void RestoreInChild() const;
+  /// Async-signal-safe; in a forked child: gives the saved dispositions back.
+  void RestoreDispositions() const;
+  /// The same for the saved mask: what came meanwhile takes effect now.
+  void RestoreMask() const;
 
   /// Stops zklock as the terminal's stop would have, until it is continued. Returns at once where
   /// the kernel does not stop (an orphaned process group), and where a CONT came meanwhile.

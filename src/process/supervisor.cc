@@ -18,6 +18,7 @@
 #include "process/command.h"
 #include "process/guard.h"
 #include "process/guard_link.h"
+#include "process/shared_environment.h"
 #include "process/shared_page.h"
 #include "process/system_error.h"
 #include "process/takeover.h"
@@ -46,6 +47,12 @@ constexpr Duration kLeastPatience = milliseconds(50);
 // How long the destructor lets the guard kill the tree before it does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
+// Reaps a child that is about to end.
+void WaitFor(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 int ShellStatus(int wait_status) {
@@ -57,11 +64,14 @@ int ShellStatus(int wait_status) {
 /// it is one of `ended`, `exec_failed`, `start_error`.
 struct Supervisor::State {
   SharedPage<GuardPage> page;
+  SharedEnvironment environment;
   UniqueFd socket;  // closed when the guard has gone
   pid_t guard = 0;  // 0: taken over and reaped
   Duration kill_after{};
   Strangers strangers;
 
+  bool is_awaited = false;
+  bool is_ready = false;
   bool is_started = false;
   std::optional<TimePoint> ordered_at;    // End()
   std::optional<TimePoint> suspected_at;  // the guard seems to hang since then
@@ -84,6 +94,7 @@ struct Supervisor::State {
   void Handle(const Message& message);
   void CommandEnded(int wait_status);
   void Dismiss();
+  void Discard();
 
   [[nodiscard]] bool IsSettled() const { return ended || exec_failed || start_error; }
   [[nodiscard]] bool LeaseRanOut() const {
@@ -100,7 +111,7 @@ struct Supervisor::State {
 };
 
 void Supervisor::State::ForkGuard(const CommandSpec& spec, const Signals& signals) {
-  const ExecImage image(spec.executable, spec.arguments, spec.environment);
+  const ExecImage image(spec.executable, spec.arguments, environment);
   GuardSocket ends = MakeGuardSocket();
   const GuardDuty duty{spec, image, signals, *page, getpid()};
   sigset_t all;
@@ -142,6 +153,9 @@ void Supervisor::State::ReadMessages() {
 
 void Supervisor::State::Handle(const Message& message) {
   switch (message.kind) {
+    case Message::Kind::kReady:
+      is_ready = true;
+      return;
     case Message::Kind::kStarted:
       is_started = true;
       return;
@@ -163,6 +177,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kTreeEnded:
       ended = Ended{message.number, message.by_order != 0, false, survivors, {}};
       return Dismiss();
+    case Message::Kind::kBegin:
     case Message::Kind::kWake:
     case Message::Kind::kForward:
       return;  // ours
@@ -185,10 +200,15 @@ void Supervisor::State::Dismiss() {
   if (guard != 0) kill(guard, SIGKILL);  // 0 would be our own process group
 }
 
+// The command dies with the guard, is ours then, and has no children yet.
+void Supervisor::State::Discard() {
+  Dismiss();
+  WaitFor(std::exchange(guard, 0));
+  if (page->command != 0) WaitFor(page->command);
+}
+
 Supervisor::State::~State() {
-  if (!IsSettled() || guard == 0) return;  // not dismissed: it may live on
-  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (IsSettled() && guard != 0) WaitFor(guard);  // otherwise not dismissed: it may live on
 }
 
 TimePoint Supervisor::State::GuardLooksAt() const {
@@ -253,30 +273,41 @@ void Supervisor::State::WaitOnce(TimePoint until) {
   Serve();
 }
 
-std::variant<std::unique_ptr<Supervisor>, ExecFailed> Supervisor::Start(const CommandSpec& command,
-                                                                        const Signals& signals) {
+std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
+                                                const Signals& signals) {
   RequireProcessTree();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   auto state = std::make_unique<State>();
   state->kill_after = command.kill_after;
   state->strangers.children = OwnChildren();
-  state->page->lease_end.Set(command.lease_end);
-  state->page->guard_looks_at.Set(StopAt(command.lease_end, command.kill_after));
   state->ForkGuard(command, signals);
+  return std::unique_ptr<Supervisor>(new Supervisor(std::move(state)));
+}
 
-  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(state)));
-  State& started = *supervisor->state_;
-  while (!started.is_started && !started.IsSettled()) started.WaitOnce(kNever);
-  if (started.exec_failed) return *started.exec_failed;
-  if (started.start_error) throw *started.start_error;
-  return supervisor;
+void Supervisor::Await(TimePoint lease_end) {
+  State& state = *state_;
+  state.page->lease_end.Set(lease_end);
+  state.page->guard_looks_at.Set(StopAt(lease_end, state.kill_after));
+  state.is_awaited = true;
+  while (!state.is_ready && !state.IsSettled()) state.WaitOnce(kNever);
+  if (state.start_error) throw *state.start_error;
+}
+
+std::optional<ExecFailed> Supervisor::Begin(const std::vector<std::string>& environment) {
+  State& state = *state_;
+  if (!state.environment.Set(environment)) return ExecFailed{E2BIG};
+  Send(state.socket.get(), {.kind = Message::Kind::kBegin});
+  while (!state.is_started && !state.IsSettled()) state.WaitOnce(kNever);
+  if (state.start_error) throw *state.start_error;
+  return state.exec_failed;
 }
 
 Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Supervisor::~Supervisor() {
   State& state = *state_;
-  if (state.IsSettled()) return;
+  if (!state.is_awaited) state.Discard();
+  if (!state.is_awaited || state.IsSettled()) return;
   try {
     state.Give(Order::kKill);
     const TimePoint patience = BootClock::now() + kAbandonTime;

@@ -26,12 +26,10 @@ enum class Descendants {
 
 /// What to run, and how it is to be ended.
 struct CommandSpec {
-  std::string executable;                ///< from FindExecutable
-  std::vector<std::string> arguments;    ///< argv, the name as the user typed it first
-  std::vector<std::string> environment;  ///< NAME=VALUE, all of it
-  int stop_signal = 15;                  ///< what the tree gets first when it must end
-  Duration kill_after{};                 ///< between the stop signal and KILL
-  TimePoint lease_end = kNever;          ///< the first D (protocol: the lease)
+  std::string executable;              ///< from FindExecutable
+  std::vector<std::string> arguments;  ///< argv, the name as the user typed it first
+  int stop_signal = 15;                ///< what the tree gets first when it must end
+  Duration kill_after{};               ///< between the stop signal and KILL
   Descendants descendants = Descendants::kLeave;
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
   /// Not run when a process survived that could not be signalled: the lock must not go early.
@@ -53,22 +51,34 @@ struct Ended {
 
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
-/// The guard is forked here and forks the command. It ends the whole tree when told to, when the
-/// lease's end comes near, or when zklock has gone. After its report of the command's end nothing
-/// of the tree is left but, where the command ended by itself, descendants it left behind.
+/// The guard is forked here and forks the command, which is executed when it begins: both forks can
+/// be done while the servers still think about the lock. The guard ends the whole tree when told
+/// to, when the lease's end comes near, or when zklock has gone. After its report of the command's
+/// end nothing of the tree is left but, where the command ended by itself, descendants it left
+/// behind.
 ///
 /// If the guard dies, or does not do in time what it must, zklock ends the tree itself. Then all
-/// children of this process that were not there at Start() count as the tree's.
+/// children of this process that were not there at Prepare() count as the tree's.
 class Supervisor final : public EventSource {
  public:
-  /// Returns once the command's execve has succeeded or failed. Throws std::system_error when the
-  /// system refuses (fork, pipe, no readable /proc). Makes this process a subreaper for good.
-  /// `signals` gives the mask and dispositions that the command gets back. Descriptors 0 to 2 must
-  /// be taken (ReserveStandardStreams).
-  static std::variant<std::unique_ptr<Supervisor>, ExecFailed> Start(const CommandSpec& command,
-                                                                     const Signals& signals);
+  /// Forks the two, as far as they come without the lock. Throws std::system_error when the system
+  /// refuses (fork, no readable /proc). Makes this process a subreaper for good. `signals` gives
+  /// the mask and dispositions that the command gets back. Descriptors 0 to 2 must be taken
+  /// (ReserveStandardStreams). What this process has open stays open in the command until it
+  /// begins.
+  static std::unique_ptr<Supervisor> Prepare(const CommandSpec& command, const Signals& signals);
   /// If the command has not ended: kills the whole tree and waits for that.
   ~Supervisor() override;
+
+  /// Once, then Begin(): waits until the command is forked. A signal that the process group gets
+  /// after that ends the command as it begins; one from before it has not got. `lease_end`: the
+  /// first D (protocol: the lease). Throws std::system_error when the system has refused the guard
+  /// something.
+  void Await(TimePoint lease_end);
+  /// Executes the command, with `environment`: NAME=VALUE, all of it. Returns when its execve has
+  /// succeeded or failed. After the stop time of its lease it does not begin, and has ended by
+  /// order. Throws as Await().
+  [[nodiscard]] std::optional<ExecFailed> Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end. It only ever moves forward.
   void ExtendLease(TimePoint lease_end);

@@ -110,6 +110,21 @@ TEST_CASE("Free LOCKs are all taken, in their order, and proven together at the 
     CHECK(proof.find(ticket.path) != std::string::npos);
 }
 
+TEST_CASE("A set is about to hold when its last LOCK is proven, not before") {
+  Caller caller;
+  caller.store.Connect();
+  int moments = 0;
+  do {
+    if (caller.set.GetInterest().wake <= caller.clock.Now()) caller.set.OnReady(0);
+    if (!caller.set.IsAboutToHold()) continue;
+    ++moments;
+    CHECK(caller.Contenders("/c") == 1);
+  } while (caller.store.Step() || caller.set.GetInterest().wake <= caller.clock.Now());
+  CHECK(moments > 0);
+  caller.CheckHolds();
+  CHECK_FALSE(caller.set.IsAboutToHold());
+}
+
 TEST_CASE("While one is waited for, those after it are not queued for, and those before are held") {
   Caller caller;
   const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);

@@ -25,6 +25,23 @@ TEST_CASE("A free lock is taken with one create, one look at LOCK and one list, 
   CHECK(self.ticket().session == self.store.session_id());
 }
 
+TEST_CASE("It is about to hold while the servers commit its join, and its proof") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  CHECK_FALSE(self.acquire.IsAboutToHold());
+  self.store.Connect();
+  CHECK(self.acquire.IsAboutToHold());
+  self.store.Run();
+  CHECK_FALSE(self.acquire.IsAboutToHold());  // it waits
+  world.servers.Remove(holder);
+  bool at_proof = false;
+  while (self.store.Step()) at_proof = at_proof || self.acquire.IsAboutToHold();
+  CHECK(at_proof);
+  CHECK(self.Holds());
+  CHECK(self.acquire.IsAboutToHold());
+}
+
 TEST_CASE("A LOCK that is not there is made with its parents, as containers where they are known") {
   const bool containers = GENERATE(true, false);
   World world(false);

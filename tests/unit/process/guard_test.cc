@@ -56,7 +56,7 @@ class Notice {
 
 // A zklock of its own, to be killed: says the guard's and the command's pid, then lets its command
 // run. The tree's standard output is the child's, so that ReadToEnd() waits for its last process.
-ChildOptions Zklock(const CommandSpec& spec) {
+ChildOptions Zklock(const TestCommand& spec) {
   return {.body = [spec] {
     Signals signals;
     const auto command = MustStart(spec, signals);
@@ -67,8 +67,8 @@ ChildOptions Zklock(const CommandSpec& spec) {
   }};
 }
 
-CommandSpec Stubborn(const ScriptOptions& options) {
-  CommandSpec spec = Script(kStubbornTree + kWaitForEver, options);
+TestCommand Stubborn(const ScriptOptions& options) {
+  TestCommand spec = Script(kStubbornTree + kWaitForEver, options);
   spec.environment.push_back("REPORT=1");  // the child's standard output
   return spec;
 }
@@ -91,7 +91,7 @@ Pids WaitForZklock(Child& zklock, int tree_size) {
 
 TEST_CASE("when zklock is killed the whole tree is killed at once, then the session is closed") {
   const Notice notice;
-  CommandSpec spec = Stubborn({.kill_after = hours(1)});
+  TestCommand spec = Stubborn({.kill_after = hours(1)});
   spec.when_orphaned = notice.Sender();
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
@@ -104,7 +104,7 @@ TEST_CASE("when zklock is killed the whole tree is killed at once, then the sess
 
 TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends the others") {
   const Notice notice;
-  CommandSpec spec = Stubborn({.kill_after = hours(1)});
+  TestCommand spec = Stubborn({.kill_after = hours(1)});
   spec.when_orphaned = notice.Sender();
   Child zklock = Child::Start(Zklock(spec));
   WaitForZklock(zklock, kStubbornTreeSize);
@@ -180,7 +180,7 @@ TEST_CASE("a job stopped as a whole ends before the lease does: the guard is out
 }
 
 TEST_CASE("when zklock and the guard are killed together the command dies too") {
-  CommandSpec spec = Script("echo up >&$REPORT; trap '' TERM; exec sleep 1000");
+  TestCommand spec = Script("echo up >&$REPORT; trap '' TERM; exec sleep 1000");
   spec.environment.push_back("REPORT=1");
   Child zklock = Child::Start(Zklock(spec));
   const Pids pids = WaitForZklock(zklock, 1);

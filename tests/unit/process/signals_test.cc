@@ -106,7 +106,7 @@ TEST_CASE("children can be waited for although CHLD was inherited as ignored") {
                                     const Signals signals;
                                     const pid_t pid = fork();
                                     if (pid == 0) {
-                                      signals.RestoreInChild();
+                                      signals.RestoreDispositions();
                                       struct sigaction action {};
                                       sigaction(SIGCHLD, nullptr, &action);
                                       _exit(action.sa_handler == SIG_IGN ? 7 : 8);

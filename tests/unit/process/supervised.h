@@ -102,8 +102,19 @@ struct ScriptOptions {
   Descendants descendants = Descendants::kLeave;
 };
 
-inline CommandSpec Script(const std::string& script, const ScriptOptions& options = {}) {
-  CommandSpec spec;
+/// All of a run, where nothing happens between its steps.
+struct TestCommand : CommandSpec {
+  std::vector<std::string> environment;
+  TimePoint lease_end = kNever;
+};
+
+inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand& spec) {
+  supervisor.Await(spec.lease_end);
+  return supervisor.Begin(spec.environment);
+}
+
+inline TestCommand Script(const std::string& script, const ScriptOptions& options = {}) {
+  TestCommand spec;
   spec.executable = "/bin/sh";
   spec.arguments = {"sh", "-c", script};
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -116,13 +127,13 @@ inline CommandSpec Script(const std::string& script, const ScriptOptions& option
   return spec;
 }
 
-/// Start(), where it is to succeed.
-inline std::unique_ptr<Supervisor> MustStart(const CommandSpec& spec, const Signals& signals) {
-  auto started = Supervisor::Start(spec, signals);
-  if (const auto* failed = std::get_if<ExecFailed>(&started)) {
+/// Where it is to succeed.
+inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Signals& signals) {
+  auto started = Supervisor::Prepare(spec, signals);
+  if (const auto failed = Begin(*started, spec)) {
     throw std::system_error(failed->error, std::generic_category(), spec.executable);
   }
-  return std::get<std::unique_ptr<Supervisor>>(std::move(started));
+  return started;
 }
 
 /// Serves the supervisor until the command has ended.
@@ -187,7 +198,7 @@ inline void WaitForDeath(pid_t pid) {
 class Supervised {
  public:
   explicit Supervised(const std::string& script, const ScriptOptions& options = {}) {
-    CommandSpec spec = Script(script, options);
+    TestCommand spec = Script(script, options);
     spec.environment.push_back(report.variable());
     report.Inherit(true);
     supervisor_ = MustStart(spec, signals);

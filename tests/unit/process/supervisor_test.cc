@@ -53,18 +53,18 @@ std::set<std::string> Descriptors(pid_t pid) {
   return found;
 }
 
-// A command that does nothing, and has become what it is when Start() returns.
-CommandSpec Sleep() {
-  CommandSpec spec;
+// A command that does nothing, and has become what it is when Begin() returns.
+TestCommand Sleep() {
+  TestCommand spec;
   spec.executable = "/bin/sleep";
   spec.arguments = {"sleep", "1000"};
   return spec;
 }
 
 int ExecError(const std::string& path, const Signals& signals) {
-  CommandSpec spec = Sleep();
+  TestCommand spec = Sleep();
   spec.executable = path;
-  return std::get<ExecFailed>(Supervisor::Start(spec, signals)).error;
+  return Begin(*Supervisor::Prepare(spec, signals), spec).value().error;
 }
 
 TEST_CASE("every exit status of the command comes back") {
@@ -130,7 +130,7 @@ TEST_CASE("a script without an interpreter line is given to the shell, as execvp
   ReportPipe report;
   const test::TemporaryDirectory at;
   const std::string script = at.WriteProgram("script", "echo \"$0 $1 $2\" >&$REPORT\nexit 5\n");
-  CommandSpec spec = Script("");
+  TestCommand spec = Script("");
   spec.executable = script;
   spec.arguments = {"the-name", "one word", "two"};
   spec.environment.push_back(report.variable());
@@ -143,7 +143,7 @@ TEST_CASE("a script without an interpreter line is given to the shell, as execvp
 
 TEST_CASE("the command gets its arguments and environment word for word") {
   const Signals signals;
-  CommandSpec spec = Sleep();
+  TestCommand spec = Sleep();
   spec.arguments = {"another name", "1000", "2000"};
   spec.environment = {"A=1", "EMPTY=", "B=x y\nz", "A=twice"};
   const auto command = MustStart(spec, signals);
@@ -165,7 +165,7 @@ TEST_CASE("the command gets the descriptors zklock was given and no other") {
   }
   const Signals signals;
   // It speaks when the dynamic linker has closed what it had open, and opens nothing for that.
-  CommandSpec spec =
+  TestCommand spec =
       Script("exec perl -e 'open(F, \">&=\", $ENV{REPORT}); syswrite(F, \"up\\n\"); sleep 1000'");
   spec.environment.push_back(inherited.variable());
   const auto command = MustStart(spec, signals);

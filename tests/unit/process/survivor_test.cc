@@ -123,7 +123,7 @@ TEST_CASE("the session is not closed early for what survives zklock's death") {
       {.body =
            [&] {
              Signals signals;
-             CommandSpec spec = Script(sudo.command() +
+             TestCommand spec = Script(sudo.command() +
                                        "sh -c 'echo $$ $PPID; exec sleep 1000' & " + kWaitForEver);
              spec.when_orphaned = [&] { close(creat(notice.c_str(), 0644)); };
              Sudo::BecomeNobody();

@@ -1,0 +1,54 @@
+#include "commands/ready_command.h"
+
+#include <system_error>
+
+#include "protocol/lease.h"
+#include "zookeeper/close_session.h"
+
+namespace zklock::commands {
+
+void ReadyCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& session) {
+  if (!is_about_to_hold) return Discard();
+  if (supervisor_) return;
+  try {
+    Prepare(session);
+  } catch (const std::system_error&) {
+    // It counts when the lock is ours: then it is tried again.
+  }
+}
+
+void ReadyCommand::Prepare(const zookeeper::Session& session) {
+  const Duration timeout = session.lease().timeout();
+  supervisor_ = process::Supervisor::Prepare(
+      {.executable = executable_,
+       .arguments = options_.command,
+       .stop_signal = options_.stop_signal,
+       .kill_after = protocol::GraceFor(options_.kill_after, timeout),
+       .descendants = options_.descendants,
+       .when_orphaned =
+           [credentials = *session.credentials(), endpoints = session.endpoints(),
+            access = options_.server.access, timeout] {
+             zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
+           }},
+      signals_);
+  session_ = session.session_id();
+}
+
+void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
+  if (session_ != session.session_id()) Discard();  // the guard would close another one
+  if (!supervisor_) Prepare(session);
+  supervisor_->Await(lease_end);
+}
+
+void ReadyCommand::AwaitNested() {
+  supervisor_ = process::Supervisor::Prepare({.executable = executable_,
+                                              .arguments = options_.command,
+                                              .stop_signal = options_.stop_signal,
+                                              .kill_after = options_.kill_after,
+                                              .descendants = options_.descendants,
+                                              .when_orphaned = nullptr},
+                                             signals_);
+  supervisor_->Await(kNever);
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,220 @@
+// The guard and the command are forked while the servers still commit what gives us the lock: what
+// can happen meanwhile.
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "process/process_tree.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A proxy that keeps the first reply to such a request, and with it all behind it, until opened.
+class Gate {
+ public:
+  explicit Gate(std::string request) {
+    proxy_.EditReplies(
+        [this, request = std::move(request)](const std::string& asked, std::string reply) {
+          if (!has_come_ && asked.starts_with(request)) {
+            has_come_ = true;
+            reached_.set_value();
+            opened_.wait();
+            if (loses_) return std::optional<std::string>();
+          }
+          return std::optional(std::move(reply));
+        });
+  }
+  ~Gate() { Open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  [[nodiscard]] ChildOptions Before(ChildOptions options) const {
+    options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy_.address());
+    return options;
+  }
+  void WaitUntilReached() {
+    if (reached_.get_future().wait_for(kPatience) != std::future_status::ready) {
+      throw std::runtime_error("no such request");
+    }
+  }
+  void Open() {
+    if (!std::exchange(is_open_, true)) open_.set_value();
+  }
+  /// Instead: the reply is lost, and the connection.
+  void Break() {
+    loses_ = true;
+    Open();
+    proxy_.Cut();
+  }
+
+ private:
+  bool has_come_ = false;
+  std::atomic<bool> loses_{false};
+  bool is_open_ = false;
+  std::promise<void> reached_;
+  std::promise<void> open_;
+  std::shared_future<void> opened_ = open_.get_future().share();
+  Proxy proxy_{TestServers()};  // its thread uses all above
+};
+
+struct Ready {
+  pid_t guard = 0;
+  pid_t command = 0;
+};
+
+/// Waits until zklock has both.
+Ready WaitForReady(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    for (const pid_t guard : process::ChildrenOf(zklock.pid())) {
+      const auto commands = process::ChildrenOf(guard);
+      if (!commands.empty()) return {guard, commands.front()};
+    }
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing is ready");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+/// Ended; an orphan is for others to reap.
+void WaitUntilGone(pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (auto stat = process::ReadProcessStat(pid); stat && !stat->is_dead;
+       stat = process::ReadProcessStat(pid)) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("lives on");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+std::string ProgramOf(pid_t pid) {
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe").string();
+}
+
+std::string MadeLock(const std::string& name) {
+  const std::string lock = NewLock(name);
+  Tree().Create(lock, ZnodeKind::kContainer, "zklock/1");
+  return lock;
+}
+
+}  // namespace
+
+TEST_CASE("while the servers commit the command is ready, and begins with their answer") {
+  const std::string lock = MadeLock("ready");
+  Gate gate("create " + lock);
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);
+  CHECK(ProgramOf(ready.command) == std::filesystem::canonical(Binary()).string());
+  gate.Open();
+  CHECK(zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  CHECK(ProgramOf(ready.command) != std::filesystem::canonical(Binary()).string());
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {
+  const std::string lock = MadeLock("turn");
+  Child holder = StartHolder(lock);
+  Gate gate("check " + lock);
+  Child waiter = Child::Start(gate.Before(HolderOptions({"exclusive", "--verbose"}, lock)));
+  waiter.ReadErrUntil("waiting for " + lock);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!process::ChildrenOf(waiter.pid()).empty()) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(1ms);
+  }
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(waiter);
+  gate.Open();
+  CHECK(waiter.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+}
+
+TEST_CASE("a signal while the servers commit ends it all before the command begins") {
+  const std::string lock = MadeLock("signal");
+  Gate gate("create " + lock);
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);
+  SECTION("before the answer is there") { zklock.Signal(SIGTERM); }
+  SECTION("beside the answer") {
+    zklock.Signal(SIGSTOP);
+    zklock.WaitUntilStopped();
+    zklock.Signal(SIGTERM);
+    gate.Open();
+    // Long enough for the answer to be there; if it is not, this is the other section.
+    std::this_thread::sleep_for(100ms);
+    zklock.Signal(SIGCONT);
+  }
+  SECTION("to the whole group, as the terminal sends it") { zklock.SignalGroup(SIGTERM); }
+  gate.Open();
+  CHECK(zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(zklock.out().empty());
+  CHECK(Tree().Children(lock).empty());
+  WaitUntilGone(ready.command);
+  WaitUntilGone(ready.guard);
+}
+
+TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command if that has begun") {
+  const bool nested = GENERATE(false, true);
+  CAPTURE(nested);
+  const std::string lock = MadeLock("moment");
+  for (int i = 0; i < 100; ++i) {
+    const Proxy proxy(TestServers());
+    const Words zklock = {Binary(), "exclusive", "-z", proxy.address(), lock, "--"};
+    Words words(zklock.begin() + 1, zklock.end());
+    if (nested) words.insert(words.end(), zklock.begin(), zklock.end());
+    words.insert(words.end(), {"sleep", "1000"});
+    Child child = Child::StartOnTerminal(Zklock(words));
+    proxy.WaitForConnections(1);
+    std::this_thread::sleep_for(i * (nested ? 200us : 100us));
+    child.Write("\x03");
+    CAPTURE(i);
+    REQUIRE(child.Wait() == Killed(SIGINT));
+  }
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("when zklock is killed while the servers commit, its guard leaves the queue for it") {
+  const std::string lock = MadeLock("killed");
+  Gate gate("create " + lock);
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);
+  SECTION("alone") { zklock.Signal(SIGKILL); }
+  SECTION("with its group, the command in it") { zklock.SignalGroup(SIGKILL); }
+  gate.Open();
+  WaitUntilGone(ready.command);
+  WaitUntilGone(ready.guard);
+  // The servers have answered the close before the guard ended.
+  CHECK(Tree().Children(lock).empty());
+  zklock.ReadToEnd();
+  CHECK(zklock.out().empty());
+}
+
+TEST_CASE("what is ready when the connection is lost is not what runs in the end") {
+  const std::string lock = MadeLock("cut");
+  Gate gate("create " + lock);
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);
+  gate.Break();
+  CHECK(zklock.ReadLine() == "held");
+  CHECK_FALSE(process::ReadProcessStat(ready.guard));
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+}  // namespace zklock::test

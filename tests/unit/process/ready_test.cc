@@ -1,0 +1,210 @@
+// A command that is forked before it may begin: what can happen to it, its guard and zklock
+// meanwhile.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "support/temporary.h"
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Child;
+using test::Exited;
+using test::ExitFrom;
+using test::Killed;
+
+/// Waits until the guard has forked the command.
+pid_t WaitForCommand(const Supervisor& supervisor) {
+  const TimePoint deadline = BootClock::now() + test::kPatience;
+  while (supervisor.command_pid() == 0) {
+    if (BootClock::now() > deadline) throw std::runtime_error("no command was forked");
+    poll(nullptr, 0, 1);
+  }
+  return supervisor.command_pid();
+}
+
+pid_t ParentOf(pid_t pid) { return ReadProcessStat(pid).value().parent; }
+
+TEST_CASE("what is ready is executed when it begins, with what was not known before") {
+  const Signals signals;
+  TestCommand spec = Script("exit ${STATUS:-9}");
+  const auto command = Supervisor::Prepare(spec, signals);
+  const pid_t pid = WaitForCommand(*command);
+  CHECK(std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe") ==
+        std::filesystem::read_symlink("/proc/self/exe"));
+  spec.environment.emplace_back("STATUS=5");
+  REQUIRE_FALSE(Begin(*command, spec));
+  CHECK(command->command_pid() == pid);
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
+}
+
+TEST_CASE("of what was ready and is not wanted nothing is left") {
+  const Signals signals;
+  const auto before = ChildrenOf(getpid());
+  pid_t guard = 0;
+  {
+    const auto command = Supervisor::Prepare(Script("exit 0"), signals);
+    guard = ParentOf(WaitForCommand(*command));
+    SECTION("whatever happens") {}
+    SECTION("though the command was killed") { kill(command->command_pid(), SIGKILL); }
+    SECTION("though the command was stopped") { kill(command->command_pid(), SIGSTOP); }
+    SECTION("though the guard was stopped") { kill(guard, SIGSTOP); }
+    SECTION("though the guard was killed") { kill(guard, SIGKILL); }
+  }
+  CHECK(ChildrenOf(getpid()) == before);
+  CHECK_FALSE(ReadProcessStat(guard));
+}
+
+TEST_CASE("what is discarded before the guard has forked leaves nothing alive") {
+  const Signals signals;
+  for (int i = 0; i < 200; ++i) {
+    (void)Supervisor::Prepare(Script("exit 0"), signals);
+    for (const pid_t child : ChildrenOf(getpid())) {
+      WaitForDeath(child);
+      waitpid(child, nullptr, 0);
+    }
+  }
+  CHECK(ChildrenOf(getpid()).empty());
+}
+
+TEST_CASE("a signal that comes before the command begins ends it as it begins") {
+  const Signals signals;
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1);
+  CAPTURE(number);
+  const TestCommand spec = Script("ulimit -c 0; exit 5");
+  const auto command = Supervisor::Prepare(spec, signals);
+  kill(WaitForCommand(*command), number);
+  REQUIRE_FALSE(Begin(*command, spec));
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
+}
+
+TEST_CASE("what is awaited and does not begin leaves nothing") {
+  const Signals signals;
+  const auto before = ChildrenOf(getpid());
+  {
+    const auto command = Supervisor::Prepare(Script("exit 5"), signals);
+    command->Await(BootClock::now() + hours(1));
+    CHECK(command->command_pid() != 0);
+    CHECK(ChildrenOf(getpid()) != before);
+  }
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
+TEST_CASE("a stop that was taken back before the command begins does not stop it") {
+  const Signals signals;
+  const TestCommand spec = Script("exit 5");
+  const auto command = Supervisor::Prepare(spec, signals);
+  kill(WaitForCommand(*command), SIGTSTP);
+  kill(command->command_pid(), SIGCONT);
+  REQUIRE_FALSE(Begin(*command, spec));
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
+}
+
+TEST_CASE("a command that is killed before it begins has ended so") {
+  const Signals signals;
+  const TestCommand spec = Script("exit 5");
+  const auto command = Supervisor::Prepare(spec, signals);
+  kill(WaitForCommand(*command), SIGKILL);
+  WaitForDeath(command->command_pid());
+  REQUIRE_FALSE(Begin(*command, spec));
+  const Ended ended = WaitForEnd(*command);
+  CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
+  CHECK_FALSE(ended.guard_failed);
+}
+
+TEST_CASE("when the guard is killed before the command begins, it does not begin") {
+  const Signals signals;
+  ReportPipe report;
+  TestCommand spec = Script("echo up >&$REPORT; " + kWaitForEver);
+  spec.environment.push_back(report.variable());
+  report.Inherit(true);
+  const auto before = ChildrenOf(getpid());
+  const auto command = Supervisor::Prepare(spec, signals);
+  report.CloseWriteEnd();
+  kill(ParentOf(WaitForCommand(*command)), SIGKILL);
+  WaitForDeath(command->command_pid());
+  REQUIRE_FALSE(Begin(*command, spec));
+  const Ended ended = WaitForEnd(*command);
+  CHECK(ended.guard_failed);
+  CHECK(report.ReadToEnd().empty());
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
+TEST_CASE(
+    "a guard that hangs before the command begins does not keep it for longer than the lease") {
+  const Signals signals;
+  const TimePoint lease_end = BootClock::now() + seconds(2);
+  TestCommand spec =
+      Script(kWaitForEver, {.kill_after = milliseconds(300), .lease_end = lease_end});
+  const auto command = Supervisor::Prepare(spec, signals);
+  kill(ParentOf(WaitForCommand(*command)), SIGSTOP);
+  REQUIRE_FALSE(Begin(*command, spec));
+  const Ended ended = WaitForEnd(*command);
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+  CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("after the lease's stop time the command does not begin") {
+  ReportPipe report;
+  const Signals signals;
+  // A second is left, and a stop signal that ends nothing.
+  TestCommand spec = Script(
+      "echo up >&$REPORT; " + kWaitForEver,
+      {.stop_signal = SIGCONT, .kill_after = hours(1), .lease_end = BootClock::now() + seconds(2)});
+  spec.environment.push_back(report.variable());
+  report.Inherit(true);
+  const auto command = Supervisor::Prepare(spec, signals);
+  report.CloseWriteEnd();
+  REQUIRE_FALSE(Begin(*command, spec));
+  CHECK(WaitForEnd(*command).by_order);
+  CHECK(report.ReadToEnd().empty());
+}
+
+TEST_CASE("when zklock is killed before the command begins, the session is closed") {
+  const test::TemporaryDirectory at;
+  TestCommand spec = Script("exit 5");
+  spec.when_orphaned = [path = at.Path("closed")] {
+    close(open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  };
+  Child zklock = Child::Start({.body = [spec] {
+    const Signals signals;
+    const auto command = Supervisor::Prepare(spec, signals);
+    dprintf(1, "%d\n", WaitForCommand(*command));
+    pause();
+    return 0;
+  }});
+  const pid_t command = std::stoi(zklock.ReadLine());
+  const pid_t guard = ParentOf(command);
+  zklock.Signal(SIGKILL);
+  WaitForDeath(guard);
+  CHECK_FALSE(ReadProcessStat(command));
+  CHECK(std::filesystem::exists(at.Path("closed")));
+}
+
+TEST_CASE("an environment that no execve takes is told of as execve would") {
+  const Signals signals;
+  TestCommand spec = Script("exit 0");
+  const auto before = ChildrenOf(getpid());
+  spec.environment.assign(100, "A=" + std::string(65536, 'x'));
+  auto command = Supervisor::Prepare(spec, signals);
+  CHECK(Begin(*command, spec).value().error == E2BIG);
+  command.reset();
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
+}  // namespace
+}  // namespace zklock::process
