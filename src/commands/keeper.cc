@@ -166,31 +166,36 @@ class Keeper {
     grace_ = protocol::GraceFor(options_.kill_after, timeout);
     KeeperObserver observer;
     lock::Hold hold(session, clock_, tickets, grace_, observer, passed);
-    {
-      process::OwnerGuard guard(
-          {.owner = owner_,
-           .signal = options_.on_lost_signal,
-           .grace = grace_,
-           .lease_end = hold.lease_end(),
-           .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
-                             access = options_.server.access, timeout] {
-             zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
-           }});
-      observer.SetGuard(&guard);
-      sink_.Close();
-      process::SayHeld(link_.get());
-      // After every wake-up the lease is looked at first.
-      loop_.Remove(session);
-      loop_.Add(hold);
-      loop_.Add(guard);
-      loop_.Add(session);
-      loop_.Add(alarm_);
-      while (!IsOver(hold, guard, observer)) loop_.RunOnce();
-      loop_.Remove(alarm_);
-      loop_.Remove(guard);
-      loop_.Remove(hold);
-      observer.SetGuard(nullptr);
+    std::optional<process::OwnerGuard> guard;
+    try {
+      guard.emplace(process::OwnerDuty{
+          .owner = owner_,
+          .signal = options_.on_lost_signal,
+          .grace = grace_,
+          .lease_end = hold.lease_end(),
+          .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
+                            access = options_.server.access, timeout] {
+            zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
+          }});
+    } catch (const std::system_error&) {
+      (void)connector_->Close();  // nobody is to wait for a lock that nobody uses
+      throw;
     }
+    observer.SetGuard(&*guard);
+    sink_.Close();
+    process::SayHeld(link_.get());
+    // After every wake-up the lease is looked at first.
+    loop_.Remove(session);
+    loop_.Add(hold);
+    loop_.Add(*guard);
+    loop_.Add(session);
+    loop_.Add(alarm_);
+    while (!IsOver(hold, *guard, observer)) loop_.RunOnce();
+    loop_.Remove(alarm_);
+    loop_.Remove(*guard);
+    loop_.Remove(hold);
+    observer.SetGuard(nullptr);
+    guard.reset();
     (void)connector_->Close();
   }
 

@@ -1,8 +1,13 @@
 // --hold and release: scripts that lock a part of themselves, with each of their ways to end.
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -11,6 +16,7 @@
 #include "support/frames.h"
 #include "support/own_server.h"
 #include "support/peer.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -507,6 +513,42 @@ TEST_CASE("A release is no loss: the owner gets no signal") {
   const Finished finished = Run(
       Script(lock, "trap 'echo told' TERM; $Z exclusive --hold $L; $Z release $L; echo released"));
   CHECK(finished.out == "released\n");
+}
+
+TEST_CASE("A keeper that can fork no guard says so and lets go of what nobody uses") {
+  const std::string lock = NewLock("guardless");
+  Child holder = StartHolder(lock);
+  const TemporaryDirectory directory;
+  ChildOptions options = Script(lock, "$Z exclusive --hold $L; echo $?; read x");
+  options.also_environment.push_back("ZKLOCK_CONFIG=/dev/null");
+  // The search for leaks wants a process of its own.
+  options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
+  const bool is_root = geteuid() == 0;
+  if (is_root) {
+    // Root has no limit, and may not set another user's: a user that nothing else runs as, and who
+    // has a shell, a zklock and its keeper.
+    REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+    std::filesystem::copy_file(Binary(), directory.Path("zklock"));
+    std::erase(options.also_environment, "Z=" + Binary());
+    options.also_environment.push_back("Z=" + directory.Path("zklock"));
+    const std::string user = std::to_string(50'000 + getpid() % 10'000);
+    options.argv.insert(options.argv.begin(),
+                        {"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--clear-groups",
+                         "/usr/bin/prlimit", "--nproc=3:3"});
+  }
+  Child script = Child::Start(std::move(options));
+  Tree tree;
+  const std::string waiter = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
+  const std::string data = tree.Get(lock + "/" + waiter)->data;
+  if (!is_root) {
+    const rlimit none{0, 0};
+    const pid_t keeper = Number(data.substr(data.find('}')), "\"pid\":");
+    REQUIRE(prlimit(keeper, RLIMIT_NPROC, &none, nullptr) == 0);
+  }
+  holder.CloseInput();
+  CHECK(script.ReadLine() == "71");
+  CHECK(tree.Children(lock).empty());
+  CHECK_THAT(script.err(), Catch::Contains("fork"));
 }
 
 TEST_CASE("a --hold that cannot be is refused before anything is asked of the servers") {
