@@ -1,6 +1,8 @@
 // The guard and the command are forked while the servers still commit what gives us the lock: what
 // can happen meanwhile.
 
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -72,13 +74,13 @@ struct Ready {
   pid_t command = 0;
 };
 
-/// Waits until zklock has both.
+/// Waits until zklock has both, and the guard has left its session.
 Ready WaitForReady(const Child& zklock) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
     for (const pid_t guard : process::ChildrenOf(zklock.pid())) {
       const auto commands = process::ChildrenOf(guard);
-      if (!commands.empty()) return {guard, commands.front()};
+      if (!commands.empty() && getsid(guard) == guard) return {guard, commands.front()};
     }
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing is ready");
     std::this_thread::sleep_for(1ms);
