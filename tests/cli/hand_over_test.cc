@@ -157,6 +157,9 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   REQUIRE(holder.Wait() == Exited(0));
   REQUIRE(next.ReadLine() == "held");
   const std::string own = lock + "/" + InQueueOrder(driver.Children(lock)).front();
+  // It asks for its watch beside its command.
+  next.CloseInput();
+  CHECK(next.Wait() == Exited(0));
 
   const auto requests = RequestsOf(proxy);
   const Words all = WordsOf(requests);
@@ -169,9 +172,6 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   const std::vector<Frame> hand_over(requests.begin() + first, requests.begin() + first + 3);
   CHECK(WordsOf(hand_over) == Words{"check " + own, "get " + lock, "get " + own});
   CHECK(AnsweredBytes(proxy, hand_over) <= 1024);
-
-  next.CloseInput();
-  CHECK(next.Wait() == Exited(0));
 }
 
 TEST_CASE("a release asks nothing of those further behind") {
