@@ -72,4 +72,23 @@ TEST_CASE("what one wake-up asks for leaves in one segment") {
   CHECK(SegmentsOf(client.session()) == before + 1);
 }
 
+TEST_CASE("a release leaves at once, in one segment with the close") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("segments"));
+  Client client({TestServers()}, kTimeout);
+  client.Connect();
+  std::string contender;
+  client.session().Create(lock + "/x-lock-", "data", NodeKind::kEphemeralSequential,
+                          [&](const CreateReply& reply) { contender = reply.path; });
+  client.RunUntil([&] { return !contender.empty(); });
+
+  const unsigned before = SegmentsOf(client.session());
+  client.session().WriteAndDelete(lock, "released", 0, contender, [](const Reply&) {});
+  client.session().BeginClose(1);
+  CHECK(SegmentsOf(client.session()) == before + 1);  // what is corked stays for 200 ms
+  client.RunUntil([&] { return client.session().IsClosed(); });
+  CHECK(tree.Children(lock).empty());
+  CHECK(tree.Get(lock)->data == "released");
+}
+
 }  // namespace zklock::test
