@@ -107,21 +107,32 @@ std::string MadeLock(const std::string& name) {
   return lock;
 }
 
+/// A zklock whose create the servers have done, and that has not heard of it. All is ready.
+struct Joining {
+  explicit Joining(const std::string& name)
+      : lock(MadeLock(name)),
+        gate("create " + lock),
+        zklock(Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)))) {
+    gate.WaitUntilReached();
+    ready = WaitForReady(zklock);
+  }
+  const std::string lock;
+  Gate gate;
+  Child zklock;
+  Ready ready;
+};
+
 }  // namespace
 
 TEST_CASE("while the servers commit the command is ready, and begins with their answer") {
-  const std::string lock = MadeLock("ready");
-  Gate gate("create " + lock);
-  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
-  gate.WaitUntilReached();
-  const Ready ready = WaitForReady(zklock);
-  CHECK(ProgramOf(ready.command) == std::filesystem::canonical(Binary()).string());
-  gate.Open();
-  CHECK(zklock.ReadLine() == "held");
-  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
-  CHECK(ProgramOf(ready.command) != std::filesystem::canonical(Binary()).string());
-  zklock.CloseInput();
-  CHECK(zklock.Wait() == Exited(0));
+  Joining joining("ready");
+  CHECK(ProgramOf(joining.ready.command) == std::filesystem::canonical(Binary()).string());
+  joining.gate.Open();
+  CHECK(joining.zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(joining.ready.command).value().parent == joining.ready.guard);
+  CHECK(ProgramOf(joining.ready.command) != std::filesystem::canonical(Binary()).string());
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
 }
 
 TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {
@@ -145,28 +156,24 @@ TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {
 }
 
 TEST_CASE("a signal while the servers commit ends it all before the command begins") {
-  const std::string lock = MadeLock("signal");
-  Gate gate("create " + lock);
-  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
-  gate.WaitUntilReached();
-  const Ready ready = WaitForReady(zklock);
-  SECTION("before the answer is there") { zklock.Signal(SIGTERM); }
+  Joining joining("signal");
+  SECTION("before the answer is there") { joining.zklock.Signal(SIGTERM); }
   SECTION("beside the answer") {
-    zklock.Signal(SIGSTOP);
-    zklock.WaitUntilStopped();
-    zklock.Signal(SIGTERM);
-    gate.Open();
+    joining.zklock.Signal(SIGSTOP);
+    joining.zklock.WaitUntilStopped();
+    joining.zklock.Signal(SIGTERM);
+    joining.gate.Open();
     // Long enough for the answer to be there; if it is not, this is the other section.
     std::this_thread::sleep_for(100ms);
-    zklock.Signal(SIGCONT);
+    joining.zklock.Signal(SIGCONT);
   }
-  SECTION("to the whole group, as the terminal sends it") { zklock.SignalGroup(SIGTERM); }
-  gate.Open();
-  CHECK(zklock.Wait() == Exited(128 + SIGTERM));
-  CHECK(zklock.out().empty());
-  CHECK(Tree().Children(lock).empty());
-  WaitUntilGone(ready.command);
-  WaitUntilGone(ready.guard);
+  SECTION("to the whole group, as the terminal sends it") { joining.zklock.SignalGroup(SIGTERM); }
+  joining.gate.Open();
+  CHECK(joining.zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(joining.zklock.out().empty());
+  CHECK(Tree().Children(joining.lock).empty());
+  WaitUntilGone(joining.ready.command);
+  WaitUntilGone(joining.ready.guard);
 }
 
 TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command if that has begun") {
@@ -190,33 +197,25 @@ TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command i
 }
 
 TEST_CASE("when zklock is killed while the servers commit, its guard leaves the queue for it") {
-  const std::string lock = MadeLock("killed");
-  Gate gate("create " + lock);
-  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
-  gate.WaitUntilReached();
-  const Ready ready = WaitForReady(zklock);
-  SECTION("alone") { zklock.Signal(SIGKILL); }
-  SECTION("with its group, the command in it") { zklock.SignalGroup(SIGKILL); }
-  gate.Open();
-  WaitUntilGone(ready.command);
-  WaitUntilGone(ready.guard);
+  Joining joining("killed");
+  SECTION("alone") { joining.zklock.Signal(SIGKILL); }
+  SECTION("with its group, the command in it") { joining.zklock.SignalGroup(SIGKILL); }
+  joining.gate.Open();
+  WaitUntilGone(joining.ready.command);
+  WaitUntilGone(joining.ready.guard);
   // The servers have answered the close before the guard ended.
-  CHECK(Tree().Children(lock).empty());
-  zklock.ReadToEnd();
-  CHECK(zklock.out().empty());
+  CHECK(Tree().Children(joining.lock).empty());
+  joining.zklock.ReadToEnd();
+  CHECK(joining.zklock.out().empty());
 }
 
 TEST_CASE("what is ready when the connection is lost is not what runs in the end") {
-  const std::string lock = MadeLock("cut");
-  Gate gate("create " + lock);
-  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
-  gate.WaitUntilReached();
-  const Ready ready = WaitForReady(zklock);
-  gate.Break();
-  CHECK(zklock.ReadLine() == "held");
-  CHECK_FALSE(process::ReadProcessStat(ready.guard));
-  zklock.CloseInput();
-  CHECK(zklock.Wait() == Exited(0));
+  Joining joining("cut");
+  joining.gate.Break();
+  CHECK(joining.zklock.ReadLine() == "held");
+  CHECK_FALSE(process::ReadProcessStat(joining.ready.guard));
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
 }
 
 }  // namespace zklock::test
