@@ -330,6 +330,8 @@ void Supervisor::Forward(int signal_number) {
 
 void Supervisor::End() { state_->Give(Order::kEnd); }
 
+bool Supervisor::has_started() const { return state_->is_started; }
+
 const std::optional<Ended>& Supervisor::ended() const { return state_->ended; }
 
 pid_t Supervisor::command_pid() const { return state_->page->command; }

@@ -89,6 +89,8 @@ class Supervisor final : public EventSource {
   /// end, whichever is first. Idempotent.
   void End();
 
+  /// The command was executed: not where it was too late for that, or the guard had died.
+  [[nodiscard]] bool has_started() const;
   /// Set once the command (and where it was ended, its whole tree) has been reaped.
   [[nodiscard]] const std::optional<Ended>& ended() const;
   /// The command's pid, for messages.

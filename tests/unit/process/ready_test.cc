@@ -48,6 +48,7 @@ TEST_CASE("what is ready is executed when it begins, with what was not known bef
   spec.environment.emplace_back("STATUS=5");
   REQUIRE_FALSE(Begin(*command, spec));
   CHECK(command->command_pid() == pid);
+  CHECK(command->has_started());
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
@@ -139,6 +140,7 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
   CHECK(ended.guard_failed);
+  CHECK_FALSE(command->has_started());
   CHECK(report.ReadToEnd().empty());
   CHECK(ChildrenOf(getpid()) == before);
 }
@@ -171,6 +173,7 @@ TEST_CASE("after the lease's stop time the command does not begin") {
   report.CloseWriteEnd();
   REQUIRE_FALSE(Begin(*command, spec));
   CHECK(WaitForEnd(*command).by_order);
+  CHECK_FALSE(command->has_started());
   CHECK(report.ReadToEnd().empty());
 }
 
