@@ -39,20 +39,25 @@ class LineReader final : public EventSource {
 
 }  // namespace
 
+std::optional<int> TakeEndingSignal(process::Signals& signals, const AroundStop& around_stop) {
+  while (const auto signal = signals.Next()) {
+    if (signal->number == SIGTSTP) {
+      const auto stop = [&signals] { signals.StopSelf(); };
+      around_stop ? around_stop(stop) : stop();
+    } else if (signal->number != SIGCONT) {
+      return signal->number;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                             const std::function<bool()>& done, const AroundStop& around_stop) {
   loop.Add(signals);
   std::optional<int> ended_by;
   while (!ended_by && !done()) {
     loop.RunOnce();
-    while (const auto signal = signals.Next()) {
-      if (signal->number == SIGTSTP) {
-        const auto stop = [&signals] { signals.StopSelf(); };
-        around_stop ? around_stop(stop) : stop();
-      } else if (signal->number != SIGCONT) {
-        ended_by = signal->number;
-      }
-    }
+    ended_by = TakeEndingSignal(signals, around_stop);
   }
   loop.Remove(signals);
   return ended_by;

@@ -13,6 +13,11 @@ namespace zklock::commands {
 /// What is done around a stop by the terminal: it is called with what stops, and calls that.
 using AroundStop = std::function<void(const std::function<void()>& stop)>;
 
+/// The next signal that has come and ends what zklock does. The terminal's stop stops zklock, and
+/// CONT is nothing.
+[[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
+                                                  const AroundStop& around_stop = {});
+
 /// Serves `loop` until `done`, or until a signal ends it: then its number. The terminal's stop
 /// stops zklock and ends nothing. `loop` has at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,

@@ -14,6 +14,7 @@
 #include "base/mutation.h"
 #include "cli/event_writer.h"
 #include "commands/connector.h"
+#include "commands/console.h"
 #include "commands/keeper.h"
 #include "commands/outer.h"
 #include "commands/progress.h"
@@ -119,7 +120,7 @@ class LockedRun {
   /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
   int RunNested() {
     command_.AwaitNested();
-    if (const auto signal = TakeEndingSignal()) return kExitSignalBase + *signal;
+    if (const auto signal = TakeEndingSignal(signals_)) return kExitSignalBase + *signal;
     process::Supervisor& supervisor = command_.supervisor();
     if (const auto failed = supervisor.Begin(OwnEnvironment())) return CannotExecute(*failed);
     steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
@@ -165,7 +166,9 @@ class LockedRun {
     if (const auto status = Begin(warn_only ? kNever : hold.lease_end())) return *status;
     process::Supervisor& supervisor = command_.supervisor();
     if (!warn_only) hold_steps.SetSupervisor(&supervisor);
-    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
+    if (supervisor.has_started()) {
+      steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
+    }
 
     const process::Ended ended = Supervise(hold, hold_steps, supervisor);
     // Stop, reap, release, close: the command has been reaped, only now is the lock let go.
@@ -184,7 +187,8 @@ class LockedRun {
   std::optional<int> Begin(TimePoint lease_end) {
     try {
       command_.Await(connector_->session(), lease_end);
-      if (const auto signal = TakeEndingSignal()) {
+      // One from before the command was there to get it, too.
+      if (const auto signal = TakeEndingSignal(signals_)) {
         const int status = kExitSignalBase + *signal;
         Release(Why::kInterrupted, status);
         report_.StoppedWhileWaiting(Shown(), *signal);
@@ -199,15 +203,6 @@ class LockedRun {
       Release(Why::kNotExecuted, kExitSystem);
       throw;
     }
-  }
-
-  /// One that came before the command was there to get it: there is nothing to pass it on to.
-  std::optional<int> TakeEndingSignal() {
-    while (const auto signal = signals_.Next()) {
-      if (signal->number == SIGTSTP) signals_.StopSelf();
-      if (signal->number != SIGTSTP && signal->number != SIGCONT) return signal->number;
-    }
-    return std::nullopt;
   }
 
   /// --min-interval: the exit status, if the command is not to run.

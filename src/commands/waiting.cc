@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/exit_status.h"
+#include "commands/console.h"
 #include "process/identity.h"
 
 namespace zklock::commands {
@@ -106,7 +107,11 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
     return held != nullptr ? Under(*held, acquire.lock()) : *outcome;
   }
   if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
-  if (const auto signal = TakeEndingSignal(progress)) return Interrupted{*signal};
+  const auto pausing = [&progress](const std::function<void()>& stop) {
+    progress.Pause();
+    stop();
+  };
+  if (const auto signal = TakeEndingSignal(in_.signals, pausing)) return Interrupted{*signal};
   if (is_cancelled()) return Cancelled{};
   return std::nullopt;
 }
@@ -121,20 +126,6 @@ WaitOutcome Waiting::Under(const lock::HeldForUs& held, const lock::LockName& lo
     return endless;  // our contender is to go first
   }
   return GoesOn{lock};
-}
-
-/// A signal that ends a wait; the others are dealt with.
-std::optional<int> Waiting::TakeEndingSignal(Progress& progress) {
-  while (const auto signal = in_.signals.Next()) {
-    if (signal->number == SIGCONT) continue;
-    if (signal->number == SIGTSTP) {
-      progress.Pause();
-      in_.signals.StopSelf();
-      continue;
-    }
-    return signal->number;
-  }
-  return std::nullopt;
 }
 
 std::string Waiting::Shown() const {

@@ -87,7 +87,6 @@ class Waiting {
   std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
   [[nodiscard]] WaitOutcome Under(const lock::HeldForUs& held, const lock::LockName& lock) const;
-  std::optional<int> TakeEndingSignal(Progress& progress);
   void ExplainQueue(const lock::AcquireOutcome& outcome);
   [[nodiscard]] std::string Shown() const;
 
