@@ -45,7 +45,7 @@ Progress::Progress(ProgressStyle style, process::MessageSink& sink, Screen scree
                    zookeeper::Store& store, const Clock& clock)
     : style_(style), sink_(sink), screen_(std::move(screen)), store_(store), clock_(clock) {}
 
-Progress::~Progress() { sink_.EraseLive(); }
+Progress::~Progress() { interrupted_ ? sink_.ClearLive() : sink_.EraseLive(); }
 
 void Progress::OnStep(const cli::Step& step) {
   if (style_ == ProgressStyle::kNone) return;

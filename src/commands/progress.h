@@ -42,6 +42,9 @@ class Progress final : public cli::StepListener, public EventSource {
   void OnStep(const cli::Step& step) override;
   /// Before zklock is stopped; it is shown again when that is over.
   void Pause();
+  /// A signal has ended the wait. The terminal may show the key that sent it only after the line
+  /// was erased: that is erased once more, with the message that follows.
+  void Interrupt() { interrupted_ = true; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -71,8 +74,9 @@ class Progress final : public cli::StepListener, public EventSource {
   std::size_t ahead_ = 0;
   std::optional<lock::Glance> glance_;
   TimePoint glanced_at_{};
-  TimePoint held_since_{};   ///< the earliest that the holder can have begun
-  bool told_ = false;        ///< a plain line was written
+  TimePoint held_since_{};  ///< the earliest that the holder can have begun
+  bool told_ = false;       ///< a plain line was written
+  bool interrupted_ = false;
   bool shows_look_ = false;  ///< the look under way is for a plain line that is due
   TimePoint next_show_ = kNever;
   TimePoint next_look_{};

@@ -111,7 +111,10 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
     progress.Pause();
     stop();
   };
-  if (const auto signal = TakeEndingSignal(in_.signals, pausing)) return Interrupted{*signal};
+  if (const auto signal = TakeEndingSignal(in_.signals, pausing)) {
+    progress.Interrupt();
+    return Interrupted{*signal};
+  }
   if (is_cancelled()) return Cancelled{};
   return std::nullopt;
 }

@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kToLineStart = "\r";
 constexpr const char* kEraseToEnd = "\x1b[K";
+constexpr const char* kErase = "\r\x1b[K";
 
 }  // namespace
 
@@ -22,8 +23,9 @@ void ReserveStandardStreams() {
 }
 
 void MessageSink::WriteLine(const std::string& line) {
-  EraseLive();
-  if (!writer_.WriteLine(line)) dropped_ = true;
+  // In one piece: the terminal's own words come before it or behind it.
+  const bool erases = std::exchange(is_live_, false);
+  if (!writer_.WriteLine(erases ? kErase + line : line)) dropped_ = true;
   TellOfDropped();
 }
 
@@ -35,7 +37,12 @@ void MessageSink::DrawLive(const std::string& line) {
 }
 
 void MessageSink::EraseLive() {
-  if (std::exchange(is_live_, false)) writer_.Write(std::string(kToLineStart) + kEraseToEnd);
+  ClearLive();
+  is_live_ = false;
+}
+
+void MessageSink::ClearLive() {
+  if (is_live_) writer_.Write(kErase);
 }
 
 void MessageSink::Close() {

@@ -15,8 +15,8 @@ namespace zklock::process {
 void ReserveStandardStreams();
 
 /// zklock's messages, to standard error, as LineWriter writes: what finds no room is dropped, and
-/// said so. On a terminal one line can be live: drawn again in place, and erased before any message
-/// is written.
+/// said so. On a terminal one line can be live: drawn again in place, and erased with any message
+/// that is written.
 class MessageSink final : public EventSource {
  public:
   /// `dropped`: the line that says that lines were dropped.
@@ -28,6 +28,9 @@ class MessageSink final : public EventSource {
   /// `line` fits the terminal. Not drawn while the terminal does not take what came before.
   void DrawLive(const std::string& line);
   void EraseLive();
+  /// Empties the live line, which stays live: a message erases what the terminal itself writes
+  /// there until then, as the ^C of a key that was pressed.
+  void ClearLive();
   /// From now on what is said is dropped: the stream is somebody else's again.
   void Close();
   /// At the end, when nothing is held any more: waits for the reader, but not for ever.

@@ -183,6 +183,17 @@ TEST_CASE("The live line is gone before a message, before a stop and at the end"
   SECTION("the end") {
     waiter.progress.reset();
     CHECK(waiter.Said() == kErased);
+    waiter.sink->WriteLine("zklock: a message");
+    CHECK(waiter.Said() == "zklock: a message\n");
+  }
+  SECTION("the end by a key, which the terminal shows after it") {
+    waiter.progress->Interrupt();
+    waiter.progress.reset();
+    CHECK(waiter.Said() == kErased);
+    waiter.sink->WriteLine("zklock: a message");
+    CHECK(waiter.Said() == std::string(kErased) + "zklock: a message\n");
+    waiter.sink->WriteLine("zklock: another");
+    CHECK(waiter.Said() == "zklock: another\n");
   }
 }
 
