@@ -74,6 +74,7 @@ struct Grammar::Option {
   Literal type;
   Literal help;
   Literal environment;
+  bool is_configurable = true;  ///< by a line of its name, if there may be one
   std::string* value = nullptr;
   bool* flag = nullptr;
   std::vector<std::string>* list = nullptr;
@@ -139,6 +140,11 @@ void Grammar::AddList(Literal names, std::vector<std::string>& values, Literal t
 
 void Grammar::AddFlag(Literal names, bool& value, Literal help) {
   options_.push_back({.names = names, .help = help, .flag = &value});
+}
+
+void Grammar::AddOwnFlag(Literal names, bool& value, Literal help) {
+  AddFlag(names, value, help);
+  options_.back().is_configurable = false;
 }
 
 void Grammar::AddServerOptions() {
@@ -224,7 +230,7 @@ void Grammar::ReadEnvironment() {
 
 void Grammar::Apply(const Setting& setting) {
   const auto option = std::find_if(options_.begin(), options_.end(), [&](const Option& one) {
-    return one.name() == "--" + setting.name;
+    return one.is_configurable && one.name() == "--" + setting.name;
   });
   // One of another subcommand's is none of ours; a stronger one stands.
   if (option == options_.end() || option->origin > Origin::kConfig) return;

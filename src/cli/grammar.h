@@ -38,6 +38,8 @@ class Grammar {
   /// One that may be given several times. Of neither environment nor configuration.
   void AddList(Literal names, std::vector<std::string>& values, Literal type, Literal help);
   void AddFlag(Literal names, bool& value, Literal help);
+  /// One that is no configuration's: a line of its name is about another option.
+  void AddOwnFlag(Literal names, bool& value, Literal help);
   /// What every subcommand has: --servers, --root, the two time-outs, --auth-file, --tls-… and
   /// --config.
   void AddServerOptions();

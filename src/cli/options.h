@@ -90,7 +90,9 @@ struct InspectOptions {
   Verbosity verbosity = Verbosity::kNormal;
   Form form = Form::kText;
   bool watch = false;
-  bool mine = false;  ///< only whether what is held for us still is
+  bool mine = false;        ///< only whether what is held for us still is
+  bool by_status = false;   ///< nothing is printed
+  bool with_names = false;  ///< of the contenders
   /// A LOCK or a tree of them; absolute; "/" when that is the root asked for. With `mine` a LOCK,
   /// or empty: all of them.
   std::string path;

@@ -64,7 +64,11 @@ CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_comm
   options.verbosity = grammar.ReadVerbosity();
   if (json && dot) throw grammar.Error(fmt::format(message::kExclude, "--json", "--dot"));
   if (dot && watch) throw grammar.Error(fmt::format(message::kExclude, "--dot", "--watch"));
-  if (options.verbosity == Verbosity::kQuiet && (json || dot || watch)) {
+  // As arguments they are about what is printed too; in a file, where they are about every
+  // subcommand, only about what is said on standard error.
+  options.by_status = grammar.IsArgument("--quiet");
+  options.with_names = grammar.IsArgument("--verbose");
+  if (options.by_status && (json || dot || watch)) {
     throw grammar.Error(fmt::format(message::kPrintsNothing, "--quiet"));
   }
   if (mine && (json || dot || watch)) {
@@ -90,7 +94,7 @@ CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_comm
   grammar.AddFlag("--all", words.all, "of whoever holds or waits");
   grammar.AddFlag("--force", words.force, "delete the contender, do not ask its program");
   grammar.AddValue("--reason", words.reason, "TEXT", "shown to who loses it");
-  grammar.AddFlag("--wait", words.wait, "until those who were asked have let go");
+  grammar.AddOwnFlag("--wait", words.wait, "until those who were asked have let go");
   grammar.AddFlag("--yes", words.yes, "do not ask for confirmation");
   grammar.AddServerOptions();
   grammar.AddVerbosity();

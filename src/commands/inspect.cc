@@ -107,7 +107,7 @@ class Inspection {
   Inspection& operator=(const Inspection&) = delete;
 
   int Run() {
-    if (options_.verbosity == cli::Verbosity::kQuiet) return TellByStatus();
+    if (options_.by_status) return TellByStatus();
     const auto out = [this](const std::string& text) { output_.Append(text); };
     if (options_.form == Form::kDot) {
       cli::QueueDot view(out);
@@ -136,9 +136,8 @@ class Inspection {
   }
 
   [[nodiscard]] cli::ViewStyle StyleFor(const TerminalSize& size) const {
-    return {.width = size.columns,
-            .colours = OutputHasColours(),
-            .with_names = options_.verbosity == cli::Verbosity::kVerbose};
+    return {
+        .width = size.columns, .colours = OutputHasColours(), .with_names = options_.with_names};
   }
 
   int TellByStatus() {

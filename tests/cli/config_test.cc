@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <regex>
 #include <set>
 #include <string>
 
+#include "cli/documents.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
 
@@ -103,6 +105,62 @@ TEST_CASE("a run takes its options from the file, and those of other subcommands
   CHECK(finished.out == "/t/config/one\n");
   CHECK(finished.exit == Exited(0));
   CHECK(Run(WithUserFile(directory, {"inspect", "one"})).exit == Exited(0));
+}
+
+TEST_CASE("a file like the manual's example serves every subcommand") {
+  const TemporaryDirectory directory;
+  const Words files = Section(ReadSource("man/zklock.1"), ".Sh FILES", ".Sh");
+  const auto begin = std::find(files.begin(), files.end(), ".Bd -literal -offset indent");
+  const auto end = std::find(begin, files.end(), ".Ed");
+  REQUIRE(begin < end);
+  std::string example;
+  for (auto line = begin + 1; line != end; ++line) example += *line + "\n";
+  // What follows counts on these two.
+  REQUIRE_THAT(example, Catch::Contains("\nwait = 30m\n") && Catch::Contains("\nquiet = yes\n"));
+  REQUIRE(!directory.Write("zklock.conf", example).empty());
+  const std::string lock = NewLock("config");
+  const auto run = [&](const Words& words) {
+    ChildOptions options = WithUserFile(directory, words);
+    options.also_environment = {"ZKLOCK_SERVERS=" + TestServers()};
+    const Finished finished = Run(options);
+    UNSCOPED_INFO(words[0] + ": " + finished.err);
+    return finished;
+  };
+  for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
+    CHECK(run({subcommand, lock, "--", "true"}).exit == Exited(0));
+  }
+  CHECK(run({"release", lock}).exit == Exited(75));  // there is nothing held
+  Child holder = StartHolder(lock);
+  const Finished table = run({"inspect", lock});
+  CHECK(table.exit == Exited(0));
+  CHECK_THAT(table.out, Catch::StartsWith(lock + ": held by 1"));
+  CHECK(run({"inspect", "--json", lock}).exit == Exited(0));
+  CHECK(run({"inspect", "--quiet", lock}).exit == Exited(75));
+  REQUIRE(run({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("a file sets an option of its name only where that is what the name means to it") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("config");
+  const auto run = [&](const std::string& text, Words words) {
+    words.insert(words.begin() + 1, {"--config", directory.Write("zklock.conf", text)});
+    return RunZklock(words);
+  };
+  for (const char* wait : {"soon", "yes"}) {
+    const std::string text = std::string("wait = ") + wait + "\n";
+    const Finished exclusive = run(text, {"exclusive", lock, "--", "true"});
+    CHECK(exclusive.exit == Exited(78));
+    CHECK_THAT(exclusive.err, Catch::StartsWith("zklock: " + directory.Path("zklock.conf") +
+                                                ":1: --wait '" + wait + "'"));
+    // Its own --wait is another option: taken for that, it would want a contender too.
+    CHECK(run(text, {"release", lock}).exit == Exited(75));
+  }
+  Child holder = StartHolder(lock);
+  const std::string name = Tree().Children(lock).at(0);
+  CHECK_THAT(run("", {"inspect", "--verbose", lock}).out, Catch::Contains(name));
+  CHECK_THAT(run("verbose = yes\n", {"inspect", lock}).out, !Catch::Contains(name));
+  CHECK(run("verbose = maybe\n", {"inspect", lock}).exit == Exited(78));
 }
 
 TEST_CASE("what a file says gives way to an argument that excludes it") {
