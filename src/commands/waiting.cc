@@ -54,15 +54,16 @@ std::vector<lock::AcquireRequest> RequestsFor(
                                  .holds_for_us = HoldsFor(options, self, below, one.mode),
                                  .connect_timeout = options.server.connect_timeout};
     if (options.permits) {
-      // The way to a permit leads through one at a time. A `try` has looked before: those in the
-      // turnstile take what is free, and there is one more.
+      // The way to a permit leads through one at a time. A `try` stands there too, while those
+      // before it leave a permit: what it finds in the turnstile then are no waiters.
       requests.push_back(
           {.lock = request.lock,
            .host = self.host,
            .data = request.data,
            .wait = options.try_only ? std::optional<Duration>(kTurnstileTime) : options.wait,
-           .max_queue = options.max_queue,
+           .max_queue = options.try_only ? std::nullopt : options.max_queue,
            .below = std::string(protocol::kTurnstile),
+           .left_of = options.try_only ? options.permits : std::nullopt,
            .connect_timeout = options.server.connect_timeout});
     }
     requests.push_back(std::move(request));

@@ -180,6 +180,7 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
     SearchHolders(children);
+    if (request_.left_of) CountPermits(rank.ahead);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ > kMostMissing)
       return Finish(Defect{Defect::What::kNotListed, request_.lock.shown()});

@@ -41,6 +41,9 @@ struct AcquireRequest {
   std::string below{};
   /// For the leases: how many there may be.
   std::optional<std::size_t> permits{};
+  /// For the turnstile of a `try`: of so many permits one has to be left for ours. To stand there
+  /// is then no wait; once those before ours are known to take them all, it leaves.
+  std::optional<std::size_t> left_of{};
   /// Once it is known that the lock is not free: whether it is so because of ourselves. Empty: that
   /// is not asked.
   HoldsForUs holds_for_us{};
@@ -242,6 +245,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void LeaveTaken();
   /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
   void LookForPermits(std::function<void()> resume);
+  /// In the turnstile of a `try`, with so many before ours in the last list of it: leaves if they
+  /// take all permits.
+  void CountPermits(std::size_t ahead);
   /// False, and finished, where others use another number.
   bool AgreeOnPermits(const protocol::Contenders& leases);
   /// For a predecessor that we may not read, and for who leaves when a newer one comes.

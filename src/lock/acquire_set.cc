@@ -83,13 +83,9 @@ void AcquireSet::Advance() {
 
 void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
 
-bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) {
+bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) const {
   const AcquireRequest& request = requests_[index];
-  if (request.below == protocol::kTurnstile) {
-    in_turnstile_ = contenders.size();  // each of them is about to take a permit
-    return false;
-  }
-  if (request.permits) return in_turnstile_ + contenders.size() >= *request.permits;
+  if (request.permits) return contenders.size() >= *request.permits;
   return protocol::IsBusy(contenders, request.mode);
 }
 
@@ -111,12 +107,17 @@ void AcquireSet::OnSearchTold() {
 
 void AcquireSet::LookAtAll() {
   current_ = 0;
-  in_turnstile_ = 0;
   search_.reset();
   looks_pending_ = requests_.size();
   // As Acquire's look does: a script that has just released may ask a server that lags.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
+    // Who stands in a turnstile may have its lease already, and pass between two lists. How many
+    // permits they leave is known for sure only behind them: for our own contender there to say.
+    if (requests_[i].below == protocol::kTurnstile) {
+      --looks_pending_;
+      continue;
+    }
     store_.List(requests_[i].QueuePath(), Watch::kNo,
                 scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
                   if (IsLost(reply.error) || !looking_ || search_ || outcome_) return;

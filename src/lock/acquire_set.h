@@ -57,7 +57,7 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   void Advance();
   void LookAtAll();
   /// Whether a LOCK with these would have to be waited for.
-  bool IsBusy(std::size_t index, const protocol::Contenders& contenders);
+  [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchTold();
   void Finish(AcquireOutcome outcome);
@@ -74,7 +74,6 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   TimePoint wait_end_ = kNever;         // from the first contender on
   bool looking_ = false;                // at all of them, before the first is joined
   std::size_t looks_pending_ = 0;       // lists that are not answered yet
-  std::size_t in_turnstile_ = 0;        // of the semaphore that is looked at
   std::optional<HolderSearch> search_;  // in the one that is busy
   std::optional<AcquireOutcome> outcome_;
   CallbackScope scope_;

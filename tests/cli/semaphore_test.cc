@@ -36,6 +36,45 @@ TEST_CASE("as many hold as there are permits, and no more") {
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
+TEST_CASE("of several that try at once as many get in as there are permits") {
+  for (int round = 0; round < 5; ++round) {
+    const std::string lock = NewLock("permits");
+    std::vector<Child> tries;
+    for (int i = 0; i < 4; ++i) {
+      tries.push_back(Child::Start(HolderOptions({"try", "-q", "--permits", "2"}, lock)));
+    }
+    // Who gets in stays: the two that do not get in end while the two that do are there.
+    std::size_t in = 0;
+    for (Child& one : tries) {
+      if (one.TryReadLine() == "held") ++in;
+    }
+    CHECK(in == 2);
+    for (Child& one : tries) one.CloseInput();
+    std::size_t left = 0;
+    for (Child& one : tries) {
+      const Exit exit = one.Wait();
+      CHECK((exit == Exited(0) || exit == Exited(75)));
+      if (exit == Exited(75)) ++left;
+    }
+    CHECK(left == 2);
+  }
+}
+
+TEST_CASE("who has its lease and is still in the turnstile keeps no other permit from a try") {
+  const std::string lock = NewLock("permits");
+  Tree tree;
+  tree.Create(lock + "/leases", ZnodeKind::kPersistent, "2");
+  const std::string place =
+      tree.Create(lock + "/locks/other-lock-", ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/leases/other-lease-", ZnodeKind::kEphemeralSequential);
+  Child self = Child::Start(HolderOptions({"try", "--permits", "2"}, lock));
+  tree.WaitForChildren(lock + "/locks", 2);
+  tree.Delete(place);
+  CHECK(self.ReadLine() == "held");
+  self.CloseInput();
+  CHECK(self.Wait() == Exited(0));
+}
+
 TEST_CASE("who waits for a permit gets the next one, in the order of the queue") {
   const std::string lock = NewLock("permits");
   Child one = StartPermit("2", lock);

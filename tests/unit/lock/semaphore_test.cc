@@ -18,7 +18,11 @@ using namespace std::chrono_literals;
 using test::Fault;
 
 std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
-  return {{.lock = {"/l", ""}, .host = "host", .data = "", .below = "locks"},
+  return {{.lock = {"/l", ""},
+           .host = "host",
+           .data = "",
+           .below = "locks",
+           .left_of = try_only ? std::optional(permits) : std::nullopt},
           {.lock = {"/l", ""},
            .host = "host",
            .data = "",
@@ -114,6 +118,108 @@ TEST_CASE("As many hold as there are permits, and the next waits for one of them
     if (next + 1 < all.size()) CHECK_FALSE(all[next + 1]->Holds());
   }
 }
+
+// ---- a try ----------------------------------------------------------------------------------
+
+/// Others of /l, in a session of their own: of so many that have a permit, and so many in the
+/// turnstile, the first of whom may have its lease already.
+struct Others {
+  Others(World& its_world, std::size_t with_permit, std::size_t in_turnstile, bool first_has_lease)
+      : world(its_world) {
+    world.servers.Put("/l/leases", 0);
+    world.servers.Put("/l/locks", 0);
+    for (std::size_t i = 0; i < with_permit; ++i) MakeLease();
+    for (std::size_t i = 0; i < in_turnstile; ++i) {
+      places.push_back(world.servers.Put("/l/locks/other-lock-", 7, true));
+    }
+    if (first_has_lease) MakeLease();
+  }
+  void MakeLease() const { world.servers.Put("/l/leases/other-lease-", 7, true); }
+  void LeaveTurnstile() {
+    world.servers.Remove(places.front());
+    places.erase(places.begin());
+  }
+
+  World& world;
+  std::vector<std::string> places;
+};
+
+bool HasLeft(const Permit& permit) {
+  const auto* busy = permit.set.outcome() ? std::get_if<Busy>(&*permit.set.outcome()) : nullptr;
+  return busy != nullptr && busy->why == Busy::Why::kTaken;
+}
+
+TEST_CASE("One that has its lease and stands in the turnstile still leaves a try the last permit") {
+  World world;
+  Others others(world, 0, 1, true);
+  Permit self(world, 2, true);
+  self.Run();
+  CHECK_FALSE(self.set.outcome());
+  CHECK(InTurnstile(world) == 2);
+  others.LeaveTurnstile();
+  self.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A try makes nothing where all permits have been taken") {
+  World world;
+  const Others others(world, 2, GENERATE(0U, 1U), GENERATE(false, true));
+  Permit self(world, 2, true);
+  self.Run();
+  CHECK(HasLeft(self));
+  for (const std::string& request : self.store.log()) CHECK(request.find("create") != 0);
+}
+
+TEST_CASE("A try leaves at once when those before it in the turnstile take what is left") {
+  World world;
+  const bool first_has_lease = GENERATE(false, true);
+  const Others others(world, 1, first_has_lease ? 2 : 3, first_has_lease);
+  Permit self(world, 3, true);
+  self.Run();
+  CHECK(HasLeft(self));
+}
+
+TEST_CASE("A try whose turn comes when the last permit has gone makes no lease") {
+  World world;
+  Others others(world, 1, 2, false);
+  Permit self(world, 3, true);
+  self.Run();
+  REQUIRE_FALSE(self.set.outcome());
+  for (int i = 0; i < 2; ++i) {
+    others.MakeLease();
+    others.LeaveTurnstile();
+  }
+  self.Run();
+  CHECK(HasLeft(self));
+  CHECK(Leases(world) == 3);
+}
+
+TEST_CASE("A try is not misled by those who come to their permits while it counts") {
+  World plain;
+  const Others sample_others(plain, 1, 3, false);
+  Permit sample(plain, 5, true);
+  sample.Run();
+  REQUIRE_FALSE(sample.set.outcome());
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(at);
+    World world;
+    Others others(world, 1, 3, false);
+    Permit self(world, 5, true);
+    self.store.Before(at, [&] {
+      for (int i = 0; i < 2; ++i) {
+        others.MakeLease();
+        others.LeaveTurnstile();
+      }
+    });
+    self.Run();
+    CHECK_FALSE(self.set.outcome());
+    others.LeaveTurnstile();
+    self.Run();
+    CHECK(self.Holds());
+  }
+}
+
+// ---- what goes wrong ------------------------------------------------------------------------
 
 TEST_CASE("Every reply on the way to a permit may be lost, and every request not be done") {
   World plain;
