@@ -142,6 +142,14 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file)
   return settings;
 }
 
+std::optional<std::string> ConfigText(std::string_view value) {
+  if (HasControlCharacter(value)) return std::nullopt;
+  for (const std::string& text : {std::string(value), '"' + std::string(value) + '"'}) {
+    if (ReadValue(text + " #") == value) return text;
+  }
+  return std::nullopt;
+}
+
 std::vector<Setting> ReadConfig(const std::optional<std::string>& named) {
   std::vector<Setting> settings;
   if (named) {

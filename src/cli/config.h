@@ -29,6 +29,10 @@ class ConfigError : public std::runtime_error {
 /// option's (IsConfigurable).
 [[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file);
 
+/// The text behind `name = ` that is read as `value`, also with a comment behind it; none where no
+/// line can say it.
+[[nodiscard]] std::optional<std::string> ConfigText(std::string_view value);
+
 /// Whether a configuration file may set this option, of whichever subcommand.
 [[nodiscard]] bool IsConfigurable(std::string_view name);
 /// All of them, in the order of --help.

@@ -11,6 +11,7 @@
 #include "cli/credentials.h"
 #include "cli/duration.h"
 #include "cli/messages.h"
+#include "cli/printable.h"
 #include "cli/report_reasons.h"
 #include "protocol/lock_path.h"
 
@@ -292,9 +293,15 @@ std::string Grammar::ShowConfig() const {
   for (const std::string_view name : ConfigurableNames()) {
     const Option* option = Find("--" + std::string(name));
     if (option == nullptr) continue;
-    std::string line(name);
-    line += " = ";
-    line += option->value != nullptr ? *option->value : *option->flag ? "yes" : "no";
+    const std::string value = option->value != nullptr ? *option->value
+                              : *option->flag          ? "yes"
+                                                       : "no";
+    const bool is_set = option->origin != Origin::kDefault || !value.empty();
+    const auto written = ConfigText(value);
+    // What is printed can be a file: what that would take for something else is a comment.
+    std::string line = is_set && written ? "" : "# ";
+    line += name;
+    line += " = " + written.value_or(Printable(value));
     line.resize(std::max<std::size_t>(line.size(), 38), ' ');
     switch (option->origin) {
       case Origin::kDefault:
@@ -310,6 +317,7 @@ std::string Grammar::ShowConfig() const {
         line += "  # argument";
         break;
     }
+    if (!written) line += ", and no file can say it";
     text += line + "\n";
   }
   return text;
@@ -360,7 +368,8 @@ void Grammar::RefuseTls() const {
   for (const char* name : {"--tls-ca", "--tls-cert", "--tls-key"}) {
     if (!WasGiven(name)) continue;
     // Not a warning: who asks for TLS must not be served without.
-    throw ConfigError(fmt::format(message::kNoTls, name));
+    const std::string& place = Find(name)->place;
+    throw ConfigError((place.empty() ? "" : place + ": ") + fmt::format(message::kNoTls, name));
   }
 }
 

@@ -58,7 +58,9 @@ class Grammar {
   /// Of two options that exclude each other only the one from the stronger origin stays given; an
   /// error where both are of the same.
   void KeepStronger(const std::string& one, const std::string& other);
-  /// Each option that a configuration can set, a line `name = value  # where it comes from`.
+  /// Each option that a configuration can set, a line `name = value  # where it comes from`. As a
+  /// configuration it means the same: an option without a value, and one that no line can set, are
+  /// comments.
   [[nodiscard]] std::string ShowConfig() const;
   /// The words that were no options, as they came.
   [[nodiscard]] const std::vector<std::string>& locks() const { return locks_; }

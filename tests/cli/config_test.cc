@@ -24,13 +24,14 @@ ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& word
   return options;
 }
 
-/// The line of --print-config that shows `name`, its white space made one blank.
+/// The line of --print-config that shows `name`, its white space made one blank. One without a
+/// value is a comment.
 std::string Shown(const ChildOptions& options, const std::string& name) {
   const Finished finished = Run(options);
   CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
   for (const std::string& line : Lines(finished.out)) {
-    if (line.rfind(name + " = ", 0) != 0) continue;
+    if (!line.starts_with(name + " = ") && !line.starts_with("# " + name + " = ")) continue;
     std::string plain;
     for (const char c : line) {
       if (c != ' ' || !plain.ends_with(' ')) plain += c;
@@ -38,6 +39,16 @@ std::string Shown(const ChildOptions& options, const std::string& name) {
     return plain;
   }
   return "";
+}
+
+/// What --print-config prints, without where it comes from.
+Words WithoutOrigins(const std::string& printed) {
+  Words lines = Lines(printed);
+  for (std::string& line : lines) {
+    line.erase(line.rfind("  # "));
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
+  return lines;
 }
 
 }  // namespace
@@ -61,7 +72,7 @@ TEST_CASE(
   const std::string named = directory.Write("named.conf", "root = /named\n");
   ChildOptions options = WithUserFile(directory, {"--print-config", "--config", named});
   CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
-  CHECK(Shown(options, "wait") == "wait = # default");
+  CHECK(Shown(options, "wait") == "# wait = # default");
   options = WithUserFile(directory, {"--print-config"});
   options.environment->push_back("ZKLOCK_CONFIG=" + named);
   CHECK(Shown(options, "root") == "root = /named # " + named + ":1");
@@ -163,6 +174,65 @@ TEST_CASE("a file sets an option of its name only where that is what the name me
   CHECK(run("verbose = maybe\n", {"inspect", lock}).exit == Exited(78));
 }
 
+TEST_CASE("what --print-config prints is a file that means the same") {
+  const TemporaryDirectory directory;
+  const auto given = GENERATE_COPY(
+      Words{}, Words{"--wait", "1h30m", "--quiet", "--supersede", "--stop-signal", "INT"},
+      Words{"--label", "nightly run, #2"}, Words{"--label", "# one"}, Words{"--label", " a "},
+      Words{"--label", "\ta\t"}, Words{"--label", "a \"b\" c"});
+  CAPTURE(given);
+  const auto print = [&](const Words& words) {
+    ChildOptions options = Zklock({"--print-config"});
+    options.argv.insert(options.argv.end(), words.begin(), words.end());
+    const Finished finished = Run(options);
+    CAPTURE(finished.err);
+    REQUIRE(finished.exit == Exited(0));
+    return finished.out;
+  };
+  const std::string printed = print(given);
+  const std::string file = directory.Write("zklock.conf", printed);
+  const std::string again = print({"--config", file});
+  CHECK(WithoutOrigins(again) == WithoutOrigins(printed));
+  REQUIRE(!directory.Write("zklock.conf", again).empty());
+  CHECK(print({"--config", file}) == again);
+
+  const std::string lock = NewLock("config");
+  for (const char* subcommand : {"exclusive", "read", "write", "try", "inspect", "release"}) {
+    Words words = {subcommand, "--config", file, lock};
+    const bool runs = subcommand != std::string("inspect") && subcommand != std::string("release");
+    if (runs) words.insert(words.end(), {"--", "true"});
+    const Finished finished = RunZklock(words);
+    CAPTURE(subcommand, finished.err);
+    CHECK(finished.exit == Exited(subcommand == std::string("release") ? 75 : 0));
+  }
+}
+
+TEST_CASE("what no file can say is no line of --print-config but a comment") {
+  const TemporaryDirectory directory;
+  for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
+    CAPTURE(label);
+    const Finished finished = RunZklock({"--print-config", "--label", label});
+    CHECK(finished.exit == Exited(0));
+    CHECK_THAT(finished.out, Catch::Contains("\n# label = ") && Catch::Contains("no file can"));
+    CHECK(finished.out.find('\x1b') == std::string::npos);
+    ChildOptions options =
+        Zklock({"--print-config", "--config", directory.Write("zklock.conf", finished.out)});
+    CHECK(Shown(options, "label") == "# label = # default");
+    CHECK_THAT(Shown(options, "quiet"), Catch::StartsWith("quiet = no"));
+  }
+}
+
+TEST_CASE("a file that asks for TLS is refused with its line, also without a name behind it") {
+  const TemporaryDirectory directory;
+  for (const char* line : {"tls-cert = /cert.pem", "tls-cert ="}) {
+    const std::string file = directory.Write("zklock.conf", std::string("\n") + line + "\n");
+    const Finished finished =
+        RunZklock({"exclusive", "--config", file, "/t/config/five", "--", "true"});
+    CHECK(finished.exit == Exited(78));
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + file + ":2: --tls-cert: "));
+  }
+}
+
 TEST_CASE("what a file says gives way to an argument that excludes it") {
   const TemporaryDirectory directory;
   REQUIRE(!directory.Write("zklock.conf", "wait = 5m\nquiet = yes\n").empty());
@@ -231,7 +301,8 @@ TEST_CASE("a bad value in the environment is told of with the variable") {
 TEST_CASE("every option but those that ask for one run can be set in a file") {
   std::set<std::string> settable;
   for (const std::string& line : Lines(RunZklock({"--print-config"}).out)) {
-    settable.insert(line.substr(0, line.find(' ')));
+    const std::size_t name = line.starts_with("# ") ? 2 : 0;
+    settable.insert(line.substr(name, line.find(' ', name) - name));
   }
   std::set<std::string> options;
   const std::string help = RunZklock({"exclusive", "--help"}).out;

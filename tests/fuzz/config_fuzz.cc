@@ -22,6 +22,11 @@ void TrySetting(const cli::Setting& setting, const std::vector<std::string>& lin
   Require(line.find(setting.name) < equals, "its name stands before that");
   Require(setting.value.empty() || line.find(setting.value, equals + 1) != std::string::npos,
           "its value stands behind that, letter by letter");
+  const auto written = cli::ConfigText(setting.value);
+  Require(written.has_value(), "what a file said can be written again");
+  const auto again = cli::ParseConfig(setting.name + " = " + *written + "  # written", kFile);
+  Require(again.size() == 1 && again.front().value == setting.value,
+          "a value is written so that it is read the same");
   // Quoted, it would be the same.
   if (setting.value.find('"') != std::string::npos) return;
   const auto quoted =

@@ -47,6 +47,20 @@ TEST_CASE("What is quoted is taken as it is") {
   CHECK(Parse(R"(label = a "b" c)") == Pairs{{"label", R"(a "b" c)"}});
 }
 
+TEST_CASE("A value is written so that it is read the same, with a comment behind it") {
+  CHECK(ConfigText("") == "");
+  CHECK(ConfigText("a:1,b:2/c") == "a:1,b:2/c");
+  CHECK(ConfigText("http://ci/#42") == "http://ci/#42");
+  CHECK(ConfigText("a \"b\" c") == "a \"b\" c");
+  CHECK(ConfigText("nightly run, #2") == "\"nightly run, #2\"");
+  CHECK(ConfigText("#") == "\"#\"");
+  CHECK(ConfigText(" a\t") == "\" a\t\"");
+  for (const char* none : {"a\nb", "\033[2J", "\"a", "\"a\"", "\"a\" b", "\"", "a \" # b", " \""}) {
+    CAPTURE(none);
+    CHECK_FALSE(ConfigText(none).has_value());
+  }
+}
+
 TEST_CASE("A setting knows its file and line") {
   const auto settings = ParseConfig("\n# one\nwait = 5s\n\nroot = /r\n", "/etc/x.conf");
   REQUIRE(settings.size() == 2);
