@@ -170,11 +170,8 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
     Confirm(Turn::kOurs);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
     const protocol::Rank rank = protocol::RankOf(contenders, own);
-    // In a turnstile all wait; who has passed it is the only one that waits for a permit.
-    const std::size_t waiting = request_.permits                         ? 0
-                                : request_.below == protocol::kTurnstile ? rank.ahead
-                                                                         : rank.waiting;
-    if (!std::exchange(ranked_, true) && request_.max_queue && waiting >= *request_.max_queue) {
+    if (!std::exchange(ranked_, true) && request_.max_queue &&
+        CountWaiting(rank) >= *request_.max_queue) {
       return Finish(Busy{Busy::Why::kQueueFull, wait->predecessor, ""});
     }
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
@@ -188,6 +185,13 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
   } else {
     Finish(Unusable{Unusable::Why::kNumbersUsedUp});
   }
+}
+
+std::size_t Acquire::CountWaiting(const protocol::Rank& rank) const {
+  if (request_.permits) return 0;  // the only one that has passed the turnstile and waits
+  if (request_.below == protocol::kTurnstile) return rank.ahead;  // where all wait
+  // Whom ours supersedes leaves for ours, which is not to leave for it.
+  return request_.supersede ? rank.waiting - rank.superseding : rank.waiting;
 }
 
 void Acquire::WatchPredecessor(const std::string& predecessor) {

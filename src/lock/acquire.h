@@ -235,6 +235,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void LookAt(const std::vector<protocol::Stranger>& doubtful, const std::function<void()>& resume);
   /// LOCK's own children, for a semaphore.
   void TakeUseOfLock(const protocol::Children& children);
+  /// How many `max_queue` counts.
+  [[nodiscard]] std::size_t CountWaiting(const protocol::Rank& rank) const;
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
   /// While we wait for the predecessor, or before a `try` leaves: do we wait for ourselves?

@@ -166,7 +166,9 @@ Rank RankOf(const Contenders& contenders, std::string_view own_name) {
     const bool waits = one.reads()
                            ? first_that_excludes != nullptr && Before(*first_that_excludes, one)
                            : &one != first;
-    if (waits) ++rank.waiting;
+    if (!waits) continue;
+    ++rank.waiting;
+    if (one.supersedes()) ++rank.superseding;
   }
   return rank;
 }

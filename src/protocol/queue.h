@@ -98,6 +98,8 @@ using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 struct Rank {
   std::size_t ahead = 0;    ///< contenders before it
   std::size_t waiting = 0;  ///< of those, how many wait themselves
+  /// Of those that wait, how many supersede: they leave for a newer one that does so, too.
+  std::size_t superseding = 0;
 };
 /// Of `own_name`, which is one of them.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);

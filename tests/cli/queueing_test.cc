@@ -51,6 +51,19 @@ TEST_CASE("the newest waiting one wins, and the running one is not disturbed") {
   CHECK(newer.ReadLine() == "held");
 }
 
+TEST_CASE("with --max-queue the newest takes the place of the one that it supersedes") {
+  const std::string lock = NewLock("queueing");
+  Child running = StartHolder(lock);
+  const Words newest = {"exclusive", "--supersede", "--max-queue", "1"};
+  Child older = StartWaiter(newest, lock);
+  Child newer = StartWaiter(newest, lock);
+  CHECK(older.Wait() == Exited(75));
+  running.CloseInput();
+  CHECK(newer.ReadLine() == "held");
+  newer.CloseInput();
+  CHECK(newer.Wait() == Exited(0));
+}
+
 TEST_CASE("in the simple dialect the lock is one znode of that name") {
   const std::string lock = NewLock("queueing");
   Child holder = StartHolder({"exclusive", "--dialect", "simple"}, lock);

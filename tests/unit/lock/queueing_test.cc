@@ -186,6 +186,41 @@ TEST_CASE("Who finds as many waiting as may leaves, and holders do not count") {
   CHECK(second.why() == Busy::Why::kQueueFull);
 }
 
+TEST_CASE("Those whom the newest supersedes do not keep it out, and all others do") {
+  World world;
+  const auto newest_of_one = [] {
+    AcquireRequest request = Newest();
+    request.max_queue = 1;
+    return request;
+  };
+  // One that supersedes and holds leaves for nobody.
+  Contender holder(world.servers, world.clock, Newest());
+  holder.store.Run();
+  REQUIRE(holder.Holds());
+  Contender older(world.servers, world.clock, newest_of_one());
+  older.store.Run();
+  CHECK_FALSE(older.acquire.outcome());
+  Contender newer(world.servers, world.clock, newest_of_one());
+  newer.store.Run();
+  CHECK_FALSE(newer.acquire.outcome());
+  older.store.Run();
+  REQUIRE(older.Ended<Busy>());
+  CHECK(older.why() == Busy::Why::kSuperseded);
+  older.Leave(world.servers);
+  // Who supersedes nobody finds one that waits, whatever that one is.
+  Contender plain(world.servers, world.clock, NoMoreThan(1));
+  plain.store.Run();
+  REQUIRE(plain.Ended<Busy>());
+  CHECK(plain.why() == Busy::Why::kQueueFull);
+  plain.Leave(world.servers);
+  Contender patient(world.servers, world.clock);
+  patient.store.Run();
+  Contender refused(world.servers, world.clock, newest_of_one());
+  refused.store.Run();
+  REQUIRE(refused.Ended<Busy>());
+  CHECK(refused.why() == Busy::Why::kQueueFull);
+}
+
 // ---- strangers ------------------------------------------------------------------------------
 
 TEST_CASE("Who came while our place was lost does not see the new one, and is refused") {
