@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 
 #include "cli/report_reasons.h"
 #include "process/waker.h"
@@ -35,7 +36,14 @@ Connector::~Connector() {
 void Connector::BeginLookup() {
   next_lookup_ = kNever;
   rounds_at_lookup_ = session_.failed_rounds();
-  lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
+  try {
+    lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
+  } catch (const std::system_error&) {
+    // The lock may be held: the addresses that are known may do, and there is time to try again.
+    if (session_.endpoints().empty()) throw;
+    next_lookup_ = clock_.Now() + kLookupPause;
+    return;
+  }
   has_names_ = !lookup_->result();
   if (lookup_->result()) {
     TakeLookup();

@@ -37,6 +37,7 @@ class Connector final : public EventSource {
   void OnReady(short revents) override;
 
  private:
+  /// Throws std::system_error when the system refuses it and no address is known.
   void BeginLookup();
   /// What has been found so far, besides what is in use.
   void TakeFound();

@@ -190,7 +190,15 @@ class Keeper {
     loop_.Add(*guard);
     loop_.Add(session);
     loop_.Add(alarm_);
-    while (!IsOver(hold, *guard, observer)) loop_.RunOnce();
+    try {
+      while (!IsOver(hold, *guard, observer)) loop_.RunOnce();
+    } catch (...) {
+      // Nobody looks after the lease any more, and no answer can be waited for: the guard closes
+      // the session when the owner has ended.
+      guard->TellOwner();
+      guard->LeaveAlone();
+      throw;
+    }
     loop_.Remove(alarm_);
     loop_.Remove(*guard);
     loop_.Remove(hold);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 #include <utility>
 
 #include "base/exit_status.h"
@@ -16,6 +17,11 @@
 #include "process/timer.h"
 
 namespace zklock::process {
+namespace {
+
+constexpr Duration kForkPause = std::chrono::seconds(1);
+
+}  // namespace
 
 OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
   page_->lease_end.Set(duty_.lease_end);
@@ -29,6 +35,12 @@ void OwnerGuard::ExtendLease(TimePoint lease_end) {
 }
 
 void OwnerGuard::TellOwner() { Tell(*page_, duty_); }
+
+void OwnerGuard::LeaveAlone() {
+  guard_ = 0;
+  process_.reset();
+  next_fork_ = kNever;
+}
 
 void OwnerGuard::Tell(Page& page, const OwnerDuty& duty) {
   if (!page.told.exchange(true)) (void)duty.owner.Signal(duty.signal);
@@ -59,12 +71,17 @@ void OwnerGuard::Dismiss() {
 }
 
 EventSource::Interest OwnerGuard::GetInterest() {
-  return {.fd = process_ ? process_->fd() : -1, .events = POLLIN};
+  return {.fd = process_ ? process_->fd() : -1, .events = POLLIN, .wake = next_fork_};
 }
 
 void OwnerGuard::OnReady(short /*revents*/) {
   Dismiss();
-  Fork();
+  try {
+    Fork();
+    next_fork_ = kNever;
+  } catch (const std::system_error&) {
+    next_fork_ = BootClock::now() + kForkPause;
+  }
 }
 
 void OwnerGuard::Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept {

@@ -30,7 +30,8 @@ struct OwnerDuty {
 /// the owner gets its signal before the lease ends, at once when the keeper has gone. Then the
 /// guard waits for the owner's end, but no longer than for the lease's, and closes the session.
 ///
-/// This is the keeper's end of it. A guard that dies is replaced.
+/// This is the keeper's end of it. A guard that dies is replaced; when the system refuses that, as
+/// soon as it no longer does. Until then the keeper alone tells the owner.
 class OwnerGuard final : public EventSource {
  public:
   /// Throws std::system_error when the system refuses.
@@ -44,6 +45,8 @@ class OwnerGuard final : public EventSource {
   void ExtendLease(TimePoint lease_end);
   /// Signals the owner, unless that has been done: by this process or by the guard.
   void TellOwner();
+  /// The guard goes on by itself: it takes this process's end for an unexpected one.
+  void LeaveAlone();
   [[nodiscard]] bool has_told() const { return page_->told; }
 
   Interest GetInterest() override;
@@ -65,6 +68,7 @@ class OwnerGuard final : public EventSource {
   SharedPage<Page> page_;
   pid_t guard_ = 0;
   std::optional<PidFd> process_;  // the guard
+  TimePoint next_fork_ = kNever;  // where there is no guard
 };
 
 }  // namespace zklock::process

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/hold_script.h"
 #include "cli/zklock.h"
 #include "support/frames.h"
 #include "support/own_server.h"
@@ -20,35 +21,6 @@
 
 namespace zklock::test {
 namespace {
-
-/// A script in which $Z is zklock and $L a LOCK of the test's own. Its standard input stays open.
-ChildOptions Script(const std::string& lock, const std::string& text,
-                    const std::string& shell = "bash") {
-  ChildOptions options;
-  options.argv = {shell, "-c", text};
-  options.environment = PlainEnvironment();
-  options.also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()};
-  options.keep_stdin = true;
-  options.prepare = ResetSignals;
-  return options;
-}
-
-pid_t Number(const std::string& data, const std::string& mark) {
-  const std::size_t at = data.find(mark);
-  if (at == std::string::npos) throw std::runtime_error("no " + mark + " in " + data);
-  return std::stoi(data.substr(at + mark.size()));
-}
-/// The process that holds, from its contender's data.
-pid_t KeeperOf(const std::string& lock, Tree& tree) {
-  const std::string contender = lock + "/" + tree.Children(lock).at(0);
-  // The owner's is before it, in braces of its own.
-  const std::string data = tree.Get(contender)->data;
-  return Number(data.substr(data.find('}')), "\"pid\":");
-}
-pid_t KeeperOf(const std::string& lock) {
-  Tree tree;
-  return KeeperOf(lock, tree);
-}
 
 TEST_CASE("A script holds a lock for a part of itself, and releases it") {
   const auto shell = GENERATE(as<std::string>{}, "bash", "dash");

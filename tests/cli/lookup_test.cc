@@ -1,12 +1,11 @@
 // Names of servers: a resolver that takes its time, and addresses that change.
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
 
+#include "cli/forks.h"
 #include "cli/names.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
@@ -17,17 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Addresses of the loopback network that no test running beside this one has: the server's port is
-/// to be used at each of them.
-std::string OwnAddress(int number) {
-  const auto pid = static_cast<unsigned>(getpid());
-  return "127." + std::to_string(64 * number + static_cast<int>(pid >> 16 & 63)) + "." +
-         std::to_string(pid >> 8 & 255) + "." + std::to_string(pid & 255);
-}
 const std::string kFirst = OwnAddress(1);
 const std::string kSecond = OwnAddress(2);
-
-std::string PortOf(const std::string& address) { return address.substr(address.rfind(':')); }
 
 }  // namespace
 
@@ -134,6 +124,33 @@ TEST_CASE("a resolver that fails for now does not cost the addresses that were k
   holder.ReadErrUntil(lock + ": confirmed, still ours");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
+}
+
+TEST_CASE("a look-up for which no process can be had does not cost a held lock") {
+  const Names names;
+  Forks forks;
+  names.Set("server", kFirst);
+  const std::string lock = NewLock("forkless");
+  const std::string port = PortOf(TestServers());
+  std::optional<Proxy> proxy(std::in_place, TestServers(), kFirst + port);
+  Child holder = Child::Start(forks.Use(names.Use(HolderOptions(
+      {"exclusive", "-v", "-k", "1s", "--session-timeout", "30s", "-z", "server" + port}, lock))));
+  REQUIRE(holder.ReadLine() == "held");
+  forks.Refuse();
+  proxy.reset();
+  forks.WaitForRefusal();
+  forks.WaitForRefusal();  // so it tries again
+  SECTION("when the server comes back while there is none") {
+    proxy.emplace(TestServers(), kFirst + port);
+  }
+  SECTION("when the server is somewhere else, and there is one again") {
+    names.Set("server", "127.0.0.1");
+    forks.Allow();
+  }
+  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.Write("5\n");
+  CHECK(holder.Wait() == Exited(5));
+  CHECK(Tree().Children(lock).empty());
 }
 
 }  // namespace zklock::test

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,15 @@
 #include "support/temporary.h"
 
 namespace zklock::test {
+
+/// Addresses of the loopback network that no test running beside this one has: the server's port is
+/// to be used at each of them.
+inline std::string OwnAddress(int number) {
+  const auto pid = static_cast<unsigned>(getpid());
+  return "127." + std::to_string(64 * number + static_cast<int>(pid >> 16 & 63)) + "." +
+         std::to_string(pid >> 8 & 255) + "." + std::to_string(pid & 255);
+}
+inline std::string PortOf(const std::string& address) { return address.substr(address.rfind(':')); }
 
 /// What the preloaded resolver knows, name by name.
 class Names {

@@ -1,0 +1,111 @@
+// Where the system refuses what a keeper needs, the loss of its lock must not be a silent one.
+
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/forks.h"
+#include "cli/hold_script.h"
+#include "cli/names.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Its only child, as soon as it has one: of a keeper its guard.
+pid_t ChildOf(pid_t process) {
+  const std::string number = std::to_string(process);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    pid_t child = 0;
+    if (std::ifstream("/proc/" + number + "/task/" + number + "/children") >> child) return child;
+    std::this_thread::sleep_for(10ms);
+  }
+  throw std::runtime_error("no child of " + number);
+}
+
+constexpr char kHold[] = "$Z exclusive --hold $L || exit; echo held; read x";
+
+TEST_CASE("A keeper that can fork no look-up of names holds on and is there to release") {
+  const Names names;
+  Forks forks;
+  names.Set("server", OwnAddress(1));
+  const std::string lock = NewLock("forkless");
+  const std::string address = OwnAddress(1) + PortOf(TestServers());
+  std::optional<Proxy> proxy(std::in_place, TestServers(), address);
+  ChildOptions options =
+      Script(lock,
+             "ZKLOCK_SERVERS=$VIA $Z exclusive --hold --session-timeout 30s $L || exit; echo held; "
+             "read x; $Z release $L; echo $?");
+  options.also_environment.push_back("VIA=server" + PortOf(address));
+  Child script = Child::Start(forks.Use(names.Use(std::move(options))));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  forks.Refuse();
+  proxy.reset();
+  forks.WaitForRefusal();
+  forks.WaitForRefusal();  // so it tries again
+  proxy.emplace(TestServers(), address);
+  forks.Allow();
+  CHECK(KeeperOf(lock) == keeper);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "0");
+  CHECK(script.Wait() == Exited(0));
+}
+
+TEST_CASE(
+    "A keeper that the system no longer lets work tells the owner, whose end ends the session") {
+  const std::string lock = NewLock("unwound");
+  Child script = Child::Start(Script(lock, kHold));
+  REQUIRE(script.ReadLine() == "held");
+  const rlimit none{0, 0};  // it can wait for nothing any more
+  REQUIRE(prlimit(KeeperOf(lock), RLIMIT_NOFILE, &none, nullptr) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree().WaitForChildren(lock, 0, 15s);  // and not after the session's 30 s
+}
+
+TEST_CASE("A guard of the owner that is killed is replaced as soon as a process can be had") {
+  Forks forks;
+  const std::string lock = NewLock("guard");
+  Child script = Child::Start(forks.Use(Script(lock, kHold)));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  forks.Refuse();
+  REQUIRE(kill(ChildOf(keeper), SIGKILL) == 0);
+  forks.WaitForRefusal();
+  forks.WaitForRefusal();  // so it tries again
+  forks.Allow();
+  (void)ChildOf(keeper);
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("A keeper whose guard cannot be replaced tells the owner itself before the lease ends") {
+  Forks forks;
+  const std::string lock = NewLock("guard");
+  Proxy proxy(TestServers());
+  ChildOptions options =
+      Script(lock, "$Z exclusive --hold --session-timeout 4s $L || exit; echo held; read x");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child script = Child::Start(forks.Use(std::move(options)));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  forks.Refuse();
+  REQUIRE(kill(ChildOf(keeper), SIGKILL) == 0);
+  forks.WaitForRefusal();
+  forks.WaitForRefusal();
+  REQUIRE(kill(keeper, 0) == 0);
+  proxy.Freeze();
+  CHECK(script.Wait() == Killed(SIGTERM));
+}
+
+}  // namespace
+}  // namespace zklock::test
