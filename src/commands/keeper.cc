@@ -215,8 +215,11 @@ class Keeper {
     const TimePoint stop = process::StopAt(hold.lease_end(), grace_);
     const auto& revocation = observer.revocation();
     if (revocation && revocation->by_owner) return true;
-    const bool told_to_end = TakeEndingSignals();
-    if (told_to_end || revocation || hold.loss() || now >= stop) guard.TellOwner();
+    TakeEndingSignals();
+    // The zklock that was waited for may have got the signal as well, and will not say then that
+    // anything is held: that is waited for.
+    const bool ends = told_to_end_ && !link_;
+    if (ends || revocation || hold.loss() || now >= stop) guard.TellOwner();
     if (hold.loss()) return true;
     if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + options_.kill_after;
     alarm_.Set(guard.has_told() ? leave_at_ : stop);
@@ -234,13 +237,11 @@ class Keeper {
     return word != LinkWord::kGone;
   }
 
-  bool TakeEndingSignals() {
-    bool ends = false;
+  void TakeEndingSignals() {
     while (const auto signal = signals_.Next()) {
-      ends = ends || signal->number == SIGTERM || signal->number == SIGINT ||
-             signal->number == SIGHUP || signal->number == SIGQUIT;
+      told_to_end_ = told_to_end_ || signal->number == SIGTERM || signal->number == SIGINT ||
+                     signal->number == SIGHUP || signal->number == SIGQUIT;
     }
-    return ends;
   }
 
   const cli::RunOptions& options_;
@@ -259,6 +260,7 @@ class Keeper {
   process::EventLoop loop_;
   std::optional<Connector> connector_;
   Duration grace_{};
+  bool told_to_end_ = false;     // by a signal
   TimePoint leave_at_ = kNever;  // the owner has been told
 };
 

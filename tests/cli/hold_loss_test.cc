@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -30,6 +31,21 @@ pid_t ChildOf(pid_t process) {
     std::this_thread::sleep_for(10ms);
   }
   throw std::runtime_error("no child of " + number);
+}
+
+/// Waits until a process has taken a signal that it blocks.
+void WaitUntilTaken(pid_t process, int signal) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    std::uint64_t pending = 0;
+    for (std::string word; status >> word;) {
+      if (word == "ShdPnd:") status >> std::hex >> pending;
+    }
+    if ((pending >> (signal - 1) & 1) == 0) return;
+    std::this_thread::sleep_for(10ms);
+  }
+  throw std::runtime_error("the signal is not taken");
 }
 
 constexpr char kHold[] = "$Z exclusive --hold $L || exit; echo held; read x";
@@ -105,6 +121,37 @@ TEST_CASE("A keeper whose guard cannot be replaced tells the owner itself before
   REQUIRE(kill(keeper, 0) == 0);
   proxy.Freeze();
   CHECK(script.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("A signal that comes as the lock does is the owner's only if it has been told it holds") {
+  const std::string lock = NewLock("signal");
+  Child holder = StartHolder(lock);
+  Child script = Child::Start(Script(lock,
+                                     "trap 'echo told' TERM; $Z exclusive -v --hold $L; echo $?; "
+                                     "while :; do read x && break; done; echo over"));
+  script.ReadErrUntil("waiting for");
+  const pid_t front = ChildOf(script.pid());
+  const pid_t keeper = ChildOf(front);
+  REQUIRE(kill(front, SIGSTOP) == 0);
+  holder.CloseInput();
+  (void)ChildOf(keeper);  // so it holds
+  REQUIRE(kill(keeper, SIGTERM) == 0);
+  WaitUntilTaken(keeper, SIGTERM);
+  SECTION("not if the one that waits for it has got the signal as well") {
+    REQUIRE(kill(front, SIGTERM) == 0);
+    REQUIRE(kill(front, SIGCONT) == 0);
+    CHECK(script.ReadLine() == "143");
+    Tree().WaitForChildren(lock, 0);
+    script.Write("\n");
+    CHECK(script.ReadLine() == "over");
+  }
+  SECTION("but if that one goes on to say that it is held") {
+    REQUIRE(kill(front, SIGCONT) == 0);
+    const std::string first = script.ReadLine();
+    const std::string second = script.ReadLine();
+    CAPTURE(first, second);
+    CHECK(((first == "0" && second == "told") || (first == "told" && second == "0")));
+  }
 }
 
 }  // namespace
