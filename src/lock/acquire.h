@@ -166,6 +166,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool IsAboutToHold() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return wait_deadline_; }
+  /// How long a server that has taken the session on may take for an answer.
+  [[nodiscard]] Duration AnswerTime() const;
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -286,7 +288,6 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   }
   [[nodiscard]] bool IsSimple() const { return request_.dialect == protocol::Dialect::kSimple; }
   [[nodiscard]] TimePoint ApartDeadline() const;
-  [[nodiscard]] Duration AnswerTime() const;
   [[nodiscard]] std::string_view own_name() const;
   /// A name that only our own creates can have made.
   [[nodiscard]] bool IsOfOurUuid(std::string_view child) const;

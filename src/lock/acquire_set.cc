@@ -61,13 +61,18 @@ EventSource::Interest AcquireSet::GetInterest() {
   if (outcome_) return {};
   // Its outcome came with a reply of the store's, which tells nobody else.
   if (acquire_->outcome()) return {.wake = clock_.Now()};
-  return acquire_->GetInterest();
+  Interest interest = acquire_->GetInterest();
+  interest.wake = std::min(interest.wake, answer_deadline_);
+  return interest;
 }
 
 void AcquireSet::OnReady(short revents) {
   if (outcome_) return;
   if (!acquire_->outcome()) acquire_->OnReady(revents);
   Advance();
+  if (outcome_ || clock_.Now() < answer_deadline_) return;
+  answer_deadline_ = kNever;
+  store_.GiveUpServer();
 }
 
 void AcquireSet::Advance() {
@@ -100,15 +105,20 @@ void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& childre
 }
 
 void AcquireSet::OnSearchTold() {
-  if (outcome_ || !search_->IsOver()) return;
+  if (outcome_) return;
+  ExpectAnswer();  // each is one of a server that answers
+  if (!search_->IsOver()) return;
   if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
   Finish(Busy{Busy::Why::kTaken, "", ""});
 }
+
+void AcquireSet::ExpectAnswer() { answer_deadline_ = clock_.Now() + acquire_->AnswerTime(); }
 
 void AcquireSet::LookAtAll() {
   current_ = 0;
   search_.reset();
   looks_pending_ = requests_.size();
+  ExpectAnswer();
   // As Acquire's look does: a script that has just released may ask a server that lags.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -127,6 +137,7 @@ void AcquireSet::LookAtAll() {
                   }
                   if (--looks_pending_ > 0) return;
                   looking_ = false;
+                  answer_deadline_ = kNever;
                   acquire_->OnConnected(true);
                 }));
   }
@@ -139,6 +150,7 @@ void AcquireSet::OnConnected(bool fresh) {
 }
 
 void AcquireSet::OnDisconnected() {
+  answer_deadline_ = kNever;
   if (!outcome_) acquire_->OnDisconnected();
 }
 

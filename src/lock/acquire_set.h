@@ -60,6 +60,7 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveTaken(std::size_t index, const protocol::Children& children);
   void OnSearchTold();
+  void ExpectAnswer();
   void Finish(AcquireOutcome outcome);
 
   zookeeper::Store& store_;
@@ -74,6 +75,7 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   TimePoint wait_end_ = kNever;         // from the first contender on
   bool looking_ = false;                // at all of them, before the first is joined
   std::size_t looks_pending_ = 0;       // lists that are not answered yet
+  TimePoint answer_deadline_ = kNever;  // while we look: then the server is given up
   std::optional<HolderSearch> search_;  // in the one that is busy
   std::optional<AcquireOutcome> outcome_;
   CallbackScope scope_;

@@ -218,6 +218,20 @@ TEST_CASE("A try of a free set takes it") {
   caller.CheckHolds();
 }
 
+TEST_CASE("A server that accepts the session of a try and then answers nothing is given up") {
+  Caller caller(true);
+  caller.store.Connect();
+  caller.clock.Advance(9s);
+  caller.set.OnReady(0);
+  CHECK_FALSE(caller.store.server_given_up());
+  caller.clock.Advance(2s);
+  REQUIRE(caller.set.GetInterest().wake <= caller.clock.Now());
+  caller.set.OnReady(0);
+  CHECK(caller.store.server_given_up());
+  caller.Run();
+  caller.CheckHolds();
+}
+
 TEST_CASE("One wait counts for the whole set") {
   Caller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);

@@ -617,4 +617,22 @@ TEST_CASE("A try of several LOCKs that were let go while the connection was lost
   CHECK(world.acquire.tickets()[1].lock.path == "/l");
 }
 
+TEST_CASE(
+    "A try of several LOCKs that is not told whether it waits for itself gives the server up") {
+  SetOfTwo world(true);
+  const std::string holder = world.PutOurs("/a");
+  world.store.Connect();
+  world.store.Step();  // sync
+  world.clock.Advance(4s);
+  world.store.Step();  // list
+  REQUIRE(world.store.log().back() == "get " + holder);
+  // From that answer on, anew.
+  world.clock.Advance(7s);
+  world.acquire.OnReady(0);
+  CHECK_FALSE(world.store.server_given_up());
+  world.clock.Set(world.acquire.GetInterest().wake);
+  world.acquire.OnReady(0);
+  CHECK(world.store.server_given_up());
+}
+
 }  // namespace zklock::lock
