@@ -129,6 +129,18 @@ TEST_CASE("One shell holds two LOCKs, and releases them one by one") {
   CHECK(finished.out == "both\nfree\ndone\n");
 }
 
+TEST_CASE("With --permits each --hold has a permit of its own, and a release lets go of one") {
+  const std::string lock = NewLock("hold");
+  const Finished finished =
+      Run(Script(lock,
+                 "hold='exclusive --hold --permits 2'; $Z $hold $L && $Z $hold $L && echo two;"
+                 "$Z try -q --permits 2 $L -- true; echo $?; $Z release $L; echo $?;"
+                 "$Z try --permits 2 $L -- echo one; $Z release $L; echo $?;"
+                 "$Z release -q $L; echo $?"));
+  CAPTURE(finished.err);
+  CHECK(finished.out == "two\n75\n0\none\n0\n75\n");
+}
+
 TEST_CASE("What the shell holds is not waited for below it: by --hold again, or by a command") {
   const std::string lock = NewLock("hold");
   const Finished finished =
