@@ -9,9 +9,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <csignal>
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 namespace zklock::test {
@@ -20,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSessionMilliseconds = 40'000;
+constexpr std::chrono::seconds kKeepAlivePeriod{1};
 
 /// One request's answer.
 struct Answer {
@@ -133,41 +140,73 @@ struct Tree::State {
     }
     const auto deadline = Clock::now() + kPatience;
     while (zoo_state(handle) != ZOO_CONNECTED_STATE) Process(deadline, "a session");
+    // Signals are for the test's own thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    keeper = std::jthread([this](const std::stop_token& stop) { KeepAlive(stop); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  ~State() { zookeeper_close(handle); }
+  ~State() {
+    keeper = {};  // ended and joined
+    zookeeper_close(handle);
+  }
+
+  /// While the test is busy elsewhere the library, whose loop stands still then, would send no
+  /// pings, and the session would end in the middle of a long test.
+  void KeepAlive(const std::stop_token& stop) const {
+    std::mutex sleeping;
+    std::condition_variable_any woken;
+    std::unique_lock lock(sleeping);
+    for (;;) {
+      woken.wait_for(lock, stop, kKeepAlivePeriod, [] { return false; });
+      if (stop.stop_requested()) return;
+      const std::lock_guard use(in_use);
+      Turn(Clock::now());
+    }
+  }
 
   void Process(Clock::time_point deadline, const std::string& what) const {
+    if (Clock::now() >= deadline) throw std::runtime_error(what + " did not come");
+    const int result = Turn(deadline);
+    if (result == ZSESSIONEXPIRED) throw std::runtime_error("the test's own session expired");
+  }
+
+  /// A turn of the library's loop, which waits until then at most for something to do. Returns the
+  /// library's result.
+  int Turn(Clock::time_point deadline) const {
     int fd = -1;
     int interest = 0;
     timeval left{};
     zookeeper_interest(handle, &fd, &interest, &left);
     const auto now = Clock::now();
-    if (now >= deadline) throw std::runtime_error(what + " did not come");
     // The library's socket is open in whatever is executed, and must not be.
     if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
     pollfd polled{fd, 0, 0};
     if ((interest & ZOOKEEPER_READ) != 0) polled.events |= POLLIN;
     if ((interest & ZOOKEEPER_WRITE) != 0) polled.events |= POLLOUT;
-    const auto wake = std::min(deadline, now + std::chrono::seconds(left.tv_sec) +
-                                             std::chrono::microseconds(left.tv_usec));
+    const auto wake =
+        std::max(now, std::min(deadline, now + std::chrono::seconds(left.tv_sec) +
+                                             std::chrono::microseconds(left.tv_usec)));
     poll(&polled, 1,
          static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wake - now).count()));
     int events = 0;
     if ((polled.revents & ~POLLOUT) != 0) events |= ZOOKEEPER_READ;
     if ((polled.revents & POLLOUT) != 0) events |= ZOOKEEPER_WRITE;
-    const int result = zookeeper_process(handle, events);
-    if (result == ZSESSIONEXPIRED) throw std::runtime_error("the test's own session expired");
+    return zookeeper_process(handle, events);
   }
 
   /// Sends what `send` (answer -> the library's result) sends, and waits for the answer.
   template <typename Send>
   Answer Ask(const std::string& what, Send send) const {
-    Answer answer;
+    const std::lock_guard use(in_use);
+    Answer& answer = answers.emplace_back();
     const int sent = send(&answer);
     if (sent != ZOK) throw std::runtime_error(what + ": " + zerror(sent));
     const auto deadline = Clock::now() + kPatience;
     while (!answer.done) Process(deadline, what);
-    return answer;
+    return std::move(answer);
   }
 
   static void MustBe(int result, const std::string& what) {
@@ -175,6 +214,9 @@ struct Tree::State {
   }
 
   zhandle_t* handle = nullptr;
+  mutable std::deque<Answer> answers;   // some may come after their call has failed
+  mutable std::recursive_mutex in_use;  // of the handle: by the test's thread, or the keeper
+  std::jthread keeper;
 };
 
 Tree::Tree(const std::string& credential, const std::string& servers)
@@ -261,6 +303,7 @@ std::vector<std::string> Tree::GetAcl(const std::string& path) {
 std::vector<std::string> Tree::WaitForChildren(
     const std::string& path, const std::function<bool(const std::vector<std::string>&)>& are_right,
     std::chrono::milliseconds patience) {
+  const std::lock_guard use(state_->in_use);
   const auto deadline = Clock::now() + patience;
   std::string last;
   for (;;) {

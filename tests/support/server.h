@@ -36,8 +36,9 @@ enum class ZnodeKind { kPersistent, kEphemeral, kEphemeralSequential, kContainer
 enum Permission : int { kRead = 1, kWrite = 2, kCreate = 4, kDelete = 8, kAdmin = 16 };
 
 /// A test's own eyes and hands on the servers, with a session of its own: it shares no code with
-/// zklock's, so that it can tell of it. Synchronous; what does not come within the patience, or was
-/// not to be expected, throws std::runtime_error.
+/// zklock's, so that it can tell of it. Synchronous, while a thread of its own keeps the session
+/// alive however long nothing is asked; what does not come within the patience, or was not to be
+/// expected, throws std::runtime_error.
 class Tree {
  public:
   /// `servers`: the tests' own if empty. `credential`: "user:password" of the scheme digest; none
