@@ -234,8 +234,11 @@ TEST_CASE("A try asks whether the shell holds over the one session it has, and b
 TEST_CASE("What waits under its own shell's hold asks for it over the one session it has") {
   const std::string lock = NewLock("hold");
   const Proxy proxy(TestServers());
-  ChildOptions options = Script(
-      lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive $L -- true; echo $?; read x");
+  // A line of progress would ask too.
+  ChildOptions options =
+      Script(lock,
+             "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive --progress none $L -- true; "
+             "echo $?; read x");
   options.also_environment.push_back("VIA=" + proxy.address());
   Child script = Child::Start(std::move(options));
   CHECK(script.ReadLine() == "0");
@@ -435,15 +438,16 @@ TEST_CASE("When the servers fall silent the owner is told before the lease ends"
   Proxy proxy(TestServers());
   ChildOptions options =
       Script(lock,
-             "trap 'echo told; exit 0' TERM; $Z exclusive --hold --session-timeout 4s $L || exit; "
+             "trap 'echo told; exit 0' TERM; $Z exclusive --hold --session-timeout 12s $L || exit; "
              "echo held; while :; do read -t 1 x; done");
   options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
   Child script = Child::Start(std::move(options));
   REQUIRE(script.ReadLine() == "held");
-  const std::string contender = lock + "/" + Tree().Children(lock).at(0);
+  Tree tree;
+  const std::string contender = lock + "/" + tree.Children(lock).at(0);
   proxy.Freeze();
   CHECK(script.ReadLine() == "told");
-  CHECK(Tree().Exists(contender));  // the servers still keep it
+  CHECK(tree.Exists(contender));  // the servers still keep it
   CHECK(script.Wait() == Exited(0));
 }
 
