@@ -2,8 +2,12 @@
 // runs any more" is not measured by time: every process of it keeps an flock(2) on a file, and the
 // next holder's command fails unless it gets that at once.
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/zklock.h"
@@ -283,14 +287,18 @@ TEST_CASE("a contender that is created though its answer is lost is no ghost") {
   Tree tree;
   tree.Create(lock);
   Proxy proxy(TestServers());
-  proxy.Delay(100ms);
-  // It has been told to go before it can know that it is in the queue.
-  Child child = Child::Start(Zklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}));
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string real) {
+    if (request.starts_with("create " + lock + "/")) *is_silent = true;
+    return *is_silent ? std::nullopt : std::optional(std::move(real));
+  });
+  // It is told to go, and cannot know that it is in the queue.
+  Child child = Child::Start(
+      Zklock({"exclusive", "-z", proxy.address(), "--session-timeout", "40s", lock, "--", "true"}));
   tree.WaitForChildren(lock, 1);
-  proxy.FreezeReplies();
   child.Signal(SIGTERM);
   CHECK(child.Wait() == Exited(128 + SIGTERM));
-  tree.WaitForChildren(lock, 0);
+  tree.WaitForChildren(lock, 0, 20s);  // and not with the session's own end
 }
 
 }  // namespace zklock::test
