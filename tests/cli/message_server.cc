@@ -13,17 +13,18 @@
 namespace zklock::test {
 namespace {
 
-/// Tried for a second, in vain.
-std::string TryAt(const std::string& servers, const std::string& patience = "1s") {
+/// Tried for so long, in vain.
+std::string TryAt(const std::string& servers, const std::string& patience,
+                  const std::string& session_timeout = "4s") {
   return Said(Run(ZklockAt(servers, {"inspect", "--connect-timeout", patience, "--session-timeout",
-                                     "4s", "/t/said"})),
+                                     session_timeout, "/t/said"})),
               Exited(69));
 }
 
 std::string TooManyConnections() {
   const OwnServer server({"maxClientCnxns=1"});
   const Tree first("", server.address());
-  return TryAt(server.address());
+  return TryAt(server.address(), "4s");
 }
 
 std::string LocalSessions() {
@@ -31,8 +32,10 @@ std::string LocalSessions() {
   return Said(Run(ZklockAt(servers.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
 }
 
-/// What comes of the first list that is asked for; nothing is answered any more after it.
-std::string TryWithList(const std::string& reply, const std::string& patience) {
+/// What comes of the first list that is asked for; nothing is answered any more after it. A server
+/// has a third of the session time-out to answer, and as long for a handshake.
+std::string TryWithList(const std::string& reply, const std::string& patience,
+                        const std::string& session_timeout) {
   Proxy proxy(TestServers());
   const auto is_silent = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([=](const std::string& request, std::string real) {
@@ -41,7 +44,7 @@ std::string TryWithList(const std::string& reply, const std::string& patience) {
     *is_silent = true;
     return reply.empty() ? std::nullopt : std::optional(reply);
   });
-  return TryAt(proxy.address(), patience);
+  return TryAt(proxy.address(), patience, session_timeout);
 }
 
 /// A session, and the connection is closed; from then on handshakes are not answered.
@@ -54,7 +57,7 @@ std::string ClosedLater() {
   const std::string lock = NewLock("said");
   Tree().Create(lock);
   Child child = Child::Start(
-      ZklockAt(proxy.address(), {"inspect", "--json", "--watch", "--connect-timeout", "1s", lock}));
+      ZklockAt(proxy.address(), {"inspect", "--json", "--watch", "--connect-timeout", "5s", lock}));
   child.ReadLine();
   *is_silent = true;
   proxy.Cut();
@@ -116,15 +119,18 @@ Provocations ServerProvocations() {
        }},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        [] { return TryAt("127.0.0.1:1", "300ms"); }},
-      {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address()); }},
-      {{Part("kGivesNoSession")}, [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address()); }},
+      {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address(), "1s"); }},
+      {{Part("kGivesNoSession")},
+       [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address(), "1s"); }},
       {{Part("kClosesAtOnce")}, TooManyConnections},
       {{"kLocalSessions"}, LocalSessions},
-      {{Part("kNoZooKeeper")}, [] { return TryAt(Peer(Peer::Manner::kSpeaksHttp).address()); }},
+      {{Part("kNoZooKeeper")},
+       [] { return TryAt(Peer(Peer::Manner::kSpeaksHttp).address(), "4s"); }},
       {{Part("kClosedLater")}, ClosedLater},
-      {{Part("kAnswersNothing")}, [] { return TryWithList("", "1s"); }},
-      {{Part("kFellSilent")}, [] { return TryWithList("", "3s"); }},
-      {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "1s"); }},
+      {{Part("kAnswersNothing")}, [] { return TryWithList("", "5s", "40s"); }},
+      // Between the 6 s for the answer and the 12 s at which a new handshake is given up too.
+      {{Part("kFellSilent")}, [] { return TryWithList("", "9s", "18s"); }},
+      {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "5s", "40s"); }},
       {{Part("kLookupRuns")}, SlowName},
       {{"kCredentialsRefused"},
        [] {
