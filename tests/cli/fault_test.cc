@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,32 +37,39 @@ std::size_t Count(const std::string& text, const std::string& part) {
 TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs to its end") {
   const std::string lock = NewLock("warn");
   Proxy proxy(TestServers());
-  Child holder = StartHolder(
-      {"exclusive", "--on-lost", "warn", "--session-timeout", "4s", "-z", proxy.address()}, lock);
+  const auto hold = [&](const std::string& timeout) {
+    return StartHolder(
+        {"exclusive", "--on-lost", "warn", "--session-timeout", timeout, "-z", proxy.address()},
+        lock);
+  };
+  std::optional<Child> holder;
   std::string reason;
   SECTION("when it is taken away") {
     reason = "was taken away (our contender was deleted)";
+    holder = hold("40s");  // no slow answer makes the lease end first
     Tree tree;
     tree.Delete(lock + "/" + tree.Children(lock).front());
   }
   SECTION("when no server can be reached") {
     reason = "is lost (no server confirmed it in time)";
+    holder = hold("4s");
     proxy.Freeze();
   }
   SECTION("when the session has expired") {
     reason = "is lost (";
-    holder.Signal(SIGSTOP);
-    holder.WaitUntilStopped();
+    holder = hold("4s");
+    holder->Signal(SIGSTOP);
+    holder->WaitUntilStopped();
     Tree().WaitForChildren(lock, 0);
-    holder.Signal(SIGCONT);
+    holder->Signal(SIGCONT);
   }
-  holder.ReadErrUntil("zklock: " + lock + " " + reason);
-  holder.ReadErrUntil(": the command runs on, and others may too (--on-lost warn)\n");
+  holder->ReadErrUntil("zklock: " + lock + " " + reason);
+  holder->ReadErrUntil(": the command runs on, and others may too (--on-lost warn)\n");
   Child next = StartHolder(lock);  // the servers have given it to the next
-  CHECK_FALSE(holder.HasEnded());
-  holder.Write("3\n");
-  CHECK(holder.Wait() == Exited(76));
-  CHECK(Count(holder.err(), "--on-lost warn") == 1);
+  CHECK_FALSE(holder->HasEnded());
+  holder->Write("3\n");
+  CHECK(holder->Wait() == Exited(76));
+  CHECK(Count(holder->err(), "--on-lost warn") == 1);
   CHECK_FALSE(next.HasEnded());
 }
 
