@@ -268,9 +268,11 @@ TEST_CASE("standard error that nobody reads holds nothing up") {
     Child holder = StartHolder(lock);
     Child waiter = Child::Start(
         WithStalledError(Zklock({"exclusive", "-v", "-w", "2s", lock, "--", "true"}), stalled));
-    tree.WaitForChildren(lock, 2);
-    tree.WaitForChildren(lock, 1);
     CHECK(waiter.Wait() == Exited(75));
+    tree.WaitForChildren(lock, 1);
+    // It was in the queue: the next contender's number is the one after its own.
+    CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
+               Catch::EndsWith("-0000000002"));
   }
 }
 
