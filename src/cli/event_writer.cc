@@ -155,12 +155,13 @@ UniqueFd TakeOver(int fd) {
 
 }  // namespace
 
-UniqueFd OpenEvents(const std::string& target) {
+UniqueFd OpenEvents(const std::string& target, const std::string& place) {
   const bool is_number = std::all_of(target.begin(), target.end(),
                                      [](char letter) { return letter >= '0' && letter <= '9'; });
   if (is_number) {
     const auto number = ParseNumber(target, 0, INT_MAX);
     UniqueFd fd = number ? TakeOver(*number) : UniqueFd();
+    if (!fd && !place.empty()) throw ConfigError(place + ": " + NoDescriptor(target));
     if (!fd) throw UsageError(NoDescriptor(target), "exclusive");
     return fd;
   }

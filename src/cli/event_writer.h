@@ -16,9 +16,9 @@ namespace zklock::cli {
 
 /// What --events names: the number of a descriptor that zklock was started with, which it takes
 /// over (0 to 2 stay the command's too), or a file to append to. The command inherits neither.
-/// Throws UsageError for a number that is not open for writing, std::system_error for a file that
-/// cannot be opened.
-[[nodiscard]] UniqueFd OpenEvents(const std::string& target);
+/// Throws for a number that is not open for writing: ConfigError where `place` says the file and
+/// line that name it, else UsageError; std::system_error for a file that cannot be opened.
+[[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
 
 /// One step as --events writes it, without its end: a JSON object on one line.
 struct EventContext {

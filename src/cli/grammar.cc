@@ -266,6 +266,11 @@ bool Grammar::IsArgument(std::string_view name) const {
   return option != nullptr && option->origin == Origin::kArgument;
 }
 
+std::string Grammar::PlaceOf(std::string_view name) const {
+  const Option* option = Find(name);
+  return option != nullptr && option->origin == Origin::kConfig ? option->place : "";
+}
+
 void Grammar::KeepStronger(const std::string& one, const std::string& other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
   const Origin first = Find(one)->origin;
@@ -368,7 +373,7 @@ void Grammar::RefuseTls() const {
   for (const char* name : {"--tls-ca", "--tls-cert", "--tls-key"}) {
     if (!WasGiven(name)) continue;
     // Not a warning: who asks for TLS must not be served without.
-    const std::string& place = Find(name)->place;
+    const std::string place = PlaceOf(name);
     throw ConfigError((place.empty() ? "" : place + ": ") + fmt::format(message::kNoTls, name));
   }
 }

@@ -55,6 +55,8 @@ class Grammar {
   [[nodiscard]] bool WasGiven(std::string_view name) const;
   /// As an argument: by whom it is about, not by a file that is about everything.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
+  /// File and line, where a configuration gives it; else empty.
+  [[nodiscard]] std::string PlaceOf(std::string_view name) const;
   /// Of two options that exclude each other only the one from the stronger origin stays given; an
   /// error where both are of the same.
   void KeepStronger(const std::string& one, const std::string& other);

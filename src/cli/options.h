@@ -75,7 +75,8 @@ struct RunOptions {
   bool no_nest = false;  ///< queue although a zklock above holds the LOCK for us
   process::Descendants descendants = process::Descendants::kLeave;
   ProgressStyle progress = ProgressStyle::kAuto;
-  std::string events;  ///< a descriptor's number or a file; empty: none
+  std::string events;        ///< a descriptor's number or a file; empty: none
+  std::string events_place;  ///< where a configuration names it: file and line
   std::string label;
   bool publish_command = false;
   bool hold = false;                      ///< no command: hold for the owner

@@ -303,6 +303,7 @@ CommandLine ReadRun(const std::string& name, const std::vector<std::string>& arg
     grammar.Reject("--events", message::kNoEvents);
   }
   options.events = words.events;
+  options.events_place = grammar.PlaceOf("--events");
   options.progress = grammar.ReadChoice<ProgressStyle>("--progress", words.progress,
                                                        {{"auto", ProgressStyle::kAuto},
                                                         {"bar", ProgressStyle::kBar},

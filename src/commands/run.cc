@@ -308,7 +308,8 @@ class LockedRun {
     if (options.events.empty()) return nullptr;
     std::vector<std::string> locks;
     for (const cli::WantedLock& wanted : options.locks) locks.push_back(wanted.path);
-    return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events), locks);
+    return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events, options.events_place),
+                                              locks);
   }
 
   std::vector<cli::StepListener*> Listeners() {

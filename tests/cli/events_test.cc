@@ -264,6 +264,26 @@ TEST_CASE("a descriptor that cannot be written to is a usage error, a file a ref
         "zklock: cannot append to --events /nowhere/at all: No such file or directory\n");
 }
 
+TEST_CASE("a descriptor that a file names and that cannot be written to is that line's error") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "\nevents = 3\n");
+  const auto run = [&](const Words& more) {
+    ChildOptions options = Zklock({"exclusive", "--config", file, "/l", "--", "true"});
+    options.argv.insert(options.argv.begin() + 2, more.begin(), more.end());
+    options.prepare = [] {
+      ResetSignals();
+      close(3);
+    };
+    return Run(options);
+  };
+  const Finished finished = run({});
+  CHECK(finished.exit == Exited(78));
+  CHECK_THAT(finished.err,
+             Catch::StartsWith("zklock: " + file + ":2: --events 3: descriptor 3 is not open"));
+  CHECK(Lines(finished.err).size() == 1);
+  CHECK(run({"--events", "3"}).exit == Exited(64));
+}
+
 TEST_CASE("a reader of events that does not read holds nothing up") {
   const StalledPipe stalled;
   const std::string lock = NewLock("events");
