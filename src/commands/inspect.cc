@@ -113,7 +113,7 @@ class Inspection {
       cli::QueueDot view(out);
       return Print(view);
     }
-    const bool on_screen = OutputIsTerminal() && options_.form == Form::kText;
+    const bool on_screen = OutputIsScreen() && options_.form == Form::kText;
     if (options_.watch && on_screen) return WatchOnScreen();
     if (options_.form == Form::kJson || options_.watch) {
       cli::QueueJson view(

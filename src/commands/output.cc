@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "process/terminal.h"
+
 namespace zklock::commands {
 namespace {
 
@@ -91,7 +93,7 @@ void Output::OnReady(short /*revents*/) {
   if (was_full && !IsFull() && on_room_) on_room_();
 }
 
-bool OutputIsTerminal() { return isatty(STDOUT_FILENO) == 1; }
+bool OutputIsScreen() { return process::CanErase(STDOUT_FILENO); }
 
 TerminalSize OutputSize() {
   winsize size{};
@@ -104,9 +106,7 @@ TerminalSize OutputSize() {
 
 bool OutputHasColours() {
   const char* const refused = getenv("NO_COLOR");
-  const char* const terminal = getenv("TERM");
-  if (!OutputIsTerminal() || (refused != nullptr && *refused != '\0')) return false;
-  return terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
+  return OutputIsScreen() && (refused == nullptr || *refused == '\0');
 }
 
 }  // namespace zklock::commands

@@ -36,8 +36,8 @@ class Output final : public EventSource {
   int error_ = 0;
 };
 
-/// Standard output is a terminal.
-[[nodiscard]] bool OutputIsTerminal();
+/// Standard output is a terminal that can be drawn on.
+[[nodiscard]] bool OutputIsScreen();
 
 /// How large the terminal is that standard output is; where it is none, or does not say, what
 /// $COLUMNS and $LINES say (as watch(1) sets them), else zero.
@@ -47,7 +47,7 @@ struct TerminalSize {
 };
 [[nodiscard]] TerminalSize OutputSize();
 
-/// The terminal that standard output is shows colours: unless $NO_COLOR or $TERM say otherwise.
+/// So it is, and $NO_COLOR does not say otherwise.
 [[nodiscard]] bool OutputHasColours();
 
 }  // namespace zklock::commands

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "process/terminal.h"
@@ -35,10 +33,7 @@ Screen StandardErrorScreen() {
 ProgressStyle ResolveProgress(ProgressStyle asked, cli::Verbosity verbosity) {
   if (verbosity == cli::Verbosity::kQuiet) return ProgressStyle::kNone;
   if (asked != ProgressStyle::kAuto) return asked;
-  const char* const term = getenv("TERM");
-  const bool can_erase = term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
-  return process::IsTerminal(STDERR_FILENO) && can_erase ? ProgressStyle::kBar
-                                                         : ProgressStyle::kPlain;
+  return process::CanErase(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kPlain;
 }
 
 Progress::Progress(ProgressStyle style, process::MessageSink& sink, Screen screen,

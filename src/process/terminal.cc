@@ -3,9 +3,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
+
 namespace zklock::process {
 
 bool IsTerminal(int fd) { return isatty(fd) == 1; }
+
+bool CanErase(int fd) {
+  const char* const term = getenv("TERM");
+  const std::string_view kind = term != nullptr ? term : "";
+  return IsTerminal(fd) && !kind.empty() && kind != "dumb";
+}
 
 std::size_t TerminalWidth(int fd) {
   winsize size{};

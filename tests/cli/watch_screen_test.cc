@@ -94,6 +94,23 @@ TEST_CASE("on a terminal a queue is watched in place") {
              Catch::EndsWith("\x1b[?25h\x1b[?1049l") || Catch::EndsWith("\x1b[?25h\x1b[?1049l^C"));
 }
 
+TEST_CASE("a terminal that cannot be drawn on is told line by line") {
+  const Words term = GENERATE(Words{"TERM=dumb"}, Words{"TERM="}, Words{"-u", "TERM"});
+  CAPTURE(term);
+  const std::string lock = NewLock("screen");
+  ChildOptions options = Zklock({"inspect", "--watch", lock});
+  options.argv.insert(options.argv.begin(), term.begin(), term.end());
+  options.argv.insert(options.argv.begin(), "/usr/bin/env");
+  Child watcher = Child::StartOnTerminal(options);
+  REQUIRE_THAT(watcher.ReadUntil("\n"), Catch::StartsWith("{\"lock\":"));
+  const Child holder = StartHolder(lock);
+  REQUIRE_THAT(watcher.ReadUntil("\n"), Catch::Contains(std::to_string(holder.pid())));
+  watcher.Write("\x03");
+  watcher.ReadToEnd();
+  CHECK(watcher.Wait() == Killed(SIGINT));
+  CHECK(watcher.out().find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a terminal's new size is drawn for, and no more asked than is known") {
   const std::string lock = NewLock("screen");
   Child holder = StartHolder({"exclusive", "--label", "https://ci.example/job/4711"}, lock);
