@@ -150,6 +150,14 @@ TEST_CASE("the events of those who do not get the lock: no command has exited") 
         Words{"connected", "queued", "waiting", "released interrupted 143"});
 }
 
+TEST_CASE("the events of a run that is too soon: the lock was acquired, no command has exited") {
+  const std::string lock = NewLock("events");
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  const auto events = EventsOf({"exclusive", "--min-interval", "1h"}, lock, {"true"});
+  CHECK(Steps(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
+  CheckDocumented(events);
+}
+
 TEST_CASE("the events of a lock that is taken away") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("events");
