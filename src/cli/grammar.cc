@@ -179,14 +179,14 @@ void Grammar::Declare(const std::vector<std::string>& arguments) {
   }
 }
 
-std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std::string& usage,
-                                  const std::string& footer) {
+std::optional<Text> Grammar::Read(const std::vector<std::string>& arguments,
+                                  const std::string& usage, const std::string& footer) {
   Declare(arguments);
   CLI::App& app = parser_->app;
   app.formatter(std::make_shared<HelpFormatter>(usage));
   app.footer(footer);
   try {
-    app.parse(AsCli11Takes(std::move(arguments)));
+    app.parse(AsCli11Takes(arguments));
   } catch (const CLI::CallForHelp&) {
     return Text{app.help()};
   } catch (const CLI::ArgumentMismatch& error) {
@@ -201,7 +201,7 @@ std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std:
     if (option.declared != nullptr && option.declared->count() > 0)
       option.origin = Origin::kArgument;
   }
-  ReadLocks();
+  ReadLocks(arguments);
   ReadEnvironment();
   const auto named = WasGiven("--config") ? std::optional(config_) : std::nullopt;
   for (const Setting& setting : ReadConfig(named)) Apply(setting);
@@ -209,9 +209,18 @@ std::optional<Text> Grammar::Read(std::vector<std::string> arguments, const std:
   return std::nullopt;
 }
 
-void Grammar::ReadLocks() {
+void Grammar::ReadLocks(const std::vector<std::string>& arguments) {
   // LOCKs are no positional of CLI11's: it would take `[a,b]` for a list.
   for (const std::string& extra : parser_->app.remaining()) {
+    if (extra.starts_with("-=")) {
+      // What CLI11 has left of `-v=1`.
+      const auto typed =
+          std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
+            return word.starts_with('-') && !word.starts_with("--") &&
+                   word.ends_with(extra.substr(1));
+          });
+      throw Error(fmt::format(message::kUnreadable, typed != arguments.end() ? *typed : extra));
+    }
     if (extra.size() > 1 && extra.front() == '-') {
       throw Error(fmt::format(message::kUnknownOption, extra));
     }

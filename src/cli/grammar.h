@@ -48,7 +48,7 @@ class Grammar {
 
   /// Reads `arguments`, the environment and the configuration; the help text, if that is what the
   /// arguments ask for.
-  [[nodiscard]] std::optional<Text> Read(std::vector<std::string> arguments,
+  [[nodiscard]] std::optional<Text> Read(const std::vector<std::string>& arguments,
                                          const std::string& usage, const std::string& footer);
 
   /// Whether `name` (as in `--wait`) is an option of this subcommand and has not its default.
@@ -102,7 +102,7 @@ class Grammar {
   [[nodiscard]] const Option* Find(std::string_view name) const;
   void Apply(const Setting& setting);
   void ReadEnvironment();
-  void ReadLocks();
+  void ReadLocks(const std::vector<std::string>& arguments);
   [[nodiscard]] std::vector<zookeeper::AuthInfo> ReadCredentials() const;
   void RefuseTls() const;
   void CheckPath(const std::string& option, const std::string& what, const std::string& path) const;

@@ -181,9 +181,10 @@ void ReadDialect(const Grammar& grammar, const Words& words, RunOptions& options
 std::optional<std::size_t> ReadCount(const Grammar& grammar, const std::string& option,
                                      const std::string& text, int least) {
   if (!grammar.WasGiven(option)) return std::nullopt;
-  const auto number = ParseNumber(text, least, std::numeric_limits<int>::max());
+  constexpr int kMost = std::numeric_limits<int>::max();
+  const auto number = ParseNumber(text, least, kMost);
   if (!number) {
-    grammar.Reject(option, fmt::format(message::kNoNumber, option, text, least));
+    grammar.Reject(option, fmt::format(message::kNoNumber, option, text, least, kMost));
   }
   return static_cast<std::size_t>(*number);
 }
