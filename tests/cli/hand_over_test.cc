@@ -33,6 +33,12 @@ Words WordsOf(const std::vector<Frame>& requests) {
   return words;
 }
 
+/// As zklock makes it, but persistent: a container the servers may take as soon as it is empty, and
+/// the record with it.
+std::string MadeLock(Tree& tree, const char* name) {
+  return tree.Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
+}
+
 std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
   const auto znode = tree.Get(lock);
   REQUIRE(znode);
@@ -56,8 +62,8 @@ std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests
 }  // namespace
 
 TEST_CASE("a run leaves a record: who, in which mode, for how long, how it ended, where") {
-  const std::string lock = NewLock("record");
   Tree tree;
+  const std::string lock = MadeLock(tree, "record");
   std::int64_t token = 0;
   for (const std::string mode : {"exclusive", "write", "read"}) {
     CAPTURE(mode);
@@ -99,17 +105,18 @@ TEST_CASE("the record counts how long the command ran") {
 
 TEST_CASE("a lock below a chroot has its record there") {
   const std::string chroot = NewLock("chroot");
-  const Finished run =
-      RunZklock({"exclusive", "-z", TestServers() + chroot, "/jobs/a", "--", "true"});
-  REQUIRE(run.exit == Exited(0));
+  const Words words = {"exclusive", "-z", TestServers() + chroot};
+  Child holder = StartHolder(words, "/jobs/a");
+  Child next = StartWaiter(words, "/jobs/a");
+  holder.CloseInput();
+  REQUIRE(next.ReadLine() == "held");
   Tree tree;
   CHECK(RecordIn(tree, chroot + "/jobs/a"));
 }
 
 TEST_CASE("record, end and close leave in one piece, and are one transaction and the close") {
-  const std::string lock = NewLock("piece");
   Tree tree;
-  tree.Create(lock, ZnodeKind::kContainer, "zklock/1");
+  const std::string lock = MadeLock(tree, "piece");
   const Proxy proxy(TestServers());
   const Finished run = Run(Through(proxy, Zklock({"exclusive", lock, "--", "true"})));
   REQUIRE(run.exit == Exited(0));
@@ -194,9 +201,9 @@ TEST_CASE("a release asks nothing of those further behind") {
 }
 
 TEST_CASE("a command that was stopped because its lock was lost leaves no record") {
-  const std::string lock = NewLock("lost");
-  Child holder = StartHolder(lock);
   Tree tree;
+  const std::string lock = MadeLock(tree, "lost");
+  Child holder = StartHolder(lock);
   tree.Delete(lock + "/" + tree.Children(lock).front());
   REQUIRE(holder.Wait() == Exited(76));
   CHECK_FALSE(RecordIn(tree, lock));
@@ -235,9 +242,9 @@ TEST_CASE("a LOCK that may not be written to is let go all the same") {
 }
 
 TEST_CASE("data that comes into LOCK while it is held is left alone, and the lock let go") {
-  const std::string lock = NewLock("meanwhile");
-  Child holder = StartHolder(lock);
   Tree tree;
+  const std::string lock = MadeLock(tree, "meanwhile");
+  Child holder = StartHolder(lock);
   tree.SetData(lock, "mine");
   holder.Write("5\n");
   REQUIRE(holder.Wait() == Exited(5));
