@@ -109,6 +109,11 @@ inline constexpr char kWaitsForItself[] =
     "{} is held for us ({}), by a zklock above: {} would wait for itself for ever; take that mode "
     "above";
 
+inline constexpr char kPermitsHeldAbove[] =
+    "{}: zklocks above hold all that --permits {} allows: exclusive would wait for itself for "
+    "ever; "
+    "allow more, or give --wait";
+
 inline constexpr char kWaitsForOwner[] =
     "{} is held ({}) by a zklock above us and not above process {}: {} would wait for itself for "
     "ever; name a process below that zklock";

@@ -58,7 +58,8 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     // Of another chroot it is told of by its whole path.
     const bool within = node.rfind(chroot + "/", 0) == 0;
     const lock::LockName lock{protocol::ParentOf(node), within ? chroot : ""};
-    lock::HeldCheck check(visit.store(), visit.clock(), lock, node, options.server.connect_timeout);
+    lock::HeldCheck check(visit.store(), visit.clock(), lock, {node},
+                          options.server.connect_timeout);
     if (const auto status = visit.Run(check)) return *status;
     if (!check.is_held()) {
       visit.Leave();

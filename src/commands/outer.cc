@@ -54,7 +54,7 @@ std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::Lock
   if (!held) return false;
 
   Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, held->node,
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, {held->node},
                         options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
@@ -71,6 +71,27 @@ std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::Lock
       fmt::format(cli::message::kWaitsForOwner, lock.shown(), protocol::ModeName(held->mode), below,
                   protocol::ModeName(mode)),
       std::string(protocol::ModeName(mode)));
+}
+
+/// One permit does not stand for another, but who waits for one where all are held above us waits
+/// for itself: throws the cli::UsageError. Or the exit status, when that could not be found out.
+std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock::LockName& lock,
+                                     process::Signals& signals, cli::Report& report) {
+  if (options.try_only || options.wait) return std::nullopt;
+  const std::string leases = lock.path + "/" + std::string(protocol::kLeases);
+  std::vector<std::string> nodes;
+  for (const protocol::HeldLock& one : HeldAbove(getppid())) {
+    if (protocol::ParentOf(one.node) == leases) nodes.push_back(one.node);
+  }
+  if (nodes.size() < *options.permits) return std::nullopt;
+
+  Visit visit(options.server, signals, report);
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, nodes, options.server.connect_timeout);
+  if (const auto status = visit.Run(check)) return *status;
+  visit.Leave();
+  if (!check.is_held()) return std::nullopt;
+  throw cli::UsageError(
+      fmt::format(cli::message::kPermitsHeldAbove, lock.shown(), *options.permits), "exclusive");
 }
 
 }  // namespace
@@ -94,8 +115,11 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
                                            Steps& steps) {
   const std::string& chroot = options.server.servers.chroot;
   for (auto one = wanted.begin(); one != wanted.end();) {
-    const auto nests =
-        NestsIn(options, lock::LockName::In(chroot, one->path), one->mode, below, signals, report);
+    const lock::LockName lock = lock::LockName::In(chroot, one->path);
+    if (options.permits) {
+      if (const auto status = RequireFreePermit(options, lock, signals, report)) return status;
+    }
+    const auto nests = NestsIn(options, lock, one->mode, below, signals, report);
     if (const auto* status = std::get_if<int>(&nests)) return *status;
     if (std::get<bool>(nests)) {
       steps.Tell(cli::Nested{one->path});
@@ -149,7 +173,7 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
     visit.Leave();
     return NotHeldForUs{};
   }
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, found.ticket.path,
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, {found.ticket.path},
                         server.connect_timeout);
   if (const auto signal = visit.RunUntilLeft(check, never)) return LookStopped{*signal};
   if (const auto status = visit.Failure(check)) return *status;

@@ -26,8 +26,8 @@ namespace zklock::commands {
 /// somebody named: $ZKLOCK_HELD says so, they are living ancestors, and their contenders are still
 /// there by a committed check. A copied environment, a daemon that outlived its lock, or a lock
 /// that was lost makes us a stranger. The exit status, when that could not be found out; why has
-/// been said. Throws cli::UsageError where waiting would never end: a reader asks to write, or
-/// --no-nest or somebody who is not below asks to wait without end.
+/// been said. Throws cli::UsageError where waiting would never end: a reader asks to write, all
+/// permits are held above us, or --no-nest or somebody who is not below asks to wait without end.
 [[nodiscard]] std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
                                                          std::vector<cli::WantedLock>& wanted,
                                                          pid_t below, process::Signals& signals,

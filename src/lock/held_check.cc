@@ -6,18 +6,18 @@ namespace zklock::lock {
 
 using zookeeper::Error;
 
-HeldCheck::HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock, std::string node,
-                     Duration connect_timeout)
-    : Errand(store, clock, connect_timeout), lock_(std::move(lock)), node_(std::move(node)) {
+HeldCheck::HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
+                     std::vector<std::string> nodes, Duration connect_timeout)
+    : Errand(store, clock, connect_timeout), lock_(std::move(lock)), nodes_(std::move(nodes)) {
   Start();
 }
 
 void HeldCheck::Begin() {
-  store().Check({node_}, OnReply([this](const zookeeper::Reply& reply) {
+  store().Check(nodes_, OnReply([this](const zookeeper::Reply& reply) {
                   is_held_ = reply.error == Error::kNone;
                   if (is_held_ || reply.error == Error::kNoNode) return Succeed();
                   FailBecause(reply.error, "check a contender in", lock_.shown(), "READ",
-                              lock_.Shown(node_));
+                              lock_.Shown(nodes_.front()));
                 }));
 }
 

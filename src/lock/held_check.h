@@ -1,19 +1,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lock/errand.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
 
-/// Asks by a committed check whether a contender is still there: whether what an outer zklock holds
-/// is still held.
+/// Asks by a committed check whether contenders are still there, all of them: whether what outer
+/// zklocks hold is still held.
 class HeldCheck final : public Errand {
  public:
-  /// `node`: the contender's path, chroot included.
-  HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock, std::string node,
-            Duration connect_timeout);
+  /// `nodes`: the contenders' paths, chroot included; at least one.
+  HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
+            std::vector<std::string> nodes, Duration connect_timeout);
 
   /// Once it is over without a failure.
   [[nodiscard]] bool is_held() const { return is_held_; }
@@ -23,7 +24,7 @@ class HeldCheck final : public Errand {
 
  private:
   const LockName lock_;
-  const std::string node_;
+  const std::vector<std::string> nodes_;
   bool is_held_ = false;
 };
 

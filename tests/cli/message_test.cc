@@ -138,7 +138,13 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
 /// A zklock below a zklock that holds.
 std::vector<Case> Nested() {
   const std::string lock = NewLock("message");
+  const Words permit = {"exclusive", "--permits", "1", NewLock("message"), "--"};
+  Words permits = permit;
+  permits.push_back(Binary());
+  permits.insert(permits.end(), permit.begin(), permit.end());
+  permits.push_back("true");
   return {{"kWaitsForItself", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
+          {"kPermitsHeldAbove", 64, permits},
           {"kWaitsForOwner",
            64,
            {"exclusive", lock, "--", Binary(), "exclusive", "--hold", "--owner-pid",

@@ -67,6 +67,41 @@ TEST_CASE(
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
 }
 
+TEST_CASE("One permit does not stand for another, and who would wait for its own is told") {
+  const std::string lock = NewLock("nesting");
+  const std::string two = "$Z exclusive --permits 2 $L -- ";
+  CHECK(Run(Line(lock, two + two + "true")).exit == Exited(0));
+  const Finished refused = Run(Line(lock, two + two + two + "true"));
+  CHECK(refused.exit == Exited(64));
+  CHECK_THAT(refused.err, Catch::Contains("for ever"));
+  const std::string whole = NewLock("nesting");
+  CHECK(Run(Line(whole, "$Z exclusive $L -- " + two + "true")).exit == Exited(0));
+  // Who does not wait for ever finds out by itself.
+  CHECK(Run(Line(lock, two + two + "$Z try -q --permits 2 $L -- true")).exit == Exited(75));
+  CHECK(Run(Line(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true")).exit ==
+        Exited(75));
+}
+
+TEST_CASE("A permit that was taken away from the outer zklock is waited for") {
+  // The outer zklock is stopped, so that it cannot act on its loss before the inner one asks.
+  const std::string lock = NewLock("nesting");
+  Child outer = Child::Start([&] {
+    auto options = Line(lock,
+                        "exec $Z exclusive --permits 1 $L -- sh -c 'echo $ZKLOCK_NODE; read go; "
+                        "$Z exclusive -q --permits 1 $L -- echo ours; echo $?'");
+    options.keep_stdin = true;
+    return options;
+  }());
+  const std::string node = outer.ReadLine();
+  outer.Signal(SIGSTOP);
+  outer.WaitUntilStopped();
+  Tree().Delete(node);
+  outer.Write("go\n");
+  CHECK(outer.ReadLine() == "ours");
+  CHECK(outer.ReadLine() == "0");
+  outer.Signal(SIGCONT);
+}
+
 TEST_CASE("A third LOCK between the two changes nothing") {
   const std::string lock = NewLock("nesting");
   CHECK(

@@ -51,7 +51,8 @@ std::vector<Kind> Kinds(const std::string& contender) {
        }},
       {"held check", 0, "check a contender in", "READ", path,
        [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<HeldCheck>(store, clock, lock, lock.path + "/" + name, 15s);
+         return std::make_unique<HeldCheck>(store, clock, lock, std::vector{lock.path + "/" + name},
+                                            15s);
        }},
       {"revocation that reads", 0, "read a contender in", "READ", path,
        [=](FakeStore& store, FakeClock& clock, const std::string& name) {
