@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 // Their default would end or stop zklock for what it writes.
-constexpr int kSilenced[] = {SIGPIPE, SIGTTIN, SIGTTOU};
+constexpr int kSilenced[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
 
 void SetDisposition(int number, sighandler_t handler) {
   struct sigaction action {};

@@ -42,14 +42,9 @@ void SetCork(int socket, bool on) {
   setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-// A socket whose other end is closed: what reads it sees the end, what writes it an error. None
-// where the system has no more descriptors.
-UniqueFd DeadSocket() {
-  std::array<int, 2> pair{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return UniqueFd();
-  close(pair[1]);
-  return UniqueFd(pair[0]);
-}
+// A socket that was never connected: what reads or writes it sees an error. None where the system
+// has no more descriptors.
+UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 }  // namespace
 
@@ -227,15 +222,17 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
   // Asked anew: a request made since the last wait may be half sent.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
-  UniqueFd socket(fcntl(fd_, F_DUPFD_CLOEXEC, 3));
-  if (!socket) return -1;
-  const UniqueFd dead = DeadSocket();
-  if (!dead) return -1;
+  // First: somebody may wait for it, and nobody for the rest, for which there may be no
+  // descriptors.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            static_cast<ssize_t>(last.size())) {
     return -1;
   }
-  SendNow();  // somebody may wait for it, and nobody for the rest
+  SendNow();
+  UniqueFd socket(fcntl(fd_, F_DUPFD_CLOEXEC, 3));
+  if (!socket) return -1;
+  const UniqueFd dead = DeadSocket();
+  if (!dead) return -1;
   if (dup3(dead.get(), fd_, O_CLOEXEC) < 0) return -1;
   zookeeper_process(handle_, ZOOKEEPER_READ);
   Fail({AttemptEnd::How::kClosed});

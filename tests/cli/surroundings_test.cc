@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <functional>
 #include <regex>
 #include <string>
@@ -201,6 +202,40 @@ TEST_CASE("standard input and output are the command's") {
   CHECK(finished.out == much);
   CHECK_THAT(finished.err, Catch::Contains("\nE\n"));
 }
+
+TEST_CASE("a message for which a file has no room ends nothing") {
+  const TemporaryDirectory directory;
+  const std::string log = directory.Write("log", std::string(2000, 'x'));
+  const std::string lock = NewLock("full");
+  // 1 is 512 bytes in some shells, 1024 in others.
+  const Finished finished =
+      Run({.argv = {"sh", "-c", "ulimit -f 1; exec \"$@\" 2>>" + log, "sh", Binary(), "exclusive",
+                    "--verbose", lock, "--", "sh", "-c", "ulimit -f; exit 7"},
+           .also_environment = {"ZKLOCK_SERVERS=" + TestServers()}});
+  CHECK(finished.exit == Exited(7));
+  CHECK(finished.out == "1\n");
+  CHECK(Tree().Children(lock).empty());
+}
+
+#ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own
+TEST_CASE("whatever descriptors are short, nothing stays in the queue") {
+  const std::string lock = NewLock("short");
+  int refused = 0;
+  for (int limit = 7; limit < 24; ++limit) {
+    CAPTURE(limit);
+    const Finished finished =
+        Run({.argv = {"sh", "-c", "ulimit -n " + std::to_string(limit) + "; exec \"$@\"", "sh",
+                      Binary(), "exclusive", "--session-timeout", "40s", lock, "--", "true"},
+             .also_environment = {"ZKLOCK_SERVERS=" + TestServers()}});
+    CAPTURE(finished.err);
+    if (finished.exit != Exited(0)) ++refused;
+    CHECK((finished.exit == Exited(0) || finished.exit == Exited(71)));
+    Tree().WaitForChildren(lock, 0, std::chrono::seconds(20));  // no session has run out by then
+  }
+  CHECK(refused > 0);
+  CHECK(refused < 17);
+}
+#endif
 
 TEST_CASE("signal mask, dispositions and umask are as they were") {
   Setting setting;
