@@ -36,7 +36,12 @@ void ReadyCommand::Prepare(const zookeeper::Session& session) {
 
 void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
   if (session_ != session.session_id()) Discard();  // the guard would close another one
-  if (!supervisor_) Prepare(session);
+  try {
+    if (supervisor_) return supervisor_->Await(lease_end);
+  } catch (const std::system_error&) {
+    // What was refused to it before the lock was ours may be granted by now.
+  }
+  Prepare(session);
   supervisor_->Await(lease_end);
 }
 

@@ -122,14 +122,15 @@ class LockedRun {
     command_.AwaitNested();
     if (const auto signal = TakeEndingSignal(signals_)) return kExitSignalBase + *signal;
     process::Supervisor& supervisor = command_.supervisor();
-    if (const auto failed = supervisor.Begin(OwnEnvironment())) return CannotExecute(*failed);
-    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
+    supervisor.Begin(OwnEnvironment());
     loop_.Add(supervisor);
-    while (!supervisor.ended()) {
+    while (!supervisor.is_over()) {
       loop_.RunOnce();
+      TellOfStart(supervisor);
       PassSignalsOn(supervisor, [] {});
     }
     loop_.Remove(supervisor);
+    if (const auto& failed = supervisor.exec_failed()) return CannotExecute(*failed);
     const process::Ended ended = Reaped(supervisor);
     TellOfProcesses(ended);
     return StatusOf(ended);
@@ -154,7 +155,6 @@ class LockedRun {
     for (const lock::Ticket& ticket : tickets_) steps_.Tell(cli::Acquired{ticket});
 
     const Duration grace = protocol::GraceFor(options_.kill_after, timeout);
-    const bool warn_only = options_.on_lost == cli::OnLost::kWarn;
     HoldSteps hold_steps(steps_, session, Shown());
     lock::Hold hold(session, clock_, tickets_, grace, hold_steps, passed_);
     std::optional<lock::LastRun> last_run;
@@ -163,14 +163,15 @@ class LockedRun {
       if (const auto status = RefuseIfRecent(*last_run, hold)) return *status;
     }
     const TimePoint began = clock_.Now();
-    if (const auto status = Begin(warn_only ? kNever : hold.lease_end())) return *status;
+    if (const auto status = Begin(hold.lease_end())) return *status;
     process::Supervisor& supervisor = command_.supervisor();
-    if (!warn_only) hold_steps.SetSupervisor(&supervisor);
-    if (supervisor.has_started()) {
-      steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
+    hold_steps.SetSupervisor(&supervisor);
+    Supervise(hold, hold_steps, supervisor);
+    if (const auto& failed = supervisor.exec_failed()) {
+      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
+      return CannotExecute(*failed);
     }
-
-    const process::Ended ended = Supervise(hold, hold_steps, supervisor);
+    const process::Ended ended = Reaped(supervisor);
     // Stop, reap, release, close: the command has been reaped, only now is the lock let go.
     const int status = StatusOf(ended);
     std::size_t releases = 0;
@@ -188,16 +189,9 @@ class LockedRun {
     try {
       command_.Await(connector_->session(), lease_end);
       // One from before the command was there to get it, too.
-      if (const auto signal = TakeEndingSignal(signals_)) {
-        const int status = kExitSignalBase + *signal;
-        Release(Why::kInterrupted, status);
-        report_.StoppedWhileWaiting(Shown(), *signal);
-        return status;
-      }
-      const auto failed = command_.supervisor().Begin(EnvironmentFor(tickets_, self_));
-      if (!failed) return std::nullopt;
-      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
-      return CannotExecute(*failed);
+      if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
+      command_.supervisor().Begin(EnvironmentFor(tickets_, self_));
+      return std::nullopt;
     } catch (const std::system_error&) {
       // Nobody is to wait for a lock that nobody uses.
       Release(Why::kNotExecuted, kExitSystem);
@@ -205,9 +199,20 @@ class LockedRun {
     }
   }
 
+  /// The lock was ours, and the command has not begun.
+  int InterruptedBy(int signal_number) {
+    const int status = kExitSignalBase + signal_number;
+    Release(Why::kInterrupted, status);
+    report_.StoppedWhileWaiting(Shown(), signal_number);
+    return status;
+  }
+
   /// --min-interval: the exit status, if the command is not to run.
   std::optional<int> RefuseIfRecent(lock::LastRun& last_run, lock::Hold& hold) {
-    if (!Finish(last_run, hold)) {
+    std::optional<int> signal;
+    const bool is_known = Finish(last_run, hold, signal);
+    if (signal) return InterruptedBy(*signal);
+    if (!is_known) {
       Release(Why::kRemoved, options_.conflict_exit_code);
       report_.LostBeforeRun(Shown());
       return options_.conflict_exit_code;
@@ -221,32 +226,38 @@ class LockedRun {
     return options_.conflict_exit_code;
   }
 
-  /// While the lock is still held, and until its lease ends: a success that is not written down may
-  /// run again too soon.
+  /// While the lock is still held, until its lease ends, and if no signal is in a hurry: a success
+  /// that is not written down may run again too soon.
   void Record(lock::LastRun& last_run, lock::Hold& hold, TimePoint began) {
     last_run.Record(began, self_.host);
-    if (!Finish(last_run, hold) || !last_run.refused().empty()) report_.NotRecorded(Shown());
+    std::optional<int> signal;
+    if (!Finish(last_run, hold, signal) || !last_run.refused().empty()) {
+      report_.NotRecorded(Shown());
+    }
   }
 
-  /// False where the lock was lost over it.
-  bool Finish(lock::LastRun& work, lock::Hold& hold) {
+  /// False where the lock was lost over it, or a `signal` that ends came first.
+  bool Finish(lock::LastRun& work, lock::Hold& hold, std::optional<int>& signal) {
     loop_.Add(hold);
     loop_.Add(work);
-    while (!work.IsDone() && !hold.loss()) loop_.RunOnce();
+    while (!work.IsDone() && !hold.loss() && !signal) {
+      loop_.RunOnce();
+      signal = TakeEndingSignal(signals_);
+    }
     loop_.Remove(work);
     loop_.Remove(hold);
-    return work.IsDone();
+    return work.IsDone() && !hold.loss();
   }
 
-  process::Ended Supervise(lock::Hold& hold, const HoldSteps& hold_steps,
-                           process::Supervisor& supervisor) {
+  void Supervise(lock::Hold& hold, const HoldSteps& hold_steps, process::Supervisor& supervisor) {
     // After every wake-up the lease is looked at first.
     loop_.Remove(connector_->session());
     loop_.Add(hold);
     loop_.Add(supervisor);
     loop_.Add(connector_->session());
-    while (!supervisor.ended()) {
+    while (!supervisor.is_over()) {
       loop_.RunOnce();
+      TellOfStart(supervisor);
       if (hold.loss() && !std::exchange(loss_told_, true)) {
         steps_.Tell(cli::Lost{Shown(), *hold.loss(), options_.on_lost});
         if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
@@ -260,7 +271,14 @@ class LockedRun {
     }
     loop_.Remove(hold);
     loop_.Remove(supervisor);
-    return Reaped(supervisor);
+  }
+
+  void TellOfStart(process::Supervisor& supervisor) {
+    if (start_told_ || !supervisor.has_started()) return;
+    start_told_ = true;
+    // It was not to begin too late; from here on it may go on without the lock.
+    if (options_.on_lost == cli::OnLost::kWarn) supervisor.ExtendLease(kNever);
+    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
   }
 
   process::Ended Reaped(const process::Supervisor& supervisor) {
@@ -300,6 +318,7 @@ class LockedRun {
   }
 
   void Release(Why why, int status, std::size_t releases = 0) {
+    loop_.Remove(signals_);  // nobody takes them any more
     const bool confirmed = connector_->Close(releases);
     steps_.Tell(cli::Released{Shown(), why, status, confirmed});
   }
@@ -332,6 +351,7 @@ class LockedRun {
   ReadyCommand command_;  // ended before the session is
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;  // contenders of ours that are of no use any more
+  bool start_told_ = false;
   bool loss_told_ = false;
   bool revoked_ = false;  // somebody has asked us to let go
 };

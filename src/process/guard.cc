@@ -175,7 +175,8 @@ void Guard::ReadExecResult() {
     phase_ = Phase::kFinished;
     return;
   }
-  Send(socket_.get(), {.kind = Message::Kind::kStarted});
+  // What had to be ended before we knew may have been stopped, and never have been executed.
+  if (phase_ < Phase::kStopping) Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
 void Guard::ReadMessages() {

@@ -200,11 +200,20 @@ void Supervisor::State::Dismiss() {
   if (guard != 0) kill(guard, SIGKILL);  // 0 would be our own process group
 }
 
-// The command dies with the guard, is ours then, and has no children yet.
+// The command dies with the guard, is ours then, and has no children yet. One that was stopped
+// before its first instruction could not ask for that: it is killed. Where the guard has reaped it
+// the pid is nobody's, or a stranger's.
 void Supervisor::State::Discard() {
   Dismiss();
   WaitFor(std::exchange(guard, 0));
-  if (page->command != 0) WaitFor(page->command);
+  const pid_t command = page->command;
+  siginfo_t info;
+  if (command == 0 ||
+      waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return;
+  }
+  kill(command, SIGKILL);
+  WaitFor(command);
 }
 
 Supervisor::State::~State() {
@@ -293,13 +302,14 @@ void Supervisor::Await(TimePoint lease_end) {
   if (state.start_error) throw *state.start_error;
 }
 
-std::optional<ExecFailed> Supervisor::Begin(const std::vector<std::string>& environment) {
+void Supervisor::Begin(const std::vector<std::string>& environment) {
   State& state = *state_;
-  if (!state.environment.Set(environment)) return ExecFailed{E2BIG};
-  Send(state.socket.get(), {.kind = Message::Kind::kBegin});
-  while (!state.is_started && !state.IsSettled()) state.WaitOnce(kNever);
-  if (state.start_error) throw *state.start_error;
-  return state.exec_failed;
+  if (state.environment.Set(environment)) {
+    Send(state.socket.get(), {.kind = Message::Kind::kBegin});
+  } else {
+    state.Discard();
+    state.exec_failed = ExecFailed{E2BIG};
+  }
 }
 
 Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -331,6 +341,8 @@ void Supervisor::Forward(int signal_number) {
 void Supervisor::End() { state_->Give(Order::kEnd); }
 
 bool Supervisor::has_started() const { return state_->is_started; }
+
+const std::optional<ExecFailed>& Supervisor::exec_failed() const { return state_->exec_failed; }
 
 const std::optional<Ended>& Supervisor::ended() const { return state_->ended; }
 

@@ -75,10 +75,11 @@ class Supervisor final : public EventSource {
   /// first D (protocol: the lease). Throws std::system_error when the system has refused the guard
   /// something.
   void Await(TimePoint lease_end);
-  /// Executes the command, with `environment`: NAME=VALUE, all of it. Returns when its execve has
-  /// succeeded or failed. After the stop time of its lease it does not begin, and has ended by
-  /// order. Throws as Await().
-  [[nodiscard]] std::optional<ExecFailed> Begin(const std::vector<std::string>& environment);
+  /// Lets the command be executed, with `environment`: NAME=VALUE, all of it. What comes of it is
+  /// told in the caller's loop: a command that is stopped just now, as by Ctrl-Z, must not keep
+  /// zklock from its signals and heartbeats. After the stop time of its lease it does not begin,
+  /// and has ended by order.
+  void Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end. It only ever moves forward.
   void ExtendLease(TimePoint lease_end);
@@ -89,10 +90,14 @@ class Supervisor final : public EventSource {
   /// end, whichever is first. Idempotent.
   void End();
 
-  /// The command was executed: not where it was too late for that, or the guard had died.
+  /// The command was executed: not yet, not where it was too late for that, or the guard had died.
   [[nodiscard]] bool has_started() const;
+  /// Set once its execve has failed; nothing of it is left.
+  [[nodiscard]] const std::optional<ExecFailed>& exec_failed() const;
   /// Set once the command (and where it was ended, its whole tree) has been reaped.
   [[nodiscard]] const std::optional<Ended>& ended() const;
+  /// One of these two.
+  [[nodiscard]] bool is_over() const { return exec_failed() || ended(); }
   /// The command's pid, for messages.
   [[nodiscard]] pid_t command_pid() const;
 

@@ -32,6 +32,8 @@ class Gate {
             reached_.set_value();
             opened_.wait();
             if (loses_) return std::optional<std::string>();
+          } else if (has_come_) {
+            ++passed_since_;
           }
           return std::optional(std::move(reply));
         });
@@ -49,9 +51,19 @@ class Gate {
       throw std::runtime_error("no such request");
     }
   }
+  /// Until something else was answered after that reply.
+  void WaitUntilPassed() const {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (passed_since_ == 0) {
+      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing came");
+      std::this_thread::sleep_for(1ms);
+    }
+  }
   void Open() {
     if (!std::exchange(is_open_, true)) open_.set_value();
   }
+  /// From now on nothing comes through.
+  void Freeze() { proxy_.Freeze(); }
   /// Instead: the reply is lost, and the connection.
   void Break() {
     loses_ = true;
@@ -62,6 +74,7 @@ class Gate {
  private:
   bool has_come_ = false;
   std::atomic<bool> loses_{false};
+  std::atomic<int> passed_since_{0};
   bool is_open_ = false;
   std::promise<void> reached_;
   std::promise<void> open_;
@@ -109,10 +122,10 @@ std::string MadeLock(const std::string& name) {
 
 /// A zklock whose create the servers have done, and that has not heard of it. All is ready.
 struct Joining {
-  explicit Joining(const std::string& name)
+  explicit Joining(const std::string& name, const Words& words = {"exclusive"})
       : lock(MadeLock(name)),
         gate("create " + lock),
-        zklock(Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)))) {
+        zklock(Child::Start(gate.Before(HolderOptions(words, lock)))) {
     gate.WaitUntilReached();
     ready = WaitForReady(zklock);
   }
@@ -194,6 +207,61 @@ TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command i
     REQUIRE(child.Wait() == Killed(SIGINT));
   }
   CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("a command that is stopped as it begins keeps zklock from nothing") {
+  Joining joining("stopped", {"exclusive", "--verbose"});
+  REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
+  joining.gate.Open();
+  joining.gate.WaitUntilPassed();  // it is held, and looked after
+  // As with Ctrl-Z: the shell waits until all of the job have stopped.
+  joining.zklock.Signal(SIGTSTP);
+  joining.zklock.WaitUntilStopped();
+  CHECK(joining.zklock.err().find("running") == std::string::npos);
+  joining.zklock.SignalGroup(SIGCONT);
+  CHECK(joining.zklock.ReadLine() == "held");
+  joining.zklock.CloseInput();
+  CHECK(joining.zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a signal while the last run is asked for ends it before the command begins") {
+  const std::string lock = MadeLock("asked");
+  Gate gate("get " + lock + "/last-run");
+  Child zklock =
+      Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
+  gate.WaitUntilReached();
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(zklock.out().empty());
+  gate.Open();
+  Tree().WaitForChildren(lock, 0);
+}
+
+TEST_CASE("a signal while a run is recorded does not wait for that") {
+  const std::string lock = MadeLock("recorded");
+  Gate gate("set " + lock + "/last-run");
+  Child zklock =
+      Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
+  CHECK(zklock.ReadLine() == "held");
+  zklock.CloseInput();
+  gate.WaitUntilReached();
+  const auto told_at = std::chrono::steady_clock::now();
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Exited(0));
+  CHECK(std::chrono::steady_clock::now() - told_at < 20s);  // not until the lease's end
+  zklock.ReadToEnd();
+  CHECK_THAT(zklock.err(), Catch::Contains("--min-interval"));
+}
+
+TEST_CASE("what is to run on without its lock does not begin without it") {
+  Joining joining("late", {"exclusive", "-v", "--on-lost", "warn", "--session-timeout", "4s"});
+  REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
+  joining.gate.Open();
+  joining.zklock.ReadErrUntil(joining.lock + " is ours");
+  joining.gate.Freeze();
+  CHECK(joining.zklock.Wait() == Exited(76));
+  CHECK(joining.zklock.out().empty());
+  CHECK(joining.zklock.err().find("running") == std::string::npos);
 }
 
 TEST_CASE("when zklock is killed while the servers commit, its guard leaves the queue for it") {

@@ -33,6 +33,8 @@ inline std::string Describe(std::string_view body) {
   switch (Number(body, 0)) {
     case 4:
       return "get" + path(4);
+    case 5:
+      return "set" + path(4);
     case 8:
       return "list" + path(4);
     case 9:

@@ -108,9 +108,16 @@ struct TestCommand : CommandSpec {
   TimePoint lease_end = kNever;
 };
 
+/// Returns when it has been executed, or will not be.
 inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand& spec) {
   supervisor.Await(spec.lease_end);
-  return supervisor.Begin(spec.environment);
+  supervisor.Begin(spec.environment);
+  EventLoop loop;
+  Alarm alarm(BootClock::now() + test::kPatience);
+  loop.Add(alarm);
+  loop.Add(supervisor);
+  while (!supervisor.has_started() && !supervisor.is_over()) loop.RunOnce();
+  return supervisor.exec_failed();
 }
 
 inline TestCommand Script(const std::string& script, const ScriptOptions& options = {}) {
