@@ -16,7 +16,7 @@ inline constexpr std::string_view kLastRunChild = "last-run";
 /// Since the epoch, by the servers' clock.
 using ServerTime = std::chrono::milliseconds;
 
-/// The last run under a LOCK that was a success.
+/// The last run under a LOCK that was a success and no reader's.
 struct LastSuccess {
   ServerTime began{};  ///< when it had taken the lock
   std::string host;    ///< where
@@ -29,7 +29,7 @@ struct LastSuccess {
 [[nodiscard]] std::optional<LastSuccess> ParseLastSuccess(std::string_view text);
 
 /// The newer of the two that a LOCK tells of: what --min-interval has kept, and the record of the
-/// last release, written at `released`, if that was a success.
+/// last release, written at `released`, if that was a success and no reader's.
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);

@@ -75,6 +75,25 @@ TEST_CASE("a success without the option counts too, for as long as the LOCK keep
   CHECK(Run(Job("1h", lock)).exit == Exited(75));
 }
 
+TEST_CASE("readers keep no writer from its run, and show nobody that one has run") {
+  const std::string lock = NewLock("interval");
+  const auto write = [&] {
+    return RunZklock({"write", "--min-interval", "1h", lock, "--", "true"}).exit;
+  };
+  const auto read = [&](const Words& mode) {
+    Words words = mode;
+    words.insert(words.end(), {lock, "--", "true"});
+    CHECK(RunZklock(words).exit == Exited(0));
+  };
+  read({"read"});
+  read({"try", "--read"});
+  CHECK(write() == Exited(0));
+  read({"read"});
+  CHECK(write() == Exited(75));
+  // It is still the last run, to who asks for that.
+  CHECK_THAT(RunZklock({"inspect", "--json", lock}).out, Catch::Contains("\"mode\":\"read\""));
+}
+
 TEST_CASE("what the last success needs outlives an empty LOCK") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).exit == Exited(0));

@@ -37,6 +37,12 @@ TEST_CASE("The newest success is that of the last run, or an older one that was 
         LastSuccess{ServerTime(7000), "b"});
   CHECK(NewestSuccess(kept, record, ServerTime(9000)) == LastSuccess{ServerTime(7000), "b"});
   CHECK(NewestSuccess(kept, record, ServerTime(6000)) == kept);
+  record.mode = Mode::kWrite;
+  CHECK(NewestSuccess(kept, record, ServerTime(9000)) == LastSuccess{ServerTime(7000), "b"});
+  record.mode = Mode::kRead;
+  CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
+  CHECK_FALSE(NewestSuccess(std::nullopt, record, ServerTime(9000)));
+  record.mode = Mode::kExclusive;
   record.status = 1;
   CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
   CHECK_FALSE(NewestSuccess(std::nullopt, record, ServerTime(9000)));
