@@ -170,13 +170,13 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
     Confirm(Turn::kOurs);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
     const protocol::Rank rank = protocol::RankOf(contenders, own);
-    if (!std::exchange(ranked_, true) && request_.max_queue &&
-        CountWaiting(rank) >= *request_.max_queue) {
-      return Finish(Busy{Busy::Why::kQueueFull, wait->predecessor, ""});
+    if (!ranked_ && request_.max_queue && CountWaiting(rank) >= *request_.max_queue) {
+      return LeaveFull(children);
     }
+    ranked_ = true;
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
-    SearchHolders(children);
+    SearchHolders(children, predecessor_unreadable_ ? "" : predecessor_);
     if (request_.left_of) CountPermits(rank.ahead);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ > kMostMissing)
@@ -328,6 +328,7 @@ void Acquire::BeginStep(State state) {
   state_ = state;
   ++step_;
   search_.reset();
+  leaves_full_ = false;
   confirm_again_ = kNever;
   const bool awaits_answer = state != State::kApart && state != State::kDone;
   answer_deadline_ = awaits_answer ? clock_.Now() + AnswerTime() : kNever;

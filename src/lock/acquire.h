@@ -241,12 +241,15 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] std::size_t CountWaiting(const protocol::Rank& rank) const;
   void WatchPredecessor(const std::string& predecessor);
   void OnPredecessor(const zookeeper::GetReply& reply);
-  /// While we wait for the predecessor, or before a `try` leaves: do we wait for ourselves?
-  void SearchHolders(const protocol::Children& children);
+  /// While we wait for the predecessor, or before we leave: do we wait for ourselves? `awaited`:
+  /// as HolderSearch::Begin takes it.
+  void SearchHolders(const protocol::Children& children, const std::string& awaited);
   void OnSearchTold();
   /// A `try` whose lock is not free, once both are known: who is in the way, and that it is not for
-  /// us.
+  /// us. Or one that found a full queue, once the latter is.
   void LeaveTaken();
+  /// As many wait as may: leaves, unless it is held for us.
+  void LeaveFull(const protocol::Children& children);
   /// `resume`, unless somebody has a permit: LOCK is a semaphore then.
   void LookForPermits(std::function<void()> resume);
   /// In the turnstile of a `try`, with so many before ours in the last list of it: leaves if they
@@ -333,6 +336,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   bool predecessor_unreadable_ = false;
   std::optional<HolderSearch> search_;  ///< in this step
   bool searched_ = false;               ///< it has come to its end
+  bool leaves_full_ = false;            ///< what it tells decides whether to leave; in this step
   bool heartbeat_answered_ = false;     ///< in this step
 
   std::optional<TimePoint> apart_since_;  ///< since when no server has done anything for us

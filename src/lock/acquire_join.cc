@@ -60,7 +60,7 @@ void Acquire::Look() {
                                  return Join();  // it has just gone: the queue decides
                                OnPredecessor(found);
                              }));
-                  SearchHolders(children);
+                  SearchHolders(children, predecessor_);
                 };
                 const protocol::Contenders contenders(reply.children);
                 if (Judge(reply.children, contenders, go_on) == Verdict::kFine) {
@@ -152,7 +152,7 @@ void Acquire::WaitForSimple() {
   const std::string name(protocol::kSimpleName);
   observer_.OnWaiting(request_.lock, name, 1);
   WatchPredecessor(name);
-  SearchHolders({name});
+  SearchHolders({name}, predecessor_unreadable_ ? "" : predecessor_);
 }
 
 void Acquire::MakeLock() {

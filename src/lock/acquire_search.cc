@@ -4,12 +4,11 @@
 
 namespace zklock::lock {
 
-void Acquire::SearchHolders(const protocol::Children& children) {
+void Acquire::SearchHolders(const protocol::Children& children, const std::string& awaited) {
   if (searched_ || !request_.holds_for_us) return;
   search_.emplace(store_, request_.QueuePath(), children, request_.host, request_.holds_for_us,
                   [this] { OnSearchTold(); });
-  // The predecessor is being read for its watch, unless it may not be read.
-  search_->Begin(predecessor_unreadable_ ? "" : predecessor_);
+  search_->Begin(awaited);
   if (!search_->IsOver()) return;
   searched_ = true;
   search_.reset();
@@ -21,7 +20,7 @@ void Acquire::OnSearchTold() {
     if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
     search_.reset();
   }
-  if (request_.try_only) LeaveTaken();
+  if (request_.try_only || leaves_full_) LeaveTaken();
 }
 
 void Acquire::LeaveTaken() {
@@ -31,7 +30,15 @@ void Acquire::LeaveTaken() {
     answer_deadline_ = clock_.Now() + AnswerTime();
     return;
   }
+  if (leaves_full_) return Finish(Busy{Busy::Why::kQueueFull, "", ""});
   Finish(Busy{Busy::Why::kTaken, predecessor_, predecessor_data_});
+}
+
+void Acquire::LeaveFull(const protocol::Children& children) {
+  BeginStep(State::kDeciding);
+  leaves_full_ = true;
+  SearchHolders(children, "");
+  LeaveTaken();
 }
 
 }  // namespace zklock::lock

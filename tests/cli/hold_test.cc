@@ -72,6 +72,23 @@ TEST_CASE("A shell that becomes a zklock does not wait for what it holds itself"
   CHECK(finished.out == "ran\n");
 }
 
+TEST_CASE("What the shell holds is no full queue to what runs below it, but to others it is") {
+  const auto mode = GENERATE(as<std::string>{}, "exclusive", "write");
+  CAPTURE(mode);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock, "$Z " + mode +
+                       " --hold $L || exit; $Z exclusive --max-queue 0 $L -- echo ran; "
+                       "$Z exclusive --hold --max-queue 0 $L; echo $?; read x; :"));
+  CHECK(script.ReadLine() == "ran");
+  CHECK(script.ReadLine() == "0");
+  const Finished other = RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"});
+  CHECK(other.exit == Exited(75));
+  CHECK_THAT(other.err, Catch::Contains("waiting already"));
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+}
+
 TEST_CASE("A shell that becomes a zklock, as with its last command, may ask and release") {
   const auto last = GENERATE(as<std::string>{}, "inspect --mine -q $L", "release $L");
   CAPTURE(last);

@@ -210,6 +210,29 @@ TEST_CASE("The one znode that another has is waited for") {
   CHECK(self.Holds());
 }
 
+TEST_CASE("A full queue is left only when it is known that the lock is not held for us") {
+  const bool ours = GENERATE(false, true);
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 12; ++at) {
+    CAPTURE(ours, static_cast<int>(fault), at);
+    World world;
+    Put(world, Mode::kExclusive, ours ? kOurs : "for another shell");
+    auto request = Request();
+    request.max_queue = 0;
+    Contender self(world.servers, world.clock, request);
+    self.store.PlaceFault(at, fault);
+    self.store.Run();
+    CHECK(self.notes.waits.empty());
+    if (ours) {
+      CHECK(FoundIn(self) == Mode::kExclusive);
+    } else {
+      REQUIRE(self.Ended<Busy>());
+      CHECK(self.why() == Busy::Why::kQueueFull);
+    }
+  }
+}
+
 TEST_CASE("Who does not ask is not told") {
   World world;
   Put(world, Mode::kExclusive, kOurs);
