@@ -25,6 +25,7 @@ void ReadyCommand::Prepare(const zookeeper::Session& session) {
        .stop_signal = options_.stop_signal,
        .kill_after = protocol::GraceFor(options_.kill_after, timeout),
        .descendants = options_.descendants,
+       .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
        .when_orphaned =
            [credentials = *session.credentials(), endpoints = session.endpoints(),
             access = options_.server.access, timeout] {

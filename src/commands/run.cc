@@ -276,8 +276,6 @@ class LockedRun {
   void TellOfStart(process::Supervisor& supervisor) {
     if (start_told_ || !supervisor.has_started()) return;
     start_told_ = true;
-    // It was not to begin too late; from here on it may go on without the lock.
-    if (options_.on_lost == cli::OnLost::kWarn) supervisor.ExtendLease(kNever);
     steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
   }
 

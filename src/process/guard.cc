@@ -70,6 +70,7 @@ class Guard {
   void Kill();
   void Finish();
 
+  [[nodiscard]] TimePoint LeaseEnd() const;
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
   [[nodiscard]] bool ZklockHasGone() const;
@@ -89,6 +90,7 @@ class Guard {
   std::optional<int> command_status_;  // once it has been reaped
   bool has_children_ = true;
   bool is_orphaned_ = false;
+  bool is_executed_ = false;
   bool lease_ran_out_ = false;
   TimePoint stopped_at_ = kNever;
   std::set<ProcessId> stopped_;  // have got the stop signal
@@ -176,7 +178,9 @@ void Guard::ReadExecResult() {
     return;
   }
   // What had to be ended before we knew may have been stopped, and never have been executed.
-  if (phase_ < Phase::kStopping) Send(socket_.get(), {.kind = Message::Kind::kStarted});
+  if (phase_ >= Phase::kStopping) return;
+  is_executed_ = true;
+  Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
 
 void Guard::ReadMessages() {
@@ -229,8 +233,13 @@ void Guard::Reap() {
 
 bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
 
+// Not only by zklock's word, which may be stopped.
+TimePoint Guard::LeaseEnd() const {
+  return is_executed_ && duty_.spec.outlives_lease ? kNever : duty_.page.lease_end.Get();
+}
+
 TimePoint Guard::NextLook() const {
-  const TimePoint lease_end = duty_.page.lease_end.Get();
+  const TimePoint lease_end = LeaseEnd();
   switch (phase_) {
     case Phase::kReady:
       return kNever;
@@ -249,7 +258,7 @@ TimePoint Guard::NextLook() const {
 
 void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
-  const TimePoint lease_end = duty_.page.lease_end.Get();
+  const TimePoint lease_end = LeaseEnd();
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     lease_ran_out_ = now >= StopAt(lease_end, duty_.spec.kill_after);
     if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);

@@ -68,6 +68,7 @@ struct Supervisor::State {
   UniqueFd socket;  // closed when the guard has gone
   pid_t guard = 0;  // 0: taken over and reaped
   Duration kill_after{};
+  bool outlives_lease = false;
   Strangers strangers;
 
   bool is_awaited = false;
@@ -158,6 +159,7 @@ void Supervisor::State::Handle(const Message& message) {
       return;
     case Message::Kind::kStarted:
       is_started = true;
+      if (outlives_lease) page->lease_end.Set(kNever);
       return;
     case Message::Kind::kExecFailed:
       exec_failed = ExecFailed{message.number};
@@ -288,6 +290,7 @@ std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   auto state = std::make_unique<State>();
   state->kill_after = command.kill_after;
+  state->outlives_lease = command.outlives_lease;
   state->strangers.children = OwnChildren();
   state->ForkGuard(command, signals);
   return std::unique_ptr<Supervisor>(new Supervisor(std::move(state)));

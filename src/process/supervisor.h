@@ -31,6 +31,7 @@ struct CommandSpec {
   int stop_signal = 15;                ///< what the tree gets first when it must end
   Duration kill_after{};               ///< between the stop signal and KILL
   Descendants descendants = Descendants::kLeave;
+  bool outlives_lease = false;  ///< once it is executed, the lease's end does not end it
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
   /// Not run when a process survived that could not be signalled: the lock must not go early.
   /// All signals are blocked, 0 to 2 are /dev/null, other descriptors closed; it must not throw.

@@ -177,6 +177,20 @@ TEST_CASE("after the lease's stop time the command does not begin") {
   CHECK(report.ReadToEnd().empty());
 }
 
+TEST_CASE("a command that outlives its lease does so though zklock does not hear that it began") {
+  const Signals signals;
+  TestCommand spec = Script("sleep 3; exit 5", {.kill_after = milliseconds(300)});
+  spec.outlives_lease = true;
+  const auto command = Supervisor::Prepare(spec, signals);
+  command->Await(BootClock::now() + seconds(2));
+  command->Begin(spec.environment);
+  WaitForDeath(command->command_pid());
+  const Ended ended = WaitForEnd(*command);
+  CHECK(ExitFrom(ended.wait_status) == Exited(5));
+  CHECK_FALSE(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+}
+
 TEST_CASE("when zklock is killed before the command begins, the session is closed") {
   const test::TemporaryDirectory at;
   TestCommand spec = Script("exit 5");
