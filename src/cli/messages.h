@@ -111,8 +111,7 @@ inline constexpr char kWaitsForItself[] =
 
 inline constexpr char kPermitsHeldAbove[] =
     "{}: zklocks above hold all that --permits {} allows: exclusive would wait for itself for "
-    "ever; "
-    "allow more, or give --wait";
+    "ever; allow more, or give --wait";
 
 inline constexpr char kWaitsForOwner[] =
     "{} is held ({}) by a zklock above us and not above process {}: {} would wait for itself for "

@@ -127,8 +127,9 @@ class Keeper {
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
-    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, owner_.id().pid, signals_,
-                                                    report_, steps_)) {
+    std::vector<lock::Ticket> above;
+    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, above, owner_.id().pid,
+                                                    signals_, report_, steps_)) {
       return *status;
     }
     while (!wanted_.empty()) {
@@ -146,7 +147,7 @@ class Keeper {
       }
       (void)connector_->Close();
       if (const auto* own = std::get_if<GoesOn>(&outcome)) {
-        const std::string lock = own->lock.shown();
+        const std::string lock = own->holder.lock.shown();
         steps_.Tell(cli::Nested{lock});
         std::erase_if(wanted_, [&](const cli::WantedLock& wanted) { return wanted.path == lock; });
         continue;

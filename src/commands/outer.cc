@@ -45,28 +45,31 @@ bool StaysOut(protocol::Mode held, const cli::RunOptions& options, protocol::Mod
   return options.no_nest && MayWaitBehind(held, options, mode);
 }
 
-/// Whether to go on under a zklock above us that holds `lock`, instead of queueing. Or the exit
-/// status.
-std::variant<bool, int> NestsIn(const cli::RunOptions& options, const lock::LockName& lock,
-                                protocol::Mode mode, pid_t below, process::Signals& signals,
-                                cli::Report& report) {
+/// The contender of a zklock above us under which to go on, instead of queueing for `lock`. Or the
+/// exit status.
+std::variant<std::optional<lock::Ticket>, int> NestsIn(const cli::RunOptions& options,
+                                                       const lock::LockName& lock,
+                                                       protocol::Mode mode, pid_t below,
+                                                       process::Signals& signals,
+                                                       cli::Report& report) {
   const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
-  if (!held) return false;
+  if (!held) return std::nullopt;
 
   Visit visit(options.server, signals, report);
   lock::HeldCheck check(visit.store(), visit.clock(), lock, {held->node},
                         options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
-  if (!check.is_held()) return false;
+  if (!check.is_held()) return std::nullopt;
   const auto held_there = HeldAbove(below);
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
-    if (StaysOut(held->mode, options, mode)) return false;
+    if (StaysOut(held->mode, options, mode)) return std::nullopt;
     GoOnUnder(held->mode, options, lock, mode);
-    return true;
+    return lock::Ticket{
+        .lock = lock, .mode = held->mode, .path = held->node, .token = check.token()};
   }
   // What is held here ends with our command, which may be long before that process does.
-  if (MayWaitBehind(held->mode, options, mode)) return false;
+  if (MayWaitBehind(held->mode, options, mode)) return std::nullopt;
   throw cli::UsageError(
       fmt::format(cli::message::kWaitsForOwner, lock.shown(), protocol::ModeName(held->mode), below,
                   protocol::ModeName(mode)),
@@ -110,7 +113,8 @@ std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
 }
 
 std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
-                                           std::vector<cli::WantedLock>& wanted, pid_t below,
+                                           std::vector<cli::WantedLock>& wanted,
+                                           std::vector<lock::Ticket>& above, pid_t below,
                                            process::Signals& signals, cli::Report& report,
                                            Steps& steps) {
   const std::string& chroot = options.server.servers.chroot;
@@ -121,7 +125,8 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
     }
     const auto nests = NestsIn(options, lock, one->mode, below, signals, report);
     if (const auto* status = std::get_if<int>(&nests)) return *status;
-    if (std::get<bool>(nests)) {
+    if (const auto& holder = std::get<std::optional<lock::Ticket>>(nests)) {
+      above.push_back(*holder);
       steps.Tell(cli::Nested{one->path});
       one = wanted.erase(one);
     } else {

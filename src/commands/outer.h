@@ -23,13 +23,15 @@ namespace zklock::commands {
 [[nodiscard]] std::vector<protocol::HeldLock> HeldAbove(pid_t below);
 
 /// Leaves out of `wanted` what zklocks above us hold for the process `below`, ours or one that
-/// somebody named: $ZKLOCK_HELD says so, they are living ancestors, and their contenders are still
-/// there by a committed check. A copied environment, a daemon that outlived its lock, or a lock
-/// that was lost makes us a stranger. The exit status, when that could not be found out; why has
-/// been said. Throws cli::UsageError where waiting would never end: a reader asks to write, all
-/// permits are held above us, or --no-nest or somebody who is not below asks to wait without end.
+/// somebody named, and adds their contenders to `above`: $ZKLOCK_HELD says so, they are living
+/// ancestors, and their contenders are still there by a committed check. A copied environment, a
+/// daemon that outlived its lock, or a lock that was lost makes us a stranger. The exit status,
+/// when that could not be found out; why has been said. Throws cli::UsageError where waiting would
+/// never end: a reader asks to write, all permits are held above us, or --no-nest or somebody who
+/// is not below asks to wait without end.
 [[nodiscard]] std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
                                                          std::vector<cli::WantedLock>& wanted,
+                                                         std::vector<lock::Ticket>& above,
                                                          pid_t below, process::Signals& signals,
                                                          cli::Report& report, Steps& steps);
 

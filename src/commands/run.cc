@@ -69,8 +69,8 @@ class LockedRun {
     }
     command_.SetExecutable(std::get<std::string>(executable));
     process::RequireProcessTree();  // what cannot be ended is not begun, nor queued for
-    if (const auto status =
-            LeaveOutWhatIsHeldAbove(options_, wanted_, getppid(), signals_, report_, steps_)) {
+    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, above_, getppid(), signals_,
+                                                    report_, steps_)) {
       return *status;
     }
     while (!wanted_.empty()) {
@@ -94,7 +94,7 @@ class LockedRun {
       if (const auto* own = std::get_if<GoesOn>(&outcome)) {
         (void)connector_->Close();
         command_.Discard();
-        LeaveOut(own->lock);
+        LeaveOut(own->holder);
         continue;
       }
       const auto [why, status] = waiting.Judge(outcome);
@@ -122,7 +122,7 @@ class LockedRun {
     command_.AwaitNested();
     if (const auto signal = TakeEndingSignal(signals_)) return kExitSignalBase + *signal;
     process::Supervisor& supervisor = command_.supervisor();
-    supervisor.Begin(OwnEnvironment());
+    supervisor.Begin(EnvironmentFor({}, above_, self_));
     loop_.Add(supervisor);
     while (!supervisor.is_over()) {
       loop_.RunOnce();
@@ -137,10 +137,12 @@ class LockedRun {
   }
 
   /// It is held for a shell above us.
-  void LeaveOut(const lock::LockName& lock) {
-    steps_.Tell(cli::Nested{lock.shown()});
-    std::erase_if(wanted_,
-                  [&](const cli::WantedLock& wanted) { return NameOf(wanted).path == lock.path; });
+  void LeaveOut(const lock::Ticket& holder) {
+    above_.push_back(holder);
+    steps_.Tell(cli::Nested{holder.lock.shown()});
+    std::erase_if(wanted_, [&](const cli::WantedLock& wanted) {
+      return NameOf(wanted).path == holder.lock.path;
+    });
   }
 
   int CannotExecute(process::ExecFailed failed) {
@@ -190,7 +192,7 @@ class LockedRun {
       command_.Await(connector_->session(), lease_end);
       // One from before the command was there to get it, too.
       if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
-      command_.supervisor().Begin(EnvironmentFor(tickets_, self_));
+      command_.supervisor().Begin(EnvironmentFor(tickets_, above_, self_));
       return std::nullopt;
     } catch (const std::system_error&) {
       // Nobody is to wait for a lock that nobody uses.
@@ -348,6 +350,7 @@ class LockedRun {
   std::optional<Connector> connector_;
   ReadyCommand command_;  // ended before the session is
   std::vector<lock::Ticket> tickets_;
+  std::vector<lock::Ticket> above_;  // held for us by others: we go on under them
   std::vector<std::string> passed_;  // contenders of ours that are of no use any more
   bool start_told_ = false;
   bool loss_told_ = false;

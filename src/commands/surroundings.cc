@@ -63,35 +63,37 @@ std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
                                    .under = HoldersAbove()});
 }
 
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  return environment;
-}
-
-std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& tickets,
+std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
+                                        const std::vector<lock::Ticket>& above,
                                         const process::Identity& self) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
+  for (const lock::Ticket& ticket : own) {
+    held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
+  }
+  std::vector<lock::Ticket> tickets = own;
+  tickets.insert(tickets.end(), above.begin(), above.end());
+  std::sort(tickets.begin(), tickets.end(),
+            [](const auto& one, const auto& other) { return one.lock.path < other.lock.path; });
   std::vector<std::string> locks;
   std::vector<std::string> modes;
   std::vector<std::string> nodes;
   std::vector<std::string> tokens;
   for (const lock::Ticket& ticket : tickets) {
-    held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
     locks.push_back(ticket.lock.shown());
     modes.emplace_back(protocol::ModeName(ticket.mode));
     nodes.push_back(ticket.shown_path());
     tokens.push_back(std::to_string(ticket.token));
   }
-  const std::vector<std::pair<std::string, std::string>> added = {
+  std::vector<std::pair<std::string, std::string>> added = {
       {"ZKLOCK_LOCK", fmt::format("{}", fmt::join(locks, " "))},
       {"ZKLOCK_MODE", fmt::format("{}", fmt::join(modes, " "))},
       {"ZKLOCK_NODE", fmt::format("{}", fmt::join(nodes, " "))},
       {"ZKLOCK_TOKEN", fmt::format("{}", fmt::join(tokens, " "))},
-      {"ZKLOCK_HELD", protocol::FormatHeld(held)},
   };
+  if (!held.empty()) added.emplace_back("ZKLOCK_HELD", protocol::FormatHeld(held));
   std::vector<std::string> environment;
-  for (const std::string& text : OwnEnvironment()) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
     const bool replaced =
         std::any_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; });

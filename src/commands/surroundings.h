@@ -23,10 +23,10 @@ namespace zklock::commands {
 [[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
                                         const process::Identity& self, const process::Owner& owner);
 
-/// To the command: our environment as it was.
-[[nodiscard]] std::vector<std::string> OwnEnvironment();
-/// To the command that runs under `tickets`, by path: ours without credentials, and what it holds.
-[[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& tickets,
+/// To the command: our environment as it was, and the contenders that it runs under, those of
+/// `self` and those that others hold for it.
+[[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
+                                                      const std::vector<lock::Ticket>& above,
                                                       const process::Identity& self);
 
 }  // namespace zklock::commands

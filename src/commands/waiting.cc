@@ -129,7 +129,7 @@ WaitOutcome Waiting::Under(const lock::HeldForUs& held, const lock::LockName& lo
   } catch (const cli::UsageError& endless) {
     return endless;  // our contender is to go first
   }
-  return GoesOn{lock};
+  return GoesOn{{.lock = lock, .mode = held.mode, .path = held.path, .token = held.token}};
 }
 
 std::string Waiting::Shown() const {

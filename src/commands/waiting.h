@@ -33,9 +33,9 @@ struct ToldToLeave {
 };
 /// Those who wait have gone: nobody wants the lock any more.
 struct Cancelled {};
-/// A LOCK is held for us by --hold: go on without queueing for it.
+/// A LOCK is held for us by --hold: go on under that contender without queueing.
 struct GoesOn {
-  lock::LockName lock;
+  lock::Ticket holder;
 };
 
 /// What the wait came to: the queue's word, or something else that ended it. UsageError: a LOCK is

@@ -75,11 +75,6 @@ struct Busy {
   std::string blocker;       ///< the contender in the way; may be empty
   std::string blocker_data;  ///< its data: somebody else's, to be shown and not believed
 };
-/// Not taken because it is held for us already: AcquireRequest::holds_for_us says so, and the
-/// servers that the holder is still there. Waiting would never end.
-struct HeldForUs {
-  protocol::Mode mode = protocol::Mode::kExclusive;
-};
 /// No server had a session for us in time.
 struct Unreachable {};
 /// The servers refuse.

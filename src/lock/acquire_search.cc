@@ -17,7 +17,7 @@ void Acquire::SearchHolders(const protocol::Children& children, const std::strin
 void Acquire::OnSearchTold() {
   if (search_->IsOver()) {
     searched_ = true;
-    if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
+    if (const auto held = search_->found()) return Finish(*held);
     search_.reset();
   }
   if (request_.try_only || leaves_full_) LeaveTaken();

@@ -108,7 +108,7 @@ void AcquireSet::OnSearchTold() {
   if (outcome_) return;
   ExpectAnswer();  // each is one of a server that answers
   if (!search_->IsOver()) return;
-  if (const auto mode = search_->found()) return Finish(HeldForUs{*mode});
+  if (const auto held = search_->found()) return Finish(*held);
   Finish(Busy{Busy::Why::kTaken, "", ""});
 }
 

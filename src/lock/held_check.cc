@@ -14,11 +14,22 @@ HeldCheck::HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
 
 void HeldCheck::Begin() {
   store().Check(nodes_, OnReply([this](const zookeeper::Reply& reply) {
-                  is_held_ = reply.error == Error::kNone;
-                  if (is_held_ || reply.error == Error::kNoNode) return Succeed();
+                  if (reply.error == Error::kNone) return ReadToken();
+                  if (reply.error == Error::kNoNode) return Succeed();
                   FailBecause(reply.error, "check a contender in", lock_.shown(), "READ",
                               lock_.Shown(nodes_.front()));
                 }));
+}
+
+void HeldCheck::ReadToken() {
+  store().Get(nodes_.front(), zookeeper::Watch::kNo,
+              OnReply([this](const zookeeper::GetReply& reply) {
+                is_held_ = reply.error == Error::kNone;
+                token_ = reply.stat.created_zxid;
+                if (is_held_ || reply.error == Error::kNoNode) return Succeed();
+                FailBecause(reply.error, "read a contender in", lock_.shown(), "READ",
+                            lock_.Shown(nodes_.front()));
+              }));
 }
 
 }  // namespace zklock::lock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,19 @@ class HeldCheck final : public Errand {
 
   /// Once it is over without a failure.
   [[nodiscard]] bool is_held() const { return is_held_; }
+  /// Of the first of them, where they are held.
+  [[nodiscard]] std::int64_t token() const { return token_; }
 
  protected:
   void Begin() override;
 
  private:
+  void ReadToken();
+
   const LockName lock_;
   const std::vector<std::string> nodes_;
   bool is_held_ = false;
+  std::int64_t token_ = 0;
 };
 
 }  // namespace zklock::lock

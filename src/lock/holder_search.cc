@@ -78,17 +78,17 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
   const bool is_anothers = reply.error == Error::kNone && reply.stat.ephemeral_owner != 0 &&
                            reply.stat.ephemeral_owner != store_.session_id();
   if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return OnStranger();
-  store_.Check({queue_ + "/" + holder.full},
-               scope_.Wrap([this, mode = holder.mode()](const zookeeper::Reply& checked) {
-                 OnChecked(mode, checked);
-               }));
+  const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid};
+  store_.Check({held.path}, scope_.Wrap([this, held](const zookeeper::Reply& checked) {
+    OnChecked(held, checked);
+  }));
   Tell();
 }
 
-void HolderSearch::OnChecked(protocol::Mode mode, const zookeeper::Reply& reply) {
+void HolderSearch::OnChecked(const HeldForUs& held, const zookeeper::Reply& reply) {
   if (IsLost(reply.error)) return;
   if (reply.error != Error::kNone) return OnStranger();
-  found_ = mode;
+  found_ = held;
   Tell();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,6 +16,14 @@ namespace zklock::lock {
 /// Whether somebody who holds in this mode, and whose data this is, holds for us. Anyone may have
 /// written the data: it is a claim.
 using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
+
+/// A LOCK is held for us already, by this contender: HoldsForUs says so, and the servers that it is
+/// still there. Waiting would never end.
+struct HeldForUs {
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  std::string path;  ///< its znode, chroot included
+  std::int64_t token = 0;
+};
 
 /// Looks, for one who has to wait, whether LOCK is held for that one by --hold, so that the wait
 /// would never end. It begins with a list that is there already, goes over the session of the
@@ -36,13 +45,12 @@ class HolderSearch {
   void Take(const std::string& child, const zookeeper::GetReply& reply);
 
   [[nodiscard]] bool IsOver() const { return found_ || (to_come_ == 0 && left_.empty()); }
-  /// In which mode it is held for us.
-  [[nodiscard]] const std::optional<protocol::Mode>& found() const { return found_; }
+  [[nodiscard]] const std::optional<HeldForUs>& found() const { return found_; }
 
  private:
   void AskOn();
   void OnRead(const protocol::ContenderName& holder, const zookeeper::GetReply& reply);
-  void OnChecked(protocol::Mode mode, const zookeeper::Reply& reply);
+  void OnChecked(const HeldForUs& held, const zookeeper::Reply& reply);
   void OnStranger();
   void Tell();
 
@@ -53,7 +61,7 @@ class HolderSearch {
   std::vector<protocol::ContenderName> left_;  ///< not asked yet, the next one last
   std::optional<protocol::ContenderName> awaited_;
   std::size_t to_come_ = 0;  ///< those of whom it is not known yet
-  std::optional<protocol::Mode> found_;
+  std::optional<HeldForUs> found_;
   CallbackScope scope_;
 };
 

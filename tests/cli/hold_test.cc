@@ -169,6 +169,29 @@ TEST_CASE("What the shell holds is not waited for below it: by --hold again, or 
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
 }
 
+TEST_CASE("What runs below is told of the contender that holds for its shell") {
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold $L || exit; "
+             "for more in '' $L-b; do $Z exclusive $L $more -- sh -c "
+             "'echo $ZKLOCK_LOCK; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN'; done; read x; :"));
+  Tree tree;
+  for (const std::string& more : Words{"", " " + lock + "-b"}) {
+    CAPTURE(more);
+    CHECK(script.ReadLine() == lock + more);
+    const std::string nodes = script.ReadLine();
+    const std::string tokens = script.ReadLine();
+    const std::string holder = lock + "/" + tree.Children(lock).at(0);
+    const std::string token = std::to_string(tree.Get(holder)->created_zxid);
+    CHECK_THAT(nodes + " ", Catch::StartsWith(holder + " "));
+    CHECK_THAT(tokens + " ", Catch::StartsWith(token + " "));
+    CHECK((nodes.find(" " + lock + "-b/") != std::string::npos) == !more.empty());
+  }
+  script.CloseInput();
+  CHECK(script.Wait() == Exited(0));
+}
+
 TEST_CASE("What the shell holds is known in every dialect, and released") {
   const auto dialect = GENERATE(as<std::string>{}, "curator", "kazoo", "simple");
   CAPTURE(dialect);
@@ -206,8 +229,8 @@ TEST_CASE("Of several LOCKs the one that the shell holds is left out, the others
                 "done; $Z release $L-" +
                 held));
   CAPTURE(finished.err);
-  const std::string other = lock + (held == "a" ? "-b" : "-a");
-  CHECK(finished.out == other + "\n" + other + "\n");
+  const std::string both = lock + "-a " + lock + "-b\n";  // the command is told of
+  CHECK(finished.out == both + both);
 }
 
 namespace {

@@ -38,6 +38,36 @@ TEST_CASE("It runs under the outer lock: the same contender, the same token, no 
   CHECK(tree.Children(lock).empty());
 }
 
+/// One line of what a command is told of its locks, without the shell's own quotes.
+const std::string kTell = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NODE, $ZKLOCK_TOKEN";
+
+/// It runs below: `zklock exclusive $L`, then `words`. What the outer and the inner were told.
+Words Told(const std::string& lock, const std::string& words) {
+  ChildOptions options =
+      Line(lock, "$Z exclusive $L -- sh -c '" + kTell + "; " + words + " -- sh -c \"$TELL\"'");
+  options.also_environment.push_back("TELL=" + kTell);
+  const Finished finished = Run(options);
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit == Exited(0));
+  Words lines = Lines(finished.out);
+  REQUIRE(lines.size() == 2);
+  return lines;
+}
+
+TEST_CASE("A command is told of every LOCK that was asked for, whoever holds it, and of no other") {
+  const std::string lock = NewLock("nesting");
+  const Words again = Told(lock, "$Z read $L");
+  CHECK(again[1] == again[0]);
+  const Words through = Told(lock, "$Z exclusive $L-b -- $Z exclusive $L");
+  CHECK(through[1] == through[0]);
+  const Words both = Told(lock, "$Z read $L-b $L");
+  CHECK_THAT(both[1], Catch::StartsWith(lock + " " + lock + "-b, exclusive read, "));
+  const std::string node = both[0].substr(both[0].find(lock + "/"));
+  const std::string token = node.substr(node.find(", ") + 2);
+  CHECK_THAT(both[1], Catch::Contains(node.substr(0, node.find(", ")) + " " + lock + "-b/") &&
+                          Catch::Contains(", " + token + " "));
+}
+
 TEST_CASE("A reader may read again, and is told why it can never write") {
   const std::string lock = NewLock("nesting");
   CHECK(Run(Line(lock, "$Z read $L -- $Z read $L -- true")).exit == Exited(0));

@@ -54,6 +54,11 @@ std::vector<Kind> Kinds(const std::string& contender) {
          return std::make_unique<HeldCheck>(store, clock, lock, std::vector{lock.path + "/" + name},
                                             15s);
        }},
+      {"held check that reads", 1, "read a contender in", "READ", path,
+       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
+         return std::make_unique<HeldCheck>(store, clock, lock, std::vector{lock.path + "/" + name},
+                                            15s);
+       }},
       {"revocation that reads", 0, "read a contender in", "READ", path,
        [=](FakeStore& store, FakeClock& clock, const std::string& name) {
          return std::make_unique<Revocation>(store, clock, lock, name, edit, 15s);
