@@ -17,7 +17,6 @@
 #include "base/exit_status.h"
 #include "process/descriptors.h"
 #include "process/guard_name.h"
-#include "process/pidfd.h"
 #include "process/system_error.h"
 #include "process/timer.h"
 
@@ -74,16 +73,14 @@ class Guard {
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
   [[nodiscard]] bool ZklockHasGone() const;
-  [[nodiscard]] int ZklockFd() const { return zklock_ ? zklock_->fd() : -1; }
   void SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const;
   void SendStatus(Message::Kind kind, bool by_order) const;
 
   const GuardDuty& duty_;
   UniqueFd socket_;
   UniqueFd timer_;
-  UniqueFd child_signals_;
-  UniqueFd link_;  // to the command, until it has been executed
-  std::optional<PidFd> zklock_;
+  UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
+  UniqueFd link_;     // to the command, until it has been executed
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -116,13 +113,15 @@ void Guard::Begin() {
   TakeGuardName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  child_signals_.Reset(Check(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
-  // Besides the socket: a helper process that zklock forked may hold a copy of its end.
-  zklock_ = PidFd::Open(duty_.zklock);
-  if (getppid() != duty_.zklock) _exit(kExitInternal);
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  sigaddset(&watched, SIGCONT);
+  signals_.Reset(Check(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+  // CONT also wakes a guard that somebody has stopped. The socket alone would not do: a helper
+  // process that zklock forked may hold a copy of its end.
+  Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
+  if (ZklockHasGone()) _exit(kExitInternal);  // before the signal was asked for
 
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command);
   command_ = duty_.page.command;
@@ -131,7 +130,7 @@ void Guard::Begin() {
   // not keep the command's group from being orphaned (setpgid(2), stops from the terminal).
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
-  KeepOnlyDescriptors({socket_.get(), timer_.get(), child_signals_.get(), ZklockFd(), link_.get()});
+  KeepOnlyDescriptors({socket_.get(), timer_.get(), signals_.get(), link_.get()});
 }
 
 void Guard::Wait() {
@@ -139,28 +138,23 @@ void Guard::Wait() {
   SetTimer(timer_.get(), look);
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
-  std::array<pollfd, 5> polled = {{{socket_.get(), POLLIN, 0},
+  std::array<pollfd, 4> polled = {{{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
                                    {timer_.get(), POLLIN, 0},
-                                   {child_signals_.get(), POLLIN, 0},
-                                   {ZklockFd(), POLLIN, 0},
+                                   {signals_.get(), POLLIN, 0},
                                    {is_watched ? link_.get() : -1, POLLIN, 0}}};
-  if (is_orphaned_) polled[0].fd = polled[3].fd = -1;  // ready for ever
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never sooner than promised: a guard that the host gives no time is not a dead one.
   if (is_watched) duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
 
-  if (polled[3].revents != 0) is_orphaned_ = true;
   signalfd_siginfo taken;
-  while (read(child_signals_.get(), &taken, sizeof taken) > 0) {
+  while (read(signals_.get(), &taken, sizeof taken) > 0) {
   }
+  is_orphaned_ = ZklockHasGone();  // after its CONT has been taken, lest one be missed
 }
 
 // It may have been killed since we looked, and can no longer close its session. (When it ends by
 // itself it has dismissed the guard before.)
-bool Guard::ZklockHasGone() const {
-  pollfd polled{ZklockFd(), POLLIN, 0};
-  return is_orphaned_ || poll(&polled, 1, 0) > 0;
-}
+bool Guard::ZklockHasGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
 void Guard::ReadExecResult() {
   if (!link_ || phase_ == Phase::kReady) return;

@@ -1,6 +1,8 @@
 #include "process/owner_guard.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,10 +98,14 @@ void OwnerGuard::Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept
 void OwnerGuard::WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper) {
   TakeGuardName();
   setsid();  // a KILL or STOP of the keeper's group spares the guard
-  const std::optional<PidFd> keeper_process = PidFd::Open(keeper);
+  // CONT tells of the keeper's death, and wakes a guard that somebody has stopped.
+  sigset_t resumed;
+  sigemptyset(&resumed);
+  sigaddset(&resumed, SIGCONT);
+  const UniqueFd signals(Check(signalfd(-1, &resumed, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+  Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   const UniqueFd timer = MakeTimer();
-  const int keeper_fd = keeper_process ? keeper_process->fd() : -1;
-  KeepOnlyDescriptors({duty.owner.fd(), keeper_fd, timer.get()});
+  KeepOnlyDescriptors({duty.owner.fd(), signals.get(), timer.get()});
   for (;;) {
     const bool orphaned = getppid() != keeper;
     const bool owner_ended = duty.owner.HasEnded();
@@ -112,9 +118,12 @@ void OwnerGuard::WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper) 
 
     SetTimer(timer.get(), orphaned ? lease_end : page.told ? kNever : stop);
     std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
-                                     {orphaned ? -1 : keeper_fd, POLLIN, 0},
+                                     {signals.get(), POLLIN, 0},
                                      {owner_ended ? -1 : duty.owner.fd(), POLLIN, 0}}};
     if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
+    signalfd_siginfo taken;
+    while (read(signals.get(), &taken, sizeof taken) > 0) {
+    }
   }
   if (duty.when_orphaned) duty.when_orphaned();
 }

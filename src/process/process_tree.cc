@@ -72,7 +72,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const size_t close = text->rfind(')');
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
 
-  ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), false};
+  ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), '?', false};
   std::string_view rest(*text);
   rest.remove_prefix(close + 1);
   std::array<std::string_view, kFieldsRead> fields;
@@ -85,9 +85,11 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   if (!number(4, stat.parent) || !number(20, threads) || !number(22, stat.id.start_time)) {
     return std::nullopt;
   }
-  const std::string_view state = fields[3 - kFirstField];
+  if (const std::string_view state = fields[3 - kFirstField]; !state.empty()) {
+    stat.state = state.front();
+  }
   // A leader that has ended is a zombie while other threads of it still run.
-  stat.is_dead = (state == "Z" || state == "X") && threads <= 1;
+  stat.is_dead = (stat.state == 'Z' || stat.state == 'X') && threads <= 1;
   return stat;
 }
 

@@ -24,6 +24,7 @@ struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
   std::string name;      ///< at most 15 characters
+  char state = '?';      ///< of the main thread: R (runs or could run), S, D, T (stopped), Z
   bool is_dead = false;  ///< a zombie, all of its threads
 };
 

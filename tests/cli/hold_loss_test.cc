@@ -14,6 +14,7 @@
 #include "cli/forks.h"
 #include "cli/hold_script.h"
 #include "cli/names.h"
+#include "process/process_tree.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -31,6 +32,16 @@ pid_t ChildOf(pid_t process) {
     std::this_thread::sleep_for(10ms);
   }
   throw std::runtime_error("no child of " + number);
+}
+
+void WaitUntilStopped(pid_t process) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    const auto stat = process::ReadProcessStat(process);
+    if (stat && stat->state == 'T') return;
+    std::this_thread::sleep_for(10ms);
+  }
+  throw std::runtime_error("process " + std::to_string(process) + " is not stopped");
 }
 
 /// Waits until a process has taken a signal that it blocks.
@@ -102,6 +113,19 @@ TEST_CASE("A guard of the owner that is killed is replaced as soon as a process 
   (void)ChildOf(keeper);
   REQUIRE(kill(keeper, SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("A stopped guard of the owner is woken by the keeper's death, and tells the owner") {
+  const std::string lock = NewLock("guard");
+  Child script = Child::Start(Script(lock, kHold));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  const pid_t guard = ChildOf(keeper);
+  REQUIRE(kill(guard, SIGSTOP) == 0);
+  WaitUntilStopped(guard);
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree().WaitForChildren(lock, 0, 15s);  // and not after the session's 30 s
 }
 
 TEST_CASE("A keeper whose guard cannot be replaced tells the owner itself before the lease ends") {

@@ -219,6 +219,15 @@ class Faults:
             victim.send("guard", signal.SIGSTOP)
             self._await_successors([victim])
 
+    def _do_stop_guard_and_kill_zklock(self):
+        victim = self._victim()
+        if victim is None:
+            return
+        with self._fault("guard stopped, then zklock killed", [victim]):
+            victim.send("guard", signal.SIGSTOP)
+            victim.send("zklock", signal.SIGKILL)
+            self._await_successors([victim])
+
     def _do_kill_zklock_and_guard(self):
         # Both at once is covered for the command itself only.
         victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner))

@@ -113,6 +113,19 @@ TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends t
   zklock.ReadToEnd(milliseconds(0));
 }
 
+TEST_CASE("a stopped guard is woken by zklock's death, and ends the tree") {
+  const Notice notice;
+  TestCommand spec = Stubborn({.kill_after = hours(1)});
+  spec.when_orphaned = notice.Sender();
+  Child zklock = Child::Start(Zklock(spec));
+  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  kill(pids.guard, SIGSTOP);
+  WaitForState(pids.guard, 'T');
+  zklock.Signal(SIGKILL);
+  REQUIRE(notice.Comes());
+  zklock.ReadToEnd(milliseconds(0));
+}
+
 TEST_CASE("zklock's death is noticed although a helper of its has the guard's socket open") {
   int ends[2];
   Check(pipe2(ends, O_CLOEXEC), "pipe2");

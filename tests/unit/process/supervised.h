@@ -201,6 +201,18 @@ inline void WaitForDeath(pid_t pid) {
   throw std::runtime_error("process " + std::to_string(pid) + " did not end");
 }
 
+/// Waits until a process is in a state of /proc/PID/stat ('T': stopped).
+inline void WaitForState(pid_t pid, char state) {
+  const TimePoint deadline = BootClock::now() + test::kPatience;
+  for (;;) {
+    const auto stat = ReadProcessStat(pid);
+    if (stat && stat->state == state) return;
+    if (!stat || BootClock::now() > deadline) {
+      throw std::runtime_error("process " + std::to_string(pid) + " is not in state " + state);
+    }
+  }
+}
+
 /// A script under a supervisor in this process, and its reports.
 class Supervised {
  public:

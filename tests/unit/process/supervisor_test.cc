@@ -192,7 +192,7 @@ TEST_CASE("the guard holds nothing of the user's open and none of zklock's conne
       CHECK((file.rfind("socket:", 0) == 0 || file.rfind("anon_inode:", 0) == 0));
     }
   }
-  CHECK(others == 4);  // the socket, signalfd, timerfd, zklock's pidfd
+  CHECK(others == 3);  // the socket, signalfd, timerfd
 }
 
 TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard") {
