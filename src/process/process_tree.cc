@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 
@@ -20,6 +21,8 @@
 namespace zklock::process {
 
 namespace {
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 std::optional<std::string> ReadFile(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -99,12 +102,36 @@ void RequireProcessTree() {
   if (!file) throw NoProcessTree(errno, std::generic_category(), "opening " + path);
 }
 
+namespace {
+
+bool IsThere(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
+
+/// The children of a process that /proc hides (hidepid), found by looking at every process it
+/// shows.
+std::vector<pid_t> VisibleChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  const Directory directory(opendir("/proc"), closedir);
+  if (!directory) ThrowErrno("listing processes");
+  while (const dirent* entry = readdir(directory.get())) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    errno = 0;
+    const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+    if (!stat && IsWant(errno)) ThrowErrno("listing processes");
+    if (stat && stat->parent == parent) children.push_back(pid);
+  }
+  return children;
+}
+
+}  // namespace
+
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   const std::string tasks = ProcPath(pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
+  const Directory directory(opendir(tasks.c_str()), closedir);
   if (!directory) {
     if (IsWant(errno)) ThrowErrno("listing children");
+    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, hidden from us
     return children;
   }
   while (const dirent* entry = readdir(directory.get())) {

@@ -43,7 +43,8 @@ void RequireProcessTree();
 
 /// The children of all threads of a process, the unreaped ones among them; none of a process that
 /// is not there. Complete for children that stay what they are while it reads; what changes
-/// meanwhile is found by reading again. Throws std::system_error when /proc cannot be read for want
+/// meanwhile is found by reading again. Of a process that /proc hides (hidepid), those of its
+/// children that /proc shows. Throws std::system_error when /proc cannot be read for want
 /// of descriptors or memory: nobody seen must not look like nobody there.
 [[nodiscard]] std::vector<pid_t> ChildrenOf(pid_t pid);
 

@@ -1,7 +1,5 @@
 // What the system may refuse: no /proc, a /proc that hides, no more processes, no more descriptors.
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,13 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using test::Child;
 using test::Exited;
-
-// In a child: its own view of the mounts, with another /proc. False without the right to do so.
-bool MountOverProc(const char* type, const char* options) {
-  return unshare(CLONE_NEWNS) == 0 &&
-         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("none", "/proc", type, 0, options) == 0;
-}
 
 void BecomeUser(uid_t user) {
   Check(setresgid(user, user, user), "setresgid");

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -199,6 +201,13 @@ inline void WaitForDeath(pid_t pid) {
     poll(&polled, 1, has_fd ? static_cast<int>(patience.count()) : 5);
   }
   throw std::runtime_error("process " + std::to_string(pid) + " did not end");
+}
+
+/// In a child: its own view of the mounts, with another /proc. False without the right to do so.
+inline bool MountOverProc(const char* type, const char* options) {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", "/proc", type, 0, options) == 0;
 }
 
 /// Waits until a process is in a state of /proc/PID/stat ('T': stopped).

@@ -54,8 +54,10 @@ class Sudo {
 
 void SayThatItCannotBeTested() { WARN("needs root and setuid files: not tested"); }
 
-// Runs a script as nobody under a supervisor, has it ended, and says what came of it.
-Child EndAsNobody(const std::string& script) {
+// Runs a script as nobody under a supervisor, has it ended, and says what came of it. `prepare`
+// runs in its process before.
+Child EndAsNobody(
+    const std::string& script, const std::function<void()>& prepare = [] {}) {
   return Child::Start({.body =
                            [script] {
                              Signals signals;
@@ -74,7 +76,11 @@ Child EndAsNobody(const std::string& script) {
                            },
                        .also_environment = {"REPORT=1"},
                        .keep_stdin = true,
-                       .prepare = Sudo::BecomeNobody});
+                       .prepare =
+                           [prepare] {
+                             prepare();
+                             Sudo::BecomeNobody();
+                           }});
 }
 
 TEST_CASE("a process that cannot be signalled is named and not waited for") {
@@ -111,6 +117,35 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " sleep");
   CHECK(child.ReadLine() == "ended 9 0");
   CHECK(child.Wait() == Exited(0));
+  kill(survivor, SIGKILL);
+  child.ReadToEnd();
+}
+
+TEST_CASE("hidepid does not hide a process of our own user below one of another's") {
+  const Sudo sudo;
+  if (!sudo.works()) return SayThatItCannotBeTested();
+  const std::string stubborn = "trap \"\" TERM; echo $$; exec sleep 1000";
+  Child child = EndAsNobody(sudo.command() +
+                                "sh -c 'setpriv --reuid=65534 --regid=65534 --clear-groups sh -c " +
+                                "\"trap \\\"\\\" TERM; echo below \\$\\$; exec sleep 1000\" & " +
+                                stubborn + "' & " + kWaitForEver,
+                            [] {
+                              if (!MountOverProc("proc", "hidepid=2")) ThrowErrno("mounting /proc");
+                            });
+  pid_t below = 0;
+  pid_t survivor = 0;
+  for (int i = 0; i < 3; ++i) {
+    const std::string line = child.ReadLine();
+    if (line == "started" || sscanf(line.c_str(), "below %d", &below) == 1) continue;
+    survivor = std::stoi(line);
+  }
+  REQUIRE(below != 0);
+  child.Write("x");
+  CHECK(child.ReadLine() == "survivor " + std::to_string(survivor) + " ?");
+  CHECK(child.ReadLine() == "ended 15 0");
+  CHECK(child.Wait() == Exited(0));
+  CHECK((!ReadProcessStat(below) || ReadProcessStat(below)->is_dead));
+  kill(below, SIGKILL);
   kill(survivor, SIGKILL);
   child.ReadToEnd();
 }
