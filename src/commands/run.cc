@@ -283,6 +283,7 @@ class LockedRun {
 
   process::Ended Reaped(const process::Supervisor& supervisor) {
     const process::Ended& ended = *supervisor.ended();
+    signals_.SetCommandEnd(ended.wait_status);
     if (ended.by_order && !loss_told_ && !revoked_) steps_.Tell(cli::LeaseRanOut{Shown()});
     steps_.Tell(cli::Exited{ended.wait_status});
     return ended;

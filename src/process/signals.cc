@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,7 +81,7 @@ std::optional<SignalEvent> Signals::Next() {
   // When its terminal hangs up the kernel sends HUP and CONT to the session's leader alone
   // (tty_signal_session_leader); the foreground group gets them only when the leader has ended.
   if (leads_session_ && (number == SIGHUP || number == SIGCONT)) from_terminal = false;
-  if (from_terminal && (number == SIGINT || number == SIGQUIT)) told_by_terminal_ = number;
+  if (number == SIGINT || number == SIGQUIT) told_by_terminal_ = from_terminal ? number : 0;
   return SignalEvent{number, from_terminal};
 }
 
@@ -107,9 +108,12 @@ void Signals::StopSelf() const {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+void Signals::SetCommandEnd(int wait_status) { command_exited_ = WIFEXITED(wait_status); }
+
 void Signals::DieAsToldByTerminal(int status) {
   while (Next()) {  // what came with the command's end may not have been taken yet
   }
+  if (command_exited_) return;
   if (told_by_terminal_ == 0 || status != kExitSignalBase + told_by_terminal_) return;
   prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core of the command, not of zklock
   SetDisposition(told_by_terminal_, SIG_DFL);

@@ -48,9 +48,13 @@ class Signals final : public EventSource {
   /// the kernel does not stop (an orphaned process group), and where a CONT came meanwhile.
   void StopSelf() const;
 
-  /// For the very end. Where `status` is 128+N and the terminal has sent N (INT or QUIT), this
-  /// process ends by N, which a shell shows as the same status: one that runs a loop or a script
-  /// asks how its child ended to decide whether Ctrl-C was meant for it too. Else does nothing.
+  /// How the command ended, for DieAsToldByTerminal(): a wait status.
+  void SetCommandEnd(int wait_status);
+  /// For the very end. Where `status` is 128+N, the terminal has sent N (INT or QUIT), and N killed
+  /// the command, if one ran, this process dies of N, which a shell shows as the same status: one
+  /// that runs a loop or a script looks at how its child ended to decide whether Ctrl-C was meant
+  /// for it too. A command that handles N and exits with 128+N does not end the script. Else does
+  /// nothing.
   void DieAsToldByTerminal(int status);
 
   [[nodiscard]] bool IsIgnored(int signal_number) const;
@@ -64,7 +68,8 @@ class Signals final : public EventSource {
   sigset_t blocked_{};  // what was blocked here, the handled ones among them
   std::array<bool, NSIG> ignored_{};
   bool leads_session_ = false;
-  int told_by_terminal_ = 0;  // INT or QUIT, the last that came from there
+  int told_by_terminal_ = 0;     // INT or QUIT, if the last of these came from there
+  bool command_exited_ = false;  // it was not killed
   UniqueFd fd_;
 };
 

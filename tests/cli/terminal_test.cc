@@ -1,53 +1,13 @@
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
+#include "cli/terminal.h"
 #include "cli/zklock.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
-
-/// An interactive shell on a terminal, in which $Z is zklock and $L a LOCK of the test's own. What
-/// is typed is echoed, so the words that a test waits for are typed with a pair of quotes inside.
-class Terminal {
- public:
-  explicit Terminal(std::string name) : lock_(NewLock(name)), shell_(Start(lock_)) {
-    Type("PS1='rea''dy> '");
-    shell_.ReadUntil("ready> ");
-  }
-  void Type(const std::string& line) { shell_.Write(line + "\n"); }
-  void Press(char key) { shell_.Write(std::string(1, static_cast<char>(key & 0x1f))); }
-  std::string ReadUntil(const std::string& text) { return shell_.ReadUntil(text); }
-  /// The shell reads again. What is typed before may be thrown away with a Ctrl-C, or be read by
-  /// what still runs.
-  void AwaitPrompt() { shell_.ReadUntil("ready> "); }
-  /// The status of the command line that runs, when it has ended.
-  std::string Status() {
-    AwaitPrompt();
-    Type("echo \"sta\"tus $?.");
-    shell_.ReadUntil("status ");
-    return shell_.ReadUntil(".");
-  }
-  [[nodiscard]] const std::string& lock() const { return lock_; }
-  [[nodiscard]] const std::string& screen() const { return shell_.out(); }
-  Child& shell() { return shell_; }
-
- private:
-  static Child Start(const std::string& lock) {
-    ChildOptions options;
-    options.argv = {"bash", "--norc", "--noprofile", "-i"};
-    options.environment = PlainEnvironment();
-    options.also_environment = {"ZKLOCK_SERVERS=" + TestServers(),
-                                "Z=" + Binary(),
-                                "L=" + lock,
-                                "TERM=dumb",
-                                "PS1=",
-                                "HISTFILE="};
-    options.prepare = ResetSignals;
-    return Child::StartOnTerminal(std::move(options));
-  }
-  std::string lock_;
-  Child shell_;
-};
 
 TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's loop") {
   Terminal terminal("terminal");
@@ -58,6 +18,54 @@ TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's lo
   CHECK(terminal.Status() == "130.");
   CHECK(terminal.screen().find("turn", terminal.screen().find("turn") + 1) == std::string::npos);
   CHECK(Tree().Children(terminal.lock()).empty());
+}
+
+/// Scripts that say "then STATUS." after a command that has said "begun".
+struct ScriptCase {
+  std::string shell;
+  std::string first_line;
+  std::string status;  // how it spells $?
+};
+const std::vector<ScriptCase> kScripts = {
+    {"bash", "", "$?"},
+    // Otherwise fish ends a script with Ctrl-C, whatever its commands do.
+    {"fish", "status job-control full\n", "$status"}};
+
+/// Until Ctrl-C, which it handles as `handler` says.
+std::string Looping(const std::string& handler) {
+  return "perl -e '$| = 1; $SIG{INT} = " + handler +
+         "; print \"begun\\n\"; select(undef, undef, undef, 0.2) while 1'";
+}
+
+TEST_CASE("A script goes on after a command that handles Ctrl-C, whatever it exits with") {
+  const auto script = GENERATE(from_range(kScripts));
+  const std::string status = GENERATE("130", "7");
+  CAPTURE(script.shell, status);
+  const TemporaryDirectory at;
+  const std::string path = at.Write(
+      "script", script.first_line + "$Z exclusive $L -- " + Looping("sub { exit " + status + " }") +
+                    "\necho \"then " + script.status + ".\"\nexit 5\n");
+  Terminal terminal("terminal");
+  terminal.Type(script.shell + " " + path);
+  terminal.ReadUntil("begun");
+  terminal.Press('C');
+  terminal.ReadUntil("then " + status + ".");
+  CHECK(terminal.Status() == "5.");
+}
+
+TEST_CASE("A script ends when Ctrl-C kills the command") {
+  const auto script = GENERATE(from_range(kScripts));
+  CAPTURE(script.shell);
+  const TemporaryDirectory at;
+  const std::string path =
+      at.Write("script", script.first_line + "$Z exclusive $L -- " + Looping("\"DEFAULT\"") +
+                             "\necho \"then " + script.status + ".\"\nexit 5\n");
+  Terminal terminal("terminal");
+  terminal.Type(script.shell + " " + path);
+  terminal.ReadUntil("begun");
+  terminal.Press('C');
+  CHECK(terminal.Status() == "130.");
+  CHECK(terminal.screen().find("then ") == std::string::npos);
 }
 
 TEST_CASE("Ctrl-C reaches the command once") {
