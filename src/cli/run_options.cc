@@ -215,6 +215,8 @@ void ReadQueueing(Grammar& grammar, const Words& words, const std::string& name,
     options.wait = grammar.ReadDuration("--wait", words.wait, true);
   }
   options.try_only = name == "try" || words.nonblock || options.wait == Duration::zero();
+  // A deadline that is over at once would come before the answer that the lock is free.
+  if (options.try_only) options.wait.reset();
   if (grammar.WasGiven("--min-interval")) {
     options.min_interval = grammar.ReadDuration("--min-interval", words.min_interval, false);
     if (!AllExclude(options)) {

@@ -96,6 +96,47 @@ TEST_CASE(
              Catch::EndsWith("-0000000001"));
 }
 
+TEST_CASE("a free LOCK is taken with --wait 0, as with --nonblock") {
+  const Words spellings = GENERATE(Words{"--wait", "0"}, Words{"-w0s"}, Words{"-n"});
+  const std::vector<Words> commands = {{"exclusive"},
+                                       {"read"},
+                                       {"write"},
+                                       {"exclusive", "--dialect", "kazoo"},
+                                       {"read", "--dialect", "kazoo"},
+                                       {"exclusive", "--dialect", "simple"},
+                                       {"exclusive", "--permits", "2"},
+                                       {"exclusive", "--min-interval", "1ms"},
+                                       {"exclusive", "--max-queue", "0", "--supersede"},
+                                       {"exclusive", NewLock("set"), "--read", NewLock("set")}};
+  for (Words words : commands) {
+    words.insert(words.begin() + 1, spellings.begin(), spellings.end());
+    CAPTURE(words);
+    for (const auto& word : Words{NewLock("free"), "--", "echo", "ran"}) words.push_back(word);
+    const Finished finished = RunZklock(words);
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.out == "ran\n");
+  }
+}
+
+TEST_CASE("a free LOCK is held for a shell with --wait 0") {
+  ChildOptions script = Zklock({});
+  script.argv = {"sh", "-c", "\"$0\" exclusive --wait 0 --hold $1 && \"$0\" release $1; echo $?",
+                 Binary(), NewLock("free")};
+  const Finished finished = Run(script);
+  CHECK(finished.err.empty());
+  CHECK(finished.out == "0\n");
+}
+
+TEST_CASE("a free LOCK is taken with wait = 0 in a configuration file") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "wait = 0\n");
+  const Finished finished =
+      RunZklock({"exclusive", "--config", file, NewLock("free"), "--", "echo", "ran"});
+  CHECK(finished.err.empty());
+  CHECK(finished.out == "ran\n");
+}
+
 TEST_CASE("try takes what is free") {
   const std::string lock = NewLock("free");
   const Finished finished = RunZklock({"try", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"});

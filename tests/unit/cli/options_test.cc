@@ -93,6 +93,7 @@ TEST_CASE("Not to wait at all has three spellings") {
   CHECK(ParseRun({"exclusive", "-n", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "--nonblock", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "-w", "0", "/l", "--", "c"}).try_only);
+  CHECK_FALSE(ParseRun({"exclusive", "-w", "0", "/l", "--", "c"}).wait);
   CHECK_FALSE(ParseRun({"exclusive", "-w", "1", "/l", "--", "c"}).try_only);
 }
 
