@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
-#include <limits>
 
 #include "cli/credentials.h"
 #include "cli/duration.h"
@@ -47,6 +47,10 @@ std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
 }
+
+/// The client library doubles the time-out in an int of milliseconds, which overflows above 12 days
+/// and 10 hours: it then never connects.
+constexpr Duration kLongestSessionTimeout = std::chrono::days(12);
 
 constexpr std::string_view kHelpNames = "-h,--help";
 
@@ -358,11 +362,10 @@ ServerOptions Grammar::ReadServerOptions() const {
   if (!options.servers.chroot.empty()) CheckPath("--servers", "the chroot", options.servers.chroot);
   options.connect_timeout = ReadDuration("--connect-timeout", connect_timeout_, false);
   options.session_timeout = ReadDuration("--session-timeout", session_timeout_, false);
-  // The wire protocol counts milliseconds in 32 bits.
-  if (options.session_timeout >
-      std::chrono::milliseconds(std::numeric_limits<std::int32_t>::max())) {
+  if (options.session_timeout > kLongestSessionTimeout) {
     Reject("--session-timeout",
-           fmt::format(message::kTooLong, "--session-timeout", session_timeout_));
+           fmt::format(message::kTooLong, "--session-timeout", session_timeout_,
+                       FormatDuration(kLongestSessionTimeout)));
   }
   RefuseTls();
   options.access.credentials = ReadCredentials();

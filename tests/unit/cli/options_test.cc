@@ -205,7 +205,7 @@ TEST_CASE("Wrong words say what is wrong, and with which") {
       {{"exclusive", "-E", "", "/l", "--", "c"}, "--conflict-exit-code"},
       {{"exclusive", "--stop-signal", "BOO", "/l", "--", "c"}, "'BOO'"},
       {{"exclusive", "--connect-timeout", "0", "/l", "--", "c"}, "more than 0"},
-      {{"exclusive", "--session-timeout", "100d", "/l", "--", "c"}, "too long"},
+      {{"exclusive", "--session-timeout", "12d1ms", "/l", "--", "c"}, "too long: at most 12d"},
       {{"exclusive", "-z", "h:0", "/l", "--", "c"}, "--servers"},
       {{"exclusive", "-z", "h:1/zookeeper", "/l", "--", "c"}, "chroot"},
       {{"exclusive", "--root", "r", "/l", "--", "c"}, "--root"},

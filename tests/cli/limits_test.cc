@@ -1,0 +1,55 @@
+// The largest values that options take: each has to work, not only to be accepted.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "support/own_server.h"
+
+namespace zklock::test {
+
+TEST_CASE("the longest session time-out is granted by servers that allow it") {
+  const OwnServer server({"maxSessionTimeout=2147483647"});
+  Words words = {"exclusive", "-v",    "-z", server.address(), "--session-timeout",
+                 "12d",       "/lock", "--", "echo",           "ran"};
+  Finished finished = RunZklock(words);
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == "ran\n");
+  CHECK_THAT(finished.err, Catch::Contains("session time-out 12d\n"));
+
+  words[5] = "12d1ms";
+  finished = RunZklock(words);
+  CHECK(finished.exit == Exited(64));
+  CHECK(Lines(finished.err).front() ==
+        "zklock: --session-timeout '12d1ms' is too long: at most 12d");
+}
+
+TEST_CASE("the largest numbers and durations of a run work, on a free LOCK and a held one") {
+  const std::string longest = "106751d23h";  // of what fits into 64 bits of nanoseconds
+  const std::vector<Words> options = {{"--wait", longest},           {"--connect-timeout", longest},
+                                      {"--kill-after", longest},     {"--min-interval", longest},
+                                      {"--max-queue", "2147483647"}, {"--permits", "2147483647"}};
+  for (const Words& option : options) {
+    CAPTURE(option);
+    const std::string lock = NewLock("limits");
+    Words words = {"exclusive", lock, "--", "echo", "ran"};
+    words.insert(words.begin() + 1, option.begin(), option.end());
+    const Finished finished = RunZklock(words);
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.out == "ran\n");
+    if (option.front() == "--permits" || option.front() == "--min-interval") continue;
+    Child holder = StartHolder(lock);
+    Words waits = {"exclusive"};
+    waits.insert(waits.end(), option.begin(), option.end());
+    Child waiter = StartWaiter(waits, lock);
+    holder.CloseInput();
+    CHECK(waiter.ReadLine() == "held");
+    waiter.CloseInput();
+    CHECK(waiter.Wait() == Exited(0));
+  }
+}
+
+}  // namespace zklock::test
