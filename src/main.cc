@@ -28,14 +28,17 @@ namespace {
 
 int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::MessageSink& sink) {
   if (const auto* run = std::get_if<cli::RunOptions>(&line)) {
+    cli::Report(sink, run->verbosity).UnusedConfig(run->server);
     return commands::Run(*run, signals, sink);
   }
   if (const auto* inspect = std::get_if<cli::InspectOptions>(&line)) {
     cli::Report report(sink, inspect->verbosity);
+    report.UnusedConfig(inspect->server);
     return commands::Inspect(*inspect, signals, report);
   }
   if (const auto* release = std::get_if<cli::ReleaseOptions>(&line)) {
     cli::Report report(sink, release->verbosity);
+    report.UnusedConfig(release->server);
     return commands::Release(*release, signals, report);
   }
   const std::string& text = std::get<cli::Text>(line).text;

@@ -1,6 +1,10 @@
 #include "cli/config.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,7 +13,9 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
+
 #include "cli/messages.h"
 
 namespace zklock::cli {
@@ -57,11 +63,16 @@ std::optional<std::string> UserFile() {
   return under(getenv("HOME"), "/.config/zklock.conf");
 }
 
-/// errno where it cannot be read.
-int ReadWhole(const std::string& file, std::string& text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "re"),
-                                                               std::fclose);
-  if (stream == nullptr) return errno;
+/// No such file, or no such directory on the way to it.
+bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+/// errno if it cannot be read.
+int ReadWhole(const File& stream, std::string& text) {
   std::array<char, 4096> piece{};
   std::size_t size = 0;
   while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
@@ -70,15 +81,42 @@ int ReadWhole(const std::string& file, std::string& text) {
   return std::ferror(stream.get()) != 0 ? errno : 0;
 }
 
-void ReadFile(const std::string& file, bool must_exist, std::vector<Setting>& settings) {
+[[noreturn]] void Unread(const std::string& file, int error) {
+  ThrowUnread(file, error, fmt::format(message::kFileUnread, file, std::strerror(error)));
+}
+
+void AddSettings(const File& stream, const std::string& file, std::vector<Setting>& settings) {
   std::string text;
-  const int error = ReadWhole(file, text);
-  // No such file, or no such directory on the way.
-  if (!must_exist && (error == ENOENT || error == ENOTDIR)) return;
-  if (error != 0) throw ConfigError(fmt::format(message::kFileUnread, file, std::strerror(error)));
+  if (const int error = ReadWhole(stream, text)) Unread(file, error);
   auto read = ParseConfig(text, file);
   settings.insert(settings.end(), std::make_move_iterator(read.begin()),
                   std::make_move_iterator(read.end()));
+}
+
+void ReadFile(const std::string& file, bool must_exist, std::vector<Setting>& settings) {
+  const File stream(std::fopen(file.c_str(), "re"));
+  if (stream != nullptr) return AddSettings(stream, file, settings);
+  if (!must_exist && IsAbsent(errno)) return;
+  Unread(file, errno);
+}
+
+/// $HOME may be another user's, as under `setpriv` or `su -m`: a file that we may not read is not
+/// meant for us, and one that belongs to another user could name servers, files to write and
+/// credentials to send. Returns why the file is not used; empty if it is used or absent.
+std::string ReadUserFile(const std::string& file, std::vector<Setting>& settings) {
+  // Does not block if another user has put a pipe there.
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) {
+    if (IsAbsent(errno)) return "";
+    if (errno != EACCES && errno != EPERM && errno != ELOOP) Unread(file, errno);
+    return std::strerror(errno);
+  }
+  const File stream(fdopen(fd, "r"));
+  struct stat status {};
+  if (stream == nullptr || fstat(fd, &status) != 0) Unread(file, errno);
+  if (status.st_uid != geteuid() && status.st_uid != 0) return message::kOtherUsersFile;
+  AddSettings(stream, file, settings);
+  return "";
 }
 
 }  // namespace
@@ -150,15 +188,26 @@ std::optional<std::string> ConfigText(std::string_view value) {
   return std::nullopt;
 }
 
-std::vector<Setting> ReadConfig(const std::optional<std::string>& named) {
-  std::vector<Setting> settings;
-  if (named) {
-    ReadFile(*named, true, settings);
-    return settings;
+void ThrowUnread(const std::string& file, int error, const std::string& what) {
+  // Not the file's fault: the next call may be able to read it.
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw std::system_error(error, std::generic_category(), file);
   }
-  ReadFile("/etc/zklock.conf", false, settings);
-  if (const auto user = UserFile()) ReadFile(*user, false, settings);
-  return settings;
+  throw ConfigError(what);
+}
+
+Config ReadConfig(const std::optional<std::string>& named) {
+  Config config;
+  if (named) {
+    ReadFile(*named, true, config.settings);
+    return config;
+  }
+  ReadFile("/etc/zklock.conf", false, config.settings);
+  if (const auto user = UserFile()) {
+    const std::string why = ReadUserFile(*user, config.settings);
+    if (!why.empty()) config.unused_file = fmt::format(message::kFileUnused, *user, why);
+  }
+  return config;
 }
 
 }  // namespace zklock::cli

@@ -23,6 +23,10 @@ class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Throws, with errno as `error`: std::system_error if the system lacks descriptors or memory, else
+/// a ConfigError with `what`.
+[[noreturn]] void ThrowUnread(const std::string& file, int error, const std::string& what);
+
 /// Reads lines `name = value`. Blank lines, and what follows a `#` at the start of a line or behind
 /// white space, count for nothing; a value in double quotes is taken as it is between them. `file`
 /// is for errors and origins. Throws ConfigError for a line that is none, or a name that is no
@@ -38,9 +42,17 @@ class ConfigError : public std::runtime_error {
 /// All of them, in the order of --help.
 [[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
 
-/// The settings in force, the stronger ones later: those of `named`, which must be there; without
-/// it those of /etc/zklock.conf, then of $XDG_CONFIG_HOME/zklock.conf (~/.config if not set), where
-/// they are there. Throws ConfigError also for a file that cannot be read.
-[[nodiscard]] std::vector<Setting> ReadConfig(const std::optional<std::string>& named);
+/// What the configuration files say.
+struct Config {
+  std::vector<Setting> settings;  ///< the stronger ones later
+  /// The user's file and why it is not used, as a message; empty if it is used or absent.
+  std::string unused_file;
+};
+
+/// Reads `named`, which must be there; without it /etc/zklock.conf, then
+/// $XDG_CONFIG_HOME/zklock.conf (~/.config if not set), if they are there. The user's file is not
+/// used if it is not ours to read or belongs to another user (not root). Throws ConfigError if
+/// another file cannot be read, and std::system_error if the system lacks descriptors or memory.
+[[nodiscard]] Config ReadConfig(const std::optional<std::string>& named);
 
 }  // namespace zklock::cli

@@ -27,7 +27,8 @@ constexpr std::size_t kMostBytes = 65536;
 }
 
 [[noreturn]] void RefuseErrno(const std::string& source, int error) {
-  Refuse(source, fmt::format(message::kSecretsUnread, std::generic_category().message(error)));
+  const std::string why = std::generic_category().message(error);
+  ThrowUnread(source, error, source + ": " + fmt::format(message::kSecretsUnread, why));
 }
 
 /// Why a line is no credential; empty if it is one.

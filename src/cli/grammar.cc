@@ -208,7 +208,9 @@ std::optional<Text> Grammar::Read(const std::vector<std::string>& arguments,
   ReadLocks(arguments);
   ReadEnvironment();
   const auto named = WasGiven("--config") ? std::optional(config_) : std::nullopt;
-  for (const Setting& setting : ReadConfig(named)) Apply(setting);
+  const Config config = ReadConfig(named);
+  for (const Setting& setting : config.settings) Apply(setting);
+  unused_config_ = config.unused_file;
   KeepStronger("--quiet", "--verbose");
   return std::nullopt;
 }
@@ -308,6 +310,7 @@ void Grammar::Reject(const std::string& option, const std::string& what) const {
 
 std::string Grammar::ShowConfig() const {
   std::string text;
+  if (!unused_config_.empty()) text = "# " + Printable(unused_config_) + "\n";
   for (const std::string_view name : ConfigurableNames()) {
     const Option* option = Find("--" + std::string(name));
     if (option == nullptr) continue;
@@ -354,6 +357,7 @@ Duration Grammar::ReadDuration(const std::string& option, const std::string& tex
 
 ServerOptions Grammar::ReadServerOptions() const {
   ServerOptions options;
+  options.unused_config = unused_config_;
   auto list = zookeeper::ParseServerList(servers_);
   if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
     Reject("--servers", fmt::format(message::kBadServers, servers_, ServersText(*bad)));

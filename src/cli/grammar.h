@@ -120,6 +120,7 @@ class Grammar {
   std::string tls_cert_;
   std::string tls_key_;
   std::string config_;
+  std::string unused_config_;
   bool quiet_ = false;
   bool verbose_ = false;
 };

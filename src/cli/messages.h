@@ -129,6 +129,8 @@ inline constexpr char kWhose[] = "--contender NAME, --holders or --all says whos
 
 // Configuration: behind the file and the line.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";
+inline constexpr char kFileUnused[] = "{}: not used: {}; name it with --config to use it";
+inline constexpr char kOtherUsersFile[] = "it belongs to another user";
 inline constexpr char kLineControl[] = "there is a control character in it: take it out";
 inline constexpr char kNoSetting[] = "is not of the form 'name = value'";
 inline constexpr char kUnknownSetting[] =

@@ -30,6 +30,7 @@ struct ServerOptions {
   zookeeper::Access access;
   Duration connect_timeout = std::chrono::seconds(15);
   Duration session_timeout = std::chrono::seconds(30);
+  std::string unused_config;  ///< see Config::unused_file
 };
 
 /// How much is said on standard error.

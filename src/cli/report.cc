@@ -50,6 +50,10 @@ void Report::CannotExecute(const std::string& command, process::ExecFailed failu
                                 : fmt::format(message::kNotExecuted, name, why));
 }
 
+void Report::UnusedConfig(const ServerOptions& options) {
+  if (!options.unused_config.empty()) Step(Printable(options.unused_config));
+}
+
 void Report::Unreachable(const std::string& tried, Duration time_out, bool hopeless) {
   Error(hopeless ? fmt::format(message::kNoSuchServer, Printable(tried))
                  : fmt::format(message::kNoServer, FormatDuration(time_out), Printable(tried)));

@@ -30,6 +30,9 @@ class Report final : public StepListener {
   /// Everything that is a step of the run.
   void OnStep(const cli::Step& step) override;
 
+  /// The user's configuration file is not used: a step, if there is such a file.
+  void UnusedConfig(const ServerOptions& options);
+
   // Before the command.
   void CannotExecute(const std::string& command, process::ExecFailed failure);
   void Unreachable(const std::string& tried, Duration time_out, bool hopeless);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <string>
@@ -49,6 +50,39 @@ Words WithoutOrigins(const std::string& printed) {
     line.erase(line.find_last_not_of(' ') + 1);
   }
   return lines;
+}
+
+/// Has `options` run zklock as a user who may not read what is in `directory`'s directories.
+void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
+  if (geteuid() != 0) return;  // without a permission bit not even its owner can
+  // Where any user can run it.
+  REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
+  const std::string binary = directory.Path("zklock");
+  std::filesystem::copy_file(Binary(), binary);
+  options.argv = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary};
+}
+
+/// `file`, the user's, is not used: by a run, which tells that with -v, nor by --print-config.
+void CheckUnused(const ChildOptions& options, const std::string& file, const std::string& why) {
+  const std::string told = file + ": not used: " + why + "; name it with --config to use it\n";
+  const auto run = [&](const Words& words) {
+    ChildOptions all = options;
+    all.argv.insert(all.argv.end(), words.begin(), words.end());
+    all.also_environment = {"XDG_CONFIG_HOME=" + file.substr(0, file.rfind('/')), "ZKLOCK_CONFIG="};
+    return Run(all);
+  };
+  const std::string lock = NewLock("config");
+  for (const char* verbosity : {"-v", "-q"}) {
+    const Finished finished = run({"exclusive", verbosity, lock, "--", "true"});
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.err.starts_with("zklock: " + told) == (verbosity == std::string("-v")));
+  }
+  CHECK_THAT(run({"inspect", "-v", lock}).err, Catch::StartsWith("zklock: " + told));
+  CHECK_THAT(run({"release", "-v", lock}).err, Catch::StartsWith("zklock: " + told));
+  const Finished printed = run({"--print-config"});
+  CHECK(printed.exit == Exited(0));
+  CHECK_THAT(printed.out, Catch::StartsWith("# " + told));
 }
 
 }  // namespace
@@ -287,6 +321,72 @@ TEST_CASE(
         "zklock: " + directory.path() + ": cannot be read: Is a directory; see --config\n");
   CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
 }
+
+TEST_CASE("a user's file that may not be read counts as absent, which -v and --print-config tell") {
+  const TemporaryDirectory directory;
+  const std::string home = directory.Path("home");
+  REQUIRE(mkdir(home.c_str(), 0700) == 0);
+  REQUIRE(!directory.Write("home/zklock.conf", "no setting\n").empty());
+  const std::string file = home + "/zklock.conf";
+  std::string why = "Permission denied";
+  ChildOptions options = Zklock({});
+  SECTION("not for anybody else") { AsAnotherUser(directory, options); }
+  SECTION("a loop of symbolic links") {
+    REQUIRE(unlink(file.c_str()) == 0);
+    REQUIRE(symlink(file.c_str(), file.c_str()) == 0);
+    why = "Too many levels of symbolic links";
+  }
+  REQUIRE(chmod(home.c_str(), geteuid() == 0 ? 0700 : 0) == 0);
+  CheckUnused(options, file, why);
+  REQUIRE(chmod(home.c_str(), 0700) == 0);
+}
+
+TEST_CASE("a user's file that belongs to another user is not used") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Path("zklock.conf");
+  ChildOptions options = Zklock({});
+  if (geteuid() == 0) {
+    constexpr uid_t kNobody = 65534;
+    REQUIRE(!directory.Write("zklock.conf", "no setting\n").empty());
+    REQUIRE(chown(file.c_str(), kNobody, kNobody) == 0);
+  } else {
+    // Root's files belong to an unknown user there.
+    REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
+    options.argv = {"/usr/bin/unshare", "--user", "--map-root-user", Binary()};
+  }
+  SECTION("to a plain file") { CheckUnused(options, file, "it belongs to another user"); }
+  SECTION("but it is used if it is named") {
+    options.argv.insert(options.argv.end(), {"inspect", "--config", file});
+    CHECK(Run(options).exit == Exited(78));
+  }
+  if (geteuid() != 0) return;
+  SECTION("a pipe that nobody writes to blocks nobody") {
+    REQUIRE(unlink(file.c_str()) == 0);
+    REQUIRE(mkfifo(file.c_str(), 0666) == 0);
+    REQUIRE(chown(file.c_str(), 1, 1) == 0);
+    CheckUnused(options, file, "it belongs to another user");
+  }
+}
+
+#ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own
+TEST_CASE("a lack of descriptors is no fault of a configuration: 71") {
+  const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
+  Words told;
+  for (int limit = 4; limit < 12; ++limit) {  // too few for the loader, to enough
+    ChildOptions options = Zklock({"--print-config"});
+    const std::string descriptors = "--nofile=" + std::to_string(limit);
+    options.argv.insert(options.argv.begin(), {"/usr/bin/prlimit", descriptors});
+    // Without a name for the system's: it is looked for first, whether it is there or not.
+    if (file != "/dev/null") options.also_environment = {"ZKLOCK_CONFIG="};
+    const Finished finished = Run(options);
+    if (finished.exit == Exited(71)) told.push_back(finished.err);
+    CAPTURE(limit, finished.err);
+    CHECK(finished.exit != Exited(78));
+  }
+  const std::string expected = "zklock: " + file + ": Too many open files; see ulimit -n\n";
+  CHECK(std::count(told.begin(), told.end(), expected) > 0);
+}
+#endif
 
 TEST_CASE("a bad value in the environment is told of with the variable") {
   ChildOptions options = Zklock({"exclusive", "/t/config/four", "--", "true"});

@@ -22,6 +22,22 @@ std::string WrongVariable() {
   return Said(Run(options), Exited(64));
 }
 
+std::string ForeignConfig() {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Path("zklock.conf");
+  ChildOptions options = Zklock({"inspect", "-v", "/t"});
+  if (geteuid() == 0) {
+    REQUIRE(!directory.Write("zklock.conf", "").empty());
+    REQUIRE(chown(file.c_str(), 65534, 65534) == 0);
+  } else {
+    // Root's files belong to an unknown user there.
+    REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
+    options.argv.insert(options.argv.begin(), {"/usr/bin/unshare", "--user", "--map-root-user"});
+  }
+  options.also_environment = {"ZKLOCK_CONFIG=", "XDG_CONFIG_HOME=" + directory.path()};
+  return Said(Run(options), Exited(0));
+}
+
 std::string CommandNotFound() {
   return SaidBy({"exclusive", NewLock("said"), "--", "no-such-program"}, 127);
 }
@@ -188,6 +204,7 @@ Provocations RunProvocations() {
          return SaidBy({"inspect", "/a/"}, 64);
        }},
       {{"kFromVariable"}, WrongVariable},
+      {{"kFileUnused", Part("kOtherUsersFile", "it belongs to another user")}, ForeignConfig},
       {{"kNotFound"}, CommandNotFound},
       {{"kNotExecutable"}, NotExecutable},
       {{"kNotExecuted"}, NotExecuted},
