@@ -14,6 +14,7 @@ from parts import PARTS, Bench
 from servers import Etcd, ZooKeeper
 
 _DEFAULT = [name for name in PARTS if name != "scale"]
+_PAGE = "tests/bench/README.md"
 
 
 def parse_arguments():
@@ -104,10 +105,10 @@ def main():
         with open(f"{arguments.out}/handover.svg", "w") as file:
             file.write(plot)
     if arguments.readme and arguments.parts:
-        report.put_into_readme("README.md", "scale", text)
+        report.put_into_page(_PAGE, "scale", text)
     elif arguments.readme:
-        report.put_into_readme("README.md", "bench", f"{text}\n![hand-over by length of the queue]"
-                               "(tests/bench/handover.svg)\n")
+        report.put_into_page(_PAGE, "bench", f"{text}\n![hand-over by length of the queue]"
+                             "(handover.svg)\n")
         with open("tests/bench/handover.svg", "w") as file:
             file.write(plot)
     return 0

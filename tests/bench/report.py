@@ -94,14 +94,14 @@ def _machine():
             f" {platform.machine()}, all servers on the same machine")
 
 
-def put_into_readme(path, name, text):
+def put_into_page(path, name, text):
     """In the place of what stands there between the comments `name: begin` and `name: end`."""
     with open(path) as file:
-        readme = file.read()
+        page = file.read()
     begin_mark = f"<!-- {name}: begin -->"
-    begin, end = readme.index(begin_mark) + len(begin_mark), readme.index(f"<!-- {name}: end -->")
+    begin, end = page.index(begin_mark) + len(begin_mark), page.index(f"<!-- {name}: end -->")
     with open(path, "w") as file:
-        file.write(f"{readme[:begin]}\n{text}{readme[end:]}")
+        file.write(f"{page[:begin]}\n{text}{page[end:]}")
 
 
 # ---- the plot ------------------------------------------------------------------------------------
