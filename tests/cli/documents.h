@@ -35,6 +35,13 @@ inline std::string HelpOf(const std::string& subcommand) {
   return finished.out;
 }
 
+/// Manual text as a reader sees it.
+inline std::string WithoutEscapes(const std::string& text) {
+  const std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
+  return std::regex_replace(std::regex_replace(plain, std::regex(R"(\\-)"), "-"),
+                            std::regex(R"(\\\(aq)"), "'");
+}
+
 /// From the line `begin` to the next one that starts with `end`, both left out.
 inline Words Section(const std::string& text, const std::string& begin, const std::string& end) {
   const Words lines = Lines(text);

@@ -10,12 +10,6 @@
 namespace zklock::test {
 namespace {
 
-std::string WithoutEscapes(const std::string& text) {
-  const std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
-  return std::regex_replace(std::regex_replace(plain, std::regex(R"(\\-)"), "-"),
-                            std::regex(R"(\\\(aq)"), "'");
-}
-
 /// The blocks behind README's `<!-- example: NAME -->` marks.
 Words ReadmeExamples() {
   const std::string readme = ReadSource("README.md");

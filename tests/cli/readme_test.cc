@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
+#include "cli/documents.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {
@@ -23,16 +25,23 @@ std::string ReadWhole(const fs::path& path) {
   return text.str();
 }
 
-/// The fenced block behind `<!-- example: NAME -->` in README.
+/// The block below `<!-- example: NAME -->` in README or `.\" example: NAME` in zklock(1).
 std::string Example(const std::string& name) {
-  const char* source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  const std::string readme = ReadWhole(fs::path(source) / "README.md");
-  const std::string mark = "<!-- example: " + name + " -->\n```";
-  const std::size_t found = readme.find(mark);
-  REQUIRE(found != std::string::npos);
-  const std::size_t begin = readme.find('\n', found + mark.size()) + 1;
-  return readme.substr(begin, readme.find("```", begin) - begin);
+  const auto block = [](const std::string& text, const std::string& mark,
+                        const std::string& end) -> std::optional<std::string> {
+    const std::size_t found = text.find(mark);
+    if (found == std::string::npos) return std::nullopt;
+    const std::size_t begin = text.find('\n', found + mark.size()) + 1;
+    return text.substr(begin, text.find(end, begin) - begin);
+  };
+  CAPTURE(name);
+  const auto in_readme =
+      block(ReadSource("README.md"), "<!-- example: " + name + " -->\n```", "```");
+  if (in_readme) return *in_readme;
+  const auto in_manual =
+      block(ReadSource("man/zklock.1"), ".\\\" example: " + name + "\n.Bd", ".Ed");
+  REQUIRE(in_manual);
+  return WithoutEscapes(*in_manual);
 }
 
 /// A crontab line's command, as cron gives it to the shell.
@@ -123,7 +132,7 @@ TEST_CASE("README's crontab line runs the job on one host and keeps quiet on the
   CHECK(OutputOf(desk, command).empty());
 }
 
-TEST_CASE("README's queueing crontab line passes its arguments on") {
+TEST_CASE("The queueing crontab line passes its arguments on") {
   const Desk desk;
   CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
@@ -135,7 +144,7 @@ TEST_CASE("README's crontab line for short jobs runs them once") {
   CHECK(OutputOf(desk, command).empty());
 }
 
-TEST_CASE("README's jobs for GitLab, Jenkins and make run") {
+TEST_CASE("The examples for GitLab, Jenkins and make run") {
   const Desk desk;
   const std::string gitlab = Example("gitlab");
   CHECK(OutputOf(desk, gitlab.substr(gitlab.find("zklock"))) == "make ran with: deploy\n");
@@ -166,7 +175,7 @@ TEST_CASE("README's search and rebuild run") {
         "search.sh ran with: needle\nrebuild.sh ran with:\n");
 }
 
-TEST_CASE("README's reindexing takes all of its locks or none") {
+TEST_CASE("The reindexing example takes all of its locks or none") {
   const Desk desk;
   const std::string command = Example("set");
   CHECK(OutputOf(desk, command) == "reindex.sh ran with:\n");
