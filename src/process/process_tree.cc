@@ -96,6 +96,14 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   return stat;
 }
 
+unsigned long long ReadRunTime(pid_t pid) {
+  unsigned long long time = 0;
+  if (const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/schedstat")) {
+    std::from_chars(text->data(), text->data() + text->size(), time);
+  }
+  return time;
+}
+
 void RequireProcessTree() {
   const std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));

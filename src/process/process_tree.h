@@ -31,6 +31,9 @@ struct ProcessStat {
 /// None if there is no such process, or /proc does not show it (hidepid).
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
+/// Nanoseconds of processor time that a process's main thread has got; 0 where that cannot be read.
+[[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
+
 /// /proc is not there, or does not show what is needed.
 class NoProcessTree : public std::system_error {
  public:

@@ -18,6 +18,7 @@
 #include "process/command.h"
 #include "process/guard.h"
 #include "process/guard_link.h"
+#include "process/guard_watch.h"
 #include "process/shared_environment.h"
 #include "process/shared_page.h"
 #include "process/system_error.h"
@@ -29,21 +30,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How late the guard may be before it is suspected to hang.
-constexpr Duration kLateness = milliseconds(50);
-// How soon it has to begin with what was ordered.
-constexpr Duration kOrderTime = milliseconds(100);
-// The tree is taken over so long before the lease's end, if the guard was suspected before.
-constexpr Duration kTakeOverMargin = milliseconds(150);
-// How long a suspicion lasts. It counts from when zklock saw it: if both were stopped or asleep,
-// the guard gets the time to wake up too. A guard that a busy host gives no time is no dead one:
-// zklock is patient as long as the lease is, less so with an order to carry out, and hasty from the
-// lease's stop time on.
-constexpr Duration kPatience = milliseconds(3000);
-constexpr Duration kOrderPatience = milliseconds(1000);
-constexpr Duration kLeastHaste = milliseconds(1000);
-constexpr Duration kMostHaste = milliseconds(100);
-constexpr Duration kLeastPatience = milliseconds(50);
 // How long the destructor lets the guard kill the tree before it does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
@@ -74,9 +60,10 @@ struct Supervisor::State {
   bool is_awaited = false;
   bool is_ready = false;
   bool is_started = false;
-  std::optional<TimePoint> ordered_at;    // End()
-  std::optional<TimePoint> suspected_at;  // the guard seems to hang since then
+  std::optional<TimePoint> ordered_at;  // End()
+  GuardWatch watch{[this] { return SeeGuard(guard); }};
   std::optional<TakeOver> takeover;
+  bool guard_was_slow = false;  // when the tree was taken over
   std::vector<Survivor> survivors;
   std::vector<Survivor> left_behind;
 
@@ -101,8 +88,7 @@ struct Supervisor::State {
   [[nodiscard]] bool LeaseRanOut() const {
     return BootClock::now() >= StopAt(page->lease_end.Get(), kill_after);
   }
-  [[nodiscard]] TimePoint GuardLooksAt() const;
-  [[nodiscard]] TimePoint SuspicionEnds() const;
+  [[nodiscard]] GuardTerms Terms() const;
   [[nodiscard]] TimePoint Wake() const;
   void WatchGuard(TimePoint now);
   void BeginTakeOver();
@@ -222,36 +208,29 @@ Supervisor::State::~State() {
   if (IsSettled() && guard != 0) WaitFor(guard);  // otherwise not dismissed: it may live on
 }
 
-TimePoint Supervisor::State::GuardLooksAt() const {
-  const TimePoint looks_at = page->guard_looks_at.Get();
-  if (!ordered_at || page->is_ending) return looks_at;
-  return std::min(looks_at, *ordered_at + kOrderTime);
-}
-
-TimePoint Supervisor::State::SuspicionEnds() const {
-  const TimePoint lease_end = page->lease_end.Get();
-  const TimePoint patient = *suspected_at + (ordered_at ? kOrderPatience : kPatience);
-  // Whether or not the stop time has come yet: it may come while the suspicion lasts.
-  const TimePoint hasty = After(std::max(StopAt(lease_end, kill_after), *suspected_at),
-                                std::clamp(kill_after / 4, kMostHaste, kLeastHaste));
-  return std::max(std::min({patient, hasty, lease_end - kTakeOverMargin}),
-                  *suspected_at + kLeastPatience);
+GuardTerms Supervisor::State::Terms() const {
+  return {.looks_at = page->guard_looks_at.Get(),
+          .lease_end = page->lease_end.Get(),
+          .kill_after = kill_after,
+          .ordered_at = ordered_at,
+          .is_ending = page->is_ending};
 }
 
 TimePoint Supervisor::State::Wake() const {
   if (IsSettled()) return kNever;
   if (takeover) return takeover->next_round();
-  if (suspected_at) return SuspicionEnds();
-  return After(GuardLooksAt(), kLateness);
+  return watch.Wake(Terms());
 }
 
 void Supervisor::State::WatchGuard(TimePoint now) {
-  if (now < After(GuardLooksAt(), kLateness)) {
-    suspected_at.reset();
-  } else if (!suspected_at) {
-    suspected_at = now;
-  } else if (now >= SuspicionEnds()) {
-    BeginTakeOver();
+  switch (watch.Look(now, Terms())) {
+    case GuardWatch::Verdict::kTrusted:
+      return;
+    case GuardWatch::Verdict::kSlow:
+      guard_was_slow = true;
+      return BeginTakeOver();
+    case GuardWatch::Verdict::kHangs:
+      return BeginTakeOver();
   }
 }
 
@@ -264,7 +243,7 @@ void Supervisor::State::ContinueTakeOver() {
   if (!takeover->Round()) return;
   guard = 0;
   const bool by_order = ordered_at || LeaseRanOut();
-  ended = Ended{takeover->command_status(), by_order, true, takeover->survivors(), {}};
+  ended = Ended{takeover->command_status(), by_order, !guard_was_slow, takeover->survivors(), {}};
 }
 
 void Supervisor::State::Serve() {

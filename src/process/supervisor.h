@@ -42,7 +42,7 @@ struct CommandSpec {
 struct Ended {
   int wait_status = 0;                ///< as from waitpid, of the command itself; KILL's if unknown
   bool by_order = false;              ///< End() or the lease's end made it end
-  bool guard_failed = false;          ///< the guard died or hung: the tree was ended by zklock
+  bool guard_failed = false;          ///< the guard died or hung, so zklock ended the tree
   std::vector<Survivor> survivors;    ///< could not be signalled (another user's), run on
   std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
 };
@@ -58,8 +58,8 @@ struct Ended {
 /// end nothing of the tree is left but, where the command ended by itself, descendants it left
 /// behind.
 ///
-/// If the guard dies, or does not do in time what it must, zklock ends the tree itself. Then all
-/// children of this process that were not there at Prepare() count as the tree's.
+/// If the guard dies, or does not do in time what it must (GuardWatch), zklock ends the tree
+/// itself. Then all children of this process that were not there at Prepare() count as the tree's.
 class Supervisor final : public EventSource {
  public:
   /// Forks the two, as far as they come without the lock. Throws std::system_error when the system

@@ -1,0 +1,86 @@
+#include "process/guard_watch.h"
+
+#include <algorithm>
+
+#include "process/guard_link.h"
+#include "process/process_tree.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How late the guard may be before it is suspected to hang.
+constexpr Duration kLateness = milliseconds(50);
+// How soon it has to begin with what was ordered.
+constexpr Duration kOrderTime = milliseconds(100);
+// The tree is taken over so long before the lease's end, if the guard was suspected before.
+constexpr Duration kTakeOverMargin = milliseconds(150);
+// How long a suspicion lasts. It counts from when zklock saw it: if both were stopped or asleep,
+// the guard gets the time to wake up too. zklock is patient as long as the lease is, less so with
+// an order to carry out, and hasty from the lease's stop time on.
+constexpr Duration kPatience = milliseconds(3000);
+constexpr Duration kOrderPatience = milliseconds(1000);
+constexpr Duration kLeastHaste = milliseconds(1000);
+constexpr Duration kMostHaste = milliseconds(100);
+constexpr Duration kLeastPatience = milliseconds(50);
+
+TimePoint Deadline(const GuardTerms& terms) {
+  if (!terms.ordered_at || terms.is_ending) return After(terms.looks_at, kLateness);
+  return After(std::min(terms.looks_at, *terms.ordered_at + kOrderTime), kLateness);
+}
+
+// It waits for a processor, or has run since it was first suspected.
+bool IsSlow(const std::optional<GuardSighting>& before, const std::optional<GuardSighting>& now) {
+  if (!before || !now) return false;
+  switch (now->state) {
+    case 'R':
+      return true;
+    case 'S':
+    case 'D':
+      return now->run_time != before->run_time;
+    default:  // stopped, traced, dead
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<GuardSighting> SeeGuard(pid_t guard) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(guard);
+  if (!stat) return std::nullopt;
+  return GuardSighting{stat->state, ReadRunTime(guard)};
+}
+
+GuardWatch::Verdict GuardWatch::Look(TimePoint now, const GuardTerms& terms) {
+  if (now < Deadline(terms)) {
+    suspicion_.reset();
+    return Verdict::kTrusted;
+  }
+  if (!suspicion_) {
+    suspicion_ = Suspicion{now, see_()};
+    return Verdict::kTrusted;
+  }
+  if (now < End(*suspicion_, terms)) return Verdict::kTrusted;
+  const std::optional<GuardSighting> sighting = see_();
+  if (!IsSlow(suspicion_->sighting, sighting)) return Verdict::kHangs;
+  if (now >= StopAt(terms.lease_end, terms.kill_after)) return Verdict::kSlow;
+  suspicion_ = Suspicion{now, sighting};
+  return Verdict::kTrusted;
+}
+
+TimePoint GuardWatch::Wake(const GuardTerms& terms) const {
+  return suspicion_ ? End(*suspicion_, terms) : Deadline(terms);
+}
+
+TimePoint GuardWatch::End(const Suspicion& suspicion, const GuardTerms& terms) {
+  const TimePoint patient = suspicion.since + (terms.ordered_at ? kOrderPatience : kPatience);
+  // Whether or not the stop time has come yet: it may come while the suspicion lasts.
+  const TimePoint hasty =
+      After(std::max(StopAt(terms.lease_end, terms.kill_after), suspicion.since),
+            std::clamp(terms.kill_after / 4, kMostHaste, kLeastHaste));
+  return std::max(std::min({patient, hasty, terms.lease_end - kTakeOverMargin}),
+                  suspicion.since + kLeastPatience);
+}
+
+}  // namespace zklock::process
