@@ -20,10 +20,10 @@ namespace zklock::commands {
 namespace {
 
 /// That of one LOCK: the contender is its child, or its lease where it is a semaphore.
-std::optional<std::string> NodeIn(const std::string& lock) {
+std::optional<protocol::HeldLock> HeldIn(const std::string& lock) {
   const auto held = HeldAbove(getppid());
   for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
-    if (const auto found = protocol::FindHeld(held, parent)) return found->node;
+    if (const auto found = protocol::FindHeld(held, parent)) return *found;
   }
   return std::nullopt;
 }
@@ -33,11 +33,11 @@ std::optional<std::string> NodeIn(const std::string& lock) {
 int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                 cli::Report& report) {
   const std::string& chroot = options.server.servers.chroot;
-  std::vector<std::string> nodes;
+  std::vector<protocol::HeldLock> held;
   if (options.path.empty()) {
-    for (const protocol::HeldLock& held : HeldAbove(getppid())) nodes.push_back(held.node);
-  } else if (const auto node = NodeIn(chroot + options.path)) {
-    nodes.push_back(*node);
+    held = HeldAbove(getppid());
+  } else if (const auto one = HeldIn(chroot + options.path)) {
+    held.push_back(*one);
   } else {
     // The shell that holds may have become this zklock, by exec.
     const FoundHold found = LookForHold(options.server, lock::LockName::In(chroot, options.path),
@@ -49,16 +49,16 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     // It has been checked as it was found.
     if (std::holds_alternative<OwnHold>(found)) return kExitOk;
   }
-  if (nodes.empty()) {
+  if (held.empty()) {
     report.NothingIsMine(options.path);
     return kExitLost;
   }
   Visit visit(options.server, signals, report);
-  for (const std::string& node : nodes) {
+  for (const protocol::HeldLock& one : held) {
     // Of another chroot it is told of by its whole path.
-    const bool within = node.rfind(chroot + "/", 0) == 0;
-    const lock::LockName lock{protocol::ParentOf(node), within ? chroot : ""};
-    lock::HeldCheck check(visit.store(), visit.clock(), lock, {node},
+    const bool within = one.node.rfind(chroot + "/", 0) == 0;
+    const lock::LockName lock{protocol::ParentOf(one.node), within ? chroot : ""};
+    lock::HeldCheck check(visit.store(), visit.clock(), lock, {{one.node, one.token}},
                           options.server.connect_timeout);
     if (const auto status = visit.Run(check)) return *status;
     if (!check.is_held()) {

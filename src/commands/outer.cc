@@ -56,7 +56,7 @@ std::variant<std::optional<lock::Ticket>, int> NestsIn(const cli::RunOptions& op
   if (!held) return std::nullopt;
 
   Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, {held->node},
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, {{held->node, held->token}},
                         options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
@@ -65,8 +65,7 @@ std::variant<std::optional<lock::Ticket>, int> NestsIn(const cli::RunOptions& op
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
     if (StaysOut(held->mode, options, mode)) return std::nullopt;
     GoOnUnder(held->mode, options, lock, mode);
-    return lock::Ticket{
-        .lock = lock, .mode = held->mode, .path = held->node, .token = check.token()};
+    return lock::Ticket{.lock = lock, .mode = held->mode, .path = held->node, .token = held->token};
   }
   // What is held here ends with our command, which may be long before that process does.
   if (MayWaitBehind(held->mode, options, mode)) return std::nullopt;
@@ -82,14 +81,15 @@ std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock:
                                      process::Signals& signals, cli::Report& report) {
   if (options.try_only || options.wait) return std::nullopt;
   const std::string leases = lock.path + "/" + std::string(protocol::kLeases);
-  std::vector<std::string> nodes;
+  std::vector<lock::ContenderId> leases_above;
   for (const protocol::HeldLock& one : HeldAbove(getppid())) {
-    if (protocol::ParentOf(one.node) == leases) nodes.push_back(one.node);
+    if (protocol::ParentOf(one.node) == leases) leases_above.push_back({one.node, one.token});
   }
-  if (nodes.size() < *options.permits) return std::nullopt;
+  if (leases_above.size() < *options.permits) return std::nullopt;
 
   Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, nodes, options.server.connect_timeout);
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, leases_above,
+                        options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
   if (!check.is_held()) return std::nullopt;
@@ -178,7 +178,7 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
     visit.Leave();
     return NotHeldForUs{};
   }
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, {found.ticket.path},
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, {found.ticket.id()},
                         server.connect_timeout);
   if (const auto signal = visit.RunUntilLeft(check, never)) return LookStopped{*signal};
   if (const auto status = visit.Failure(check)) return *status;

@@ -34,6 +34,10 @@ lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderV
   return {protocol::ParentOf(contender.path), options.server.servers.chroot};
 }
 
+lock::ContenderId IdOf(const cli::ContenderView& contender) {
+  return {contender.path, contender.token.value_or(0)};
+}
+
 using Target = cli::ReleaseOptions::Target;
 
 bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
@@ -97,7 +101,7 @@ using FateOr = std::variant<Fate, int>;
 
 FateOr Force(Visit& visit, const cli::ReleaseOptions& options, const cli::ContenderView& contender,
              cli::Report& report) {
-  lock::Removal removal(visit.store(), visit.clock(), QueueOf(options, contender), contender.name,
+  lock::Removal removal(visit.store(), visit.clock(), QueueOf(options, contender), IdOf(contender),
                         options.server.connect_timeout);
   if (const auto status = visit.Run(removal)) return *status;
   if (!removal.has_removed()) return Fate::kGone;
@@ -132,7 +136,7 @@ FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::Contende
     return Fate::kCannotBeAsked;
   }
   lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
-                              contender.name, *edit, options.server.connect_timeout);
+                              IdOf(contender), *edit, options.server.connect_timeout);
   if (const auto status = visit.Run(revocation)) return *status;
   if (!revocation.has_asked()) return Fate::kGone;
   report.Say(cli::Asked(options.lock, contender));
@@ -144,7 +148,7 @@ std::optional<int> Await(Visit& visit, const cli::ReleaseOptions& options,
                          const std::vector<cli::ContenderView>& asked) {
   for (const cli::ContenderView& contender : asked) {
     lock::Departure departure(visit.store(), visit.clock(), QueueOf(options, contender),
-                              contender.name, options.server.connect_timeout);
+                              IdOf(contender), options.server.connect_timeout);
     if (const auto status = visit.Run(departure)) return status;
   }
   return std::nullopt;
@@ -198,10 +202,11 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   cli::ContenderView contender;
   contender.program = protocol::Program::kZklock;
   contender.path = hold->ticket.path;
+  contender.token = hold->ticket.token;
   contender.name = protocol::BaseOf(contender.path);
   Visit visit(options.server, signals, report);
   lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
-                              contender.name, *EditFor(contender, revoke),
+                              IdOf(contender), *EditFor(contender, revoke),
                               options.server.connect_timeout);
   if (const auto status = visit.Run(revocation)) return *status;
   if (const auto status = Await(visit, options, {contender})) return *status;

@@ -68,7 +68,7 @@ std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                         const process::Identity& self) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
   for (const lock::Ticket& ticket : own) {
-    held.push_back({ticket.mode, self.pid, self.start_time, ticket.path});
+    held.push_back({ticket.mode, self.pid, self.start_time, ticket.token, ticket.path});
   }
   std::vector<lock::Ticket> tickets = own;
   tickets.insert(tickets.end(), above.begin(), above.end());

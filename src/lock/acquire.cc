@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/contender_check.h"
 #include "protocol/lease.h"
 #include "protocol/lock_path.h"
 
@@ -158,7 +159,8 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
     // One of ours that is not our ticket: a create whose reply was lost after all. Our UUID, so
     // nobody else's; it must not stand in anybody's way.
     if (child != own && IsOfOurUuid(child)) {
-      store_.Delete(ChildPath(child), scope_.Wrap([](const zookeeper::Reply&) {}));
+      store_.Delete(ChildPath(child), zookeeper::kAnyVersion,
+                    scope_.Wrap([](const zookeeper::Reply&) {}));
     }
   }
   if (LeaveIfSuperseded(contenders)) return;
@@ -214,6 +216,10 @@ void Acquire::OnPredecessor(const zookeeper::GetReply& reply) {
       if (reply.stat.ephemeral_owner == 0) {
         return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_});
       }
+      // A create of ours whose reply was lost: waiting for it would never end.
+      if (IsSimple() && reply.stat.ephemeral_owner == store_.session_id()) {
+        return AdoptIfOurs(predecessor_, reply);
+      }
       predecessor_data_ = reply.data.substr(0, kMostDataKept);
       break;
     case Error::kNoNode:
@@ -258,24 +264,24 @@ bool Acquire::LeaveIfSuperseded(const protocol::Contenders& contenders) {
 
 void Acquire::WatchOwn() {
   own_watched_ = true;
-  for (const std::string& path : AllOurs()) {
-    store_.Get(path, Watch::kYes, scope_.Wrap([this](const zookeeper::GetReply& reply) {
+  for (const ContenderId& one : AllOurs()) {
+    store_.Get(one.path, Watch::kYes, scope_.Wrap([this, one](const zookeeper::GetReply& reply) {
       if (state_ == State::kDone) return;
-      if (reply.error == Error::kNoNode) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+      if (IsGone(one, reply)) return Finish(Busy{Busy::Why::kRemoved, "", ""});
       if (reply.error == Error::kNone) observer_.OnOwnData(reply.data);
     }));
   }
 }
 
-std::vector<std::string> Acquire::AllOurs() const {
-  std::vector<std::string> paths = request_.held;
-  if (ticket_) paths.push_back(ticket_->path);
-  return paths;
+std::vector<ContenderId> Acquire::AllOurs() const {
+  std::vector<ContenderId> all = request_.held;
+  if (ticket_) all.push_back(ticket_->id());
+  return all;
 }
 
 bool Acquire::IsOurs(const std::string& path) const {
   const auto all = AllOurs();
-  return std::find(all.begin(), all.end(), path) != all.end();
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.path == path; });
 }
 
 void Acquire::ReadOwn() {
@@ -288,19 +294,19 @@ void Acquire::ReadOwn() {
   store_.Get(path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
     own_read_pending_ = false;
     if (state_ == State::kDone || IsLost(reply.error)) return;
-    if (reply.error == Error::kNoNode && ticket_) return Finish(Busy{Busy::Why::kRemoved, "", ""});
+    if (ticket_ && IsGone(ticket_->id(), reply)) return Finish(Busy{Busy::Why::kRemoved, "", ""});
     if (state_ == State::kWaiting) answer_deadline_ = kNever;
   }));
 }
 
 void Acquire::CheckOwn() {
   BeginStep(State::kDeciding);
-  store_.Check(AllOurs(), InStep([this](const zookeeper::Reply& reply) {
-                 if (reply.error == Error::kNone) return List();
-                 if (reply.error == Error::kNoNode)
-                   return Finish(Busy{Busy::Why::kRemoved, "", ""});
-                 OnUnexpected("check our own contender in", reply.error, "READ", ticket_->path);
-               }));
+  CheckContenders(store_, AllOurs(), InStep([this](const zookeeper::Reply& reply) {
+                    if (reply.error == Error::kNone) return List();
+                    if (reply.error == Error::kNoNode)
+                      return Finish(Busy{Busy::Why::kRemoved, "", ""});
+                    OnUnexpected("check our own contender in", reply.error, "READ", ticket_->path);
+                  }));
 }
 
 // ---- the end --------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ struct AcquireRequest {
   std::string data;  ///< the contender's data; never needed for correctness
   /// Contenders of the same session that are ours already, in other LOCKs: proven together with
   /// this one, and if one of them goes, all is lost.
-  std::vector<std::string> held{};
+  std::vector<ContenderId> held{};
   /// No wait at all: leave at once when the lock is not free, and when it is visibly busy join
   /// nothing.
   bool try_only = false;
@@ -290,7 +290,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// A name that only our own creates can have made.
   [[nodiscard]] bool IsOfOurUuid(std::string_view child) const;
   /// Ours, and what is held already.
-  [[nodiscard]] std::vector<std::string> AllOurs() const;
+  [[nodiscard]] std::vector<ContenderId> AllOurs() const;
   [[nodiscard]] bool IsOurs(const std::string& path) const;
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
   [[nodiscard]] protocol::Decision Decide(const protocol::Children& children,

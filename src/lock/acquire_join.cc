@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lock/acquire.h"
+#include "lock/contender_check.h"
 #include "protocol/lease.h"
 #include "protocol/release_record.h"
 
@@ -198,12 +199,12 @@ void Acquire::Rejoin() {
                 InStep([this](const zookeeper::ListReply& reply) { FindLostCreate(reply); }));
     return;
   }
-  store_.Check(AllOurs(), InStep([this](const zookeeper::Reply& reply) {
-                 if (reply.error == Error::kNoNode)
-                   return Finish(Busy{Busy::Why::kRemoved, "", ""});
-                 if (reply.error != Error::kNone)
-                   OnUnexpected("check", reply.error, "READ", ticket_->path);
-               }));
+  CheckContenders(store_, AllOurs(), InStep([this](const zookeeper::Reply& reply) {
+                    if (reply.error == Error::kNoNode)
+                      return Finish(Busy{Busy::Why::kRemoved, "", ""});
+                    if (reply.error != Error::kNone)
+                      OnUnexpected("check", reply.error, "READ", ticket_->path);
+                  }));
   if (!judged_) AskForUse();
   store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);

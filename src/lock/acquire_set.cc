@@ -49,7 +49,7 @@ std::vector<std::string> AcquireSet::passed() const {
 
 void AcquireSet::Start(std::size_t index) {
   AcquireRequest request = requests_[index];
-  for (const Ticket& ticket : tickets_) request.held.push_back(ticket.path);
+  for (const Ticket& ticket : tickets_) request.held.push_back(ticket.id());
   if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
   current_ = index;
   acquire_.reset();

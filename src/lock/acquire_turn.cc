@@ -1,6 +1,7 @@
 #include <string>
 
 #include "lock/acquire.h"
+#include "lock/contender_check.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
 #include "protocol/semaphore.h"
@@ -41,15 +42,15 @@ std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const zookeeper::Ge
 void Acquire::Confirm(Turn turn) {
   BeginStep(State::kConfirming);
   heartbeat_answered_ = false;
-  store_.Check(AllOurs(), InStep([this](const zookeeper::Reply& reply) {
-                 if (reply.error == Error::kNoNode)
-                   return Finish(Busy{Busy::Why::kRemoved, "", ""});
-                 if (reply.error != Error::kNone) {
-                   return OnUnexpected("check our own contender in", reply.error, "READ",
-                                       ticket_->path);
-                 }
-                 heartbeat_answered_ = true;
-               }));
+  CheckContenders(store_, AllOurs(), InStep([this](const zookeeper::Reply& reply) {
+                    if (reply.error == Error::kNoNode)
+                      return Finish(Busy{Busy::Why::kRemoved, "", ""});
+                    if (reply.error != Error::kNone) {
+                      return OnUnexpected("check our own contender in", reply.error, "READ",
+                                          ticket_->path);
+                    }
+                    heartbeat_answered_ = true;
+                  }));
   // In the same write, and answered after it: not from a past that the heartbeat has not seen.
   store_.Get(request_.QueuePath(), Watch::kNo,
              InStep([this, turn](const zookeeper::GetReply& reply) { OnConfirmed(turn, reply); }));

@@ -7,12 +7,13 @@
 
 namespace zklock::lock {
 
-/// Waits until one contender has gone, however long that takes.
+/// Waits until one contender has gone, however long that takes. Another one that has taken its name
+/// is not waited for.
 class Departure final : public Errand {
  public:
   /// `contender`: a child of `lock`.
-  Departure(zookeeper::Store& store, const Clock& clock, LockName lock,
-            const std::string& contender, Duration connect_timeout);
+  Departure(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
+            Duration connect_timeout);
 
   void OnWatch(const std::string& path) override;
 
@@ -21,7 +22,7 @@ class Departure final : public Errand {
 
  private:
   const LockName lock_;
-  const std::string path_;
+  const ContenderId contender_;
 };
 
 }  // namespace zklock::lock

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutation.h"
+#include "lock/contender_check.h"
 #include "protocol/lease.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
@@ -57,10 +58,11 @@ void Hold::SendHeartbeat() {
   next_heartbeat_ = kNever;
   state_ = State::kAsking;
   answer_deadline_ = now + protocol::AnswerTimeout(timeout, stop_time_ - now);
-  std::vector<std::string> paths;
-  paths.reserve(tickets_.size());
-  for (const Ticket& ticket : tickets_) paths.push_back(ticket.path);
-  store_.Check(paths, scope_.Wrap([this](const zookeeper::Reply& reply) { OnHeartbeat(reply); }));
+  std::vector<ContenderId> contenders;
+  contenders.reserve(tickets_.size());
+  for (const Ticket& ticket : tickets_) contenders.push_back(ticket.id());
+  CheckContenders(store_, contenders,
+                  scope_.Wrap([this](const zookeeper::Reply& reply) { OnHeartbeat(reply); }));
 }
 
 void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
@@ -105,21 +107,31 @@ std::size_t Hold::Release(const Run& run) {
         .ran = std::chrono::duration_cast<std::chrono::milliseconds>(run.ran),
         .status = run.status,
         .host = run.host};
+    const std::string data = protocol::FormatLockData({record});
     // Refused when somebody else has written there meanwhile. That may be another reader: of those
     // that hold together not each leaves a record.
-    store_.WriteAndDelete(ticket.lock.path, protocol::FormatLockData({record}),
-                          *ticket.lock_version, ticket.path,
-                          scope_.Wrap([](const zookeeper::Reply&) {}));
+    const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
+    if (ticket.id().has_reused_name()) {
+      // A delete by that name could hit the next one's znode. The close takes nothing but ours.
+      store_.Set(ticket.lock.path, data, *ticket.lock_version, ignore_reply);
+      all = false;
+    } else {
+      store_.WriteAndDelete(ticket.lock.path, data, *ticket.lock_version, ticket.path,
+                            ignore_reply);
+    }
   }
   return all ? tickets_.size() : 0;
 }
 
 void Hold::DeletePassed() {
   for (const std::string& path : passed_) {
-    store_.Delete(path, scope_.Wrap([this, path](const zookeeper::Reply& reply) {
-      // A lost reply is asked for again over the next connection; a refusal is left to the close.
-      if (reply.error == Error::kNone || reply.error == Error::kNoNode) std::erase(passed_, path);
-    }));
+    store_.Delete(path, zookeeper::kAnyVersion,
+                  scope_.Wrap([this, path](const zookeeper::Reply& reply) {
+                    // A lost reply is asked for again over the next connection; a refusal is left
+                    // to the close.
+                    if (reply.error == Error::kNone || reply.error == Error::kNoNode)
+                      std::erase(passed_, path);
+                  }));
   }
 }
 
@@ -132,11 +144,13 @@ void Hold::WatchTicket(const Ticket& ticket) {
   // So that a contender deleted by force is noticed at once (the heartbeat decides what it means),
   // and one that somebody wrote to.
   store_.Get(ticket.path, zookeeper::Watch::kYes,
-             scope_.Wrap([this](const zookeeper::GetReply& reply) {
+             scope_.Wrap([this, id = ticket.id()](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
-               if (reply.error == Error::kNone) observer_.OnOwnData(reply.data);
-               // Gone before it was watched.
-               if (reply.error == Error::kNoNode && state_ == State::kProven) SendHeartbeat();
+               if (IsGone(id, reply)) {  // before it was watched
+                 if (state_ == State::kProven) SendHeartbeat();
+               } else if (reply.error == Error::kNone) {
+                 observer_.OnOwnData(reply.data);
+               }
              }));
 }
 

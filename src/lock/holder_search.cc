@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/contender_check.h"
 #include "protocol/queue.h"
 
 namespace zklock::lock {
@@ -79,9 +80,9 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
                            reply.stat.ephemeral_owner != store_.session_id();
   if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return OnStranger();
   const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid};
-  store_.Check({held.path}, scope_.Wrap([this, held](const zookeeper::Reply& checked) {
-    OnChecked(held, checked);
-  }));
+  CheckContenders(
+      store_, {{held.path, held.token}},
+      scope_.Wrap([this, held](const zookeeper::Reply& checked) { OnChecked(held, checked); }));
   Tell();
 }
 

@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "lock/contender_check.h"
+
 namespace zklock::lock {
 
 using zookeeper::Error;
 
-Removal::Removal(zookeeper::Store& store, const Clock& clock, LockName lock, std::string contender,
+Removal::Removal(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
                  Duration connect_timeout)
     : Errand(store, clock, connect_timeout),
       lock_(std::move(lock)),
@@ -15,15 +17,39 @@ Removal::Removal(zookeeper::Store& store, const Clock& clock, LockName lock, std
 }
 
 void Removal::Begin() {
-  const bool may_be_done = std::exchange(may_be_done_, true);
-  const auto on_reply = [this, may_be_done](const zookeeper::Reply& reply) {
-    if (reply.error == Error::kNone || reply.error == Error::kNoNode) {
-      has_removed_ = reply.error == Error::kNone || may_be_done;
-      return Succeed();
-    }
-    FailBecause(reply.error, "delete a contender in", lock_.shown(), "DELETE", lock_.shown());
-  };
-  store().Delete(lock_.path + "/" + contender_, OnReply(on_reply));
+  if (!contender_.has_reused_name()) return Delete(zookeeper::kAnyVersion);
+  store().Get(contender_.path, zookeeper::Watch::kNo,
+              OnReply([this](const zookeeper::GetReply& read) {
+                if (IsGone(contender_, read)) return SucceedAsGone();
+                if (read.error == Error::kNone) return Delete(read.stat.version);
+                FailBecause(read.error, "read a contender in", lock_.shown(), "READ",
+                            lock_.Shown(contender_.path));
+              }));
+}
+
+void Removal::Delete(std::int32_t version) {
+  const bool was_asked = std::exchange(may_be_done_, true);
+  store().Delete(
+      contender_.path, version, OnReply([this, was_asked](const zookeeper::Reply& reply) {
+        if (reply.error == Error::kBadVersion) {
+          may_be_done_ = was_asked;
+          return Begin();  // what is there now?
+        }
+        if (reply.error == Error::kNone) {
+          has_removed_ = true;
+          return Succeed();
+        }
+        if (reply.error == Error::kNoNode) {
+          may_be_done_ = was_asked;
+          return SucceedAsGone();
+        }
+        FailBecause(reply.error, "delete a contender in", lock_.shown(), "DELETE", lock_.shown());
+      }));
+}
+
+void Removal::SucceedAsGone() {
+  has_removed_ = may_be_done_;
+  Succeed();
 }
 
 }  // namespace zklock::lock

@@ -1,18 +1,21 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
 
 #include "lock/errand.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
 
-/// Deletes one contender of somebody else, by its exact name, which is never used a second time:
-/// whatever replies are lost, asking again does no harm.
+/// Deletes one contender of somebody else. Most names are used once, so that asking again after a
+/// lost reply does no harm. The one of Dialect::kSimple is used again: what has it is read first,
+/// and deleted only if it is the contender that is meant. ZooKeeper cannot do both at once: the
+/// next one's znode is hit if it is made between the read and the delete, and written to equally
+/// often.
 class Removal final : public Errand {
  public:
   /// `contender`: a child of `lock`.
-  Removal(zookeeper::Store& store, const Clock& clock, LockName lock, std::string contender,
+  Removal(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
           Duration connect_timeout);
 
   /// Once it is over without a failure: false if the contender had gone before.
@@ -22,8 +25,12 @@ class Removal final : public Errand {
   void Begin() override;
 
  private:
+  void Delete(std::int32_t version);
+  /// It has gone, by our delete or before.
+  void SucceedAsGone();
+
   const LockName lock_;
-  const std::string contender_;
+  const ContenderId contender_;
   bool may_be_done_ = false;  ///< asked for over a connection that was lost
   bool has_removed_ = false;
 };

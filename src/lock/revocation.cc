@@ -2,30 +2,33 @@
 
 #include <utility>
 
+#include "lock/contender_check.h"
+
 namespace zklock::lock {
 
 using zookeeper::Error;
 
 Revocation::Revocation(zookeeper::Store& store, const Clock& clock, LockName lock,
-                       const std::string& contender,
-                       std::function<std::string(const std::string&)> edit,
+                       ContenderId contender, std::function<std::string(const std::string&)> edit,
                        Duration connect_timeout)
     : Errand(store, clock, connect_timeout),
       lock_(std::move(lock)),
-      path_(lock_.path + "/" + contender),
+      contender_(std::move(contender)),
       edit_(std::move(edit)) {
   Start();
 }
 
 void Revocation::Begin() {
-  store().Get(path_, zookeeper::Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
+  store().Get(contender_.path, zookeeper::Watch::kNo,
+              OnReply([this](const zookeeper::GetReply& reply) {
+                if (IsGone(contender_, reply)) return Succeed();
                 if (reply.error != Error::kNone) return Settle("read", reply.error);
                 Write(reply);
               }));
 }
 
 void Revocation::Write(const zookeeper::GetReply& read) {
-  store().Set(path_, edit_(read.data), read.stat.version,
+  store().Set(contender_.path, edit_(read.data), read.stat.version,
               OnReply([this](const zookeeper::Reply& reply) {
                 if (reply.error == Error::kBadVersion) return Begin();  // over what is there now
                 has_asked_ = reply.error == Error::kNone;
@@ -37,7 +40,7 @@ void Revocation::Write(const zookeeper::GetReply& read) {
 void Revocation::Settle(const std::string& operation, Error error) {
   if (error == Error::kNoNode) return Succeed();
   FailBecause(error, operation + " a contender in", lock_.shown(),
-              operation == "read" ? "READ" : "WRITE", lock_.Shown(path_));
+              operation == "read" ? "READ" : "WRITE", lock_.Shown(contender_.path));
 }
 
 }  // namespace zklock::lock

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::lock {
 
@@ -31,6 +32,17 @@ struct LockName {
   }
 };
 
+/// One contender, and no other of the same name, earlier or later.
+struct ContenderId {
+  std::string path;        ///< its znode, chroot included
+  std::int64_t token = 0;  ///< its czxid; only needed where its name is used again
+
+  /// Another contender may have the same name after it: the path alone does not identify it.
+  [[nodiscard]] bool has_reused_name() const {
+    return protocol::BaseOf(path) == protocol::kSimpleName;
+  }
+};
+
 /// Our own contender in one LOCK's queue.
 struct Ticket {
   LockName lock;
@@ -45,6 +57,7 @@ struct Ticket {
   std::optional<std::int32_t> lock_version{};
 
   [[nodiscard]] std::string shown_path() const { return lock.Shown(path); }
+  [[nodiscard]] ContenderId id() const { return {path, token}; }
   /// What the servers' clock shows at a moment of ours, as far as the contender's making tells.
   [[nodiscard]] std::chrono::milliseconds ServerTimeAt(TimePoint moment) const {
     return created + std::chrono::duration_cast<std::chrono::milliseconds>(moment - created_after);

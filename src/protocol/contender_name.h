@@ -15,7 +15,7 @@ enum class Mode { kExclusive, kWrite, kRead };
 /// znode `lock`, which who creates it holds.
 enum class Dialect { kCurator, kKazoo, kSimple };
 
-/// The only name in Dialect::kSimple.
+/// The only name in Dialect::kSimple. Unlike all others that we make it is used again.
 inline constexpr std::string_view kSimpleName = "lock";
 
 /// The program family that a contender's name shows.

@@ -57,8 +57,9 @@ bool ReadNumber(std::string_view text, Number& number) {
 std::optional<HeldLock> ParseOne(std::string_view text) {
   HeldLock held;
   const auto mode = ParseMode(TakeField(text));
-  const bool numbers =
-      ReadNumber(TakeField(text), held.pid) && ReadNumber(TakeField(text), held.start_time);
+  const bool numbers = ReadNumber(TakeField(text), held.pid) &&
+                       ReadNumber(TakeField(text), held.start_time) &&
+                       ReadNumber(TakeField(text), held.token);
   const auto node = Decode(text);
   if (!mode || !numbers || !node || node->empty() || node->front() != '/') return std::nullopt;
   held.mode = *mode;
@@ -73,7 +74,8 @@ std::string FormatHeld(const std::vector<HeldLock>& held) {
   for (const HeldLock& one : held) {
     if (!text.empty()) text += ' ';
     text += std::string(ModeName(one.mode)) + ':' + std::to_string(one.pid) + ':' +
-            std::to_string(one.start_time) + ':' + Encode(one.node);
+            std::to_string(one.start_time) + ':' + std::to_string(one.token) + ':' +
+            Encode(one.node);
   }
   return text;
 }

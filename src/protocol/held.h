@@ -16,11 +16,12 @@ struct HeldLock {
   Mode mode = Mode::kExclusive;
   std::int64_t pid = 0;          ///< of the zklock that holds
   std::uint64_t start_time = 0;  ///< of that process, so that a reused pid is nobody
+  std::int64_t token = 0;        ///< its contender's czxid: a later one of that name is not meant
   std::string node;              ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// `MODE:PID:START:NODE`, several by a space, the outermost first; blanks and '%' in NODE are
+/// `MODE:PID:START:TOKEN:NODE`, several by a space, the outermost first; blanks and '%' in NODE are
 /// percent-encoded.
 [[nodiscard]] std::string FormatHeld(const std::vector<HeldLock>& held);
 /// Entries that it cannot read are left out: the variable is anybody's.

@@ -73,7 +73,7 @@ class Session final : public Store, public EventSource {
   void Get(const std::string& path, Watch watch, Done<GetReply> done) override;
   void List(const std::string& path, Watch watch, Done<ListReply> done) override;
   void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
-  void Delete(const std::string& path, Done<Reply> done) override;
+  void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<Reply> done) override;
   void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,

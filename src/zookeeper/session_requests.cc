@@ -257,11 +257,11 @@ void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
   });
 }
 
-void Session::Delete(const std::string& path, Done<Reply> done) {
+void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
   Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
-    return zoo_adelete(handle, path.c_str(), -1, OnDone, &request);
+    return zoo_adelete(handle, path.c_str(), version, OnDone, &request);
   });
 }
 

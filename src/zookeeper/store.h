@@ -68,7 +68,7 @@ using Done = std::function<void(const R&)>;
 
 enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential };
 
-/// For a write that does not ask what was there.
+/// For a write or a delete that does not ask what was there.
 inline constexpr std::int32_t kAnyVersion = -1;
 
 /// Whether the servers are to send one event when the answer to this read changes.
@@ -118,7 +118,8 @@ class Store {
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
   /// Whether it is there. Unlike the two above, its watch also stands on what is not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
-  virtual void Delete(const std::string& path, Done<Reply> done) = 0;
+  /// If its data still is of `version`: else kBadVersion.
+  virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
   /// Replaces the data, if it still is of `version`: else kBadVersion. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<Reply> done) = 0;

@@ -116,4 +116,58 @@ TEST_CASE("a simple lock that is taken away ends the command") {
   CHECK(run.Wait() == Exited(76));
 }
 
+// In the simple dialect the next holder's znode has the same name. To see what a holder makes of
+// that, it is stopped while its own is deleted by force and the next one takes the lock.
+
+TEST_CASE("a simple lock that the next one has taken over ends the command") {
+  const std::string lock = NewLock("queueing");
+  Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  Child second = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
+  first.Signal(SIGSTOP);
+  Tree tree;
+  tree.Delete(lock + "/lock");
+  REQUIRE(second.ReadLine() == "held");
+  const auto taken = tree.Get(lock + "/lock");
+  first.Signal(SIGCONT);
+  CHECK(first.Wait() == Exited(76));
+  REQUIRE(tree.Get(lock + "/lock"));
+  CHECK(tree.Get(lock + "/lock")->created_zxid == taken->created_zxid);
+  second.CloseInput();
+  CHECK(second.Wait() == Exited(0));
+}
+
+TEST_CASE("a simple lock that the next one has taken over is not deleted by a release") {
+  const std::string lock = NewLock("queueing");
+  Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
+  first.Signal(SIGSTOP);
+  Tree tree;
+  tree.Delete(lock + "/lock");
+  Tree next;
+  next.Create(lock + "/lock", ZnodeKind::kEphemeral);
+  first.CloseInput();  // the command ends before its zklock can notice
+  first.Signal(SIGCONT);
+  (void)first.Wait();
+  CHECK(tree.Exists(lock + "/lock"));
+}
+
+TEST_CASE("a run below a simple lock that the next one has taken over does not go on under it") {
+  const std::string lock = NewLock("queueing");
+  const Words inner = Zklock({"try", "--dialect", "simple", lock, "--", "true"}).argv;
+  std::string script = "echo held; read line; \"$@\"; echo $?; read line";
+  Words words = {"exclusive", "--dialect", "simple", lock, "--", "sh", "-c", script, "sh"};
+  words.insert(words.end(), inner.begin(), inner.end());
+  ChildOptions options = Zklock(words);
+  options.keep_stdin = true;
+  Child outer = Child::Start(std::move(options));
+  REQUIRE(outer.ReadLine() == "held");
+  outer.Signal(SIGSTOP);
+  Tree tree;
+  tree.Delete(lock + "/lock");
+  tree.Create(lock + "/lock", ZnodeKind::kEphemeral);
+  outer.Write("\n");
+  CHECK(outer.ReadLine() == "75");
+  outer.Signal(SIGCONT);
+  CHECK(outer.Wait() == Exited(76));
+}
+
 }  // namespace zklock::test

@@ -51,7 +51,8 @@ ListReply List(Client& client, const std::string& path, Watch watch = Watch::kNo
   return Answer<ListReply>(client, [&](auto done) { client.session().List(path, watch, done); });
 }
 Reply Delete(Client& client, const std::string& path) {
-  return Answer<Reply>(client, [&](auto done) { client.session().Delete(path, done); });
+  return Answer<Reply>(
+      client, [&](auto done) { client.session().Delete(path, zookeeper::kAnyVersion, done); });
 }
 Reply Set(Client& client, const std::string& path, const std::string& data, int version) {
   return Answer<Reply>(client, [&](auto done) { client.session().Set(path, data, version, done); });

@@ -249,9 +249,13 @@ void FakeStore::Exists(const std::string& path, Watch watch, zookeeper::Done<Rep
   });
 }
 
-void FakeStore::Delete(const std::string& path, zookeeper::Done<Reply> done) {
+void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper::Done<Reply> done) {
   Send<Reply>("delete " + path, false, std::move(done), [=, this](Reply&) {
-    if (!servers_.Has(path)) return Error::kNoNode;
+    const auto node = servers_.nodes.find(path);
+    if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (version != zookeeper::kAnyVersion && node->second.version != version) {
+      return Error::kBadVersion;
+    }
     if (!servers_.Children(path).empty()) return Error::kNotEmpty;
     servers_.Remove(path);
     return Error::kNone;

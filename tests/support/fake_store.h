@@ -110,7 +110,8 @@ class FakeStore final : public zookeeper::Store {
             zookeeper::Done<zookeeper::ListReply> done) override;
   void Exists(const std::string& path, zookeeper::Watch watch,
               zookeeper::Done<zookeeper::Reply> done) override;
-  void Delete(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
+  void Delete(const std::string& path, std::int32_t version,
+              zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            zookeeper::Done<zookeeper::Reply> done) override;
   void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,

@@ -27,53 +27,52 @@ using test::FakeServers;
 using test::FakeStore;
 using zookeeper::Error;
 
+const LockName kLock{"/c/l", "/c"};
+const ContenderId kReused{"/c/l/lock", 1};
+
 struct Kind {
   const char* name;
   std::size_t request;  ///< which of its requests is answered so
   std::string operation;
   std::string right;
   std::string right_path;
-  std::function<std::unique_ptr<Errand>(FakeStore&, FakeClock&, const std::string& contender)> make;
+  std::function<std::unique_ptr<Errand>(FakeStore&, FakeClock&)> make;
 };
 
-std::vector<Kind> Kinds(const std::string& contender) {
-  const LockName lock{"/c/l", "/c"};
-  const std::string path = "/l/" + contender;
+std::vector<Kind> Kinds(const ContenderId& id) {
+  const std::string path = kLock.Shown(id.path);
   const auto edit = [](const std::string& old) { return old; };
+  const auto check = [](const ContenderId& one) {
+    return [=](FakeStore& store, FakeClock& clock) {
+      return std::make_unique<HeldCheck>(store, clock, kLock, std::vector{one}, 15s);
+    };
+  };
+  const auto remove = [](const ContenderId& one) {
+    return [=](FakeStore& store, FakeClock& clock) {
+      return std::make_unique<Removal>(store, clock, kLock, one, 15s);
+    };
+  };
+  const auto revoke = [=](FakeStore& store, FakeClock& clock) {
+    return std::make_unique<Revocation>(store, clock, kLock, id, edit, 15s);
+  };
   return {
       {"departure", 0, "read a contender in", "READ", path,
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<Departure>(store, clock, lock, name, 15s);
+       [=](FakeStore& store, FakeClock& clock) {
+         return std::make_unique<Departure>(store, clock, kLock, id, 15s);
        }},
-      {"removal", 0, "delete a contender in", "DELETE", "/l",
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<Removal>(store, clock, lock, name, 15s);
-       }},
-      {"held check", 0, "check a contender in", "READ", path,
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<HeldCheck>(store, clock, lock, std::vector{lock.path + "/" + name},
-                                            15s);
-       }},
-      {"held check that reads", 1, "read a contender in", "READ", path,
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<HeldCheck>(store, clock, lock, std::vector{lock.path + "/" + name},
-                                            15s);
-       }},
-      {"revocation that reads", 0, "read a contender in", "READ", path,
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<Revocation>(store, clock, lock, name, edit, 15s);
-       }},
-      {"revocation that writes", 1, "write to a contender in", "WRITE", path,
-       [=](FakeStore& store, FakeClock& clock, const std::string& name) {
-         return std::make_unique<Revocation>(store, clock, lock, name, edit, 15s);
-       }},
+      {"removal", 0, "delete a contender in", "DELETE", "/l", remove(id)},
+      {"removal that reads", 0, "read a contender in", "READ", "/l/lock", remove(kReused)},
+      {"held check", 0, "check a contender in", "READ", path, check(id)},
+      {"held check that reads", 1, "check a contender in", "READ", "/l/lock", check(kReused)},
+      {"revocation that reads", 0, "read a contender in", "READ", path, revoke},
+      {"revocation that writes", 1, "write to a contender in", "WRITE", path, revoke},
       {"holders", 1, "list", "READ", "/l",
-       [=](FakeStore& store, FakeClock& clock, const std::string&) {
-         return std::make_unique<Holders>(store, clock, lock, 15s);
+       [](FakeStore& store, FakeClock& clock) {
+         return std::make_unique<Holders>(store, clock, kLock, 15s);
        }},
       {"survey", 1, "list", "READ", "/l",
-       [=](FakeStore& store, FakeClock& clock, const std::string&) {
-         return std::make_unique<Survey>(store, clock, SurveyRequest{.place = lock});
+       [](FakeStore& store, FakeClock& clock) {
+         return std::make_unique<Survey>(store, clock, SurveyRequest{.place = kLock});
        }},
   };
 }
@@ -85,13 +84,13 @@ void ForEachAnswered(Error answer, F check) {
   FakeClock clock;
   servers.Put("/c", 0);
   servers.Put("/c/l", 0);
+  servers.Put(kReused.path, 7);
   const std::string node = servers.Put("/c/l/_c_x-lock-", 7, true);
-  const std::string contender = node.substr(node.rfind('/') + 1);
-  for (const Kind& kind : Kinds(contender)) {
+  for (const Kind& kind : Kinds({node, servers.nodes.at(node).czxid})) {
     CAPTURE(kind.name, static_cast<int>(answer));
     FakeStore store(servers, clock);
     store.Refuse(kind.request, answer);
-    const auto errand = kind.make(store, clock, contender);
+    const auto errand = kind.make(store, clock);
     store.Run();
     REQUIRE(errand->failure());
     check(kind, *errand->failure());

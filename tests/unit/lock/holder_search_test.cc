@@ -195,7 +195,8 @@ TEST_CASE("What is held for us is found in every dialect") {
   Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kExclusive);
-  CHECK(Count(self, "get " + holder) == 1);
+  // Where the name is used again, once more behind the check.
+  CHECK(Count(self, "get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
   CHECK(CountAll(self, "list ") <= 1);
 }
 

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "protocol/lock_path.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -22,9 +21,7 @@ struct Bench {
     second = servers.Put("/l/_c_y-lock-", 8, true);
   }
 
-  Removal Remove(const std::string& path) {
-    return {store, clock, {"/l", ""}, std::string(protocol::BaseOf(path)), 15s};
-  }
+  Removal Remove(const std::string& path) { return {store, clock, {"/l", ""}, {path}, 15s}; }
 
   FakeServers servers;
   FakeClock clock;

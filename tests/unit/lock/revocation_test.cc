@@ -5,7 +5,6 @@
 
 #include "lock/departure.h"
 #include "lock/holders.h"
-#include "protocol/lock_path.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -28,7 +27,7 @@ struct Bench {
     return {store,
             clock,
             {"/l", ""},
-            std::string(protocol::BaseOf(path)),
+            {path, servers.nodes.at(path).czxid},
             [](const std::string& old) { return old + "+"; },
             15s};
   }
@@ -85,8 +84,7 @@ TEST_CASE("A question whose reply was lost is asked again") {
 
 TEST_CASE("A departure is awaited through writes and lost connections, however long it takes") {
   Bench bench;
-  Departure departure(bench.store, bench.clock, {"/l", ""},
-                      std::string(protocol::BaseOf(bench.first)), 15s);
+  Departure departure(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
   bench.store.Run();
   bench.servers.Write(bench.first, "written");
   bench.store.Run();

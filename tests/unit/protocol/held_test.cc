@@ -8,30 +8,33 @@ namespace zklock::protocol {
 namespace {
 
 TEST_CASE("What is held is read back as it was written") {
-  const std::vector<HeldLock> held = {{Mode::kExclusive, 12, 3456, "/a/h-lock-0000000001"},
-                                      {Mode::kRead, 7, 1, "/with blank/50%/x-__READ__0000000002"}};
+  const std::vector<HeldLock> held = {
+      {Mode::kExclusive, 12, 3456, 78, "/a/h-lock-0000000001"},
+      {Mode::kRead, 7, 1, 9, "/with blank/50%/x-__READ__0000000002"}};
   const std::string text = FormatHeld(held);
   CHECK(text ==
-        "exclusive:12:3456:/a/h-lock-0000000001 "
-        "read:7:1:/with%20blank/50%25/x-__READ__0000000002");
+        "exclusive:12:3456:78:/a/h-lock-0000000001 "
+        "read:7:1:9:/with%20blank/50%25/x-__READ__0000000002");
   CHECK(ParseHeld(text) == held);
 }
 
 TEST_CASE("Anybody's text in the variable is left out, not believed") {
   for (const char* text :
-       {"", " ", "x", "exclusive", "exclusive:1", "exclusive:1:2",
-        "exclusive:1:2:", "exclusive:1:2:relative", "exclusive:-1:2:/a", "exclusive:0:2:/a",
-        "exclusive:1x:2:/a", "sometimes:1:2:/a", "exclusive:1:2:/a%2", "exclusive:1:2:/a%zz",
-        "exclusive:99999999999999999999:2:/a"}) {
+       {"", " ", "x", "exclusive", "exclusive:1", "exclusive:1:2", "exclusive:1:2:3",
+        "exclusive:1:2:3:", "exclusive:1:2:3:relative", "exclusive:-1:2:3:/a", "exclusive:0:2:3:/a",
+        "exclusive:1x:2:3:/a", "sometimes:1:2:3:/a", "exclusive:1:2:3:/a%2",
+        "exclusive:1:2:3:/a%zz", "exclusive:1:2:/a", "exclusive:1:2:0:/a",
+        "exclusive:99999999999999999999:2:3:/a"}) {
     CAPTURE(text);
     CHECK(ParseHeld(text).empty());
   }
-  CHECK(ParseHeld("nonsense write:1:2:/a/b more").size() == 1);
+  CHECK(ParseHeld("nonsense write:1:2:3:/a/b more").size() == 1);
 }
 
 TEST_CASE("The innermost of a LOCK counts") {
-  const std::vector<HeldLock> held = {
-      {Mode::kRead, 1, 1, "/a/x"}, {Mode::kWrite, 2, 2, "/b/x"}, {Mode::kRead, 3, 3, "/a/y"}};
+  const std::vector<HeldLock> held = {{Mode::kRead, 1, 1, 1, "/a/x"},
+                                      {Mode::kWrite, 2, 2, 2, "/b/x"},
+                                      {Mode::kRead, 3, 3, 3, "/a/y"}};
   CHECK(FindHeld(held, "/a")->pid == 3);
   CHECK(FindHeld(held, "/b")->pid == 2);
   CHECK_FALSE(FindHeld(held, "/a/x"));
