@@ -1,0 +1,280 @@
+#include "cli/option_table.h"
+
+#include <algorithm>
+
+namespace zklock::test {
+namespace {
+
+using enum Situation;
+
+constexpr int kUsage = 64;
+constexpr int kUnavailable = 69;
+constexpr int kConflict = 75;
+constexpr int kLost = 76;
+constexpr int kConfiguration = 78;
+
+Outcomes Everywhere(const Outcome& outcome) {
+  return {{kFree, outcome},   {kBusy, outcome},        {kFreed, outcome},
+          {kNested, outcome}, {kHeldByShell, outcome}, {kNoServer, outcome}};
+}
+
+/// What becomes of most runs.
+Outcomes Usual(const std::string& out) {
+  Outcomes outcomes = Everywhere({0, out});
+  outcomes[kBusy] = {kConflict};
+  outcomes[kNoServer] = {kUnavailable};
+  return outcomes;
+}
+
+Outcomes But(Outcomes outcomes, const Outcomes& others) {
+  for (const auto& [situation, outcome] : others) outcomes[situation] = outcome;
+  return outcomes;
+}
+
+Outcomes Without(Outcomes outcomes, const std::vector<Situation>& situations) {
+  for (const Situation situation : situations) outcomes.erase(situation);
+  return outcomes;
+}
+
+/// Those of every subcommand. `usual` is what becomes of one without any of them.
+Rows CommonRows(const Outcomes& usual, const std::string& help) {
+  Rows rows = {
+      {"--help", {"--help"}, Everywhere({0, "usage: zklock " + help})},
+      {"--servers", {"--servers", "SERVERS"}, usual},
+      {"--root", {"--root", "/t"}, usual},
+      {"--connect-timeout", {"--connect-timeout", "PATIENCE"}, usual},
+      {"--session-timeout", {"--session-timeout", "10s"}, usual},
+      {"--auth-file", {"--auth-file", "CREDENTIALS"}, usual},
+      {"--config", {"--config", "CONFIG"}, usual},
+      {"--quiet", {"--quiet"}, usual},
+      {"--verbose", {"--verbose"}, usual},
+  };
+  rows.back().talks = true;
+  for (const char* option : {"--tls-ca", "--tls-cert", "--tls-key"}) {
+    rows.push_back({option, {option, "/a.pem"}, Everywhere({kConfiguration})});
+  }
+  return rows;
+}
+
+/// How the LOCK is asked for.
+Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
+  const bool reads = subcommand == "read";
+  const bool exclusive = subcommand == "exclusive" || subcommand == "try";
+  const bool tries = subcommand == "try";
+  const Outcomes refused = Everywhere({kUsage});
+  const Outcomes alone = reads ? refused : usual;
+  // To wait for what is held above never ends; to try ends.
+  const Outcome endless = {tries ? kConflict : kUsage};
+  const Outcomes queued = But(usual, {{kNested, endless}, {kHeldByShell, endless}});
+  const Outcomes one_permit =
+      exclusive ? But(Without(usual, {kHeldByShell}), {{kNested, endless}}) : refused;
+  // What the shell holds is one permit: nothing finds out that we wait for ourselves.
+  const Outcomes in_vain = {{kHeldByShell, {exclusive ? kConflict : kUsage}}};
+  const Outcomes two_permits = exclusive ? But(usual, {{kBusy, {0, "ran\n"}}}) : refused;
+  const Outcomes simple = exclusive ? usual : refused;
+  const auto dialect = [](const std::string& name, const Outcomes& outcomes) {
+    const Words words = {"--dialect", name};
+    return Row{"--dialect", words, outcomes, words};
+  };
+  Rows rows = {
+      {"--permits", {"--permits", "1"}, one_permit, {"--permits", "1"}},
+      {"--permits",
+       tries ? Words{"--permits", "1"} : Words{"--permits", "1", "--wait", "1s"},
+       in_vain,
+       {"--permits", "1"}},
+      {"--permits", {"--permits", "2"}, Without(two_permits, {kFreed}), {"--permits", "2"}},
+      {"--min-interval", {"--min-interval", "1h"}, alone},
+      {"--no-nest", {"--no-nest"}, queued},
+      {"--acl", {"--acl", "open"}, usual},
+      {"--acl", {"--acl", "creator"}, refused},
+      {"--acl", {"--auth-file", "CREDENTIALS", "--acl", "creator"}, usual},
+      dialect("curator", usual),
+      dialect("kazoo", usual),
+      dialect("simple", simple),
+  };
+  return rows;
+}
+
+/// What try has not: to wait or not, and several LOCKs. What try has besides.
+Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
+  if (subcommand == "try") return {{"--read", {"--read"}, usual}, {"--write", {"--write"}, usual}};
+  const Outcomes waiting = Without(usual, {kBusy});
+  const Outcomes at_once = Without(usual, {kFreed});
+  return {
+      {"--wait", {"--wait", "0"}, at_once},
+      {"--wait", {"--wait", "1ms"}, {{kBusy, {kConflict}}}},
+      {"--wait", {"--wait", "60"}, waiting},
+      {"--wait", {"--wait", "106751d"}, waiting},
+      {"--nonblock", {"--nonblock"}, at_once},
+      {"--max-queue", {"--max-queue", "0"}, at_once},
+      {"--max-queue", {"--max-queue", "1"}, waiting},
+      {"--supersede", {"--supersede"}, usual, {}, false},
+      {"--read", {"--read", "OTHER"}, usual, {}, false},
+      {"--write", {"--write", "OTHER"}, usual, {}, false},
+  };
+}
+
+/// How the command is run and ended, and what is shown.
+Rows CommandRows(const Outcomes& usual) {
+  Rows rows = {
+      {"--conflict-exit-code", {"--conflict-exit-code", "7"}, But(usual, {{kBusy, {7}}})},
+      {"--kill-after", {"--kill-after", "1s"}, usual},
+      {"--kill-after", {"--kill-after", "0"}, usual},
+      {"--stop-signal", {"--stop-signal", "INT"}, usual},
+      {"-c", {"-c", "echo ran"}, usual},
+      {"--label", {"--label", "a label"}, usual},
+      {"--publish-command", {"--publish-command"}, usual},
+      {"--events", {"--events", "FILE"}, usual},
+      {"--events", {"--events", "2"}, usual},
+  };
+  rows[4].has_command = false;
+  rows.back().talks = true;
+  const auto choices = [&](const std::string& option, const Words& values) {
+    for (const std::string& value : values) rows.push_back({option, {option, value}, usual});
+  };
+  choices("--on-lost", {"stop", "warn"});
+  choices("--descendants", {"leave", "wait", "kill"});
+  choices("--progress", {"auto", "plain", "none", "bar"});
+  rows.back().talks = true;
+  return rows;
+}
+
+Rows operator+(Rows rows, const Rows& more) {
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+}  // namespace
+
+std::string Name(Situation situation) {
+  switch (situation) {
+    case kFree:
+      return "free";
+    case kBusy:
+      return "busy";
+    case kFreed:
+      return "freed while we wait";
+    case kNested:
+      return "held by a zklock above";
+    case kHeldByShell:
+      return "held by the shell";
+    case kNoServer:
+      break;
+  }
+  return "no server";
+}
+
+Rows RunRows(const std::string& subcommand) {
+  Outcomes usual = Usual("ran\n");
+  if (subcommand == "try") usual.erase(kFreed);
+  Rows rows = CommonRows(usual, subcommand) + LockRows(subcommand, usual) + CommandRows(usual);
+  for (Row& row : rows) row.decides_to_wait = subcommand == "try";
+  rows = rows + WaitRows(subcommand, usual);
+  if (subcommand == "try") {
+    for (Row& row : rows) row.outcomes.erase(kFreed);
+  }
+  const Outcomes refused = Everywhere({kUsage});
+  for (const char* option : {"--owner-pid", "--on-lost-signal"}) {
+    rows.push_back({option, {option, "15"}, refused});
+  }
+  return rows;
+}
+
+Rows HoldRows(const std::string& subcommand) {
+  static const std::set<std::string> kOfCommands = {
+      "--stop-signal", "--on-lost", "--descendants", "--publish-command",
+      "--events",      "-c",        "--min-interval"};
+  Outcomes usual = Usual("");
+  if (subcommand == "try") usual.erase(kFreed);
+  Rows rows = RunRows(subcommand);
+  for (Row& row : rows) {
+    if (kOfCommands.count(row.option) > 0) row.outcomes = Everywhere({kUsage});
+    if (row.option == "--owner-pid") row.words.back() = "SHELL";
+    if (row.option == "--owner-pid" || row.option == "--on-lost-signal") {
+      row.outcomes = usual;
+      row.decides_to_wait = subcommand == "try";
+    }
+    if (row.option == "--read" || row.option == "--write") row.talks = true;  // OTHER stays held
+    for (auto& [situation, outcome] : row.outcomes) {
+      if (outcome.out == "ran\n") outcome.out.clear();
+    }
+    row.words.insert(row.words.begin(), "--hold");
+    row.has_command = false;
+  }
+  rows.push_back({"--hold", {"--hold"}, usual, {}, subcommand == "try", false});
+  return rows;
+}
+
+Rows ReleaseRows() {
+  const Outcomes own = {
+      {kFree, {kConflict}}, {kBusy, {kConflict}}, {kHeldByShell, {0}}, {kNoServer, {kUnavailable}}};
+  const Outcomes any = But(own, {{kBusy, {0}}});
+  // Without --yes, and no terminal to ask on.
+  const Outcomes refused = Without(Everywhere({kUsage}), {kFreed, kNested});
+  Rows rows = {
+      {"--contender", {"--contender", "NAME", "--yes"}, any},
+      {"--contender", {"--contender", "NAME"}, refused},
+      {"--holders", {"--holders", "--yes"}, any},
+      {"--holders", {"--holders"}, refused},
+      {"--all", {"--all", "--yes"}, any},
+      {"--all", {"--all"}, refused},
+      {"--force", {"--force", "--holders", "--yes"}, any},
+      {"--force", {"--force"}, refused},
+      {"--reason", {"--reason", "a reason", "--all", "--yes"}, any},
+      {"--reason", {"--reason", "a reason"}, refused},
+      {"--wait", {"--wait", "--holders", "--yes"}, any},
+      {"--wait", {"--wait"}, refused},
+  };
+  for (Row& row : rows) row.talks = true;
+  rows.push_back({"--yes", {"--yes"}, own});
+  rows = rows + CommonRows(own, "release");
+  for (Row& row : rows) {
+    row.outcomes = Without(row.outcomes, {kFreed, kNested});
+    row.has_command = false;
+  }
+  return rows;
+}
+
+Rows InspectRows() {
+  const auto shows = [](const std::string& free, const std::string& held) {
+    return Outcomes{{kFree, {0, free}},
+                    {kBusy, {0, held}},
+                    {kNested, {0, held}},
+                    {kHeldByShell, {0, held}},
+                    {kNoServer, {kUnavailable}}};
+  };
+  const Outcome held = {kConflict};
+  const Outcomes text = shows("free", "held by 1");
+  const Outcomes json = shows("\"held\":false", "\"held\":true");
+  Outcomes watched = json;  // on no terminal
+  for (auto& [situation, outcome] : watched) {
+    if (situation != kNoServer) outcome.status = 128 + SIGINT;
+  }
+  Rows rows = {
+      {"--json", {"--json"}, json},
+      {"--dot", {"--dot"}, shows("digraph", "digraph")},
+      {"--watch", {"--watch"}, watched},
+      {"--mine",
+       {"--mine"},
+       {{kFree, {kLost}},
+        {kBusy, {kLost}},
+        {kNested, {0}},
+        {kHeldByShell, {0}},
+        {kNoServer, {kUnavailable}}}},
+  };
+  rows = rows + CommonRows(text, "inspect");
+  for (Row& row : rows) {
+    row.has_command = false;
+    row.outcomes.erase(kFreed);
+    if (row.option == "--quiet") {
+      row.outcomes = {{kFree, {0}},
+                      {kBusy, held},
+                      {kNested, held},
+                      {kHeldByShell, held},
+                      {kNoServer, {kUnavailable}}};
+    }
+  }
+  return rows;
+}
+
+}  // namespace zklock::test

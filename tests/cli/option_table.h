@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+
+/// In what state a subcommand finds its LOCK.
+enum class Situation {
+  kFree,
+  kBusy,         ///< another program holds it, and we do not wait
+  kFreed,        ///< another program holds it, and releases it while we wait
+  kNested,       ///< a zklock above us holds it
+  kHeldByShell,  ///< the shell above us holds it by --hold
+  kNoServer,     ///< nothing listens on the server's port
+};
+[[nodiscard]] std::string Name(Situation situation);
+
+struct Outcome {
+  int status = 0;
+  std::string out = {};  ///< standard output contains it; empty: nothing is printed
+};
+using Outcomes = std::map<Situation, Outcome>;
+
+/// An option with a value, and what a subcommand with it comes to in each situation.
+///
+/// In `words`, OTHER is a free LOCK, FILE a new file, CONFIG a configuration file, CREDENTIALS a
+/// file of credentials, SERVERS the servers, PATIENCE a time-out, SHELL the pid of the shell that
+/// runs zklock, and NAME the contender that holds LOCK.
+struct Row {
+  std::string option;  ///< as in --help: "--wait", "-c"
+  Words words;
+  Outcomes outcomes;
+  Words holder = {};            ///< options of whatever holds LOCK
+  bool decides_to_wait = true;  ///< says itself whether to wait: gets no --nonblock in kBusy
+  bool has_command = true;      ///< `-- echo ran` follows LOCK
+  bool talks = false;           ///< prints messages when all is well
+};
+using Rows = std::vector<Row>;
+
+/// The options of exclusive, read, write or try.
+[[nodiscard]] Rows RunRows(const std::string& subcommand);
+/// The same options with --hold.
+[[nodiscard]] Rows HoldRows(const std::string& subcommand);
+[[nodiscard]] Rows ReleaseRows();
+[[nodiscard]] Rows InspectRows();
+
+}  // namespace zklock::test
