@@ -109,6 +109,10 @@ inline constexpr char kWaitsForItself[] =
     "{} is held for us ({}), by a zklock above: {} would wait for itself for ever; take that mode "
     "above";
 
+inline constexpr char kIntervalHeldAbove[] =
+    "{} is already held by a zklock above, or for the shell: --min-interval cannot be checked "
+    "here; "
+    "give it to that zklock, or leave it out";
 inline constexpr char kPermitsHeldAbove[] =
     "{}: zklocks above hold all that --permits {} allows: exclusive would wait for itself for "
     "ever; allow more, or give --wait";

@@ -189,6 +189,11 @@ FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lo
 
 void GoOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
                protocol::Mode mode) {
+  if (options.min_interval) {
+    // The interval is read and written by whoever takes the lock: without it this would always run.
+    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.shown()),
+                          std::string(protocol::ModeName(mode)));
+  }
   if (!options.no_nest && protocol::Covers(held, mode)) return;
   throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
                                     protocol::ModeName(held), protocol::ModeName(mode)),

@@ -145,6 +145,9 @@ std::vector<Case> Nested() {
   permits.push_back("true");
   return {{"kWaitsForItself", 64, {"read", lock, "--", Binary(), "write", lock, "--", "true"}},
           {"kPermitsHeldAbove", 64, permits},
+          {"kIntervalHeldAbove",
+           64,
+           {"exclusive", lock, "--", Binary(), "try", "--min-interval", "1h", lock, "--", "true"}},
           {"kWaitsForOwner",
            64,
            {"exclusive", lock, "--", Binary(), "exclusive", "--hold", "--owner-pid",
