@@ -22,6 +22,9 @@ constexpr Duration kLeastBetweenLooks = 2s;
 // Everyone in a long queue looks, and each look costs the queue's length.
 constexpr Duration kLookForEachAhead = 50ms;
 constexpr std::size_t kUsualWidth = 80;
+// At the end of the live line: the terminal shows a key as ^C there, and some terminals begin a new
+// line with a character in the last column.
+constexpr std::size_t kFreeColumns = 3;
 
 }  // namespace
 
@@ -129,8 +132,8 @@ void Progress::Show() {
 
 void Progress::ShowLive() {
   const std::size_t width = screen_.width();
-  // The last column stays free: a character there makes some terminals begin a new line.
-  sink_.DrawLive(cli::LiveProgress(View(), (width == 0 ? kUsualWidth : width) - 1));
+  const std::size_t columns = width == 0 ? kUsualWidth : width;
+  sink_.DrawLive(cli::LiveProgress(View(), std::max(columns, kFreeColumns) - kFreeColumns));
 }
 
 cli::ProgressView Progress::View() const {
