@@ -240,6 +240,10 @@ inline constexpr char kHasNoPermits[] =
     "--permits out, or use another LOCK";
 inline constexpr char kOtherPermits[] =
     "{} cannot be used: it is in use with {} permits; use --permits {}";
+inline constexpr char kUnknownPermits[] =
+    "{} cannot be used: another zklock has a permit, but the data of {}/leases does not say how "
+    "many "
+    "permits there are; wait until that zklock has ended, or write the number there";
 inline constexpr char kStrangerThere[] = "{} cannot be used: '{}' in it is {}";
 inline constexpr char kStrangerCame[] = "{}: both may hold: '{}', which came later, is {}";
 

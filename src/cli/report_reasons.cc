@@ -157,6 +157,8 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kHasNoPermits, lock);
     case kOtherPermits:
       return fmt::format(message::kOtherPermits, lock, unusable.permits, unusable.permits);
+    case kUnknownPermits:
+      return fmt::format(message::kUnknownPermits, lock, lock);
     case kStranger:
       break;
   }

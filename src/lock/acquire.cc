@@ -102,6 +102,7 @@ void Acquire::OnDisconnected() {
   if (!apart_since_) apart_since_ = clock_.Now();
   own_watched_ = false;
   own_read_pending_ = false;
+  permits_data_.reset();
   next_read_ = kNever;
   BeginStep(State::kApart);
 }
@@ -137,7 +138,7 @@ void Acquire::OnWatch(const std::string& path) {
 
 void Acquire::List() {
   BeginStep(State::kDeciding);
-  if (!judged_) AskForUse();
+  if (NeedsUse()) AskForUse();
   store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 // LOCK has gone: our contender before it. The heartbeat says so.
                 if (reply.error == Error::kNoNode) return CheckOwn();

@@ -97,6 +97,7 @@ struct Unusable {
     kHasPermits,        ///< a semaphore, and ours wants none
     kHasNoPermits,      ///< in use without, and ours wants one
     kOtherPermits,      ///< a semaphore of `permits`, and ours has another number
+    kUnknownPermits,    ///< a zklock has a permit, and of how many is written nowhere
     kStranger,          ///< `stranger` does not see ours
   };
   Why why = Why::kEphemeral;
@@ -250,8 +251,13 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// In the turnstile of a `try`, with so many before ours in the last list of it: leaves if they
   /// take all permits.
   void CountPermits(std::size_t ahead);
-  /// False, and finished, where others use another number.
+  /// Whether our number of permits is the one that all use. If not: finished because others use
+  /// another, or ours is being written, after which the leases are listed again.
   bool AgreeOnPermits(const protocol::Contenders& leases);
+  void WritePermits();
+  void TakePermits(const zookeeper::GetReply& reply);
+  /// What a list is judged by has still to be read.
+  [[nodiscard]] bool NeedsUse() const { return !judged_ || (request_.permits && !permits_data_); }
   /// For a predecessor that we may not read, and for who leaves when a newer one comes.
   void WatchChildren();
   /// Finishes, if it is so.
@@ -320,11 +326,16 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   bool ranked_ = false;            ///< the rank after joining has been looked at
   bool judged_ = false;            ///< a first list with our contender has been judged
   bool semaphore_judged_ = false;  ///< a child `leases` has been looked at
-  std::optional<std::size_t> permits_found_;  ///< what the leases' data says
-  std::vector<std::string> looked_at_;        ///< children without a number, to be judged once
-  std::vector<protocol::Stranger> above_;     ///< of a semaphore: those that LOCK itself may have
-  bool stranger_told_ = false;                ///< one that came later has been reported
-  bool own_watched_ = false;                  ///< on this connection
+  /// The leases' data as it was read last; none: it has to be read again.
+  struct PermitsData {
+    std::optional<std::size_t> number;  ///< none: the data is no number
+    std::int32_t version = 0;
+  };
+  std::optional<PermitsData> permits_data_;
+  std::vector<std::string> looked_at_;     ///< children without a number, to be judged once
+  std::vector<protocol::Stranger> above_;  ///< of a semaphore: those that LOCK itself may have
+  bool stranger_told_ = false;             ///< one that came later has been reported
+  bool own_watched_ = false;               ///< on this connection
   bool own_read_pending_ = false;
   std::string predecessor_;
   std::string predecessor_data_;

@@ -81,7 +81,7 @@ void Acquire::Join() {
   judged_ = semaphore_judged_ = false;
   looked_at_.clear();
   above_.clear();
-  permits_found_.reset();
+  permits_data_.reset();
   const std::string prefix =
       request_.permits ? protocol::MakeLeasePrefix(request_.host, uuid_)
                        : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode,
@@ -103,7 +103,7 @@ void Acquire::AskForUse() {
   store_.Get(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::GetReply& reply) {
                if (ticket_) TakeLockData(reply);
              }));
-  if (request_.below.empty()) return;
+  if (request_.below.empty() || judged_) return;
   // With the lease as with the turnstile's contender: who uses LOCK without permits looks for
   // leases once it has joined, so that of two that come together one sees the other.
   store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
@@ -205,7 +205,7 @@ void Acquire::Rejoin() {
                     if (reply.error != Error::kNone)
                       OnUnexpected("check", reply.error, "READ", ticket_->path);
                   }));
-  if (!judged_) AskForUse();
+  if (NeedsUse()) AskForUse();
   store_.List(request_.QueuePath(), Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 Consider(reply.children, Proof::kNone);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lock/acquire.h"
+#include "protocol/semaphore.h"
 
 // What a LOCK is used for, by the children it has: whoever would not see ours is refused.
 
@@ -112,17 +113,51 @@ void Acquire::LookBeforeMaking() {
               }));
 }
 
+void Acquire::TakePermits(const zookeeper::GetReply& reply) {
+  permits_data_.reset();
+  if (reply.error == Error::kNone) {
+    permits_data_ = {protocol::ParsePermits(reply.data), reply.stat.version};
+  } else if (reply.error != Error::kNoNode) {  // of which the list will tell
+    OnUnexpected("read", reply.error, "READ", request_.QueuePath());
+  }
+}
+
+// One zklock at a time is past the turnstile without a permit, and takes none before its number is
+// written. Each that comes later reads that number, and finds the leases of those that wrote it.
+// Other programs' leases leave the number open: Curator writes it nowhere.
 bool Acquire::AgreeOnPermits(const protocol::Contenders& leases) {
-  if (!permits_found_ || *permits_found_ == *request_.permits) return true;
-  if (leases.size() > 1) {
-    Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *permits_found_});
+  if (!permits_data_) {
+    List();
     return false;
   }
-  // Nobody else has one, and nobody comes: we stand in the turnstile.
-  store_.Set(request_.QueuePath(), std::to_string(*request_.permits), zookeeper::kAnyVersion,
-             scope_.Wrap([](const zookeeper::Reply&) {}));
-  permits_found_ = request_.permits;
-  return true;
+  const auto& number = permits_data_->number;
+  if (number == request_.permits) return true;
+  if (number && leases.size() > 1) {
+    Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *number});
+    return false;
+  }
+  const bool is_used_by_zklock = std::any_of(leases.begin(), leases.end(), [&](const auto& lease) {
+    return lease.full != own_name() && lease.program() == protocol::Program::kZklock;
+  });
+  if (is_used_by_zklock) {
+    Finish(Unusable{.why = Unusable::Why::kUnknownPermits});
+    return false;
+  }
+  WritePermits();
+  return false;
+}
+
+void Acquire::WritePermits() {
+  BeginStep(State::kDeciding);
+  store_.Set(request_.QueuePath(), std::to_string(*request_.permits), permits_data_->version,
+             InStep([this](const zookeeper::Reply& reply) {
+               // Read again, whether it is ours or what somebody else has written meanwhile.
+               permits_data_.reset();
+               if (reply.error == Error::kNone || reply.error == Error::kBadVersion) return List();
+               if (reply.error == Error::kNoNode) return CheckOwn();
+               OnUnexpected("write the number of permits of", reply.error, "WRITE",
+                            request_.QueuePath());
+             }));
 }
 
 }  // namespace zklock::lock

@@ -4,7 +4,6 @@
 #include "lock/contender_check.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
-#include "protocol/semaphore.h"
 
 // The turn: the predecessor has gone, and the lock is ours once that and the session are proven.
 
@@ -32,7 +31,7 @@ void Acquire::OnPredecessorEvent() {
 std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const zookeeper::GetReply& reply) {
   std::optional<protocol::LockData> data;
   if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
-  if (request_.permits) permits_found_ = protocol::ParsePermits(reply.data);
+  if (request_.permits) TakePermits(reply);
   ticket_->lock_version.reset();
   if (!data) return std::nullopt;
   ticket_->lock_version = reply.stat.version;
@@ -60,8 +59,12 @@ void Acquire::OnConfirmed(Turn turn, const zookeeper::GetReply& lock) {
   // An answer to the heartbeat that was lost is told of by the store.
   if (!heartbeat_answered_ || IsLost(lock.error)) return;
   const auto record = TakeLockData(lock);
+  if (state_ == State::kDone) return;  // may not be read
   const bool settled = turn == Turn::kOurs || (record && record->contender == predecessor_);
-  if (!settled) return List();
+  // Read behind the proof of our place in the turnstile: whoever comes after us finds our number.
+  const bool agrees =
+      !request_.permits || (permits_data_ && permits_data_->number == request_.permits);
+  if (!settled || !agrees) return List();
   if (request_.supersede) return LookForNewer();
   TakeTurn();
 }

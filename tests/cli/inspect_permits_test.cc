@@ -296,20 +296,21 @@ TEST_CASE("a semaphore of Curator's programs is shown as one, and cannot be aske
   CHECK(found["contenders"][0]["program"] == "Curator");
   CHECK(found["contenders"][0]["state"] == "held");
 
-  // Beside it a zklock, which says how many there are where nobody has; and one that waits.
+  // Beside it a zklock, which writes how many there are where nobody has; and one that waits.
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);
   found = InspectJson(lock);
+  CHECK(found["permits"] == 2);
   CHECK(found["used"] == 2);
   REQUIRE(found["contenders"].size() == 3);
   CHECK(found["contenders"][1]["program"] == "zklock");
   CHECK(found["contenders"][1]["state"] == "held");
   CHECK(found["contenders"][2]["program"] == "Curator");
   CHECK(found["contenders"][2]["state"] == "waiting");
-  CHECK_THAT(Inspect({lock}), Catch::StartsWith(lock + ": 2 permits used, 1 waiting\n") &&
-                                  Catch::Contains("(Curator)") &&
-                                  Catch::EndsWith("\n3 waits for any of 1 to 2\n"));
+  CHECK_THAT(Inspect({lock}),
+             Catch::StartsWith(lock + ": 2 of 2 permits used, 0 free, 1 waiting\n") &&
+                 Catch::Contains("(Curator)") && Catch::EndsWith("\n3 waits for any of 1 to 2\n"));
 
   const std::string name = found["contenders"][0]["name"];
   const Finished asked = RunZklock({"release", "--contender", name, "--yes", lock});

@@ -27,6 +27,14 @@ std::string MeetsHolder(const Words& holders, Words words) {
   return SaidBy(words, 78);
 }
 
+/// The holder's number is overwritten.
+std::string MeetsUnknownPermits() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
+  Tree().SetData(lock + "/leases", "");
+  return SaidBy({"exclusive", "--permits", "2", lock, "--", "true"}, 78);
+}
+
 std::string OnEphemeral(const std::string& below) {
   const std::string znode = NewLock("said");
   Tree tree;
@@ -75,6 +83,7 @@ Provocations LockProvocations() {
        [] {
          return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
        }},
+      {{"kUnknownPermits"}, MeetsUnknownPermits},
       meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),
       meets("kKazooPermit", "/" + kHex, alone, {"exclusive"}),
       meets("kOneZnode", "/lock", alone, {"exclusive"}),

@@ -126,6 +126,36 @@ TEST_CASE("another number is refused while somebody has a permit, and taken when
   CHECK(Tree().Get(lock + "/leases")->data == "3");
 }
 
+TEST_CASE("two numbers never run together where the leases were made by somebody else") {
+  const std::string lock = NewLock("permits");
+  Tree tree;
+  tree.Create(lock + "/leases", ZnodeKind::kPersistent, "10.0.0.1");
+  const bool beside_curator = GENERATE(false, true);
+  if (beside_curator) {
+    tree.Create(lock + "/leases/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lease-",
+                ZnodeKind::kEphemeralSequential);
+  }
+  Child three = StartPermit("3", lock);
+  CHECK(tree.Get(lock + "/leases")->data == "3");
+  for (const char* other : {"1", "4"}) {
+    const Finished refused = RunZklock({"exclusive", "--permits", other, lock, "--", "true"});
+    CHECK(refused.exit == Exited(78));
+    CHECK_THAT(refused.err, Catch::Contains("in use with 3 permits"));
+  }
+  three.CloseInput();
+  CHECK(three.Wait() == Exited(0));
+}
+
+TEST_CASE("a permit whose number may not be written is not taken") {
+  const std::string lock = NewLock("permits");
+  Tree tree;
+  tree.Create(lock + "/leases");
+  tree.SetAcl(lock + "/leases", kRead | kCreate | kDelete);
+  const Finished refused = TryPermit("2", lock);
+  CHECK(refused.exit == Exited(77));
+  CHECK_THAT(refused.err, Catch::Contains("WRITE on " + lock + "/leases"));
+}
+
 TEST_CASE("a semaphore in use is no plain lock, and the other way round") {
   const std::string lock = NewLock("permits");
   {

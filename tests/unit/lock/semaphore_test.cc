@@ -17,6 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::Fault;
 
+const std::string kCuratorLease = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
+
 std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
   return {{.lock = {"/l", ""},
            .host = "host",
@@ -282,12 +284,105 @@ TEST_CASE("Another number is refused though a reply was lost on the way") {
   }
 }
 
-TEST_CASE("Leases whose number cannot be read are used with ours") {
+TEST_CASE("Where the leases have no number it is written before a permit is taken") {
   World world;
   world.servers.Put("/l/leases", 0, false, GENERATE(as<std::string>{}, "", "many", "2 ", "-2"));
+  // Curator writes its number nowhere.
+  const bool beside_curator = GENERATE(false, true);
+  if (beside_curator) world.servers.Put("/l/leases/" + kCuratorLease, 7, true);
   Permit self(world, 2);
   self.Run();
-  CHECK(self.Holds());
+  REQUIRE(self.Holds());
+  CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  Permit other(world, 3);
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kOtherPermits);
+}
+
+TEST_CASE("A zklock that holds a permit of an unknown number refuses all others") {
+  World world;
+  Permit first(world, 2);
+  first.Run();
+  REQUIRE(first.Holds());
+  world.servers.Write("/l/leases", GENERATE(as<std::string>{}, "", "many"));
+  Permit other(world, GENERATE(2U, 3U));
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kUnknownPermits);
+}
+
+TEST_CASE("Two numbers never hold together, whenever the second one comes") {
+  const bool beside_curator = GENERATE(false, true);
+  const auto data = GENERATE(as<std::string>{}, "", "many", "2", "3");
+  const auto put = [&](World& world) {
+    world.servers.Put("/l/leases", 0, false, data);
+    if (beside_curator) world.servers.Put("/l/leases/" + kCuratorLease, 7, true);
+  };
+  World plain;
+  put(plain);
+  Permit sample(plain, 2);
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(beside_curator, data, at);
+    World world;
+    put(world);
+    Permit self(world, 2);
+    std::optional<Permit> other;
+    self.store.Before(at, [&] {
+      other.emplace(world, 3);
+      other->Run();
+    });
+    do {
+      self.Run();
+      other->Run();
+    } while (self.store.Step());
+    CHECK_FALSE((self.Holds() && other->Holds()));
+    CHECK((self.Holds() || other->Holds() || beside_curator));
+  }
+}
+
+TEST_CASE("The number is written though a request for it is lost, or somebody writes as well") {
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  Permit sample(plain, 2);
+  sample.Run();
+  const std::string data = GENERATE("", "many");
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
+  for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
+    CAPTURE(data, static_cast<int>(fault), at);
+    World world;
+    world.servers.Put("/l/leases", 0);
+    Permit self(world, 2);
+    SECTION("lost") { self.store.PlaceFault(at, fault); }
+    SECTION("written") {
+      self.store.Before(at, [&] { world.servers.Write("/l/leases", data); });
+    }
+    self.Run();
+    CHECK(self.Holds());
+    CHECK(
+        (world.servers.nodes.at("/l/leases").data == "2" || at + 2 == self.store.requests_sent()));
+  }
+}
+
+TEST_CASE("Nobody takes a permit whose number may not be written") {
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  Permit sample(plain, 2);
+  sample.Run();
+  const auto& log = sample.store.log();
+  const auto set = std::find(log.begin(), log.end(), "set /l/leases");
+  REQUIRE(set != log.end());
+  World world;
+  world.servers.Put("/l/leases", 0);
+  Permit self(world, 2);
+  self.store.Refuse(static_cast<std::size_t>(set - log.begin()), zookeeper::Error::kNoAuth);
+  self.Run();
+  REQUIRE(self.set.outcome());
+  const auto* refused = std::get_if<Refused>(&*self.set.outcome());
+  REQUIRE(refused != nullptr);
+  CHECK(refused->right == "WRITE");
+  CHECK(refused->right_path == "/l/leases");
 }
 
 // ---- and those without permits --------------------------------------------------------------
