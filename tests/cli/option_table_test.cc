@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/config.h"
 #include "cli/option_table.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
@@ -50,7 +51,9 @@ exit $status
 
 class Table {
  public:
-  explicit Table(const std::string& subcommand) : subcommand_(subcommand) {
+  /// `from_file`: the options are lines of a configuration file.
+  explicit Table(const std::string& subcommand, bool from_file = false)
+      : subcommand_(subcommand), from_file_(from_file) {
     (void)files_.Write("config", "");
     REQUIRE(chmod(files_.Write("credentials", "digest:user:password\n").c_str(), 0600) == 0);
     tree_.Create(above_);  // open to all, although some runs make their LOCKs with credentials
@@ -78,6 +81,7 @@ class Table {
     Outcome expected;
     std::string lock;
     Words words = {};
+    std::string text = {};  ///< of the configuration file
     std::optional<Child> holder = {};
     std::string contender = {};  ///< in place of a holder: its path
     std::optional<Child> child = {};
@@ -104,6 +108,13 @@ class Table {
     const Row& row = cell.row;
     Words words = {Binary(), subcommand_};
     for (const std::string& word : row.words) words.push_back(Value(word, cell.situation));
+    if (from_file_) {
+      const std::string value = words.size() > 3 ? words[3] : "yes";
+      const std::string file = Value("FILE", cell.situation);
+      cell.text = words[2].substr(2) + " = " + value;
+      (void)files_.Write(BaseName(file), cell.text + "\n");
+      words = {Binary(), subcommand_, "--config", file};
+    }
     if (cell.situation == Situation::kBusy || cell.situation == Situation::kFreed) Hold(cell);
     if (cell.situation == Situation::kBusy && !row.decides_to_wait) words.emplace_back("-n");
     if (cell.situation == Situation::kFreed && cell.contender.empty()) words.emplace_back("-v");
@@ -215,17 +226,31 @@ class Table {
   static std::string Describe(const Cell& cell) {
     std::string text = Name(cell.situation) + ":";
     for (const std::string& word : cell.words) text += " " + word;
-    return text;
+    return text + (cell.text.empty() ? "" : " (" + cell.text + ")");
   }
 
   const std::string kNoServers = "127.0.0.1:1";
   const std::string subcommand_;
+  const bool from_file_;
   const TemporaryDirectory files_;
   const std::string above_ = NewLock("options");
   int files_made_ = 0;
   int locks_made_ = 0;
   Tree tree_;
 };
+
+/// Those that a configuration file can set. A value that is refused is then a bad configuration.
+Rows FileRows(Rows rows) {
+  std::erase_if(rows, [](const Row& row) {
+    return row.words.front() != row.option || !row.option.starts_with("--") ||
+           !cli::IsConfigurable(row.option.substr(2)) || row.words.size() > 2;
+  });
+  for (Row& row : rows) {
+    if (row.outcomes.empty() || row.outcomes.begin()->second.status != 64) continue;
+    for (auto& [situation, outcome] : row.outcomes) outcome.status = 78;
+  }
+  return rows;
+}
 
 /// The options of --help are those that have rows, and each is tried in all of `situations`.
 void CheckComplete(const std::string& subcommand, const Rows& rows,
@@ -263,6 +288,11 @@ TEST_CASE("each option of a run works in each situation") {
 TEST_CASE("each option of a run works in each situation with --hold") {
   const std::string subcommand = GENERATE(as<std::string>{}, "exclusive", "read", "write", "try");
   Table(subcommand).Check(HoldRows(subcommand));
+}
+
+TEST_CASE("each option of a run works in each situation from a configuration file") {
+  const std::string subcommand = GENERATE(as<std::string>{}, "exclusive", "read", "try");
+  Table(subcommand, true).Check(FileRows(RunRows(subcommand)));
 }
 
 TEST_CASE("each option of release works in each situation") {
