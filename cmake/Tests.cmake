@@ -59,6 +59,7 @@ add_custom_target(test_go_peer DEPENDS ${go_peer})
 # AddressSanitizer would take the command's ignored signals for its own, and wants to be loaded before
 # what is preloaded, which it need not be.
 set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
+    ZKLOCK_TEST_ZOOKEEPER_HEADER=${ZOOKEEPER_INCLUDE_DIR}/zookeeper/zookeeper.h
     ZKLOCK_TEST_RESOLVER=$<TARGET_FILE:test_resolver>
     ZKLOCK_TEST_CLOCK=$<TARGET_FILE:test_clock>
     ZKLOCK_TEST_FORK=$<TARGET_FILE:test_fork> ZKLOCK_TEST_GO_PEER=${go_peer} UBSAN_OPTIONS=print_stacktrace=1

@@ -179,6 +179,7 @@ inline constexpr char kClosesAtOnce[] =
 inline constexpr char kNoZooKeeper[] = "answers, but it is no ZooKeeper server: another port?";
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "did not answer any more: does it hang?";
+inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
 inline constexpr char kNotUnderstood[] = "answers what cannot be understood";
 inline constexpr char kAnswersNothing[] = "gives a session, but no answers: does it hang?";
 inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";

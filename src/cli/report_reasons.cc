@@ -34,6 +34,8 @@ const char* AnswerText(Error error) {
     case Error::kAuthRequired:
     case Error::kInvalidAcl:
     case Error::kLocalSession:
+    case Error::kQuotaExceeded:
+    case Error::kThrottled:
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
     case Error::kNone:
@@ -58,6 +60,8 @@ std::string AttemptText(zookeeper::AttemptEnd end) {
       return message::kClosedLater;
     case kFellSilent:
       return message::kFellSilent;
+    case kThrottles:
+      return message::kThrottles;
     case kNotUnderstood:
       return message::kNotUnderstood;
     case kSystem:

@@ -38,6 +38,7 @@ struct AttemptEnd {
     kNoZooKeeper,  ///< it answers something else
     kClosed,
     kFellSilent,
+    kThrottles,  ///< it answers that it has no time for our requests
     kNotUnderstood,
     kSystem,  ///< `error`
   };

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "zookeeper/session_pending.h"
 
 namespace zklock::zookeeper {
 namespace {
@@ -85,6 +86,7 @@ std::vector<AttemptFailure> Session::Failures() const {
     if (!end && i == current_endpoint_ && connection_ != nullptr) {
       if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
+      if (throttle_pause_ > Duration::zero()) end = {How::kThrottles};
     }
     if (end) failures.push_back({endpoints_[i].name, *end});
   }
@@ -110,8 +112,11 @@ EventSource::Interest Session::GetInterest() {
         StartAttempt(now);
       }
       break;
-    case Phase::kConnected:
-      return connection_->GetInterest();
+    case Phase::kConnected: {
+      Interest interest = connection_->GetInterest();
+      interest.wake = std::min(interest.wake, NextSend());
+      return interest;
+    }
     case Phase::kClosing:
       return {.fd = closing_socket_.get(), .events = POLLIN, .wake = closing_until_};
     case Phase::kExpired:
@@ -142,6 +147,8 @@ void Session::OnReady(short revents) {
         OnAccessRefused(Error::kAuthRequired);
       } else if (connection_->state() == Connection::State::kFailed) {
         LoseConnection(connection_->failure());
+      } else {
+        SendThrottled(clock_.Now());
       }
       break;
     case Phase::kClosing:
@@ -154,7 +161,7 @@ void Session::OnReady(short revents) {
   }
   Deliver();
   if (give_up_ && phase_ == Phase::kConnected) {
-    LoseConnection({How::kFellSilent});
+    LoseConnection({throttle_pause_ > Duration::zero() ? How::kThrottles : How::kFellSilent});
     Deliver();
   }
   give_up_ = false;
@@ -263,6 +270,7 @@ void Session::LoseConnection(AttemptEnd end) {
   SetEnd(end);
   phase_ = Phase::kApart;
   connection_.reset();
+  AnswerAllLost();
   const TimePoint now = clock_.Now();
   retry_at_ = stop_time_ || closing_ ? now : now + ReconnectDelay();
   ready_.emplace_back([this] {
@@ -273,6 +281,7 @@ void Session::LoseConnection(AttemptEnd end) {
 void Session::OnSessionGone() {
   credentials_.reset();
   connection_.reset();
+  AnswerAllLost();
   if (closing_) {
     phase_ = Phase::kClosed;  // which is what the close is for
     return;
@@ -294,6 +303,7 @@ void Session::OnAccessRefused(Error why) {
   credentials_ = connection_->credentials();
   access_.credentials.clear();
   connection_.reset();
+  AnswerAllLost();
   if (closing_) return;
   phase_ = Phase::kRefused;
   ready_.emplace_back([this, why] {
@@ -345,12 +355,13 @@ void Session::SendClose() {
   // The library's own close blocks for up to 4.5 s and does not tell whether the servers have
   // heard. Everything it has sent is before our close on the same socket.
   // What is asked ends, for the library, with the socket.
-  std::vector<bool> asked(asked_.begin(), asked_.end());
+  std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
   closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
   close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
   connection_.reset();
+  pipeline_.clear();
   ready_.clear();
   if (closing_socket_) {
     phase_ = Phase::kClosing;
@@ -395,7 +406,7 @@ void Session::Deliver() {
   }
   delivering_ = false;
   if (connection_ != nullptr) connection_->SendNow();
-  if (!holds_garbage_ || !asked_.empty()) return;
+  if (!holds_garbage_ || !pipeline_.empty()) return;
   // The library has an allocation for each name of a list, and the allocator would keep them all,
   // for a wait that may last hours. Whoever still needs the list has asked something more.
   holds_garbage_ = false;

@@ -112,6 +112,8 @@ class Session final : public Store, public EventSource {
   void OnAccessRefused(Error why);
   void LoseConnection(AttemptEnd end);
   void SendClose();
+  /// Of each request that the server has and has not answered, in order: is it a WriteAndDelete()?
+  [[nodiscard]] std::vector<bool> UnansweredReleases() const;
   void ReadCloseReply();
   /// No reply will come from there: asks again elsewhere.
   void LeaveClosingSocket();
@@ -122,12 +124,27 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] Duration CloseAnswerTime() const;
   [[nodiscard]] Duration ReconnectDelay();
 
-  /// Hands a request to the library by `send` (pending, handle -> result); without a connection, or
-  /// when the library refuses it, it is answered kConnectionLoss.
-  template <typename Send>
-  void Request(std::unique_ptr<Pending> pending, Send send);
+  // Requests (session_requests.cc).
+  /// Takes a request into the pipeline, and sends it unless a throttled one is to be sent before
+  /// it. Without a connection it is answered kConnectionLoss.
+  void Request(std::unique_ptr<Pending> pending);
+  /// Hands it to the library; what that refuses is answered kConnectionLoss.
+  void Send(Pending& pending);
   template <typename R>
   void Complete(Pending& pending, int result, R reply);
+  template <typename R>
+  void Answer(Pending& pending, R reply);
+  void AnswerLost(Pending& pending);
+  /// The connection has gone: what is still to be answered never will be.
+  void AnswerAllLost();
+  /// Hands the answers that the order allows to Deliver().
+  void TakeAnswers();
+  [[nodiscard]] bool IsBehindThrottled(const Pending& pending) const;
+  /// One that is to be sent again is.
+  [[nodiscard]] bool IsThrottled() const;
+  /// Sends the first of them, if it is time and nothing is under way.
+  void SendThrottled(TimePoint now);
+  [[nodiscard]] TimePoint NextSend() const;
   static int SendMulti(Pending& request, zhandle_t* handle);
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
   static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
@@ -164,8 +181,10 @@ class Session final : public Store, public EventSource {
   TimePoint retry_at_{};
   Duration handshake_took_{};  // the last one
 
-  std::deque<bool> asked_;    // of the library, in order, and not answered; true: WriteAndDelete()
-  std::size_t releases_ = 0;  // how many of those let go of everything; 0: the close does
+  std::deque<std::unique_ptr<Pending>> pipeline_;  // asked for and not yet delivered, in order
+  TimePoint send_again_at_{};                      // what was throttled
+  Duration throttle_pause_{};                      // the last one; zero: the last answer was one
+  std::size_t releases_ = 0;  // how many WriteAndDelete() let go of everything; 0: the close does
 
   UniqueFd closing_socket_;
   TimePoint closing_until_{};  // then its server is left for another

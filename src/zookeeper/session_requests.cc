@@ -1,11 +1,13 @@
 #include <zookeeper/zookeeper.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
-#include <variant>
 
+#include "zookeeper/result.h"
 #include "zookeeper/session.h"
+#include "zookeeper/session_pending.h"
 
 // The Store half of Session: from a call to the client library, and from its C callbacks to an
 // answer. Nothing is delivered inside the library: exceptions must not pass through its frames, and
@@ -17,57 +19,9 @@ namespace {
 // From so many names on the memory that a list took is given back to the kernel: some 200 KiB.
 constexpr int kLongList = 1000;
 
-/// True for a result that the client library made up: no server has answered.
-bool IsLibraryResult(int result) {
-  switch (result) {
-    case ZCONNECTIONLOSS:
-    case ZOPERATIONTIMEOUT:
-    case ZCLOSING:
-    case ZINVALIDSTATE:
-    case ZSESSIONEXPIRED:
-    case ZRUNTIMEINCONSISTENCY:
-    case ZMARSHALLINGERROR:
-    case ZSYSTEMERROR:
-    case ZAUTHFAILED:  // what it gives to all that is outstanding when the credentials are refused
-      return true;
-    default:
-      return false;
-  }
-}
-
-Error ToError(int result) {
-  switch (result) {
-    case ZOK:
-      return Error::kNone;
-    case ZNONODE:
-      return Error::kNoNode;
-    case ZNODEEXISTS:
-      return Error::kNodeExists;
-    case ZNOAUTH:
-      return Error::kNoAuth;
-    case ZAUTHFAILED:
-      return Error::kAuthFailed;
-    case ZSESSIONCLOSEDREQUIRESASLAUTH:
-      return Error::kAuthRequired;
-    case ZINVALIDACL:
-      return Error::kInvalidAcl;
-    case ZNOCHILDRENFOREPHEMERALS:
-      return Error::kNoChildrenForEphemerals;
-    case ZEPHEMERALONLOCALSESSION:
-      return Error::kLocalSession;
-    case ZNOTEMPTY:
-      return Error::kNotEmpty;
-    case ZBADVERSION:
-      return Error::kBadVersion;
-    case ZUNIMPLEMENTED:
-      return Error::kUnimplemented;
-    // The request was not done, but saying "lost" is as safe, and the cure is the same: reconnect.
-    case ZSESSIONMOVED:
-      return Error::kConnectionLoss;
-    default:
-      return IsLibraryResult(result) ? Error::kConnectionLoss : Error::kOther;
-  }
-}
+// Between a throttled request and the next try. Heartbeats are half a second apart or more.
+constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
+constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
 NodeStat ToNodeStat(const Stat* stat) {
   if (stat == nullptr) return {};
@@ -107,61 +61,141 @@ int CreateMode(NodeKind kind) {
 
 }  // namespace
 
-struct Session::Pending {
-  Session* session = nullptr;
-  TimePoint sent{};
-  bool commits = false;   // answered with success it has gone through a quorum
-  bool releases = false;  // a WriteAndDelete()
-  std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
-  // The library reads and writes these until the answer to a multi comes.
-  std::vector<std::string> paths;
-  std::string data;
-  std::vector<zoo_op_t> operations;
-  std::vector<zoo_op_result_t> results;
-};
+// The order of the pipeline is the contract of Store: answers come in the order of the requests.
+// A server that throttles a request has not done it, but may have done those after it. They are
+// all sent again, one by one and in order, but for the writes that succeeded: so each answer tells
+// of a time after all requests before it were done, as if nothing had been throttled.
 
-template <typename Send>
-void Session::Request(std::unique_ptr<Pending> pending, Send send) {
+void Session::Request(std::unique_ptr<Pending> pending) {
   pending->session = this;
   pending->sent = clock_.Now();
-  if (phase_ == Phase::kConnected) {
-    connection_->HoldBack();
-    // From here on the library owns it, and gives it back to exactly one completion.
-    Pending* raw = pending.release();
-    const bool is_sent = send(*raw, connection_->handle()) == ZOK;
-    // What one wake-up asks for leaves in one segment, and a release with the close.
-    if (!delivering_ && !raw->releases) connection_->SendNow();
-    if (is_sent) return asked_.push_back(raw->releases);
-    pending.reset(raw);
+  const bool waits = IsThrottled();
+  pipeline_.push_back(std::move(pending));
+  if (phase_ != Phase::kConnected) {
+    AnswerLost(*pipeline_.back());
+    TakeAnswers();
+  } else if (!waits) {
+    Send(*pipeline_.back());
   }
-  std::visit(
-      [&]<typename R>(Done<R>& done) {
-        R reply;
-        reply.error = Error::kConnectionLoss;
-        reply.sent = pending->sent;
-        ready_.emplace_back([done = std::move(done), reply = std::move(reply)] { done(reply); });
-      },
-      pending->done);
+}
+
+void Session::Send(Pending& pending) {
+  pending.sent = clock_.Now();
+  pending.state = Pending::State::kSent;
+  connection_->HoldBack();
+  const bool is_sent = pending.send(pending, connection_->handle()) == ZOK;
+  // What one wake-up asks for leaves in one segment, and a release with the close.
+  if (!delivering_ && !pending.releases) connection_->SendNow();
+  if (is_sent) return;
+  AnswerLost(pending);
+  TakeAnswers();
 }
 
 template <typename R>
 void Session::Complete(Pending& pending, int result, R reply) {
-  asked_.pop_front();  // the servers answer in order, and so does the library for those cut off
-  if (result == ZSESSIONMOVED) give_up_ = true;
-  if (result == ZSESSIONCLOSEDREQUIRESASLAUTH) auth_required_ = true;
-  if (result == ZOK && pending.commits) {
+  const Error error = ToError(result);
+  // Nothing more will come of this connection, if it is not closed already.
+  if (error == Error::kConnectionLoss) give_up_ = true;
+  if (error == Error::kAuthRequired) auth_required_ = true;
+  if (error == Error::kThrottled) {
+    pending.state = Pending::State::kThrottled;
+    throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);
+    send_again_at_ = clock_.Now() + throttle_pause_;
+    return;  // which proves nothing
+  }
+  if (error == Error::kNone && pending.commits) {
     lease_.Committed(pending.sent, clock_.Now());
-  } else if (!IsLibraryResult(result) && result != ZSESSIONMOVED) {
+  } else if (IsAnswer(result)) {
     lease_.Answered(pending.sent, clock_.Now());
   }
-  reply.error = ToError(result);
+  if (IsAnswer(result) && IsBehindThrottled(pending)) {
+    if (!pending.is_write || error != Error::kNone) {
+      pending.state = Pending::State::kThrottled;
+      return;
+    }
+  } else {
+    throttle_pause_ = {};
+  }
+  reply.error = error;
   reply.sent = pending.sent;
-  ready_.emplace_back([done = std::move(std::get<Done<R>>(pending.done)),
-                       reply = std::move(reply)] { done(reply); });
+  Answer(pending, std::move(reply));
+  TakeAnswers();
+}
+
+template <typename R>
+void Session::Answer(Pending& pending, R reply) {
+  pending.state = Pending::State::kAnswered;
+  pending.deliver = [done = std::move(std::get<Done<R>>(pending.done)), reply = std::move(reply)] {
+    done(reply);
+  };
+}
+
+void Session::AnswerLost(Pending& pending) {
+  std::visit(
+      [&]<typename R>(const Done<R>& /*done*/) {
+        R reply;
+        reply.error = Error::kConnectionLoss;
+        reply.sent = pending.sent;
+        Answer(pending, std::move(reply));
+      },
+      pending.done);
+}
+
+void Session::AnswerAllLost() {
+  for (const auto& pending : pipeline_) {
+    if (pending->state != Pending::State::kAnswered) AnswerLost(*pending);
+  }
+  TakeAnswers();
+  throttle_pause_ = {};
+}
+
+void Session::TakeAnswers() {
+  while (!pipeline_.empty() && pipeline_.front()->state == Pending::State::kAnswered) {
+    ready_.push_back(std::move(pipeline_.front()->deliver));
+    pipeline_.pop_front();
+  }
+}
+
+bool Session::IsBehindThrottled(const Pending& pending) const {
+  for (const auto& before : pipeline_) {
+    if (before.get() == &pending) return false;
+    if (before->state == Pending::State::kThrottled) return true;
+  }
+  return false;
+}
+
+bool Session::IsThrottled() const {
+  return std::any_of(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
+    return pending->state == Pending::State::kThrottled;
+  });
+}
+
+TimePoint Session::NextSend() const {
+  // Another callback of the library comes first where something is under way.
+  const bool is_under_way =
+      std::any_of(pipeline_.begin(), pipeline_.end(),
+                  [](const auto& pending) { return pending->state == Pending::State::kSent; });
+  return is_under_way || !IsThrottled() ? kNever : send_again_at_;
+}
+
+void Session::SendThrottled(TimePoint now) {
+  if (now < NextSend()) return;
+  // One at a time: servers that throttle take one where they do not take several.
+  Send(**std::find_if(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
+    return pending->state == Pending::State::kThrottled;
+  }));
+}
+
+std::vector<bool> Session::UnansweredReleases() const {
+  std::vector<bool> releases;
+  for (const auto& pending : pipeline_) {
+    if (pending->state == Pending::State::kSent) releases.push_back(pending->releases);
+  }
+  return releases;
 }
 
 void Session::OnCreated(int result, const char* path, const ::Stat* stat, const void* data) {
-  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
   CreateReply reply;
   if (result == ZOK && path != nullptr) reply.path = path;
   if (result == ZOK) reply.stat = ToNodeStat(stat);
@@ -169,7 +203,7 @@ void Session::OnCreated(int result, const char* path, const ::Stat* stat, const 
 }
 
 void Session::OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data) {
-  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
   GetReply reply;
   if (result == ZOK && value != nullptr && size > 0) {
     reply.data.assign(value, static_cast<std::size_t>(size));
@@ -179,7 +213,7 @@ void Session::OnGot(int result, const char* value, int size, const ::Stat* stat,
 }
 
 void Session::OnListed(int result, const ::String_vector* names, const void* data) {
-  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
   ListReply reply;
   if (result == ZOK && names != nullptr) {
     std::size_t bytes = 0;
@@ -198,7 +232,7 @@ void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
 }
 
 void Session::OnDone(int result, const void* data) {
-  const std::unique_ptr<Pending> pending(static_cast<Pending*>(const_cast<void*>(data)));
+  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
   pending->session->Complete(*pending, result, Reply{});
 }
 
@@ -223,63 +257,73 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
                      Done<CreateReply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
+  pending->is_write = true;
   pending->commits = true;
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
                         ToAclVector(access_.acl), CreateMode(kind), OnCreated, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
                      OnGot, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
                               this, OnListed, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
                         OnExists, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->is_write = true;
+  pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_adelete(handle, path.c_str(), version, OnDone, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
                   Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
+  pending->is_write = true;
   pending->commits = true;
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_aset(handle, path.c_str(), data.data(), static_cast<int>(data.size()), version,
                     OnSet, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
                              const std::string& gone, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
+  pending->is_write = true;
   pending->releases = true;
   pending->paths = {path, gone};
   pending->data = data;
@@ -288,15 +332,17 @@ void Session::WriteAndDelete(const std::string& path, const std::string& data, s
   zoo_set_op_init(&pending->operations[0], pending->paths[0].c_str(), pending->data.data(),
                   static_cast<int>(pending->data.size()), version, nullptr);
   zoo_delete_op_init(&pending->operations[1], pending->paths[1].c_str(), -1);
-  Request(std::move(pending), SendMulti);
+  pending->send = SendMulti;
+  Request(std::move(pending));
 }
 
 void Session::Sync(const std::string& path, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
   pending->done = std::move(done);
-  Request(std::move(pending), [&](Pending& request, zhandle_t* handle) {
+  pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_async(handle, path.c_str(), OnSynced, &request);
-  });
+  };
+  Request(std::move(pending));
 }
 
 void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
@@ -309,7 +355,8 @@ void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
   }
-  Request(std::move(pending), SendMulti);
+  pending->send = SendMulti;
+  Request(std::move(pending));
 }
 
 }  // namespace zklock::zookeeper

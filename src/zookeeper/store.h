@@ -26,6 +26,8 @@ enum class Error {
   kNotEmpty,
   kBadVersion,  ///< written to since it was read
   kUnimplemented,
+  kQuotaExceeded,
+  kThrottled,       ///< not done; the session asks again, so that nobody else gets this answer
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
   kSessionExpired,
   kOther,  ///< anything that a sound server does not answer to a sound request

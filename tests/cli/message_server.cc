@@ -47,6 +47,16 @@ std::string TryWithList(const std::string& reply, const std::string& patience,
   return TryAt(proxy.address(), patience, session_timeout);
 }
 
+/// All lists are answered by "not executed at all, please retry".
+std::string Throttled() {
+  Proxy proxy(TestServers());
+  proxy.EditReplies([](const std::string& request, std::string real) {
+    if (!request.starts_with("list")) return std::optional(std::move(real));
+    return std::optional(std::string("\0\0\0\x10", 4) + real.substr(4, 12) + "\xff\xff\xff\x81");
+  });
+  return TryAt(proxy.address(), "1s");
+}
+
 /// A session, and the connection is closed; from then on handshakes are not answered.
 std::string ClosedLater() {
   Proxy proxy(TestServers());
@@ -130,6 +140,7 @@ Provocations ServerProvocations() {
       {{Part("kAnswersNothing")}, [] { return TryWithList("", "5s", "40s"); }},
       // Between the 6 s for the answer and the 12 s at which a new handshake is given up too.
       {{Part("kFellSilent")}, [] { return TryWithList("", "9s", "18s"); }},
+      {{Part("kThrottles")}, Throttled},
       {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "5s", "40s"); }},
       {{Part("kLookupRuns")}, SlowName},
       {{"kCredentialsRefused"},

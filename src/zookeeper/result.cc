@@ -1,0 +1,83 @@
+#include "zookeeper/result.h"
+
+#include <zookeeper/zookeeper.h>
+
+namespace zklock::zookeeper {
+namespace {
+
+// Codes of newer servers that this library's header does not have (KeeperException.java).
+constexpr int kRequestTimeout = -122;
+constexpr int kQuotaExceeded = -125;
+
+}  // namespace
+
+Error ToError(int result) {
+  if (result == kQuotaExceeded) return Error::kQuotaExceeded;
+  if (result == kRequestTimeout) return Error::kConnectionLoss;
+  if (result > ZOK || result < ZTHROTTLEDOP) return Error::kOther;
+  // No default: the compiler says when a newer header has more of them.
+  switch (static_cast<ZOO_ERRORS>(result)) {
+    case ZOK:
+      return Error::kNone;
+    case ZNONODE:
+      return Error::kNoNode;
+    case ZNODEEXISTS:
+      return Error::kNodeExists;
+    case ZNOAUTH:
+      return Error::kNoAuth;
+    case ZAUTHFAILED:
+      return Error::kAuthFailed;
+    case ZSESSIONCLOSEDREQUIRESASLAUTH:
+      return Error::kAuthRequired;
+    case ZINVALIDACL:
+      return Error::kInvalidAcl;
+    case ZNOCHILDRENFOREPHEMERALS:
+      return Error::kNoChildrenForEphemerals;
+    case ZEPHEMERALONLOCALSESSION:
+      return Error::kLocalSession;
+    case ZNOTEMPTY:
+      return Error::kNotEmpty;
+    case ZBADVERSION:
+      return Error::kBadVersion;
+    case ZUNIMPLEMENTED:
+      return Error::kUnimplemented;
+    case ZTHROTTLEDOP:
+      return Error::kThrottled;
+    // Made up by the library when a connection or a session ends, or an answer makes no sense.
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZCLOSING:
+    case ZINVALIDSTATE:
+    case ZSESSIONEXPIRED:
+    case ZRUNTIMEINCONSISTENCY:
+    case ZMARSHALLINGERROR:
+    case ZSYSTEMERROR:
+    case ZSSLCONNECTIONERROR:
+    // The request was not done, and this server will do none: the session is at another one, or the
+    // server has lost its quorum and only reads.
+    case ZSESSIONMOVED:
+    case ZNOTREADONLY:
+      return Error::kConnectionLoss;
+    // Answers to what we never ask for (reconfiguration, removing watches, persistent watches), and
+    // what no server sends.
+    case ZDATAINCONSISTENCY:
+    case ZBADARGUMENTS:
+    case ZNEWCONFIGNOQUORUM:
+    case ZRECONFIGINPROGRESS:
+    case ZRECONFIGDISABLED:
+    case ZAPIERROR:
+    case ZINVALIDCALLBACK:
+    case ZNOTHING:
+    case ZNOWATCHER:
+      return Error::kOther;
+  }
+  return Error::kOther;
+}
+
+bool IsAnswer(int result) {
+  // ZAUTHFAILED is what the library gives to all that is outstanding when credentials are refused.
+  const Error error = ToError(result);
+  return error != Error::kConnectionLoss && error != Error::kAuthFailed;
+}
+
+}  // namespace zklock::zookeeper

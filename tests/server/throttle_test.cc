@@ -1,0 +1,170 @@
+// Servers that throttle: "not executed at all, please retry", while what was sent after such a
+// request may have been executed.
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/client.h"
+#include "support/frames.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+#include "support/server.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using zookeeper::Error;
+using zookeeper::NodeKind;
+using zookeeper::Watch;
+
+constexpr std::int32_t kThrottled = -127;
+
+std::int32_t ErrorOf(const std::string& reply) { return frames::Number(reply, 16); }
+
+/// A reply that has this error and nothing else.
+std::string WithError(const std::string& reply, std::int32_t error) {
+  std::string answer = std::string("\0\0\0\x10", 4) + reply.substr(4, 12);
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    answer += static_cast<char>(static_cast<std::uint32_t>(error) >> shift & 0xffU);
+  }
+  return answer;
+}
+
+/// Requests and their answers, as the proxy's thread sees them.
+struct Seen {
+  std::mutex mutex;
+  std::vector<std::string> requests;
+  int throttled = 0;
+};
+
+}  // namespace
+
+TEST_CASE("requests that a server throttles are done in the end, in their order") {
+  const OwnServer server({"request_throttle_max_requests=1", "throttled_op_wait_time=1",
+                          "request_throttle_stall_time=20"});
+  const auto seen = std::make_shared<Seen>();
+  Proxy proxy(server.address());
+  proxy.EditReplies([seen](const std::string& /*request*/, std::string reply) {
+    const std::lock_guard lock(seen->mutex);
+    if (ErrorOf(reply) == kThrottled) ++seen->throttled;
+    return std::optional(std::move(reply));
+  });
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  zookeeper::Session& session = client.session();
+
+  std::vector<std::string> answers;
+  std::string own;
+  const auto note = [&](const std::string& what) {
+    return [&answers, what](const zookeeper::Reply& reply) {
+      answers.push_back(what + (reply.error == Error::kNone ? "" : " failed"));
+    };
+  };
+  session.Create("/l", "", NodeKind::kContainer, note("make"));
+  session.Create("/l/x-lock-", "", NodeKind::kEphemeralSequential,
+                 [&](const zookeeper::CreateReply& reply) {
+                   own = reply.path;
+                   note("create")(reply);
+                 });
+  session.Sync("/l", note("sync"));
+  session.Get("/l", Watch::kYes, note("get"));
+  session.List("/l", Watch::kNo, [&](const zookeeper::ListReply& reply) {
+    CHECK(reply.children.size() == 1);
+    CHECK(reply.children.Has("x-lock-0000000000"));
+    note("list")(reply);
+  });
+  session.Check({"/l/x-lock-0000000000"}, note("check"));
+  client.RunUntil([&] { return answers.size() == 6; });
+  CHECK(answers == std::vector<std::string>{"make", "create", "sync", "get", "list", "check"});
+  CHECK(own == "/l/x-lock-0000000000");
+  CHECK(client.events == std::vector<std::string>{"connected, fresh"});
+  const std::lock_guard lock(seen->mutex);
+  CHECK(seen->throttled > 0);
+}
+
+TEST_CASE("what was done behind a throttled request is not done twice, and read again") {
+  Tree tree;
+  const std::string place = tree.Create(NewLock("throttled"));
+  const auto seen = std::make_shared<Seen>();
+  Proxy proxy(TestServers());
+  proxy.EditReplies([seen](const std::string& request, std::string reply) {
+    const std::lock_guard lock(seen->mutex);
+    seen->requests.push_back(request.substr(0, request.find(' ')));
+    // Not the first time.
+    if (request.starts_with("get") && seen->throttled++ < 2) return WithError(reply, kThrottled);
+    return reply;
+  });
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  zookeeper::Session& session = client.session();
+
+  std::vector<std::string> answers;
+  TimePoint get_sent{};
+  TimePoint create_sent{};
+  session.Get(place, Watch::kNo, [&](const zookeeper::GetReply& reply) {
+    get_sent = reply.sent;
+    answers.emplace_back("get");
+  });
+  session.Create(place + "/x-", "", NodeKind::kEphemeralSequential,
+                 [&](const zookeeper::CreateReply& reply) {
+                   CHECK(reply.path == place + "/x-0000000000");
+                   create_sent = reply.sent;
+                   answers.emplace_back("create");
+                 });
+  session.Delete(place + "/none", zookeeper::kAnyVersion, [&](const zookeeper::Reply& reply) {
+    CHECK(reply.error == Error::kNoNode);
+    answers.emplace_back("delete");
+  });
+  session.List(place, Watch::kNo, [&](const zookeeper::ListReply& reply) {
+    CHECK(reply.children.size() == 1);
+    answers.emplace_back("list");
+  });
+  client.RunUntil([&] { return answers.size() == 4; });
+  CHECK(answers == std::vector<std::string>{"get", "create", "delete", "list"});
+  CHECK(get_sent > create_sent);
+  {
+    const std::lock_guard lock(seen->mutex);
+    CHECK(seen->requests == std::vector<std::string>{"connect", "get", "create", "type", "list",
+                                                     "get", "get", "type", "list"});
+  }
+  // From then on all is sent at once again.
+  bool answered = false;
+  session.Sync(place, [&](const zookeeper::Reply& /*reply*/) { answered = true; });
+  client.RunUntil([&] { return answered; });
+}
+
+TEST_CASE("a throttled request is lost with its connection, and what was done behind it is not") {
+  Tree tree;
+  const std::string place = tree.Create(NewLock("throttled"));
+  Proxy proxy(TestServers());
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    return std::optional(request.starts_with("get") ? WithError(reply, kThrottled)
+                                                    : std::move(reply));
+  });
+  Client client({proxy.address()}, 10s);
+  client.Connect();
+  std::vector<Error> errors;
+  const auto note = [&](const zookeeper::Reply& reply) { errors.push_back(reply.error); };
+  client.session().Get(place, Watch::kNo, note);
+  client.session().Create(place + "/x", "", NodeKind::kEphemeral, note);
+  tree.WaitForChildren(place, 1);
+  // Its answer has come when another request's has.
+  client.session().List(place, Watch::kNo, note);
+  client.RunFor(300ms);
+  CHECK(errors.empty());
+  const auto failures = client.session().Failures();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.front().end.how == zookeeper::AttemptEnd::How::kThrottles);
+  proxy.Cut();
+  client.RunUntil([&] { return client.events.size() >= 2; });
+  CHECK(errors == std::vector<Error>{Error::kConnectionLoss, Error::kNone, Error::kConnectionLoss});
+  CHECK(client.events[1] == "disconnected");
+}
+
+}  // namespace zklock::test
