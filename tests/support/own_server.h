@@ -13,14 +13,16 @@ namespace zklock::test {
 /// A real server, or an ensemble, of one test's own, for settings that the others must not have.
 class OwnServer {
  public:
-  /// `settings`: lines of its configuration, KEY=VALUE.
-  explicit OwnServer(const std::vector<std::string>& settings, int size = 1) {
+  /// `settings`: lines of its configuration, KEY=VALUE. `options`: more, of scripts/zookeeper.
+  explicit OwnServer(const std::vector<std::string>& settings, int size = 1,
+                     const std::vector<std::string>& options = {}) {
     std::vector<std::string> words = {"start", "--tick", "500"};
     if (size > 1) words = {"ensemble", std::to_string(size), "--tick", "500"};
     for (const std::string& setting : settings) {
       words.emplace_back("--set");
       words.push_back(setting);
     }
+    words.insert(words.end(), options.begin(), options.end());
     const Finished started = Script(words);
     if (started.exit != Exited(0)) throw std::runtime_error("no server: " + started.err);
     address_ = started.out.substr(0, started.out.find('\n'));
