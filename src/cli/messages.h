@@ -232,6 +232,15 @@ inline constexpr char kEphemeralAbove[] =
 inline constexpr char kLocalSessions[] =
     "{} cannot be used: the servers give local sessions, which cannot queue; set "
     "localSessionsUpgradingEnabled=true there";
+inline constexpr char kOldServers[] =
+    "{} cannot be used: the servers do not know all requests that zklock needs; it needs ZooKeeper "
+    "3.5 or newer";
+inline constexpr char kLastRunUnknown[] =
+    "{} cannot be used with --min-interval: what '{}' in it says of the last run cannot be "
+    "understood; delete that znode";
+inline constexpr char kQuotaExceeded[] =
+    "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
+    "znodes below it";
 inline constexpr char kHasPermits[] =
     "{} cannot be used: it is used as a semaphore, whose holders do not see ours; use --permits, "
     "or "

@@ -114,6 +114,10 @@ void Report::Unusable(const std::string& lock, const lock::Unusable& unusable) {
   Error(UnusableText(lock, unusable));
 }
 
+void Report::QuotaExceeded(const lock::QuotaExceeded& quota) {
+  Error(fmt::format(message::kQuotaExceeded, quota.path, quota.limit));
+}
+
 void Report::Defect(const lock::Defect& defect) { Defect(DefectText(defect)); }
 
 void Report::Defect(const std::string& what) {

@@ -49,6 +49,7 @@ class Report final : public StepListener {
   void ToldToLeave(const std::string& lock, const RevokeData& revocation);
   void Refused(const lock::Refused& refused);
   void Unusable(const std::string& lock, const lock::Unusable& unusable);
+  void QuotaExceeded(const lock::QuotaExceeded& quota);
   void Defect(const lock::Defect& defect);
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);

@@ -155,6 +155,10 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kEphemeralAbove, lock);
     case kLocalSessions:
       return fmt::format(message::kLocalSessions, lock);
+    case kOldServers:
+      return fmt::format(message::kOldServers, lock);
+    case kLastRunUnknown:
+      return fmt::format(message::kLastRunUnknown, lock, Printable(unusable.child));
     case kHasPermits:
       return fmt::format(message::kHasPermits, lock);
     case kHasNoPermits:

@@ -219,6 +219,7 @@ class LockedRun {
       report_.LostBeforeRun(Shown());
       return options_.conflict_exit_code;
     }
+    if (const auto& unknown = last_run.unknown()) return RefuseUnknown(*unknown);
     if (!last_run.newest()) return std::nullopt;
     const auto& [lock, success] = *last_run.newest();
     const Duration ago = tickets_.front().ServerTimeAt(clock_.Now()) - success.began;
@@ -226,6 +227,23 @@ class LockedRun {
     Release(Why::kTooRecent, options_.conflict_exit_code);
     report_.TooRecent(lock, success.host, ago, options_);
     return options_.conflict_exit_code;
+  }
+
+  /// It may have run a moment ago. Returns the exit status.
+  int RefuseUnknown(const lock::LastRun::Unknown& unknown) {
+    if (const auto* refused = std::get_if<lock::Refused>(&unknown)) {
+      Release(Why::kRefused, kExitRefused);
+      report_.Refused(*refused);
+      return kExitRefused;
+    }
+    if (const auto* unusable = std::get_if<lock::Unusable>(&unknown)) {
+      Release(Why::kUnusable, kExitConfiguration);
+      report_.Unusable(Shown(), *unusable);
+      return kExitConfiguration;
+    }
+    Release(Why::kDefect, kExitInternal);
+    report_.Defect(std::get<lock::Defect>(unknown));
+    return kExitInternal;
   }
 
   /// While the lock is still held, until its lease ends, and if no signal is in a hurry: a success

@@ -45,6 +45,10 @@ int Visit::Explain(const lock::ErrandFailure& failure) {
     report_.Refused(*refused);
     return kExitRefused;
   }
+  if (const auto* quota = std::get_if<lock::QuotaExceeded>(&failure)) {
+    report_.QuotaExceeded(*quota);
+    return kExitConfiguration;
+  }
   report_.Defect(std::get<lock::Defect>(failure));
   return kExitInternal;
 }

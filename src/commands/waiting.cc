@@ -158,7 +158,8 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
     return {Why::kUnreachable, kExitUnavailable};
   }
   if (std::holds_alternative<lock::Refused>(*decided)) return {Why::kRefused, kExitRefused};
-  if (std::holds_alternative<lock::Unusable>(*decided)) {
+  if (std::holds_alternative<lock::Unusable>(*decided) ||
+      std::holds_alternative<lock::QuotaExceeded>(*decided)) {
     return {Why::kUnusable, kExitConfiguration};
   }
   return {Why::kDefect, kExitInternal};
@@ -186,6 +187,8 @@ void Waiting::ExplainQueue(const lock::AcquireOutcome& outcome) {
     in_.report.Refused(*refused);
   } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
     in_.report.Unusable(ended_at_, *unusable);
+  } else if (const auto* quota = std::get_if<lock::QuotaExceeded>(&outcome)) {
+    in_.report.QuotaExceeded(*quota);
   } else {
     in_.report.Defect(std::get<lock::Defect>(outcome));
   }

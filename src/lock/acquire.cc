@@ -47,14 +47,17 @@ bool Acquire::IsAboutToHold() const {
 
 EventSource::Interest Acquire::GetInterest() {
   if (state_ == State::kDone) return {};
-  return {.wake = std::min(
-              {ApartDeadline(), wait_deadline_, answer_deadline_, next_read_, confirm_again_})};
+  const TimePoint wait_end = HasPlace() ? wait_deadline_ : kNever;
+  return {.wake =
+              std::min({ApartDeadline(), wait_end, answer_deadline_, next_read_, confirm_again_})};
 }
 
 void Acquire::OnReady(short /*revents*/) {
   const TimePoint now = clock_.Now();
   if (state_ == State::kDone) return;
-  if (now >= wait_deadline_) {
+  // Without a place in the queue nobody is known to be before us: then it is the servers that we
+  // wait for, as long as connect_timeout says.
+  if (now >= wait_deadline_ && HasPlace()) {
     Finish(Busy{Busy::Why::kWaitOver, predecessor_, predecessor_data_});
   } else if (now >= ApartDeadline()) {
     Finish(Unreachable{});
@@ -328,6 +331,7 @@ void Acquire::OnUnexpected(const std::string& operation, Error error, const char
                            const std::string& path) {
   if (IsLost(error)) return;
   if (IsRefusal(error)) return FinishRefused(operation, error, right, path);
+  if (error == Error::kQuotaExceeded) return FindQuota();
   Finish(Defect{Defect::What::kAnswer, request_.lock.shown(), operation, error});
 }
 

@@ -94,6 +94,8 @@ struct Unusable {
     kEphemeral,         ///< it is somebody's ephemeral znode
     kBelowEphemeral,    ///< a znode above it is
     kLocalSessions,     ///< the servers give sessions that can own no contender
+    kOldServers,        ///< the servers do not know a request that we need
+    kLastRunUnknown,    ///< the data of `child`, kept by --min-interval, cannot be understood
     kHasPermits,        ///< a semaphore, and ours wants none
     kHasNoPermits,      ///< in use without, and ours wants one
     kOtherPermits,      ///< a semaphore of `permits`, and ours has another number
@@ -104,6 +106,11 @@ struct Unusable {
   std::string child{};
   std::size_t permits = 0;
   std::optional<protocol::Stranger> stranger{};
+};
+/// A hard quota keeps us from creating or writing a znode.
+struct QuotaExceeded {
+  std::string path;   ///< what could not be created or written, as the user knows it
+  std::string limit;  ///< the znode that has the quota; `path` where it could not be found
 };
 /// The servers answered what sound servers do not.
 struct Defect {
@@ -119,7 +126,7 @@ struct Defect {
 };
 
 using AcquireOutcome =
-    std::variant<Acquired, Busy, HeldForUs, Unreachable, Refused, Unusable, Defect>;
+    std::variant<Acquired, Busy, HeldForUs, Unreachable, Refused, Unusable, QuotaExceeded, Defect>;
 
 /// What happens on the way, for progress and events. Calls come while the acquisition works.
 class AcquireObserver {
@@ -205,6 +212,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void Look();
   void Join();
   void MakeLock();
+  void OnMade(const std::string& path, const zookeeper::CreateReply& reply);
   /// MakeLock() for a semaphore, unless LOCK is in use without permits: znodes of ours would count
   /// as permits in kazoo's Semaphore.
   void LookBeforeMaking();
@@ -276,6 +284,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void TakeTurn();
 
   void Finish(AcquireOutcome outcome);
+  /// Finishes with the znode that has the quota.
+  void FindQuota();
   /// Here and below: `right` on `path`, LOCK if empty, is what an ACL has to grant.
   void FinishRefused(const std::string& operation, zookeeper::Error error, const char* right,
                      const std::string& path);
@@ -293,6 +303,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool IsSimple() const { return request_.dialect == protocol::Dialect::kSimple; }
   [[nodiscard]] TimePoint ApartDeadline() const;
   [[nodiscard]] std::string_view own_name() const;
+  /// We wait in the queue, so that somebody is before us.
+  [[nodiscard]] bool HasPlace() const { return ticket_ || (IsSimple() && joined_); }
   /// A name that only our own creates can have made.
   [[nodiscard]] bool IsOfOurUuid(std::string_view child) const;
   /// Ours, and what is held already.

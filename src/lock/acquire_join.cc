@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,7 +108,9 @@ void Acquire::AskForUse() {
   // With the lease as with the turnstile's contender: who uses LOCK without permits looks for
   // leases once it has joined, so that of two that come together one sees the other.
   store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
-                if (ticket_ && reply.error == Error::kNone) TakeUseOfLock(reply.children);
+                if (!ticket_ || reply.error == Error::kNoNode) return;
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                TakeUseOfLock(reply.children);
               }));
 }
 
@@ -139,7 +142,20 @@ void Acquire::OnCreated(const zookeeper::CreateReply& reply) {
     case Error::kLocalSession:
       Finish(Unusable{Unusable::Why::kLocalSessions});
       return;
-    default:
+    case Error::kUnimplemented:
+      Finish(Unusable{Unusable::Why::kOldServers});
+      return;
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+    case Error::kInvalidAcl:
+    case Error::kQuotaExceeded:
+    case Error::kNotEmpty:
+    case Error::kBadVersion:
+    case Error::kThrottled:
+    case Error::kConnectionLoss:
+    case Error::kSessionExpired:
+    case Error::kOther:
       OnUnexpected("queue in", reply.error, "CREATE");
   }
 }
@@ -163,7 +179,7 @@ void Acquire::MakeLock() {
   if (make_error_ == Error::kNoChildrenForEphemerals) {
     return Finish(Unusable{Unusable::Why::kBelowEphemeral});
   }
-  if (make_error_ == Error::kUnimplemented) containers_ = false;
+  if (make_error_ == Error::kQuotaExceeded) return FindQuota();
   if (++remakes_ > kMostRemakes) {
     return Finish(Defect{Defect::What::kVanishes, request_.lock.shown()});
   }
@@ -175,17 +191,42 @@ void Acquire::MakeLock() {
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
     store_.Create(path, data, kind, scope_.Wrap([this, path](const zookeeper::CreateReply& reply) {
-      // A parent that is there need not let us create in its own parent: what comes of the ones
-      // below counts. kNoNode only says that one above could not be made.
-      if (reply.error == Error::kNodeExists) {
-        make_error_ = Error::kNone;
-      } else if (reply.error != Error::kNoNode) {
-        make_error_ = reply.error;
-        make_refused_ = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-      }
+      OnMade(path, reply);
     }));
   }
   Join();
+}
+
+void Acquire::OnMade(const std::string& path, const zookeeper::CreateReply& reply) {
+  // Servers that do not know containers answer so and close the connection: what was asked after
+  // it is lost, and says nothing.
+  if (reply.error == Error::kUnimplemented) containers_ = false;
+  if (IsLost(reply.error)) return;
+  // A parent that is there need not let us create in its own parent: what comes of the ones below
+  // counts. kNoNode only says that one above could not be made.
+  if (reply.error == Error::kNodeExists) {
+    make_error_ = Error::kNone;
+  } else if (reply.error != Error::kNoNode) {
+    make_error_ = reply.error;
+    make_refused_ = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  }
+}
+
+void Acquire::FindQuota() {
+  BeginStep(State::kDeciding);
+  // The servers keep a quota's limits below /zookeeper/quota, and allow one quota on a path.
+  const auto limited = std::make_shared<std::string>(request_.lock.path);
+  const std::vector<std::string> paths = PathAndParents(request_.QueuePath());
+  for (const std::string& path : paths) {
+    const bool is_last = &path == &paths.back();
+    store_.Get("/zookeeper/quota" + path + "/zookeeper_limits", Watch::kNo,
+               InStep([this, limited, path, is_last](const zookeeper::GetReply& reply) {
+                 if (IsLost(reply.error)) return;
+                 if (reply.error == Error::kNone) *limited = path;
+                 if (!is_last) return;
+                 Finish(QuotaExceeded{request_.lock.shown(), request_.lock.Shown(*limited)});
+               }));
+  }
 }
 
 void Acquire::Rejoin() {

@@ -68,6 +68,10 @@ void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<
                    looked_at_.clear();
                    return;
                  }
+                 if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+                   return OnUnexpected("read a znode in", reply.error, "READ",
+                                       request_.lock.path + "/" + stranger.child);
+                 }
                  const bool is_held =
                      reply.error == Error::kNone && reply.stat.ephemeral_owner != 0;
                  if (is_held && !Tolerate(stranger)) return;
@@ -83,7 +87,10 @@ void Acquire::LookForPermits(std::function<void()> resume) {
                   semaphore_judged_ = false;
                   return;
                 }
-                if (reply.error == Error::kNone && !protocol::Contenders(reply.children).empty()) {
+                if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+                  return OnUnexpected("list", reply.error, "READ", ChildPath(protocol::kLeases));
+                }
+                if (!protocol::Contenders(reply.children).empty()) {
                   return Finish(Unusable{Unusable::Why::kHasPermits});
                 }
                 resume();
@@ -105,8 +112,10 @@ void Acquire::TakeUseOfLock(const protocol::Children& children) {
 void Acquire::LookBeforeMaking() {
   BeginStep(State::kJoining);
   store_.List(request_.lock.path, Watch::kNo, InStep([this](const zookeeper::ListReply& reply) {
-                if (IsLost(reply.error)) return;
-                if (reply.error == Error::kNone) TakeUseOfLock(reply.children);
+                if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+                  return OnUnexpected("list", reply.error);
+                }
+                TakeUseOfLock(reply.children);
                 if (state_ == State::kDone) return;
                 if (above_.empty()) return MakeLock();
                 LookAt(above_, [this] { MakeLock(); });

@@ -84,6 +84,7 @@ void Errand::Fail(ErrandFailure failure) {
 void Errand::FailBecause(Error why, const std::string& operation, const std::string& path,
                          const std::string& right, const std::string& right_path) {
   if (IsRefusal(why)) return Fail(Refused{operation, path, why, right, right_path});
+  if (why == Error::kQuotaExceeded) return Fail(QuotaExceeded{path, path});
   Fail(Defect{Defect::What::kAnswer, path, operation, why});
 }
 

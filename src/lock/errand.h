@@ -14,7 +14,7 @@
 namespace zklock::lock {
 
 /// Why an errand came to nothing.
-using ErrandFailure = std::variant<Unreachable, Refused, Defect>;
+using ErrandFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
 
 /// A short piece of work on the servers that can be begun anew as often as the connection is lost:
 /// it holds nothing, and its session does not matter.

@@ -40,13 +40,32 @@ void LastRun::Advance() {
 
 void LastRun::Ask(const Ticket& ticket) {
   kept_.reset();
-  store_.Get(PathOf(ticket), Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
-    if (reply.error == Error::kNone) kept_ = protocol::ParseLastSuccess(reply.data);
-  }));
+  store_.Get(
+      PathOf(ticket), Watch::kNo,
+      scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnKept(ticket, reply); }));
   // Replies keep the order: with this one both are known, or both lost.
   store_.Get(
       ticket.lock.path, Watch::kNo,
       scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnAsked(ticket, reply); }));
+}
+
+void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
+  if (kept.error == Error::kNoNode || IsLost(kept.error)) return;
+  if (kept.error != Error::kNone) return GiveUp(ticket, PathOf(ticket), kept.error);
+  kept_ = protocol::ParseLastSuccess(kept.data);
+  if (kept_ || kept.data.empty()) return;  // somebody may have made it for us, with its ACL
+  unknown_ = Unusable{.why = Unusable::Why::kLastRunUnknown,
+                      .child = std::string(protocol::kLastRunChild)};
+}
+
+void LastRun::GiveUp(const Ticket& ticket, const std::string& path, Error error) {
+  const std::string operation = "read the last run under";
+  const std::string lock = ticket.lock.shown();
+  if (IsRefusal(error)) {
+    unknown_ = Refused{operation, lock, error, "READ", ticket.lock.Shown(path)};
+  } else {
+    unknown_ = Defect{Defect::What::kAnswer, lock, operation, error};
+  }
 }
 
 void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
@@ -54,10 +73,11 @@ void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
     under_way_ = false;
     return;
   }
+  if (unknown_) return;
+  if (lock.error == Error::kNoNode) return;  // with our contender: the Hold finds that out
+  if (lock.error != Error::kNone) return GiveUp(ticket, ticket.lock.path, lock.error);
   std::optional<protocol::ReleaseRecord> record;
-  if (lock.error == Error::kNone) {
-    if (const auto data = protocol::ParseLockData(lock.data)) record = data->last_release;
-  }
+  if (const auto data = protocol::ParseLockData(lock.data)) record = data->last_release;
   const auto success =
       protocol::NewestSuccess(kept_, record, protocol::ServerTime(lock.stat.modified_ms));
   if (success && (!newest_ || newest_->success.began < success->began)) {

@@ -2,9 +2,11 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/event_source.h"
+#include "lock/acquire.h"
 #include "lock/callback_scope.h"
 #include "lock/ticket.h"
 #include "protocol/last_run.h"
@@ -25,11 +27,16 @@ class LastRun final : public EventSource {
     protocol::LastSuccess success;
   };
 
+  /// Why a last run is not known. Then it may have been a moment ago.
+  using Unknown = std::variant<Refused, Unusable, Defect>;
+
   /// `tickets`: held, and not for reading. The first work is to ask.
   LastRun(zookeeper::Store& store, std::vector<Ticket> tickets);
 
   /// The work at hand is done.
-  [[nodiscard]] bool IsDone() const { return next_ == tickets_.size(); }
+  [[nodiscard]] bool IsDone() const { return unknown_ || next_ == tickets_.size(); }
+  /// Set if it could not be found out under one of the LOCKs.
+  [[nodiscard]] const std::optional<Unknown>& unknown() const { return unknown_; }
   /// Once it was asked: the newest success under any of the LOCKs.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
 
@@ -43,7 +50,9 @@ class LastRun final : public EventSource {
 
  private:
   void Ask(const Ticket& ticket);
+  void OnKept(const Ticket& ticket, const zookeeper::GetReply& kept);
   void OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock);
+  void GiveUp(const Ticket& ticket, const std::string& path, zookeeper::Error error);
   void Write(const Ticket& ticket);
   void OnWritten(const Ticket& ticket, zookeeper::Error error);
   void Advance();
@@ -54,6 +63,7 @@ class LastRun final : public EventSource {
   bool under_way_ = false;                     // a request is
   std::optional<protocol::LastSuccess> kept_;  // of that LOCK
   std::optional<Success> newest_;
+  std::optional<Unknown> unknown_;
   bool recording_ = false;
   TimePoint began_{};
   std::string host_;

@@ -47,6 +47,18 @@ TEST_CASE("a crontab's line is quiet about it") {
   CHECK(quiet.err.empty());
 }
 
+TEST_CASE("a job whose last run cannot be found out is not run") {
+  const std::string lock = NewLock("interval");
+  CHECK(Run(Job("1h", lock)).out == "ran\n");
+  Tree().SetAcl(lock + "/last-run", kWrite | kAdmin);
+  const Finished again = Run(Job("1h", lock));
+  CHECK(again.exit == Exited(77));
+  CHECK(again.out.empty());
+  CHECK_THAT(again.err, Catch::Contains("READ on " + lock + "/last-run is missing"));
+  // The lock is free again.
+  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
+}
+
 TEST_CASE("when the interval is over it runs again") {
   const std::string lock = NewLock("interval");
   const auto before = std::chrono::steady_clock::now();

@@ -71,6 +71,17 @@ std::string NeverThere() {
               Exited(70));
 }
 
+/// ZooKeeper 3.4 does not know the request by which a contender is created.
+std::string OldServers() {
+  Proxy proxy(TestServers());
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    return std::optional(request.starts_with("create") ? With(std::move(reply), -6)
+                                                       : std::move(reply));
+  });
+  return Said(Run(ZklockAt(proxy.address(), {"exclusive", NewLock("said"), "--", "true"})),
+              Exited(78));
+}
+
 /// Numbers near their end.
 std::string NumbersUsedUp() {
   Proxy proxy(TestServers());
@@ -107,6 +118,7 @@ Provocations AnswerProvocations() {
       {{Part("kNoZnode")}, LockGoneButNotContender},
       {{Part("kNotListed")}, NeverListed},
       {{Part("kVanishes")}, NeverThere},
+      {{"kOldServers"}, OldServers},
       {{"kNumbersUsedUp"}, NumbersUsedUp},
       {{"kShortSessions"}, ShortSessions},
   };

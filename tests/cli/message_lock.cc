@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "cli/provocation.h"
+#include "support/own_server.h"
 
 namespace zklock::test {
 namespace {
@@ -57,6 +58,20 @@ std::string StrangerComesLater() {
   return waiter.err();
 }
 
+std::string LastRunUnknown() {
+  const std::string lock = NewLock("said");
+  Tree().Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
+  return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 78);
+}
+
+std::string QuotaExceeded() {
+  const OwnServer server({"enforceQuota=true"});
+  Tree tree("", server.address());
+  SetHardQuota(tree, "/t", 2);
+  tree.Create("/t/said");
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"})), Exited(78));
+}
+
 }  // namespace
 
 Provocations LockProvocations() {
@@ -100,6 +115,8 @@ Provocations LockProvocations() {
        [] {
          return MeetsHolder({"exclusive"}, {"exclusive", "--dialect", "kazoo"});
        }},
+      {{"kLastRunUnknown"}, LastRunUnknown},
+      {{"kQuotaExceeded"}, QuotaExceeded},
       {{"kStrangerCame"}, StrangerComesLater},
   };
 }

@@ -65,6 +65,14 @@ std::vector<std::string> FakeServers::Children(const std::string& path) const {
   return children;
 }
 
+bool FakeServers::IsFull(const std::string& path) const {
+  for (std::string above = path; above != "/"; above = ParentOf(above)) {
+    const auto node = nodes.find(above);
+    if (node != nodes.end() && node->second.full) return true;
+  }
+  return false;
+}
+
 void FakeServers::Fire(const std::string& path, bool children) {
   const auto [begin, end] = watchers_.equal_range(path);
   std::vector<FakeStore*> told;
@@ -145,18 +153,10 @@ bool FakeStore::Step() {
   const std::size_t number = requests_.front().number;
   if (const auto hook = before_.extract(number)) hook.mapped()();
   if (requests_.empty()) return true;  // the hook has ended the connection
+  bool closes = false;
   if (const auto fault = faults_.extract(number)) {
-    const bool done =
-        fault.mapped() == Fault::kReplyLost || fault.mapped() == Fault::kExpiredReplyLost;
-    if (done) requests_.front().act();
-    const bool expires =
-        fault.mapped() == Fault::kExpiredNotDone || fault.mapped() == Fault::kExpiredReplyLost;
-    if (expires) {
-      Expire();
-    } else {
-      LoseConnection();
-    }
-    return true;
+    closes = fault.mapped() == Fault::kAnsweredAndClosed;
+    if (!closes) return SufferFault(fault.mapped());
   }
   const Request request = std::move(requests_.front());
   requests_.pop_front();
@@ -168,6 +168,18 @@ bool FakeStore::Step() {
     lease_.Answered(request.sent, clock_.Now());
   }
   request.answer(error, request.sent);
+  if ((closes || error == Error::kUnimplemented) && connected_) LoseConnection();
+  return true;
+}
+
+bool FakeStore::SufferFault(Fault fault) {
+  const bool done = fault == Fault::kReplyLost || fault == Fault::kExpiredReplyLost;
+  if (done) requests_.front().act();
+  if (fault == Fault::kExpiredNotDone || fault == Fault::kExpiredReplyLost) {
+    Expire();
+  } else {
+    LoseConnection();
+  }
   return true;
 }
 
@@ -202,10 +214,13 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
                        zookeeper::Done<CreateReply> done) {
   Send<CreateReply>("create " + path, true, std::move(done), [=, this](CreateReply& reply) {
     const auto parent = servers_.nodes.find(ParentOf(path));
-    if (kind == NodeKind::kContainer && !servers_.knows_containers) return Error::kUnimplemented;
+    const bool is_known =
+        kind == NodeKind::kContainer ? servers_.knows_containers : servers_.knows_create2;
+    if (!is_known) return Error::kUnimplemented;
     if (parent == servers_.nodes.end()) return Error::kNoNode;
     if (!parent->second.writable) return Error::kNoAuth;
     if (parent->second.owner != 0) return Error::kNoChildrenForEphemerals;
+    if (servers_.IsFull(ParentOf(path))) return Error::kQuotaExceeded;
     const bool sequential = kind == NodeKind::kEphemeralSequential;
     if (!sequential && servers_.Has(path)) return Error::kNodeExists;
     const bool ephemeral = sequential || kind == NodeKind::kEphemeral;

@@ -27,6 +27,7 @@ class FakeServers {
     std::int64_t created_ms = 0;
     bool readable = true;
     bool writable = true;  ///< children may be created
+    bool full = false;     ///< a hard quota on it is used up: nothing may be created below it
   };
 
   FakeServers() { nodes["/"] = {}; }
@@ -46,7 +47,9 @@ class FakeServers {
   std::map<std::string, Node> nodes;
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
+  /// Servers close the connection when they have answered a request that they do not know.
   bool knows_containers = true;
+  bool knows_create2 = true;
 
  private:
   friend class FakeStore;
@@ -55,15 +58,17 @@ class FakeServers {
     bool children;
   };
   void Fire(const std::string& path, bool children);
+  [[nodiscard]] bool IsFull(const std::string& path) const;
   std::multimap<std::string, Watcher> watchers_;
 };
 
 /// What goes wrong with one request.
 enum class Fault {
-  kNotDone,           ///< the connection is lost before the servers have it
-  kReplyLost,         ///< it is done, the connection is lost before the answer
-  kExpiredNotDone,    ///< as kNotDone, and the session expires before the next connection
-  kExpiredReplyLost,  ///< as kReplyLost, and likewise
+  kNotDone,            ///< the connection is lost before the servers have it
+  kReplyLost,          ///< it is done, the connection is lost before the answer
+  kExpiredNotDone,     ///< as kNotDone, and the session expires before the next connection
+  kExpiredReplyLost,   ///< as kReplyLost, and likewise
+  kAnsweredAndClosed,  ///< it is done and answered, and the server closes the connection
 };
 
 /// A Store over FakeServers that the test steps by hand: nothing is answered before Step(). Every
@@ -139,6 +144,7 @@ class FakeStore final : public zookeeper::Store {
   void Send(const std::string& what, bool commits, zookeeper::Done<R> done,
             std::function<zookeeper::Error(R&)> act);
   void LoseConnection();
+  bool SufferFault(Fault fault);
 
   FakeServers& servers_;
   FakeClock& clock_;

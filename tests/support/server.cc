@@ -337,6 +337,15 @@ std::vector<std::string> Tree::WaitForChildren(const std::string& path, std::siz
       path, [count](const auto& children) { return children.size() == count; }, patience);
 }
 
+void SetHardQuota(Tree& tree, const std::string& path, int znodes) {
+  tree.Create(path);
+  // As zkCli.sh's setquota writes them.
+  const std::string quota = "/zookeeper/quota" + path;
+  tree.Create(quota + "/zookeeper_limits", ZnodeKind::kPersistent,
+              "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=" + std::to_string(znodes));
+  tree.Create(quota + "/zookeeper_stats", ZnodeKind::kPersistent, "count=1,bytes=0");
+}
+
 std::vector<std::string> InQueueOrder(std::vector<std::string> children) {
   const auto number = [](const std::string& name) {
     return name.size() < 10 ? name : name.substr(name.size() - 10);

@@ -85,6 +85,10 @@ class Tree {
   std::unique_ptr<State> state_;
 };
 
+/// Creates `path`, below which and with which there may be so many znodes where the servers enforce
+/// quotas.
+void SetHardQuota(Tree& tree, const std::string& path, int znodes);
+
 /// The children's names, by their sequence numbers: the queue's order.
 [[nodiscard]] std::vector<std::string> InQueueOrder(std::vector<std::string> children);
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <variant>
 
 #include "support/fake_store.h"
 
@@ -86,6 +87,37 @@ TEST_CASE("Every reply may be lost, and every request not be done") {
       CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1");
     }
   }
+}
+
+TEST_CASE("A last run that cannot be read is unknown, and not none") {
+  Holder holder;
+  SECTION("because of its ACL") {
+    holder.servers.Put("/l/last-run", 0, false, "zklock/1 999000 db1");
+    holder.servers.nodes.at("/l/last-run").readable = false;
+    holder.Run();
+    REQUIRE(holder.last_run.unknown());
+    CHECK(std::get<Refused>(*holder.last_run.unknown()).right_path == "/l/last-run");
+  }
+  SECTION("because the LOCK cannot be read") {
+    holder.servers.nodes.at("/l").readable = false;
+    holder.Run();
+    REQUIRE(holder.last_run.unknown());
+    CHECK(std::get<Refused>(*holder.last_run.unknown()).right_path == "/l");
+  }
+  SECTION("because of an answer that nobody expects") {
+    holder.store.Refuse(GENERATE(0, 1), zookeeper::Error::kOther);
+    holder.Run();
+    REQUIRE(holder.last_run.unknown());
+    CHECK(std::holds_alternative<Defect>(*holder.last_run.unknown()));
+  }
+  SECTION("because it is not written as zklock writes it") {
+    holder.servers.Put("/l/last-run", 0, false, "yesterday");
+    holder.Run();
+    REQUIRE(holder.last_run.unknown());
+    CHECK(std::get<Unusable>(*holder.last_run.unknown()).why == Unusable::Why::kLastRunUnknown);
+  }
+  CHECK(holder.last_run.IsDone());
+  CHECK_FALSE(holder.last_run.newest());
 }
 
 TEST_CASE("Where the servers do not let us write, that is told of") {

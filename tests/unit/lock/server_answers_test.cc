@@ -1,0 +1,111 @@
+// What servers answer besides success: too old, full, gone while the wait runs out.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <variant>
+
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+using zookeeper::Error;
+
+TEST_CASE("Three missing levels are made on servers without containers") {
+  World world(false);
+  world.servers.knows_containers = false;
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(world.servers.Has("/a/b/c"));
+}
+
+TEST_CASE("Servers without create2 are too old") {
+  World world;
+  world.servers.knows_create2 = false;
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  REQUIRE(self.Ended<Unusable>());
+  CHECK(std::get<Unusable>(*self.acquire.outcome()).why == Unusable::Why::kOldServers);
+}
+
+TEST_CASE("A hard quota ends it, with the znode that has the quota") {
+  World world;
+  world.servers.Put("/a", 0);
+  world.servers.nodes.at("/a").full = true;
+  for (const char* path : {"/zookeeper", "/zookeeper/quota", "/zookeeper/quota/a"}) {
+    world.servers.Put(path, 0);
+  }
+  const bool readable = GENERATE(true, false);
+  if (readable) world.servers.Put("/zookeeper/quota/a/zookeeper_limits", 0);
+  // Whether the LOCK is there, or cannot even be made.
+  if (GENERATE(true, false)) {
+    world.servers.Put("/a/b", 0);
+    world.servers.Put("/a/b/c", 0);
+  }
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  self.store.Run();
+  REQUIRE(self.Ended<QuotaExceeded>());
+  const auto& quota = std::get<QuotaExceeded>(*self.acquire.outcome());
+  CHECK(quota.path == "/a/b/c");
+  CHECK(quota.limit == (readable ? "/a" : "/a/b/c"));
+}
+
+TEST_CASE("A wait that runs out before a server took the contender is no conflict") {
+  World world;
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, 1s);
+  self.store.Connect();  // and no answer
+  world.clock.Advance(2s);
+  CHECK(self.acquire.GetInterest().wake > world.clock.Now());
+  self.acquire.OnReady(0);
+  CHECK_FALSE(self.acquire.outcome());
+
+  SECTION("with no answer at all, no server could be reached") {
+    world.clock.Advance(14s);
+    self.acquire.OnReady(0);
+    CHECK(self.Ended<Unreachable>());
+  }
+  SECTION("with an answer after all, a free lock is taken") {
+    self.store.Run();
+    CHECK(self.Holds());
+  }
+}
+
+TEST_CASE("A contender that is queued only after the wait leaves at once if others are before it") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, Mode::kExclusive, false, 1s);
+  self.store.Connect();
+  world.clock.Advance(2s);
+  self.acquire.OnReady(0);
+  self.store.Run();
+  self.acquire.OnReady(0);
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kWaitOver);
+}
+
+TEST_CASE("What a LOCK is used for is not taken for known where it may not be read") {
+  World world;
+  AcquireRequest request{.lock = {"/l", ""}, .host = "host", .data = ""};
+  std::string unreadable = "/l/leases";
+  SECTION("permits") { world.servers.Put("/l/leases", 0); }
+  SECTION("a lock of one znode") {
+    unreadable = "/l/lock";
+    world.servers.Put("/l/lock", 7);
+  }
+  SECTION("the LOCK of a semaphore") {
+    unreadable = "/l";
+    request.permits = 1;
+    request.below = "leases";
+  }
+  world.servers.nodes.at(unreadable).readable = false;
+  Contender self(world.servers, world.clock, request);
+  self.store.Run();
+  REQUIRE(self.Ended<Refused>());
+  CHECK(std::get<Refused>(*self.acquire.outcome()).right_path == unreadable);
+}
+
+}  // namespace
+}  // namespace zklock::lock
