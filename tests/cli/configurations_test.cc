@@ -1,0 +1,83 @@
+// Servers of other configurations than the tests' own: a run, a hand-over and a loss with each.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/provocation.h"
+#include "cli/zklock.h"
+#include "support/own_server.h"
+
+namespace zklock::test {
+namespace {
+
+/// What scripts/zookeeper starts.
+struct Configuration {
+  std::string name;
+  Words settings;
+  int size = 1;
+  Words options = {};  ///< of scripts/zookeeper
+};
+
+const std::vector<Configuration>& Configurations() {
+  static const std::vector<Configuration> all = {
+      {"throttled",
+       {"request_throttle_max_requests=1", "throttled_op_wait_time=1",
+        "request_throttle_stall_time=50"}},
+      {"quotas enforced", {"enforceQuota=true"}},
+      {"small jute.maxbuffer", {}, 1, {"--java", "-Djute.maxbuffer=1500"}},
+      {"Netty", {"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory"}},
+      {"maxSessionTimeout below what is asked for", {"maxSessionTimeout=6000"}},
+      {"observers", {}, 4, {"--observers", "1"}},
+      {"local sessions", {"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}, 3},
+      {"read-only mode", {}, 3, {"--java", "-Dreadonlymode.enabled=true"}},
+  };
+  return all;
+}
+
+void RunAndHandOver(const std::string& servers) {
+  const std::string lock = "/t/new/lock";
+  const Finished run = Run(ZklockAt(servers, {"exclusive", lock, "--", "echo", "ran"}));
+  CAPTURE(run.err);
+  CHECK(run.exit == Exited(0));
+  CHECK(run.out == "ran\n");
+
+  Child holder = StartHolder({"exclusive", "-z", servers}, lock);
+  CHECK(Run(ZklockAt(servers, {"try", lock, "--", "true"})).exit == Exited(75));
+  Child waiter = StartWaiter({"exclusive", "-z", servers}, lock);
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  CHECK(waiter.ReadLine() == "held");
+  waiter.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+}
+
+void Lose(const std::string& servers) {
+  const std::string lock = "/t/lost";
+  Child holder = StartHolder({"exclusive", "-z", servers}, lock);
+  CHECK(Run(ZklockAt(servers, {"release", "--all", "--force", "--yes", lock})).exit == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+}
+
+}  // namespace
+
+TEST_CASE("servers of every configuration have commands run, handed over to and ended") {
+  for (const Configuration& configuration : Configurations()) {
+    CAPTURE(configuration.name);
+    const OwnServer servers(configuration.settings, configuration.size, configuration.options);
+    RunAndHandOver(servers.address());
+    Lose(servers.address());
+  }
+}
+
+TEST_CASE("a job's last run is found on servers that throttle requests") {
+  const OwnServer server(Configurations().front().settings);
+  const Words job = {"exclusive", "--min-interval", "1h", "/t/job", "--", "echo", "ran"};
+  CHECK(Run(ZklockAt(server.address(), job)).out == "ran\n");
+  const Finished again = Run(ZklockAt(server.address(), job));
+  CAPTURE(again.err);
+  CHECK(again.exit == Exited(75));
+  CHECK(again.out.empty());
+}
+
+}  // namespace zklock::test
