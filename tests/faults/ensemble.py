@@ -22,9 +22,9 @@ _CLOSE = struct.pack(">iii", 8, 1, -11)
 
 class Server:
     """`address`: where the driver reaches it. `quorum`: the lines server.N=... as this one sees
-    them."""
+    them. `settings`: more lines of its configuration."""
 
-    def __init__(self, number, directory, address, quorum, bind, tick):
+    def __init__(self, number, directory, address, quorum, bind, tick, settings=()):
         self.number = number
         self.name = f"s{number}"
         self.address = address
@@ -40,7 +40,7 @@ class Server:
                 f"clientPort={bind[1]}", f"clientPortAddress={bind[0]}", "maxClientCnxns=0",
                 "maxSessionTimeout=40000", "admin.enableServer=false", "preAllocSize=1024",
                 # The whole history is read in the end.
-                "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *quorum, ""]))
+                "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *quorum, *settings, ""]))
 
     def logs(self):
         return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))

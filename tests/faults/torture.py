@@ -39,6 +39,8 @@ def parse_arguments():
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--tick", type=int, default=500, help="the servers' tick, milliseconds")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+                        help="one more line of the servers' configuration")
     parser.add_argument("--network", choices=["namespaces", "proxies"], default=None)
     parser.add_argument("--only", action="append", metavar="FAULT", help="none but these")
     parser.add_argument("--mutation", action="store_true",
@@ -84,7 +86,7 @@ def free_ports(count):
     return ports
 
 
-def make_namespaces(directory, tick):
+def make_namespaces(directory, tick, settings):
     """(links, servers, addresses as the hosts see them)"""
     address = {f"s{number}": f"10.77.0.{number}" for number in (1, 2, 3)}
     nodes = ["director=10.77.0.100", *(f"{name}={ip}" for name, ip in address.items()),
@@ -92,12 +94,12 @@ def make_namespaces(directory, tick):
     links = Links(["namespaces", *nodes])
     quorum = [f"server.{number}={address[f's{number}']}:2888:3888" for number in (1, 2, 3)]
     servers = [Server(number, f"{directory}/s{number}", (address[f"s{number}"], 2181), quorum,
-                      (address[f"s{number}"], 2181), tick) for number in (1, 2, 3)]
+                      (address[f"s{number}"], 2181), tick, settings) for number in (1, 2, 3)]
     addresses = {(host, server.name): server.address for host in _HOSTS for server in servers}
     return links, servers, addresses
 
 
-def make_proxies(directory, tick):
+def make_proxies(directory, tick, settings):
     numbers = (1, 2, 3)
     ports = iter(free_ports(3 * 3 + len(_HOSTS) * 3 + 6))
     own = {number: (next(ports), next(ports), next(ports)) for number in numbers}
@@ -117,7 +119,8 @@ def make_proxies(directory, tick):
                 arguments.append(f"s{number}>s{other}={port}:{own[other][1]}")
             quorum.append(f"server.{other}=127.0.0.1:{port}:{own[other][2]}")
         address = ("127.0.0.1", own[number][0])
-        servers.append(Server(number, f"{directory}/s{number}", address, quorum, address, tick))
+        servers.append(Server(number, f"{directory}/s{number}", address, quorum, address, tick,
+                              settings))
     return Links(arguments), servers, addresses
 
 
@@ -136,7 +139,7 @@ class Torture:
         os.makedirs(f"{directory}/runs")
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         make = make_namespaces if network == "namespaces" else make_proxies
-        self._links, servers, addresses = make(directory, arguments.tick)
+        self._links, servers, addresses = make(directory, arguments.tick, arguments.settings)
         self._reaper = Reaper()
         self._ensemble = Ensemble(servers, self._links, self._reaper)
         tick = arguments.tick / 1000
