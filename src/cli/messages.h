@@ -179,6 +179,8 @@ inline constexpr char kClosesAtOnce[] =
 inline constexpr char kNoZooKeeper[] = "answers, but it is no ZooKeeper server: another port?";
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "did not answer any more: does it hang?";
+inline constexpr char kClosesOnRequest[] =
+    "closes the connection when it gets a request: is that larger than its jute.maxbuffer?";
 inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
 inline constexpr char kNotUnderstood[] = "answers what cannot be understood";
 inline constexpr char kAnswersNothing[] = "gives a session, but no answers: does it hang?";

@@ -60,6 +60,8 @@ std::string AttemptText(zookeeper::AttemptEnd end) {
       return message::kClosedLater;
     case kFellSilent:
       return message::kFellSilent;
+    case kClosesOnRequest:
+      return message::kClosesOnRequest;
     case kThrottles:
       return message::kThrottles;
     case kNotUnderstood:

@@ -38,7 +38,8 @@ struct AttemptEnd {
     kNoZooKeeper,  ///< it answers something else
     kClosed,
     kFellSilent,
-    kThrottles,  ///< it answers that it has no time for our requests
+    kClosesOnRequest,  ///< again and again, in answer to one kind of request
+    kThrottles,        ///< it answers that it has no time for our requests
     kNotUnderstood,
     kSystem,  ///< `error`
   };

@@ -88,6 +88,11 @@ std::vector<AttemptFailure> Session::Failures() const {
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
       if (throttle_pause_ > Duration::zero()) end = {How::kThrottles};
     }
+    const auto& closers = closers_.servers;
+    if (closers_.times > 1 &&
+        std::find(closers.begin(), closers.end(), endpoints_[i].name) != closers.end()) {
+      end = {How::kClosesOnRequest};
+    }
     if (end) failures.push_back({endpoints_[i].name, *end});
   }
   return failures;
@@ -257,6 +262,7 @@ void Session::OnAccepted() {
   tried_in_round_ = 0;
   SetEnd(std::nullopt);
   phase_ = Phase::kConnected;
+  first_lost_ = {};
   if (closing_) {
     SendClose();
     return;
@@ -266,8 +272,17 @@ void Session::OnAccepted() {
   });
 }
 
+void Session::NoteCloser() {
+  if (first_lost_ != closers_.request) closers_ = {.request = first_lost_};
+  ++closers_.times;
+  auto& servers = closers_.servers;
+  const std::string& name = connection_->endpoint().name;
+  if (std::find(servers.begin(), servers.end(), name) == servers.end()) servers.push_back(name);
+}
+
 void Session::LoseConnection(AttemptEnd end) {
   SetEnd(end);
+  if (end.how == How::kClosed && !first_lost_.empty()) NoteCloser();
   phase_ = Phase::kApart;
   connection_.reset();
   AnswerAllLost();

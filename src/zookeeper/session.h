@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -111,6 +112,7 @@ class Session final : public Store, public EventSource {
   void OnSessionGone();
   void OnAccessRefused(Error why);
   void LoseConnection(AttemptEnd end);
+  void NoteCloser();
   void SendClose();
   /// Of each request that the server has and has not answered, in order: is it a WriteAndDelete()?
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;
@@ -180,6 +182,15 @@ class Session final : public Store, public EventSource {
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
   Duration handshake_took_{};  // the last one
+
+  /// Servers that closed the connection in answer to one kind of request, and how often in a row.
+  struct Closers {
+    std::string_view request;
+    std::vector<std::string> servers;
+    int times = 0;
+  };
+  Closers closers_;
+  std::string_view first_lost_;  // of the requests that were lost with the connection
 
   std::deque<std::unique_ptr<Pending>> pipeline_;  // asked for and not yet delivered, in order
   TimePoint send_again_at_{};                      // what was throttled

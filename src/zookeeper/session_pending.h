@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct Session::Pending {
   State state = State::kThrottled;
   Session* session = nullptr;
   TimePoint sent{};
-  bool commits = false;   // answered with success it has gone through a quorum
-  bool releases = false;  // a WriteAndDelete()
-  bool is_write = false;  // not to be done twice
+  bool commits = false;        // answered with success it has gone through a quorum
+  bool releases = false;       // a WriteAndDelete()
+  bool is_write = false;       // not to be done twice
+  std::string_view operation;  // of Session; a literal
   std::function<int(Pending&, zhandle_t*)> send;
   std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
   std::function<void()> deliver;

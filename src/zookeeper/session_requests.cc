@@ -96,6 +96,10 @@ void Session::Complete(Pending& pending, int result, R reply) {
   const Error error = ToError(result);
   // Nothing more will come of this connection, if it is not closed already.
   if (error == Error::kConnectionLoss) give_up_ = true;
+  // The servers read one request after the other: the first that is lost is the one that they close
+  // on, if they close on one.
+  if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = pending.operation;
+  if (IsAnswer(result) && pending.operation == closers_.request) closers_ = {};
   if (error == Error::kAuthRequired) auth_required_ = true;
   if (error == Error::kThrottled) {
     pending.state = Pending::State::kThrottled;
@@ -256,6 +260,7 @@ int Session::SendMulti(Pending& request, zhandle_t* handle) {
 void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
                      Done<CreateReply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Create";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
@@ -268,6 +273,7 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
 
 void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Get";
   pending->done = std::move(done);
   pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
@@ -278,6 +284,7 @@ void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
 
 void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "List";
   pending->done = std::move(done);
   pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
@@ -288,6 +295,7 @@ void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
 
 void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Exists";
   pending->done = std::move(done);
   pending->send = [=, this](Pending& request, zhandle_t* handle) {
     return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
@@ -298,6 +306,7 @@ void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
 
 void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Delete";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->send = [=](Pending& request, zhandle_t* handle) {
@@ -309,6 +318,7 @@ void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> 
 void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
                   Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Set";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
@@ -322,6 +332,7 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
 void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
                              const std::string& gone, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "WriteAndDelete";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->releases = true;
@@ -338,6 +349,7 @@ void Session::WriteAndDelete(const std::string& path, const std::string& data, s
 
 void Session::Sync(const std::string& path, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Sync";
   pending->done = std::move(done);
   pending->send = [=](Pending& request, zhandle_t* handle) {
     return zoo_async(handle, path.c_str(), OnSynced, &request);
@@ -347,6 +359,7 @@ void Session::Sync(const std::string& path, Done<Reply> done) {
 
 void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
   auto pending = std::make_unique<Pending>();
+  pending->operation = "Check";
   pending->done = std::move(done);
   pending->commits = true;
   pending->paths = paths;

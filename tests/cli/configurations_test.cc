@@ -80,4 +80,20 @@ TEST_CASE("a job's last run is found on servers that throttle requests") {
   CHECK(again.out.empty());
 }
 
+TEST_CASE("a server that closes on a large request is no conflict, and is told of") {
+  const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
+  const std::string label(2000, 'x');
+  for (const Words& more : {Words{"--wait", "1s"}, Words{"--permits", "2", "--wait", "1s"},
+                            Words{"--nonblock"}, Words{"--hold", "--wait", "1s"}}) {
+    Words words = {"exclusive", "-q", "-E", "0", "--connect-timeout", "3s", "--label", label};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("/t/lock");
+    if (more.front() != "--hold") words.insert(words.end(), {"--", "true"});
+    CAPTURE(more);
+    const Finished finished = Run(ZklockAt(server.address(), words));
+    CHECK(finished.exit == Exited(69));
+    CHECK_THAT(finished.err, Catch::Contains("jute.maxbuffer"));
+  }
+}
+
 }  // namespace zklock::test

@@ -94,6 +94,14 @@ std::string CredentialsWanted() {
   return Said(Run(ZklockAt(server.address(), {"inspect", "/t/said"})), Exited(77));
 }
 
+/// Closes on a contender's data.
+std::string ClosesOnRequest() {
+  const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "2s", "--label",
+                                              std::string(2000, 'x'), "/t/said", "--", "true"})),
+              Exited(69));
+}
+
 std::string AclRefused() {
   const std::string place = Tree().Create(NewLock("said"));
   return WithCredentials("ip:me", {"exclusive", place + "/lock", "--", "true"});
@@ -148,6 +156,7 @@ Provocations ServerProvocations() {
          return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
        }},
       {{"kCredentialsWanted"}, CredentialsWanted},
+      {{Part("kClosesOnRequest")}, ClosesOnRequest},
       {{"kAclRefused"}, AclRefused},
       {{"kNotAuthorised"}, NotAuthorised},
       {{"kStoppedBy", Part("kSignal", "SIGTERM")}, StoppedBySignal},
