@@ -190,6 +190,9 @@ inline constexpr char kLookupEnded[] = "the look-up of its name ended early";
 // Servers that refuse.
 inline constexpr char kCredentialsRefused[] = "the servers refuse the credentials; see --auth-file";
 inline constexpr char kCredentialsWanted[] = "the servers want credentials; see --auth-file";
+inline constexpr char kOtherSchemeWanted[] =
+    "the servers want credentials that this zklock cannot give, such as SASL: --auth-file does not "
+    "help";
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers refuse the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
     "the servers do not let us {} {}: not authorised: {} on {} is missing; see its ACL";

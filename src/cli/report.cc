@@ -110,6 +110,8 @@ void Report::NotRecorded(const std::string& lock) {
 
 void Report::Refused(const lock::Refused& refused) { Error(RefusedText(refused)); }
 
+void Report::OtherSchemeWanted() { Error(message::kOtherSchemeWanted); }
+
 void Report::Unusable(const std::string& lock, const lock::Unusable& unusable) {
   Error(UnusableText(lock, unusable));
 }

@@ -48,6 +48,8 @@ class Report final : public StepListener {
   void NotRecorded(const std::string& lock);
   void ToldToLeave(const std::string& lock, const RevokeData& revocation);
   void Refused(const lock::Refused& refused);
+  /// As Refused for kAuthRequired, where no credentials of ours would do.
+  void OtherSchemeWanted();
   void Unusable(const std::string& lock, const lock::Unusable& unusable);
   void QuotaExceeded(const lock::QuotaExceeded& quota);
   void Defect(const lock::Defect& defect);

@@ -106,7 +106,9 @@ bool Connector::Close(std::size_t releases) {
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
   process::Waker alarm(deadline);
   loop_.Add(alarm);
-  while (!session_.IsClosed() && clock_.Now() < deadline) loop_.RunOnce();
+  while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
+    loop_.RunOnce();
+  }
   loop_.Remove(alarm);
   return session_.IsClosed();
 }

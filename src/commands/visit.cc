@@ -42,7 +42,9 @@ int Visit::Explain(const lock::ErrandFailure& failure) {
     return kExitUnavailable;
   }
   if (const auto* refused = std::get_if<lock::Refused>(&failure)) {
-    report_.Refused(*refused);
+    // Whether any credentials would do shows when the session is closed.
+    if (refused->error == zookeeper::Error::kAuthRequired) Leave();
+    connector_.session().IsCloseRefused() ? report_.OtherSchemeWanted() : report_.Refused(*refused);
     return kExitRefused;
   }
   if (const auto* quota = std::get_if<lock::QuotaExceeded>(&failure)) {

@@ -184,7 +184,8 @@ void Waiting::ExplainQueue(const lock::AcquireOutcome& outcome) {
     in_.report.Unreachable(in_.connector.Tried(), in_.options.server.connect_timeout,
                            in_.connector.IsHopeless());
   } else if (const auto* refused = std::get_if<lock::Refused>(&outcome)) {
-    in_.report.Refused(*refused);
+    in_.connector.session().IsCloseRefused() ? in_.report.OtherSchemeWanted()
+                                             : in_.report.Refused(*refused);
   } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
     in_.report.Unusable(ended_at_, *unusable);
   } else if (const auto* quota = std::get_if<lock::QuotaExceeded>(&outcome)) {

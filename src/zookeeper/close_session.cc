@@ -15,7 +15,7 @@ bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& e
   Session session(endpoints, session_timeout, clock, access);
   session.Adopt(credentials);
   session.BeginClose();
-  while (!session.IsClosed() && clock.Now() < deadline) {
+  while (!session.IsClosed() && !session.IsCloseRefused() && clock.Now() < deadline) {
     const EventSource::Interest interest = session.GetInterest();
     const TimePoint wake = std::min(interest.wake, deadline);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(

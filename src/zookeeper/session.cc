@@ -314,9 +314,11 @@ void Session::OnAccessRefused(Error why) {
     if (phase_ == Phase::kConnected) return LoseConnection(end);
     return EndAttempt(end, clock_.Now());
   }
-  // The session is there, and is closed without credentials.
+  // The session is there, and to be closed. Servers that refuse our credentials may want none for
+  // that; others want some, and any: the scheme digest has no wrong password.
   credentials_ = connection_->credentials();
   access_.credentials.clear();
+  if (why == Error::kAuthRequired) CloseAsAnybody();
   connection_.reset();
   AnswerAllLost();
   if (closing_) return;
@@ -324,6 +326,11 @@ void Session::OnAccessRefused(Error why) {
   ready_.emplace_back([this, why] {
     if (listener_ != nullptr) listener_->OnRefused(why);
   });
+}
+
+void Session::CloseAsAnybody() {
+  closes_as_anybody_ = true;
+  access_.credentials = {{.scheme = "digest", .credential = "zklock:close"}};
 }
 
 void Session::Renew() {
@@ -395,7 +402,9 @@ void Session::ReadCloseReply() {
       return;
     }
     if (size <= 0) break;
-    if (close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size))) {
+    const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
+    if (close_scanner_.is_close_refused()) return OnCloseRefused();
+    if (is_closed) {
       closing_socket_.Reset();
       credentials_.reset();
       phase_ = Phase::kClosed;
@@ -410,6 +419,15 @@ void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   phase_ = Phase::kApart;
   retry_at_ = clock_.Now();
+}
+
+void Session::OnCloseRefused() {
+  LeaveClosingSocket();
+  if (closes_as_anybody_) {
+    phase_ = Phase::kRefused;
+  } else {
+    CloseAsAnybody();
+  }
 }
 
 void Session::Deliver() {

@@ -63,6 +63,9 @@ class Session final : public Store, public EventSource {
   void BeginClose(std::size_t releases = 0);
   /// The servers have confirmed that nothing is held any more, or there never was a session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
+  /// The servers do not even let us close the session: they want a scheme of credentials that the
+  /// client library does not have, such as SASL. It ends with its time-out.
+  [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
 
   // Store
   void SetListener(StoreListener* listener) override { listener_ = listener; }
@@ -95,6 +98,7 @@ class Session final : public Store, public EventSource {
   ///   kApart -> kExpired -> kApart              by Renew()
   ///   kApart, kConnected -> kRefused            the credentials; no way on but the close
   ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
+  ///   kClosing -> kRefused                      the close was refused, with any credentials;
   ///   kClosing -> kApart(closing_) -> kClosing  it was lost, or does not come
   ///   kExpired -> kClosed
   enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };
@@ -111,6 +115,7 @@ class Session final : public Store, public EventSource {
   void OnAccepted();
   void OnSessionGone();
   void OnAccessRefused(Error why);
+  void CloseAsAnybody();
   void LoseConnection(AttemptEnd end);
   void NoteCloser();
   void SendClose();
@@ -119,6 +124,7 @@ class Session final : public Store, public EventSource {
   void ReadCloseReply();
   /// No reply will come from there: asks again elsewhere.
   void LeaveClosingSocket();
+  void OnCloseRefused();
   void Deliver();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
   [[nodiscard]] Duration AttemptTime(TimePoint now) const;
@@ -172,7 +178,8 @@ class Session final : public Store, public EventSource {
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
   bool give_up_ = false;
-  bool auth_required_ = false;  // this server has said so, and closes the connection
+  bool auth_required_ = false;      // this server has said so, and closes the connection
+  bool closes_as_anybody_ = false;  // with credentials that are made up for it
   std::optional<Credentials> credentials_;
   protocol::Lease lease_;
   std::optional<TimePoint> stop_time_;  // set while something is held

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::int32_t kCloseSession = -11;
 constexpr std::int32_t kErrorResult = -1;
-// Of a frame's head: its length and xid; all that is looked at of a multi's reply.
+// Of a frame's head: its length and xid; all that is looked at of the close's reply, of a multi's.
 constexpr std::size_t kShortHead = 8;
+constexpr std::size_t kCloseHead = 20;
 constexpr std::size_t kMultiHead = 24;
 
 void Put32(std::byte* to, std::int32_t value) {
@@ -59,7 +60,13 @@ void ReplyScanner::JudgeHead() {
     --unreleased_;
     seen_ = unreleased_ == 0 && !refused_;
   } else if (xid == close_) {
-    seen_ = true;
+    const bool has_error = static_cast<std::size_t>(length) + 4 >= kCloseHead;
+    if (has_error && head_size_ < kCloseHead) {
+      head_wanted_ = kCloseHead;
+      return;
+    }
+    close_refused_ = has_error && Get32(head_.data() + 16) != 0;
+    seen_ = !close_refused_;
   } else if (xid >= 0 && answered_ < asked_.size() && asked_[answered_++]) {
     if (static_cast<std::size_t>(length) + 4 >= kMultiHead) {
       head_wanted_ = kMultiHead;

@@ -37,6 +37,8 @@ class ReplyScanner {
   explicit ReplyScanner(std::int32_t close, std::vector<bool> asked = {});
   /// Takes the next bytes; true once that has been seen (and from then on).
   bool Feed(const std::byte* data, std::size_t size);
+  /// The close was answered with an error: the servers want other credentials.
+  [[nodiscard]] bool is_close_refused() const { return close_refused_; }
 
  private:
   void JudgeHead();
@@ -46,8 +48,10 @@ class ReplyScanner {
   std::size_t answered_ = 0;  // of those
   std::size_t unreleased_;    // how many multis that let go are still to be answered
   bool refused_ = false;      // one of them did nothing: only the close will tell
-  // Length and xid of the frame under way; of a multi's reply also zxid, error, and the type of the
-  // first result, which is -1 where nothing was done (ReplyHeader, MultiHeader).
+  bool close_refused_ = false;
+  // Length and xid of the frame under way; of the close's reply also zxid and error, and of a
+  // multi's the type of the first result too, which is -1 where nothing was done (ReplyHeader,
+  // MultiHeader).
   std::array<std::byte, 24> head_{};
   std::size_t head_size_ = 0;
   std::size_t head_wanted_;

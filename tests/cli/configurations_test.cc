@@ -59,6 +59,14 @@ void Lose(const std::string& servers) {
   CHECK(holder.Wait() == Exited(76));
 }
 
+/// The server's answer to a four letter word.
+std::string Ask(const std::string& server, const std::string& word) {
+  const std::size_t colon = server.rfind(':');
+  const std::string socket = "/dev/tcp/" + server.substr(0, colon) + "/" + server.substr(colon + 1);
+  return Run({.argv = {"bash", "-c", "exec 3<>" + socket + "; printf " + word + " >&3; cat <&3"}})
+      .out;
+}
+
 }  // namespace
 
 TEST_CASE("servers of every configuration have commands run, handed over to and ended") {
@@ -93,6 +101,20 @@ TEST_CASE("a server that closes on a large request is no conflict, and is told o
     const Finished finished = Run(ZklockAt(server.address(), words));
     CHECK(finished.exit == Exited(69));
     CHECK_THAT(finished.err, Catch::Contains("jute.maxbuffer"));
+  }
+}
+
+TEST_CASE("servers that enforce credentials keep no session of one that has none") {
+  const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
+  for (const std::string credentials : {"", "nosuchscheme:x"}) {
+    ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/lock", "--", "true"});
+    if (!credentials.empty()) options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
+    const Finished finished = Run(options);
+    CAPTURE(credentials, finished.err);
+    CHECK(finished.exit == Exited(77));
+    CHECK_THAT(finished.err, Catch::Contains("--auth-file"));
+    CHECK_THAT(Ask(server.address(), "dump"),
+               Catch::Contains("Session Sets") && !Catch::Contains("\t0x"));
   }
 }
 

@@ -94,6 +94,16 @@ std::string CredentialsWanted() {
   return Said(Run(ZklockAt(server.address(), {"inspect", "/t/said"})), Exited(77));
 }
 
+std::string SaslWanted() {
+  const OwnServer server({"sessionRequireClientSASLAuth=true",
+                          "authProvider.1=org.apache.zookeeper.server.auth."
+                          "SASLAuthenticationProvider"});
+  CHECK_THAT(Run(ZklockAt(server.address(), {"inspect", "/t/said"})).err, Catch::Contains("SASL"));
+  ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/said", "--", "true"});
+  options.also_environment.push_back("ZKLOCK_AUTH=digest:me:secret");
+  return Said(Run(options), Exited(77));
+}
+
 /// Closes on a contender's data.
 std::string ClosesOnRequest() {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
@@ -156,6 +166,7 @@ Provocations ServerProvocations() {
          return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
        }},
       {{"kCredentialsWanted"}, CredentialsWanted},
+      {{"kOtherSchemeWanted"}, SaslWanted},
       {{Part("kClosesOnRequest")}, ClosesOnRequest},
       {{"kAclRefused"}, AclRefused},
       {{"kNotAuthorised"}, NotAuthorised},

@@ -25,12 +25,16 @@ std::int32_t Number(std::string_view bytes, std::size_t position) {
   return static_cast<std::int32_t>(number);
 }
 
-/// Where the head of the reply ends, if it is there.
+/// Where the head of a reply without an error ends, if it is there.
 std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) {
   for (std::size_t begin = 0; begin + 8 <= stream.size();) {
-    if (Number(stream, begin + 4) == xid) return begin + 8;
-    const std::int64_t length = Number(stream, begin);
-    begin += 4 + static_cast<std::size_t>(std::max<std::int64_t>(length, 4));
+    const auto length = std::max<std::int64_t>(Number(stream, begin), 4);
+    if (Number(stream, begin + 4) == xid) {
+      if (length < 16) return begin + 8;
+      if (begin + 20 > stream.size()) return std::nullopt;
+      if (Number(stream, begin + 16) == 0) return begin + 20;
+    }
+    begin += 4 + static_cast<std::size_t>(length);
   }
   return std::nullopt;
 }

@@ -41,6 +41,15 @@ Bytes ReplyFrame(std::int32_t xid, int body_size) {
   return frame;
 }
 
+/// The reply to a close.
+Bytes CloseReply(std::int32_t error = 0, int body_size = 0) {
+  Bytes frame = ReplyFrame(0x11111111, body_size);
+  Bytes code;
+  Append32(code, error);
+  std::copy(code.begin(), code.end(), frame.begin() + 16);
+  return frame;
+}
+
 // The reply to a multi, up to the type of its first result.
 Bytes MultiReply(std::int32_t xid, std::int32_t error, std::int32_t type) {
   Bytes frame;
@@ -108,14 +117,14 @@ TEST_CASE("a reply is found behind other frames, however the stream is split in 
   Append(stream, ReplyFrame(-1, 40));  // a watch event
   Append(stream, ReplyFrame(7, 300));  // a late answer to something else
   const std::size_t before = stream.size();
-  Append(stream, ReplyFrame(kXid, 0));
+  Append(stream, CloseReply());
   Append(stream, ReplyFrame(8, 10));
 
   for (std::size_t first = 0; first <= stream.size(); ++first) {
     ReplyScanner scanner(kXid);
     CAPTURE(first);
-    // Its length and xid are enough to know it by.
-    CHECK(scanner.Feed(stream.data(), first) == (first >= before + 8));
+    // Up to its error, which has to be none.
+    CHECK(scanner.Feed(stream.data(), first) == (first >= before + 20));
     CHECK(scanner.Feed(stream.data() + first, stream.size() - first));
   }
 }
@@ -125,12 +134,23 @@ TEST_CASE("a reply is found in pieces of any size") {
   Append(stream, ReplyFrame(-2, 0));
   Append(stream, ReplyFrame(7, 23));
   const std::size_t before = stream.size();
-  Append(stream, ReplyFrame(kXid, 5));
+  Append(stream, CloseReply(0, 5));
 
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
     CAPTURE(piece);
-    const std::size_t pieces = (before + 8 + piece - 1) / piece;
+    const std::size_t pieces = (before + 20 + piece - 1) / piece;
     CHECK(SeenAfter(stream, piece) == std::min(pieces * piece, stream.size()));
+  }
+}
+
+TEST_CASE("a close that is refused is no close") {
+  const Bytes refused = CloseReply(-124);
+  for (std::size_t piece = 1; piece <= refused.size(); ++piece) {
+    ReplyScanner scanner(kXid);
+    for (std::size_t from = 0; from < refused.size(); from += piece) {
+      CHECK_FALSE(scanner.Feed(refused.data() + from, std::min(piece, refused.size() - from)));
+    }
+    CHECK(scanner.is_close_refused());
   }
 }
 
@@ -174,14 +194,14 @@ TEST_CASE("all multis that let go, answered as done, are as good as the reply") 
       CHECK(seen_after(stream, piece) == 0);
     }
     const std::size_t close = stream.size();
-    Append(stream, ReplyFrame(kXid, 0));
-    CHECK(seen_after(stream, 1) == close + 8);
+    Append(stream, CloseReply());
+    CHECK(seen_after(stream, 1) == close + 20);
   }
 }
 
 TEST_CASE("a reply that has been seen stays seen") {
   ReplyScanner scanner(kXid);
-  const Bytes reply = ReplyFrame(kXid, 0);
+  const Bytes reply = CloseReply();
   CHECK(scanner.Feed(reply.data(), reply.size()));
   const Bytes other = ReplyFrame(7, 3);
   CHECK(scanner.Feed(other.data(), other.size()));
@@ -194,7 +214,7 @@ TEST_CASE("frames of impossible lengths are passed over without end or harm") {
     Append32(stream, length);
     Append32(stream, 7);
   }
-  Append(stream, ReplyFrame(kXid, 0));
+  Append(stream, CloseReply());
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) > 0);
 }
 
