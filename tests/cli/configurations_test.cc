@@ -1,12 +1,15 @@
 // Servers of other configurations than the tests' own: a run, a hand-over and a loss with each.
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/provocation.h"
 #include "cli/zklock.h"
 #include "support/own_server.h"
+#include "support/peer.h"
 
 namespace zklock::test {
 namespace {
@@ -59,6 +62,33 @@ void Lose(const std::string& servers) {
   CHECK(holder.Wait() == Exited(76));
 }
 
+/// Ways to ask for a LOCK with a limit, each beside the others, where no server puts a contender
+/// into the queue: whether somebody holds it is not known, and `-E 0` must not hide that.
+std::vector<Finished> NeverQueued(const std::string& servers, const Words& more) {
+  std::vector<Child> children;
+  for (Words words : std::vector<Words>{{"exclusive", "--wait", "1s"},
+                                        {"exclusive", "--wait", "1s", "--write", "/t/other"},
+                                        {"exclusive", "--wait", "1s", "--permits", "2"},
+                                        {"exclusive", "--wait", "1s", "--hold"},
+                                        {"exclusive", "--wait", "1s", "--dialect", "simple"},
+                                        {"exclusive", "--nonblock"},
+                                        {"try"}}) {
+    const bool holds = words.back() == "--hold";
+    words.insert(words.end(), {"-q", "-E", "0", "--connect-timeout", "5s", "/t/lock"});
+    words.insert(words.end() - 1, more.begin(), more.end());
+    if (!holds) words.insert(words.end(), {"--", "echo", "ran"});
+    children.push_back(Child::Start(ZklockAt(servers, words)));
+  }
+  std::vector<Finished> all;
+  for (Child& child : children) {
+    const Exit exit = child.Wait();
+    CHECK(exit == Exited(69));
+    CHECK(child.out().empty());
+    all.push_back({.exit = exit, .out = child.out(), .err = child.err()});
+  }
+  return all;
+}
+
 /// The server's answer to a four letter word.
 std::string Ask(const std::string& server, const std::string& word) {
   const std::size_t colon = server.rfind(':');
@@ -90,17 +120,18 @@ TEST_CASE("a job's last run is found on servers that throttle requests") {
 
 TEST_CASE("a server that closes on a large request is no conflict, and is told of") {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
-  const std::string label(2000, 'x');
-  for (const Words& more : {Words{"--wait", "1s"}, Words{"--permits", "2", "--wait", "1s"},
-                            Words{"--nonblock"}, Words{"--hold", "--wait", "1s"}}) {
-    Words words = {"exclusive", "-q", "-E", "0", "--connect-timeout", "3s", "--label", label};
-    words.insert(words.end(), more.begin(), more.end());
-    words.emplace_back("/t/lock");
-    if (more.front() != "--hold") words.insert(words.end(), {"--", "true"});
-    CAPTURE(more);
-    const Finished finished = Run(ZklockAt(server.address(), words));
-    CHECK(finished.exit == Exited(69));
+  for (const Finished& finished : NeverQueued(server.address(), {"-l", std::string(2000, 'x')})) {
     CHECK_THAT(finished.err, Catch::Contains("jute.maxbuffer"));
+  }
+}
+
+TEST_CASE("a server that gives a session and hangs is no conflict") {
+  Proxy proxy(TestServers());
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
+  });
+  for (const Finished& finished : NeverQueued(proxy.address(), {})) {
+    CHECK_THAT(finished.err, Catch::Contains("does it hang?"));
   }
 }
 

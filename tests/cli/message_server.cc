@@ -54,7 +54,7 @@ std::string Throttled() {
     if (!request.starts_with("list")) return std::optional(std::move(real));
     return std::optional(std::string("\0\0\0\x10", 4) + real.substr(4, 12) + "\xff\xff\xff\x81");
   });
-  return TryAt(proxy.address(), "1s");
+  return TryAt(proxy.address(), "3s");
 }
 
 /// A session, and the connection is closed; from then on handshakes are not answered.
@@ -107,7 +107,7 @@ std::string SaslWanted() {
 /// Closes on a contender's data.
 std::string ClosesOnRequest() {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
-  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "2s", "--label",
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "4s", "--label",
                                               std::string(2000, 'x'), "/t/said", "--", "true"})),
               Exited(69));
 }
