@@ -84,7 +84,19 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
       return;  // the store tells which of the two
-    default:
+    case Error::kNodeExists:
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+    case Error::kInvalidAcl:
+    case Error::kNoChildrenForEphemerals:
+    case Error::kLocalSession:
+    case Error::kNotEmpty:
+    case Error::kBadVersion:
+    case Error::kUnimplemented:
+    case Error::kQuotaExceeded:
+    case Error::kThrottled:
+    case Error::kOther:
       // Refused, or nonsense: this server proves nothing. Another may; else the lease ends.
       answer_deadline_ = kNever;
       Suspect();

@@ -7,8 +7,28 @@ bool IsLost(Error error) {
 }
 
 bool IsRefusal(Error error) {
-  return error == Error::kNoAuth || error == Error::kAuthFailed || error == Error::kAuthRequired ||
-         error == Error::kInvalidAcl;
+  switch (error) {
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+    case Error::kInvalidAcl:
+      return true;
+    case Error::kNone:
+    case Error::kNoNode:
+    case Error::kNodeExists:
+    case Error::kNoChildrenForEphemerals:
+    case Error::kLocalSession:
+    case Error::kNotEmpty:
+    case Error::kBadVersion:
+    case Error::kUnimplemented:
+    case Error::kQuotaExceeded:
+    case Error::kThrottled:
+    case Error::kConnectionLoss:
+    case Error::kSessionExpired:
+    case Error::kOther:
+      break;
+  }
+  return false;
 }
 
 }  // namespace zklock::zookeeper
