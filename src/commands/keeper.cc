@@ -93,8 +93,8 @@ int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
 class KeeperObserver final : public lock::HoldObserver {
  public:
   void SetGuard(process::OwnerGuard* guard) { guard_ = guard; }
-  void OnLease(TimePoint lease_end) override {
-    if (guard_ != nullptr) guard_->ExtendLease(lease_end);
+  void OnLease(TimePoint lease_end, Duration grace) override {
+    if (guard_ != nullptr) guard_->SetLease(lease_end, grace);
   }
   void OnOwnData(const std::string& data) override { revocation_ = cli::FindRevocation(data); }
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
@@ -172,8 +172,8 @@ class Keeper {
       guard.emplace(process::OwnerDuty{
           .owner = owner_,
           .signal = options_.on_lost_signal,
-          .grace = grace_,
           .lease_end = hold.lease_end(),
+          .grace = grace_,
           .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
                             access = options_.server.access, timeout] {
             zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);

@@ -30,8 +30,8 @@ void QueueSteps::OnStranger(const lock::LockName& lock, const protocol::Stranger
   steps_.Tell(cli::StrangerCame{lock.shown(), stranger});
 }
 
-void HoldSteps::OnLease(TimePoint lease_end) {
-  if (supervisor_ != nullptr) supervisor_->ExtendLease(lease_end);
+void HoldSteps::OnLease(TimePoint lease_end, Duration grace) {
+  if (supervisor_ != nullptr) supervisor_->SetLease(lease_end, grace);
 }
 
 void HoldSteps::OnConnected() { steps_.Tell(ConnectedTo(session_)); }

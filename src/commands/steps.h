@@ -56,7 +56,7 @@ class HoldSteps final : public lock::HoldObserver {
       : steps_(steps), session_(session), locks_(std::move(locks)) {}
   /// Whose lease the hold's is; it outlives the hold, or is taken away before.
   void SetSupervisor(process::Supervisor* supervisor) { supervisor_ = supervisor; }
-  void OnLease(TimePoint lease_end) override;
+  void OnLease(TimePoint lease_end, Duration grace) override;
   void OnConnected() override;
   void OnSuspect() override;
   void OnConfirmed() override;

@@ -172,7 +172,7 @@ void Hold::TakeLease() {
   lease_end_ = *end;
   stop_time_ = protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;
   store_.SetHolding(stop_time_);
-  observer_.OnLease(lease_end_);
+  observer_.OnLease(lease_end_, protocol::GraceFor(kill_after_, store_.lease().timeout()));
 }
 
 void Hold::Suspect() {

@@ -24,8 +24,9 @@ enum class Loss {
 class HoldObserver {
  public:
   virtual ~HoldObserver() = default;
-  /// The lease now ends at `lease_end`; it only moves forward.
-  virtual void OnLease(TimePoint lease_end) = 0;
+  /// The lease now ends at `lease_end`: later than before, or earlier where a server has granted a
+  /// shorter session time-out. `grace`: what that leaves between the stop signal and KILL.
+  virtual void OnLease(TimePoint lease_end, Duration grace) = 0;
   /// A server has taken the session on again.
   virtual void OnConnected() {}
   /// The server has gone or does not answer: the lease runs on unproven.

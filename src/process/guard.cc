@@ -189,7 +189,7 @@ void Guard::ReadMessages() {
 
 void Guard::BeginCommand() {
   phase_ = Phase::kRunning;
-  if (BootClock::now() < StopAt(duty_.page.lease_end.Get(), duty_.spec.kill_after)) {
+  if (BootClock::now() < StopAt(duty_.page.lease_end.Get(), duty_.page.grace.Get())) {
     LetGo(link_);
   } else {
     link_.Reset();  // zklock was stopped since the lock was its own: the command does not begin
@@ -239,10 +239,10 @@ TimePoint Guard::NextLook() const {
       return kNever;
     case Phase::kRunning:
     case Phase::kReported:
-      return StopAt(lease_end, duty_.spec.kill_after);
+      return StopAt(lease_end, duty_.page.grace.Get());
     case Phase::kStopping:
       return std::min(BootClock::now() + kStopRound,
-                      KillAt(stopped_at_, lease_end, duty_.spec.kill_after));
+                      KillAt(stopped_at_, lease_end, duty_.page.grace.Get()));
     case Phase::kKilling:
     case Phase::kFinished:
       return BootClock::now() + (kill_rounds_ < kQuickKillRounds ? kKillRound : kSlowKillRound);
@@ -254,14 +254,14 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
   const TimePoint lease_end = LeaseEnd();
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
-    lease_ran_out_ = now >= StopAt(lease_end, duty_.spec.kill_after);
+    lease_ran_out_ = now >= StopAt(lease_end, duty_.page.grace.Get());
     if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kStopping) {
     if (!has_children_) {
       Finish();
-    } else if (MustKill() || now >= KillAt(stopped_at_, lease_end, duty_.spec.kill_after)) {
+    } else if (MustKill() || now >= KillAt(stopped_at_, lease_end, duty_.page.grace.Get())) {
       phase_ = Phase::kKilling;
     } else {
       StopNewcomers();

@@ -30,6 +30,16 @@ class SharedMoment {
   static_assert(std::atomic<int64_t>::is_always_lock_free);
 };
 
+/// A span of time, likewise.
+class SharedSpan {
+ public:
+  void Set(Duration span) { value_ = span.count(); }
+  [[nodiscard]] Duration Get() const { return Duration(value_); }
+
+ private:
+  std::atomic<int64_t> value_{};
+};
+
 /// What zklock wants of the guard. Only ever raised.
 enum class Order : int {
   kGuard,  ///< keep the command
@@ -39,7 +49,9 @@ enum class Order : int {
 
 /// The page that zklock and the guard share: what must get through though the other is stopped.
 struct GuardPage {
-  SharedMoment lease_end;  ///< D; written by zklock, ahead of kBegin
+  /// D; written by zklock, ahead of kBegin. It may move back: kWake follows then.
+  SharedMoment lease_end;
+  SharedSpan grace;  ///< between the stop signal and KILL; written by zklock
   /// Written by the guard: it has acknowledged D and what was ordered, and will look again (and
   /// move this) at this moment at the latest. Later than that, it hangs.
   SharedMoment guard_looks_at;

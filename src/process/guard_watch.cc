@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 // How late the guard may be before it is suspected to hang.
 constexpr Duration kLateness = milliseconds(50);
-// How soon it has to begin with what was ordered.
+// How soon it has to begin with what was ordered, or to look again if the lease was shortened.
 constexpr Duration kOrderTime = milliseconds(100);
 // The tree is taken over so long before the lease's end, if the guard was suspected before.
 constexpr Duration kTakeOverMargin = milliseconds(150);
@@ -26,8 +26,14 @@ constexpr Duration kMostHaste = milliseconds(100);
 constexpr Duration kLeastPatience = milliseconds(50);
 
 TimePoint Deadline(const GuardTerms& terms) {
-  if (!terms.ordered_at || terms.is_ending) return After(terms.looks_at, kLateness);
-  return After(std::min(terms.looks_at, *terms.ordered_at + kOrderTime), kLateness);
+  if (terms.is_ending) return After(terms.looks_at, kLateness);
+  TimePoint looks_at = terms.looks_at;
+  if (terms.shortened_at) {
+    const TimePoint stop = StopAt(terms.lease_end, terms.kill_after);
+    looks_at = std::min(looks_at, std::max(stop, *terms.shortened_at + kOrderTime));
+  }
+  if (terms.ordered_at) looks_at = std::min(looks_at, *terms.ordered_at + kOrderTime);
+  return After(looks_at, kLateness);
 }
 
 // It waits for a processor, or has run since it was first suspected.

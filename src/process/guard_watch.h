@@ -24,7 +24,9 @@ struct GuardTerms {
   TimePoint lease_end = kNever;         ///< as zklock knows it
   Duration kill_after{};                ///< the grace of the stop signal
   std::optional<TimePoint> ordered_at;  ///< it has got an order
-  bool is_ending = false;               ///< it is carrying it out
+  /// The lease's end has moved back, and it has not yet promised to look in time for that.
+  std::optional<TimePoint> shortened_at{};
+  bool is_ending = false;  ///< it is carrying out the order
 };
 
 /// Finds out whether the guard hangs, that is, does not look when it has promised to.

@@ -27,25 +27,35 @@ constexpr Duration kForkPause = std::chrono::seconds(1);
 
 OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
   page_->lease_end.Set(duty_.lease_end);
+  page_->grace.Set(duty_.grace);
   Fork();
 }
 
 OwnerGuard::~OwnerGuard() { Dismiss(); }
 
-void OwnerGuard::ExtendLease(TimePoint lease_end) {
-  if (lease_end > page_->lease_end.Get()) page_->lease_end.Set(lease_end);
+void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
+  const TimePoint stop = StopTime();
+  // In this order the guard, if it looks in between, sees a stop time that is too early rather than
+  // too late.
+  if (lease_end < page_->lease_end.Get()) page_->lease_end.Set(lease_end);
+  page_->grace.Set(grace);
+  page_->lease_end.Set(lease_end);
+  // Wakes the guard, which is ours to reap, to plan anew.
+  if (StopTime() < stop && guard_ > 0) kill(guard_, SIGCONT);
 }
 
-void OwnerGuard::TellOwner() { Tell(*page_, duty_); }
+TimePoint OwnerGuard::StopTime() const {
+  return StopAt(page_->lease_end.Get(), page_->grace.Get());
+}
+
+void OwnerGuard::TellOwner() {
+  if (!page_->told.exchange(true)) (void)duty_.owner.Signal(duty_.signal);
+}
 
 void OwnerGuard::LeaveAlone() {
   guard_ = 0;
   process_.reset();
   next_fork_ = kNever;
-}
-
-void OwnerGuard::Tell(Page& page, const OwnerDuty& duty) {
-  if (!page.told.exchange(true)) (void)duty.owner.Signal(duty.signal);
 }
 
 void OwnerGuard::Fork() {
@@ -55,7 +65,7 @@ void OwnerGuard::Fork() {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   guard_ = fork();
-  if (guard_ == 0) Watch(duty_, *page_, keeper);
+  if (guard_ == 0) Watch(keeper);
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -86,46 +96,47 @@ void OwnerGuard::OnReady(short /*revents*/) {
   }
 }
 
-void OwnerGuard::Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept {
+void OwnerGuard::Watch(pid_t keeper) noexcept {
   try {
-    WatchUntilEnd(duty, page, keeper);
+    WatchUntilEnd(keeper);
   } catch (...) {
     _exit(kExitInternal);  // the keeper forks another
   }
   _exit(kExitOk);
 }
 
-void OwnerGuard::WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper) {
+void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   TakeGuardName();
   setsid();  // a KILL or STOP of the keeper's group spares the guard
-  // CONT tells of the keeper's death, and wakes a guard that somebody has stopped.
+  // CONT tells of the keeper's death and of a lease that has moved back, and wakes a guard that
+  // somebody has stopped.
   sigset_t resumed;
   sigemptyset(&resumed);
   sigaddset(&resumed, SIGCONT);
   const UniqueFd signals(Check(signalfd(-1, &resumed, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   const UniqueFd timer = MakeTimer();
-  KeepOnlyDescriptors({duty.owner.fd(), signals.get(), timer.get()});
+  KeepOnlyDescriptors({duty_.owner.fd(), signals.get(), timer.get()});
   for (;;) {
     const bool orphaned = getppid() != keeper;
-    const bool owner_ended = duty.owner.HasEnded();
+    const bool owner_ended = duty_.owner.HasEnded();
     if (orphaned && owner_ended) break;
     const TimePoint now = BootClock::now();
-    const TimePoint lease_end = page.lease_end.Get();
-    const TimePoint stop = StopAt(lease_end, duty.grace);
+    const TimePoint lease_end = page_->lease_end.Get();
+    const TimePoint stop = StopTime();
     if (orphaned && now >= lease_end) return;  // the servers end the session
-    if (orphaned || now >= stop) Tell(page, duty);
+    if (orphaned || now >= stop) TellOwner();
 
-    SetTimer(timer.get(), orphaned ? lease_end : page.told ? kNever : stop);
+    SetTimer(timer.get(), orphaned ? lease_end : page_->told ? kNever : stop);
     std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
                                      {signals.get(), POLLIN, 0},
-                                     {owner_ended ? -1 : duty.owner.fd(), POLLIN, 0}}};
+                                     {owner_ended ? -1 : duty_.owner.fd(), POLLIN, 0}}};
     if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
     signalfd_siginfo taken;
     while (read(signals.get(), &taken, sizeof taken) > 0) {
     }
   }
-  if (duty.when_orphaned) duty.when_orphaned();
+  if (duty_.when_orphaned) duty_.when_orphaned();
 }
 
 }  // namespace zklock::process

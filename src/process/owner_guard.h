@@ -19,8 +19,8 @@ namespace zklock::process {
 struct OwnerDuty {
   const Owner& owner;            ///< outlives the guard
   int signal = 15;               ///< tells the owner that the lock is lost
-  Duration grace{};              ///< so long before the lease's end it is told
   TimePoint lease_end = kNever;  ///< the first D (protocol: the lease)
+  Duration grace{};              ///< so long before the lease's end it is told, at first
   /// Run in the guard when the keeper has died unexpectedly and then the owner has ended: closes
   /// the session. As CommandSpec::when_orphaned.
   std::function<void()> when_orphaned;
@@ -41,8 +41,8 @@ class OwnerGuard final : public EventSource {
   OwnerGuard(const OwnerGuard&) = delete;
   OwnerGuard& operator=(const OwnerGuard&) = delete;
 
-  /// Moves the lease's end. It only ever moves forward.
-  void ExtendLease(TimePoint lease_end);
+  /// Moves the lease's end, forward or back, and sets how long before it the owner is told.
+  void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless that has been done: by this process or by the guard.
   void TellOwner();
   /// The guard goes on by itself: it takes this process's end for an unexpected one.
@@ -55,12 +55,13 @@ class OwnerGuard final : public EventSource {
  private:
   struct Page {
     SharedMoment lease_end;         // written by the keeper
+    SharedSpan grace;               // likewise
     std::atomic<bool> told{false};  // by whoever signals the owner, before
   };
 
-  static void Tell(Page& page, const OwnerDuty& duty);
-  [[noreturn]] static void Watch(const OwnerDuty& duty, Page& page, pid_t keeper) noexcept;
-  static void WatchUntilEnd(const OwnerDuty& duty, Page& page, pid_t keeper);
+  [[noreturn]] void Watch(pid_t keeper) noexcept;
+  void WatchUntilEnd(pid_t keeper);
+  [[nodiscard]] TimePoint StopTime() const;
   void Fork();
   void Dismiss();
 

@@ -53,14 +53,14 @@ struct Supervisor::State {
   SharedEnvironment environment;
   UniqueFd socket;  // closed when the guard has gone
   pid_t guard = 0;  // 0: taken over and reaped
-  Duration kill_after{};
   bool outlives_lease = false;
   Strangers strangers;
 
   bool is_awaited = false;
   bool is_ready = false;
   bool is_started = false;
-  std::optional<TimePoint> ordered_at;  // End()
+  std::optional<TimePoint> ordered_at;    // End()
+  std::optional<TimePoint> shortened_at;  // the lease; until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard); }};
   std::optional<TakeOver> takeover;
   bool guard_was_slow = false;  // when the tree was taken over
@@ -85,8 +85,9 @@ struct Supervisor::State {
   void Discard();
 
   [[nodiscard]] bool IsSettled() const { return ended || exec_failed || start_error; }
-  [[nodiscard]] bool LeaseRanOut() const {
-    return BootClock::now() >= StopAt(page->lease_end.Get(), kill_after);
+  [[nodiscard]] bool LeaseRanOut() const { return BootClock::now() >= StopTime(); }
+  [[nodiscard]] TimePoint StopTime() const {
+    return StopAt(page->lease_end.Get(), page->grace.Get());
   }
   [[nodiscard]] GuardTerms Terms() const;
   [[nodiscard]] TimePoint Wake() const;
@@ -211,8 +212,9 @@ Supervisor::State::~State() {
 GuardTerms Supervisor::State::Terms() const {
   return {.looks_at = page->guard_looks_at.Get(),
           .lease_end = page->lease_end.Get(),
-          .kill_after = kill_after,
+          .kill_after = page->grace.Get(),
           .ordered_at = ordered_at,
+          .shortened_at = shortened_at,
           .is_ending = page->is_ending};
 }
 
@@ -223,6 +225,7 @@ TimePoint Supervisor::State::Wake() const {
 }
 
 void Supervisor::State::WatchGuard(TimePoint now) {
+  if (page->guard_looks_at.Get() <= StopTime()) shortened_at.reset();
   switch (watch.Look(now, Terms())) {
     case GuardWatch::Verdict::kTrusted:
       return;
@@ -268,7 +271,7 @@ std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
   RequireProcessTree();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   auto state = std::make_unique<State>();
-  state->kill_after = command.kill_after;
+  state->page->grace.Set(command.kill_after);
   state->outlives_lease = command.outlives_lease;
   state->strangers.children = OwnChildren();
   state->ForkGuard(command, signals);
@@ -278,7 +281,7 @@ std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
 void Supervisor::Await(TimePoint lease_end) {
   State& state = *state_;
   state.page->lease_end.Set(lease_end);
-  state.page->guard_looks_at.Set(StopAt(lease_end, state.kill_after));
+  state.page->guard_looks_at.Set(state.StopTime());
   state.is_awaited = true;
   while (!state.is_ready && !state.IsSettled()) state.WaitOnce(kNever);
   if (state.start_error) throw *state.start_error;
@@ -312,8 +315,18 @@ Supervisor::~Supervisor() {
   }
 }
 
-void Supervisor::ExtendLease(TimePoint lease_end) {
-  if (lease_end > state_->page->lease_end.Get()) state_->page->lease_end.Set(lease_end);
+void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
+  State& state = *state_;
+  if (state.is_started && state.outlives_lease) return;
+  const TimePoint stop = state.StopTime();
+  // In this order the guard, if it looks in between, sees a stop time that is too early rather than
+  // too late.
+  if (lease_end < state.page->lease_end.Get()) state.page->lease_end.Set(lease_end);
+  state.page->grace.Set(grace);
+  state.page->lease_end.Set(lease_end);
+  if (state.StopTime() >= stop) return;
+  state.shortened_at = BootClock::now();
+  Send(state.socket.get(), {.kind = Message::Kind::kWake});
 }
 
 void Supervisor::Forward(int signal_number) {

@@ -29,7 +29,7 @@ struct CommandSpec {
   std::string executable;              ///< from FindExecutable
   std::vector<std::string> arguments;  ///< argv, the name as the user typed it first
   int stop_signal = 15;                ///< what the tree gets first when it must end
-  Duration kill_after{};               ///< between the stop signal and KILL
+  Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< once it is executed, the lease's end does not end it
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
@@ -82,8 +82,9 @@ class Supervisor final : public EventSource {
   /// and has ended by order.
   void Begin(const std::vector<std::string>& environment);
 
-  /// Moves the lease's end. It only ever moves forward.
-  void ExtendLease(TimePoint lease_end);
+  /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
+  /// The command is stopped accordingly, at once if it is late for that.
+  void SetLease(TimePoint lease_end, Duration grace);
   /// Passes a signal on to the command itself; once that has ended, to all that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);

@@ -280,7 +280,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     waits_ = true;
   }
   void OnConnected() override {}
-  void OnLease(TimePoint /*lease_end*/) override {}
+  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
   void OnOwnData(const std::string& /*data*/) override {}
 
  private:

@@ -93,7 +93,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     predecessor = whom;
     ++times_waiting;
   }
-  void OnLease(TimePoint /*lease_end*/) override { ++leases; }
+  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override { ++leases; }
   void OnSuspect() override { doubts.emplace_back("suspect"); }
   void OnConfirmed() override { doubts.emplace_back("confirmed"); }
 

@@ -46,7 +46,7 @@ class AcquireNotes final : public AcquireObserver {
 
 class NobodyTold final : public HoldObserver {
  public:
-  void OnLease(TimePoint /*lease_end*/) override {}
+  void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override {}
 };
 
 /// One contender with a store of its own, on the test's servers.

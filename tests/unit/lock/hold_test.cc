@@ -17,7 +17,7 @@ using test::FakeStore;
 
 class Notes final : public HoldObserver {
  public:
-  void OnLease(TimePoint lease_end) override { leases.push_back(lease_end); }
+  void OnLease(TimePoint lease_end, Duration /*grace*/) override { leases.push_back(lease_end); }
   void OnSuspect() override { ++suspects; }
   void OnConfirmed() override { ++confirmations; }
   void OnOwnData(const std::string& data) override { own_data.push_back(data); }

@@ -49,7 +49,7 @@ struct Holder {
   }
 
   struct Notes final : HoldObserver {
-    void OnLease(TimePoint /*lease_end*/) override { ++leases; }
+    void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override { ++leases; }
     void OnOwnData(const std::string& data) override { own_data.push_back(data); }
     int leases = 0;
     std::vector<std::string> own_data;

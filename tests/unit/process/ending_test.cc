@@ -243,8 +243,7 @@ TEST_CASE("a lease that is extended lets the command run on") {
   const TimePoint first = BootClock::now() + seconds(2);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = first});
-  command->ExtendLease(first + hours(1));
-  command->ExtendLease(first - hours(1));  // never backwards
+  command->SetLease(first + hours(1), milliseconds(300));
   WaitForTree(command.report, 1);
   ServeUntil(*command, first + milliseconds(100));
   CHECK_FALSE(command->ended());
@@ -260,7 +259,7 @@ TEST_CASE("a lease extended again and again ends at its last end") {
   TimePoint lease_end{};
   for (int i = 0; i < 20 && !command->ended(); ++i) {
     lease_end = BootClock::now() + lease;
-    command->ExtendLease(lease_end);
+    command->SetLease(lease_end, milliseconds(300));
     ServeUntil(*command, BootClock::now() + lease / 15);
   }
   CHECK_FALSE(command->ended());
@@ -269,6 +268,36 @@ TEST_CASE("a lease extended again and again ends at its last end") {
   CHECK_FALSE(ended.guard_failed);
   CHECK(BootClock::now() >= lease_end - milliseconds(300));
   CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("a lease whose end moves back ends the command before its new end") {
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
+  command->SetLease(lease_end, milliseconds(500));
+  const Ended ended = command.WaitForEnd();
+  CHECK(BootClock::now() < lease_end);
+  CHECK(BootClock::now() >= lease_end - milliseconds(500));
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a lease whose end moves into the past ends the command at once") {
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  command->SetLease(BootClock::now() - seconds(1), hours(1));
+  CHECK(command.WaitForEnd().by_order);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a shorter grace brings KILL forward while the command is being stopped") {
+  Supervised command(kStubbornTree + kWaitForEver);
+  WaitForTree(command.report, kStubbornTreeSize);
+  command->End();
+  command->SetLease(kNever, milliseconds(200));
+  CHECK(command.WaitForEnd().by_order);
+  CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("a supervisor that is given up ends the tree and waits for that") {

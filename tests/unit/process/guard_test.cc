@@ -179,6 +179,24 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
   CHECK(zklock.Wait() == Exited(0));
 }
 
+TEST_CASE("a zklock that is stopped just after its lease moved back ends its command in time") {
+  const TimePoint lease_end = BootClock::now() + seconds(4);
+  Child zklock = Child::Start({.body = [lease_end] {
+    Signals signals;
+    const auto command = MustStart(
+        Stubborn({.kill_after = seconds(5), .lease_end = BootClock::now() + hours(1)}), signals);
+    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    dprintf(1, "pids %d %d\n", guard, command->command_pid());
+    WaitUntilAsleep(guard);  // until the first lease's end
+    command->SetLease(lease_end, milliseconds(500));
+    raise(SIGSTOP);
+    return 0;
+  }});
+  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  WaitForDeath(pids.command);
+  CHECK(BootClock::now() < lease_end);
+}
+
 TEST_CASE("a job stopped as a whole ends before the lease does: the guard is outside of it") {
   const TimePoint lease_end = BootClock::now() + seconds(3);
   Child zklock =
@@ -268,7 +286,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is not trusted wi
                      {.kill_after = milliseconds(600), .lease_end = first});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
-  command->ExtendLease(first + hours(1));
+  command->SetLease(first + hours(1), milliseconds(600));
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
   CHECK_FALSE(ended.by_order);
@@ -281,9 +299,22 @@ TEST_CASE("patience with a guard that does not acknowledge ends where the lease 
                      {.kill_after = milliseconds(600), .lease_end = first});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
-  command->ExtendLease(first + milliseconds(1200));
+  command->SetLease(first + milliseconds(1200), milliseconds(600));
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < first + milliseconds(1200));
+  CHECK(ended.guard_failed);
+  CHECK(ended.by_order);
+}
+
+TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken over in time") {
+  Supervised command(kStubbornTree + kWaitForEver,
+                     {.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  kill(command.guard(), SIGSTOP);
+  const TimePoint lease_end = BootClock::now() + seconds(3);
+  command->SetLease(lease_end, milliseconds(600));
+  const Ended ended = command.WaitForEnd();
+  CHECK(BootClock::now() < lease_end);
   CHECK(ended.guard_failed);
   CHECK(ended.by_order);
 }
@@ -295,7 +326,7 @@ TEST_CASE("a guard that a busy host gives no time keeps its command while the le
   WaitForTree(command.report, 1);
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
-  command->ExtendLease(first + hours(1));
+  command->SetLease(first + hours(1), milliseconds(500));
   // From its stop time, a grace before `first`, it is late.
   ServeUntil(*command, first + milliseconds(1000));
   kill(guard, SIGCONT);
@@ -343,7 +374,7 @@ TEST_CASE("a zklock that wakes up late gives its guard the time to do the same")
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(500), .lease_end = first});
   REQUIRE(command.report.ReadLine() == "up");
-  command->ExtendLease(first + hours(1));
+  command->SetLease(first + hours(1), milliseconds(500));
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
   HangUntil(first);

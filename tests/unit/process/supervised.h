@@ -222,6 +222,17 @@ inline void WaitForState(pid_t pid, char state) {
   }
 }
 
+/// Waits until a guard sleeps: it has planned when to look again.
+inline void WaitUntilAsleep(pid_t guard) {
+  const TimePoint deadline = BootClock::now() + test::kPatience;
+  for (;;) {
+    const auto stat = ReadProcessStat(guard);
+    if (stat && stat->name == "lock-guard" && stat->state == 'S') return;
+    if (!stat || BootClock::now() > deadline) throw std::runtime_error("the guard does not sleep");
+    poll(nullptr, 0, 1);
+  }
+}
+
 /// A script under a supervisor in this process, and its reports.
 class Supervised {
  public:

@@ -1,0 +1,68 @@
+// The guard of --hold's owner, with a keeper that does nothing: this process.
+
+#include "process/owner_guard.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "support/child.h"
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Child;
+using test::Killed;
+
+struct Guarded {
+  explicit Guarded(TimePoint lease_end, Duration grace)
+      : guard({.owner = owner, .lease_end = lease_end, .grace = grace, .when_orphaned = {}}) {
+    // The guard is the child that is not the owner.
+    std::vector<pid_t> children = ChildrenOf(getpid());
+    std::erase(children, process.pid());
+    WaitUntilAsleep(children.at(0));
+  }
+
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  Owner owner = Owner::Open(process.pid()).value();
+  OwnerGuard guard;
+};
+
+}  // namespace
+
+TEST_CASE("the owner is signalled a grace before the lease's end") {
+  const TimePoint lease_end = BootClock::now() + seconds(3);
+  Guarded guarded(lease_end, seconds(1));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+  CHECK(BootClock::now() >= lease_end - seconds(1));
+  CHECK(BootClock::now() < lease_end);
+  CHECK(guarded.guard.has_told());
+}
+
+TEST_CASE("the owner is signalled earlier where the lease's end has moved back") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(5));
+  const TimePoint lease_end = BootClock::now() + seconds(3);
+  guarded.guard.SetLease(lease_end, seconds(1));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+  CHECK(BootClock::now() >= lease_end - seconds(1));
+  CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("the owner is signalled at once where the lease's end has moved into the past") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(5));
+  guarded.guard.SetLease(BootClock::now() - seconds(1), seconds(1));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("the owner of a lease that is extended is left alone") {
+  const TimePoint first = BootClock::now() + milliseconds(1500);
+  Guarded guarded(first, seconds(1));
+  guarded.guard.SetLease(first + hours(1), seconds(1));
+  CHECK_THROWS(guarded.process.Wait(seconds(2)));
+  CHECK_FALSE(guarded.guard.has_told());
+}
+
+}  // namespace zklock::process
