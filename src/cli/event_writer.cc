@@ -34,6 +34,8 @@ std::string LossName(lock::Loss loss) {
       return "removed";
     case lock::Loss::kExpired:
       return "expired";
+    case lock::Loss::kShortSession:
+      return "short-session";
     case lock::Loss::kUnproven:
       break;
   }
@@ -83,7 +85,9 @@ class Describe {
 
   std::optional<Event> operator()(const Connected& connected) const {
     return Event{"connected",
-                 {{"server", connected.server}, {"sessionTimeout", Seconds(connected.granted)}}};
+                 {{"server", connected.server},
+                  {"sessionTimeout", Seconds(connected.granted)},
+                  {"effectiveTimeout", Seconds(connected.effective)}}};
   }
   std::optional<Event> operator()(const Queued&) const {
     Event event{"queued"};

@@ -317,6 +317,11 @@ inline constexpr char kDropped[] = "messages were dropped: standard error was no
 
 // Steps of a run.
 inline constexpr char kConnected[] = "connected to {}, session time-out {}";
+inline constexpr char kTimeoutShortened[] =
+    "connected to {}, session time-out {}: shortened from {} by this server";
+inline constexpr char kShorterTimeoutCounts[] =
+    "connected to {}, session time-out {}; the shorter one that another server granted before, {}, "
+    "still counts";
 inline constexpr char kQueuedAs[] = "queued as {}";
 inline constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, next to go {}";
 inline constexpr char kPlaceLost[] =
@@ -348,6 +353,8 @@ inline constexpr char kShortSession[] =
 inline constexpr char kTakenAway[] = "{} was taken away (our contender was deleted): {}";
 inline constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
 inline constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
+inline constexpr char kShortGrant[] =
+    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
 inline constexpr char kIsEnded[] = "the command is ended";
 inline constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
 inline constexpr char kLeaseRanOut[] =

@@ -8,6 +8,7 @@
 #include "cli/printable.h"
 #include "cli/report.h"
 #include "cli/report_reasons.h"
+#include "protocol/lease.h"
 
 namespace zklock::cli {
 
@@ -16,8 +17,21 @@ void Report::OnStep(const cli::Step& step) {
 }
 
 void Report::Tell(const Connected& connected) {
-  Step(fmt::format(message::kConnected, Printable(connected.server),
-                   FormatDuration(connected.granted)));
+  const std::string server = Printable(connected.server);
+  const std::string granted = FormatDuration(connected.granted);
+  if (connected.before && connected.effective < *connected.before) {
+    Step(fmt::format(message::kTimeoutShortened, server, granted,
+                     FormatDuration(*connected.before)));
+    const bool is_usable = connected.effective >= protocol::kLeastSessionTimeout;
+    if (is_usable && connected.effective < protocol::kComfortableSessionTimeout) {
+      ShortSession(connected.effective);
+    }
+  } else if (connected.effective < connected.granted) {
+    Step(fmt::format(message::kShorterTimeoutCounts, server, granted,
+                     FormatDuration(connected.effective)));
+  } else {
+    Step(fmt::format(message::kConnected, server, granted));
+  }
 }
 
 void Report::Tell(const Queued& queued) {
@@ -64,6 +78,8 @@ void Report::Tell(const Lost& lost) {
       return Error(fmt::format(message::kExpired, lost.lock, consequence));
     case lock::Loss::kUnproven:
       return Error(fmt::format(message::kUnproven, lost.lock, consequence));
+    case lock::Loss::kShortSession:
+      return Error(fmt::format(message::kShortGrant, lost.lock, consequence));
   }
 }
 

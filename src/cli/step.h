@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -19,8 +20,10 @@ namespace zklock::cli {
 
 /// A server took us on, for the first time or in another's place.
 struct Connected {
-  std::string server;  ///< as the user wrote it
-  Duration granted;    ///< the session time-out
+  std::string server;              ///< as the user wrote it
+  Duration granted;                ///< the session time-out that it grants
+  Duration effective;              ///< the one that counts: the shortest granted to this session
+  std::optional<Duration> before;  ///< what counted until now; none for a new session
 };
 /// Our contender is in the queue.
 struct Queued {

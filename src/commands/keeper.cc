@@ -164,19 +164,18 @@ class Keeper {
     const Duration timeout = session.lease().timeout();
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
     for (const lock::Ticket& ticket : tickets) steps_.Tell(cli::Acquired{ticket});
-    grace_ = protocol::GraceFor(options_.kill_after, timeout);
     KeeperObserver observer;
-    lock::Hold hold(session, clock_, tickets, grace_, observer, passed);
+    lock::Hold hold(session, clock_, tickets, options_.kill_after, observer, passed);
     std::optional<process::OwnerGuard> guard;
     try {
       guard.emplace(process::OwnerDuty{
           .owner = owner_,
           .signal = options_.on_lost_signal,
           .lease_end = hold.lease_end(),
-          .grace = grace_,
+          .grace = hold.grace(),
           .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
                             access = options_.server.access, timeout] {
-            zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
+            zookeeper::CloseSession(credentials, endpoints, timeout, access);
           }});
     } catch (const std::system_error&) {
       (void)connector_->Close();  // nobody is to wait for a lock that nobody uses
@@ -213,7 +212,7 @@ class Keeper {
   bool IsOver(const lock::Hold& hold, process::OwnerGuard& guard, const KeeperObserver& observer) {
     if (owner_.HasEnded() || !FrontIsContent()) return true;
     const TimePoint now = clock_.Now();
-    const TimePoint stop = process::StopAt(hold.lease_end(), grace_);
+    const TimePoint stop = process::StopAt(hold.lease_end(), hold.grace());
     const auto& revocation = observer.revocation();
     if (revocation && revocation->by_owner) return true;
     TakeEndingSignals();
@@ -260,7 +259,6 @@ class Keeper {
   std::vector<cli::WantedLock> wanted_;
   process::EventLoop loop_;
   std::optional<Connector> connector_;
-  Duration grace_{};
   bool told_to_end_ = false;     // by a signal
   TimePoint leave_at_ = kNever;  // the owner has been told
 };

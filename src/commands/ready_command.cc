@@ -28,15 +28,16 @@ void ReadyCommand::Prepare(const zookeeper::Session& session) {
        .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
        .when_orphaned =
            [credentials = *session.credentials(), endpoints = session.endpoints(),
-            access = options_.server.access, timeout] {
-             zookeeper::CloseSession(credentials, endpoints, timeout, timeout, access);
-           }},
+            access = options_.server.access,
+            timeout] { zookeeper::CloseSession(credentials, endpoints, timeout, access); }},
       signals_);
   session_ = session.session_id();
+  timeout_ = timeout;
 }
 
 void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
-  if (session_ != session.session_id()) Discard();  // the guard would close another one
+  // The guard would close another session, or count with another grace.
+  if (session_ != session.session_id() || timeout_ != session.lease().timeout()) Discard();
   try {
     if (supervisor_) return supervisor_->Await(lease_end);
   } catch (const std::system_error&) {

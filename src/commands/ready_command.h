@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "cli/options.h"
 #include "process/executable.h"
 #include "process/signals.h"
@@ -41,7 +42,8 @@ class ReadyCommand {
   const process::Signals& signals_;
   std::string executable_;
   std::unique_ptr<process::Supervisor> supervisor_;
-  std::int64_t session_ = 0;  // the one that the guard knows
+  std::int64_t session_ = 0;  // those that the guard knows
+  Duration timeout_{};
 };
 
 }  // namespace zklock::commands

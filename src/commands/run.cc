@@ -156,9 +156,8 @@ class LockedRun {
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
     for (const lock::Ticket& ticket : tickets_) steps_.Tell(cli::Acquired{ticket});
 
-    const Duration grace = protocol::GraceFor(options_.kill_after, timeout);
     HoldSteps hold_steps(steps_, session, Shown());
-    lock::Hold hold(session, clock_, tickets_, grace, hold_steps, passed_);
+    lock::Hold hold(session, clock_, tickets_, options_.kill_after, hold_steps, passed_);
     std::optional<lock::LastRun> last_run;
     if (options_.min_interval) {
       last_run.emplace(session, tickets_);

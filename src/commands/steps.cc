@@ -4,7 +4,10 @@ namespace zklock::commands {
 namespace {
 
 cli::Connected ConnectedTo(const zookeeper::Session& session) {
-  return {session.connected_server(), session.lease().timeout()};
+  return {.server = session.connected_server(),
+          .granted = session.granted_timeout(),
+          .effective = session.lease().timeout(),
+          .before = session.timeout_before()};
 }
 
 }  // namespace

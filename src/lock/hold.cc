@@ -168,12 +168,14 @@ void Hold::WatchTicket(const Ticket& ticket) {
 
 void Hold::TakeLease() {
   const auto end = kMutationNoLease ? kNever : store_.lease().End();
-  if (!end || *end <= lease_end_) return;
+  if (!end || *end == lease_end_) return;
   lease_end_ = *end;
   stop_time_ = protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;
   store_.SetHolding(stop_time_);
-  observer_.OnLease(lease_end_, protocol::GraceFor(kill_after_, store_.lease().timeout()));
+  observer_.OnLease(lease_end_, grace());
 }
+
+Duration Hold::grace() const { return protocol::GraceFor(kill_after_, store_.lease().timeout()); }
 
 void Hold::Suspect() {
   if (std::exchange(suspect_, true)) return;
@@ -189,7 +191,11 @@ void Hold::OnConnected(bool fresh) {
   if (state_ == State::kLost) return;
   // A store that begins a new session by itself would be a defect; the old one's znodes are gone.
   if (fresh) return Lose(Loss::kExpired);
+  // First: this server may have shortened the session time-out, and moved the lease's end back.
+  // It moves forward with an answered heartbeat only.
+  if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();
+  if (store_.lease().timeout() < protocol::kLeastSessionTimeout) return Lose(Loss::kShortSession);
   store_.Sync(tickets_.front().lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
   SendHeartbeat();
   WatchTickets();

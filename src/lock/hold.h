@@ -15,9 +15,10 @@ namespace zklock::lock {
 
 /// How a lock that was held is no longer ours.
 enum class Loss {
-  kRemoved,   ///< somebody deleted our contender
-  kExpired,   ///< the servers have ended the session
-  kUnproven,  ///< the lease ended before it could be proven anew
+  kRemoved,       ///< somebody deleted our contender
+  kExpired,       ///< the servers have ended the session
+  kUnproven,      ///< the lease ended before it could be proven anew
+  kShortSession,  ///< a server has granted a session time-out that is too short to prove it
 };
 
 /// What happens while the lock is held, for the guard, messages and events.
@@ -60,6 +61,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   Hold& operator=(const Hold&) = delete;
 
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
+  /// What lies between the stop signal and KILL: as asked for, or as much as the lease allows.
+  [[nodiscard]] Duration grace() const;
   /// Set once, when the lock is no longer ours.
   [[nodiscard]] const std::optional<Loss>& loss() const { return loss_; }
 

@@ -15,12 +15,12 @@ constexpr Duration kLeastEndMargin = milliseconds(500);
 constexpr Duration kLongestQuickAnswer = seconds(2);
 constexpr Duration kLeastAnswerTimeout = milliseconds(50);
 
-/// How long before s a request must have been answered for a ping to lie between.
-Duration PingSpan(Duration timeout) { return timeout / 4; }
-
 }  // namespace
 
-void Lease::ConnectAccepted(TimePoint sent) {
+void Lease::ConnectAccepted(TimePoint sent, Duration granted) {
+  // More than was asked for is the server's minimum, two ticks; pings come each half tick.
+  if (granted > timeout_) slow_pings_ = std::max(slow_pings_, granted / 4);
+  timeout_ = std::min(timeout_, granted);
   newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
   Keep({.once = sent, .from = sent});
   Prove();
@@ -28,7 +28,7 @@ void Lease::ConnectAccepted(TimePoint sent) {
 
 void Lease::Answered(TimePoint sent, TimePoint answered) {
   newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
-  Keep({.once = answered + PingSpan(timeout_), .from = sent});
+  Keep({.once = answered + PingSpan(), .from = sent});
   Prove();
 }
 
@@ -36,6 +36,8 @@ void Lease::Committed(TimePoint sent, TimePoint answered) {
   last_commit_ = std::max(last_commit_.value_or(sent), sent);
   Answered(sent, answered);
 }
+
+Duration Lease::PingSpan() const { return std::max(timeout_ / 4, slow_pings_); }
 
 void Lease::Keep(Proof proof) {
   // What counts no sooner than another one and proves no more is of no use.
@@ -57,7 +59,7 @@ void Lease::Prove() {
   // what has been answered, since replies keep the order of requests: of those that it makes a p
   // only the last can matter. T/4 is kept for replies that come out of order; by more than that
   // they would make the lease shorter, never longer.
-  while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan(timeout_)) {
+  while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan()) {
     proofs_.pop_front();
   }
 }

@@ -18,14 +18,18 @@ namespace zklock::protocol {
 /// the newest accepted connect request that was sent no later than s (it touches the session at the
 /// leader; asking for a committed request after it also rules out a leader that had lost its
 /// quorum). The servers keep the session at least until p + T. tests/model/lease.pml checks this.
+///
+/// T is the shortest session time-out that any server has granted to this session. Each connect
+/// grants anew, and the leader counts with what it heard last, which may come late, from a server
+/// that was left long ago. A shorter grant moves the lease's end back, for earlier proofs as well.
 class Lease {
  public:
   Lease() = default;
-  /// `timeout`: the granted T.
+  /// `timeout`: what the session's first connect has granted, or will be asked for.
   explicit Lease(Duration timeout) : timeout_(timeout) {}
 
-  /// A connect request sent at `sent` was accepted by a server.
-  void ConnectAccepted(TimePoint sent);
+  /// A connect request sent at `sent`, which asked for timeout(), was accepted with `granted`.
+  void ConnectAccepted(TimePoint sent, Duration granted);
   /// A request that was sent at `sent` has been answered by `answered`, whatever the answer.
   void Answered(TimePoint sent, TimePoint answered);
   /// As Answered, and it was committed by a quorum with success.
@@ -35,6 +39,7 @@ class Lease {
   [[nodiscard]] std::optional<TimePoint> End() const;
   /// s, for "was this answer newer than that event".
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
+  /// T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
 
  private:
@@ -43,10 +48,13 @@ class Lease {
     TimePoint once;
     TimePoint from;
   };
+  /// How long before s a request must have been answered for a ping to lie between.
+  [[nodiscard]] Duration PingSpan() const;
   void Keep(Proof proof);
   void Prove();
 
   Duration timeout_{};
+  Duration slow_pings_{};  // servers with longer ticks than T tells ping each other so often
   std::optional<TimePoint> last_commit_;  // s
   std::optional<TimePoint> proven_;       // p
   std::optional<TimePoint> newest_sent_;  // of what was answered or accepted

@@ -4,15 +4,16 @@
 
 #include <algorithm>
 
+#include "protocol/lease.h"
 #include "zookeeper/session.h"
 
 namespace zklock::zookeeper {
 
 bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
-                  Duration session_timeout, Duration timeout, const Access& access) {
+                  Duration timeout, const Access& access) {
   const SystemClock clock;
   const TimePoint deadline = clock.Now() + timeout;
-  Session session(endpoints, session_timeout, clock, access);
+  Session session(endpoints, protocol::kLeastSessionTimeout, clock, access);
   session.Adopt(credentials);
   session.BeginClose();
   while (!session.IsClosed() && !session.IsCloseRefused() && clock.Now() < deadline) {

@@ -8,9 +8,10 @@
 namespace zklock::zookeeper {
 
 /// Ends somebody's session, and with it all it holds, blocking for `timeout` at the most: for the
-/// guard, when zklock itself has been killed. Servers can be made to want credentials even for
-/// this: `access` is the session's own. True when the servers confirmed it.
+/// guard, when zklock itself has been killed. It asks for the shortest session time-out, so that
+/// the session soon ends by itself if the close is lost. Servers can be made to want credentials
+/// even for this: `access` is the session's own. True when the servers confirmed it.
 bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
-                  Duration session_timeout, Duration timeout, const Access& access);
+                  Duration timeout, const Access& access);
 
 }  // namespace zklock::zookeeper

@@ -178,7 +178,7 @@ void Session::StartAttempt(TimePoint now) {
   attempt_began_ = now;
   auth_required_ = false;
   try {
-    connection_ = std::make_unique<Connection>(endpoints_[current_endpoint_], timeout_,
+    connection_ = std::make_unique<Connection>(endpoints_[current_endpoint_], lease_.timeout(),
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_);
   } catch (const std::system_error& error) {
@@ -255,8 +255,13 @@ Duration Session::ReconnectDelay() {
 void Session::OnAccepted() {
   const bool fresh = !credentials_;
   credentials_ = connection_->credentials();
-  if (fresh) lease_ = protocol::Lease(connection_->granted_timeout());
-  lease_.ConnectAccepted(connection_->connect_sent());
+  granted_timeout_ = connection_->granted_timeout();
+  timeout_before_ = lease_.timeout();
+  if (fresh) {
+    timeout_before_.reset();
+    lease_ = protocol::Lease(granted_timeout_);
+  }
+  lease_.ConnectAccepted(connection_->connect_sent(), granted_timeout_);
   handshake_took_ = clock_.Now() - connection_->connect_sent();
   failed_rounds_ = 0;
   tried_in_round_ = 0;

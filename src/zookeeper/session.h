@@ -35,7 +35,8 @@ struct AttemptFailure {
 /// the servers say that it has expired. Nothing here blocks; names are resolved elsewhere.
 class Session final : public Store, public EventSource {
  public:
-  /// `timeout`: the session time-out to ask for. Starts at the first GetInterest().
+  /// `timeout`: the session time-out to ask for; over later connections, the one that is still
+  /// counted with, so that the servers agree on it. Starts at the first GetInterest().
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
           Access access = {});
   /// Leaves the session to expire unless it was closed.
@@ -50,6 +51,10 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
   /// The server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
+  /// The session time-out that the last server to accept the session has granted.
+  [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
+  /// What lease().timeout() was before that; none for a new session.
+  [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
   /// To continue somebody's session, before the first GetInterest(): closing it for a dead process.
@@ -182,6 +187,8 @@ class Session final : public Store, public EventSource {
   bool closes_as_anybody_ = false;  // with credentials that are made up for it
   std::optional<Credentials> credentials_;
   protocol::Lease lease_;
+  Duration granted_timeout_{};
+  std::optional<Duration> timeout_before_;
   std::optional<TimePoint> stop_time_;  // set while something is held
 
   std::unique_ptr<Connection> connection_;

@@ -111,7 +111,8 @@ class Store {
   [[nodiscard]] virtual bool IsConnected() const = 0;
   /// 0 before the first session.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
-  /// How long the session is proven to live; its timeout() is the granted T.
+  /// How long the session is proven to live; its timeout() is the T that counts: the shortest that
+  /// was granted to this session. It is up to date before the listener's OnConnected().
   [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,

@@ -2,7 +2,12 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/provocation.h"
 #include "support/peer.h"
@@ -60,6 +65,50 @@ std::string Expired() {
   return holder.err();
 }
 
+/// Edits the time-out that the handshake grants from the second connect on.
+class Grants {
+ public:
+  explicit Grants(std::vector<std::uint32_t> milliseconds) {
+    const auto left = std::make_shared<std::vector<std::uint32_t>>(std::move(milliseconds));
+    proxy_.EditReplies([left](const std::string& request, std::string reply) {
+      if (request != "connect" || left->empty()) return std::optional(std::move(reply));
+      // After the length and the protocol's version.
+      for (std::size_t i = 0; i < 4; ++i) {
+        reply[8 + i] = static_cast<char>(left->front() >> (24 - 8 * i));
+      }
+      left->erase(left->begin());
+      return std::optional(std::move(reply));
+    });
+  }
+  [[nodiscard]] Child Hold() const {
+    return StartHolder({"exclusive", "-v", "-z", proxy_.address()}, NewLock("said"));
+  }
+  void Reconnect() { proxy_.Cut(); }
+
+ private:
+  Proxy proxy_{TestServers()};
+};
+
+std::string Shortened() {
+  Grants grants({20'000, 12'000, 20'000});
+  Child holder = grants.Hold();
+  grants.Reconnect();
+  holder.ReadErrUntil("shortened from 20s by this server\n");
+  grants.Reconnect();
+  holder.ReadErrUntil("still counts\n");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
+std::string ShortGrant() {
+  Grants grants({20'000, 3'999});
+  Child holder = grants.Hold();
+  grants.Reconnect();
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
 /// Held, but what the last run was is never answered.
 std::string LostBeforeRun() {
   const std::string lock = NewLock("said");
@@ -82,6 +131,8 @@ Provocations LossProvocations() {
       {{Part("kRunsOn")}, RunsOn},
       {{"kUnproven"}, Unproven},
       {{"kExpired"}, Expired},
+      {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
+      {{"kShortGrant"}, ShortGrant},
       {{"kLostBeforeRun"}, LostBeforeRun},
   };
 }

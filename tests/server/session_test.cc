@@ -451,7 +451,7 @@ TEST_CASE("a session that expired is noticed, and a new one can be begun") {
   Create(client, lock + "/x");
   const zookeeper::Credentials old = *client.session().credentials();
   // Somebody else ends it: quicker than to wait for the servers to do so.
-  REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), 10s, kPatience, {}));
+  REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), kPatience, {}));
   client.RunUntil([&] { return client.events.back() == "expired"; });
   CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "expired"});
   CHECK_FALSE(tree.Exists(lock + "/x"));
@@ -676,7 +676,7 @@ TEST_CASE("closing for somebody who is dead ends the session, and gives up in ti
   CHECK(tree.Exists(lock + "/x"));
 
   SECTION("with servers") {
-    CHECK(zookeeper::CloseSession(credentials, endpoints, 30s, kPatience, {}));
+    CHECK(zookeeper::CloseSession(credentials, endpoints, kPatience, {}));
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
   SECTION("with many that take connections and give no session, in whatever order") {
@@ -687,19 +687,19 @@ TEST_CASE("closing for somebody who is dead ends the session, and gives up in ti
       all.push_back({silent.back()->address(), silent.back()->address()});
     }
     const TimePoint before = BootClock::now();
-    CHECK(zookeeper::CloseSession(credentials, all, 30s, kPatience, {}));
+    CHECK(zookeeper::CloseSession(credentials, all, kPatience, {}));
     CHECK(BootClock::now() - before < 8s);  // a third of the time-out for one would be longer
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
   SECTION("with one that hangs") {
     proxy.Freeze();
     const TimePoint before = BootClock::now();
-    CHECK_FALSE(zookeeper::CloseSession(credentials, endpoints, 30s, 300ms, {}));
+    CHECK_FALSE(zookeeper::CloseSession(credentials, endpoints, 300ms, {}));
     CHECK(BootClock::now() - before >= 300ms);
     CHECK(BootClock::now() - before < 20s);
   }
   SECTION("with a wrong password it is not ended") {
-    CHECK(zookeeper::CloseSession({credentials.session_id, std::string(16, 'x')}, endpoints, 30s,
+    CHECK(zookeeper::CloseSession({credentials.session_id, std::string(16, 'x')}, endpoints,
                                   kPatience, {}));
     CHECK(tree.Exists(lock + "/x"));
   }

@@ -111,7 +111,7 @@ void FakeStore::Connect() {
     lease_ = protocol::Lease(timeout_);
   }
   connected_ = true;
-  lease_.ConnectAccepted(clock_.Now());
+  lease_.ConnectAccepted(clock_.Now(), timeout_);
   if (listener_ != nullptr) listener_->OnConnected(fresh);
 }
 

@@ -78,6 +78,8 @@ class FakeStore final : public zookeeper::Store {
   FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
   ~FakeStore() override;
 
+  /// What servers grant from the next Connect() on.
+  void SetGranted(Duration timeout) { timeout_ = timeout; }
   /// A server accepts the session; makes one if there is none.
   void Connect();
   /// The connection is lost; outstanding requests were not done.

@@ -18,14 +18,10 @@ class OwnServer {
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> words = {"start", "--tick", "500"};
     if (size > 1) words = {"ensemble", std::to_string(size), "--tick", "500"};
-    for (const std::string& setting : settings) {
-      words.emplace_back("--set");
-      words.push_back(setting);
-    }
+    words = WithSettings(std::move(words), settings);
     words.insert(words.end(), options.begin(), options.end());
-    const Finished started = Script(words);
-    if (started.exit != Exited(0)) throw std::runtime_error("no server: " + started.err);
-    address_ = started.out.substr(0, started.out.find('\n'));
+    const std::string out = Must(std::move(words));
+    address_ = out.substr(0, out.find('\n'));
   }
   ~OwnServer() {
     try {
@@ -40,7 +36,27 @@ class OwnServer {
   /// "127.0.0.1:PORT", one for each server, with commas between.
   [[nodiscard]] const std::string& address() const { return address_; }
 
+  /// Its sessions and znodes stay.
+  void Stop() const { Must({"stop"}); }
+  /// Starts it again, at the same address and with these settings only.
+  void Start(const std::vector<std::string>& settings) const {
+    Must(WithSettings({"start", "--tick", "500"}, settings));
+  }
+
  private:
+  static std::vector<std::string> WithSettings(std::vector<std::string> words,
+                                               const std::vector<std::string>& settings) {
+    for (const std::string& setting : settings) {
+      words.emplace_back("--set");
+      words.push_back(setting);
+    }
+    return words;
+  }
+  std::string Must(std::vector<std::string> words) const {
+    const Finished finished = Script(std::move(words));
+    if (finished.exit != Exited(0)) throw std::runtime_error("no server: " + finished.err);
+    return finished.out;
+  }
   [[nodiscard]] Finished Script(std::vector<std::string> words) const {
     const char* source = std::getenv("ZKLOCK_SOURCE_DIR");
     if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set");

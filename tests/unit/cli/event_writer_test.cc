@@ -54,9 +54,11 @@ TEST_CASE("An event is one line of JSON: first what all have, in one order") {
         R"({"time":"T","step":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
         R"("token":"9007199254740993","position":5,"predecessor":"other-lock-0000000003"})");
   context.ticket.reset();
-  CHECK(EventLine(Connected{"zk1:2181", std::chrono::milliseconds(4500)}, context) ==
+  CHECK(EventLine(Connected{"zk1:2181", std::chrono::seconds(30), std::chrono::milliseconds(4500),
+                            std::chrono::seconds(30)},
+                  context) ==
         R"({"time":"T","step":"connected","lock":"/l","contender":null,"token":null,)"
-        R"("position":null,"server":"zk1:2181","sessionTimeout":4.5})");
+        R"("position":null,"server":"zk1:2181","sessionTimeout":30.0,"effectiveTimeout":4.5})");
 }
 
 TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
@@ -88,7 +90,7 @@ TEST_CASE("A place that was lost with the session shows in the event of the next
   EventWriter writer(Duplicate(pipe.write), {"/l"});
   writer.OnStep(Queued{SomeTicket()});
   writer.OnStep(PlaceLost{"/l"});
-  writer.OnStep(Connected{"zk1:2181", std::chrono::seconds(30)});
+  writer.OnStep(Connected{"zk1:2181", std::chrono::seconds(30), std::chrono::seconds(30), {}});
   writer.OnStep(Queued{SomeTicket()});
   const auto events = Events(ReadAll(pipe.read.get()));
   REQUIRE(events.size() == 3);

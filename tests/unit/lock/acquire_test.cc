@@ -598,6 +598,32 @@ TEST_CASE("A predecessor that may not be read is waited for through its parent")
   CHECK(self.Holds());
 }
 
+TEST_CASE("A waiter whose session time-out a server has shortened reads more often") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  self.store.Disconnect();
+  self.store.SetGranted(8s);
+  self.store.Run();
+  const std::size_t before = self.store.requests_sent();
+  world.clock.Advance(2s);
+  self.acquire.OnReady(0);
+  CHECK(self.store.requests_sent() == before + 1);
+}
+
+TEST_CASE("A waiter whose session time-out a server shortens too far gives up") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  self.store.Disconnect();
+  self.store.SetGranted(3s);
+  self.store.Run();
+  REQUIRE(self.Ended<Unusable>());
+  CHECK(std::get<Unusable>(*self.acquire.outcome()).why == Unusable::Why::kShortSessions);
+}
+
 TEST_CASE("A session time-out too short for a lease is refused") {
   World world;
   FakeStore store(world.servers, world.clock, 3s);

@@ -17,11 +17,15 @@ using test::FakeStore;
 
 class Notes final : public HoldObserver {
  public:
-  void OnLease(TimePoint lease_end, Duration /*grace*/) override { leases.push_back(lease_end); }
+  void OnLease(TimePoint lease_end, Duration grace) override {
+    leases.push_back(lease_end);
+    graces.push_back(grace);
+  }
   void OnSuspect() override { ++suspects; }
   void OnConfirmed() override { ++confirmations; }
   void OnOwnData(const std::string& data) override { own_data.push_back(data); }
   std::vector<TimePoint> leases;
+  std::vector<Duration> graces;
   int suspects = 0;
   int confirmations = 0;
   std::vector<std::string> own_data;
@@ -187,6 +191,72 @@ TEST_CASE("The store learns when the command would be stopped, so that it hurrie
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
   held.Pass(20s);
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
+}
+
+// ---- a renegotiated session time-out ------------------------------------------------------------
+
+TEST_CASE("A server that shortens the session time-out moves the lease's end back at once") {
+  Held held;
+  held.Pass(20s);
+  const TimePoint before = held.hold->lease_end();
+  held.store.Disconnect();
+  held.store.SetGranted(6s);
+  held.store.Connect();  // nothing is answered yet
+  CHECK(held.hold->lease_end() == before - 30s + 1250ms + 5500ms);
+  CHECK(held.notes.leases.back() == held.hold->lease_end());
+  CHECK(held.notes.graces.back() == 1s);
+  CHECK(held.store.stop_time == held.hold->lease_end() - 1s);
+  CHECK_FALSE(held.hold->loss());
+}
+
+TEST_CASE("Over a shortened session time-out heartbeats come sooner, and the lock is held on") {
+  Held held;
+  held.Pass(20s);
+  held.store.Disconnect();
+  held.store.SetGranted(8s);
+  held.store.Connect();
+  held.Pass(0s);
+  const std::size_t before = held.Heartbeats();
+  held.Pass(8s);
+  CHECK(held.Heartbeats() == before + 8);
+  held.store.Disconnect();
+  const TimePoint gone = held.clock.Now();
+  held.Pass(8s, false);
+  CHECK(held.hold->loss() == Loss::kUnproven);
+  CHECK(held.hold->lease_end() <= gone + 7500ms);
+}
+
+TEST_CASE("A longer session time-out does not lengthen a lease that a shorter one has shortened") {
+  Held held;
+  for (const Duration granted : {6s, 40s}) {
+    held.store.Disconnect();
+    held.store.SetGranted(granted);
+    held.store.Connect();
+  }
+  held.Pass(20s);
+  held.store.Disconnect();
+  CHECK(held.hold->lease_end() <= held.clock.Now() + 5500ms);
+  held.Pass(6s, false);
+  CHECK(held.hold->loss() == Loss::kUnproven);
+}
+
+TEST_CASE("A lease whose shortened session time-out is over already is lost at once") {
+  Held held;
+  held.store.Disconnect();
+  held.Pass(10s, false);
+  held.store.SetGranted(6s);
+  held.store.Connect();
+  held.Pass(0s, false);
+  CHECK(held.hold->loss() == Loss::kUnproven);
+}
+
+TEST_CASE("Below four seconds the lock counts as lost") {
+  Held held;
+  held.store.Disconnect();
+  held.store.SetGranted(3999ms);
+  held.store.Connect();
+  CHECK(held.hold->loss() == Loss::kShortSession);
+  CHECK(held.hold->lease_end() <= held.began + 3999ms);
 }
 
 // ---- the release ----------------------------------------------------------------------------

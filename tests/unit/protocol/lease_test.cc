@@ -32,13 +32,17 @@ Duration UntilStop(const Lease& lease, Duration from) {
 class Reference {
  public:
   explicit Reference(Duration timeout) : timeout_(timeout) {}
-  void ConnectAccepted(TimePoint sent) { connects_.push_back(sent); }
+  void ConnectAccepted(TimePoint sent, Duration granted) {
+    connects_.push_back(sent);
+    timeout_ = std::min(timeout_, granted);
+  }
   void Answered(TimePoint sent, TimePoint answered) { answered_.push_back({sent, answered}); }
   void Committed(TimePoint sent, TimePoint answered) {
     Answered(sent, answered);
     commits_.push_back(sent);
   }
 
+  [[nodiscard]] Duration timeout() const { return timeout_; }
   [[nodiscard]] std::optional<TimePoint> last_commit() const {
     if (commits_.empty()) return std::nullopt;
     return *std::max_element(commits_.begin(), commits_.end());
@@ -74,7 +78,7 @@ Duration RandomTimeout(std::mt19937_64& random) {
 template <typename L>
 void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
   if (kind == 0) {
-    lease.ConnectAccepted(sent);
+    lease.ConnectAccepted(sent, lease.timeout());
   } else if (kind < 4) {
     lease.Committed(sent, answered);
   } else {
@@ -97,7 +101,7 @@ TEST_CASE("Without any answer there is no lease") {
 
 TEST_CASE("A connect and the create that follows it prove from the connect on") {
   Lease lease(30s);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   CHECK_FALSE(lease.End());
   Committed(lease, At(50ms));
   CHECK(End(lease) == Ends(28750ms));
@@ -107,9 +111,9 @@ TEST_CASE("A connect and the create that follows it prove from the connect on") 
 TEST_CASE("A connect at the very moment of the commit counts, one after it does not") {
   Lease lease(30s);
   Committed(lease, At(10s));
-  lease.ConnectAccepted(At(10s) + 1ns);
+  lease.ConnectAccepted(At(10s) + 1ns, lease.timeout());
   CHECK_FALSE(lease.End());
-  lease.ConnectAccepted(At(10s));
+  lease.ConnectAccepted(At(10s), lease.timeout());
   CHECK(End(lease) == Ends(38750ms));
   Committed(lease, At(11s));
   CHECK(End(lease) == Ends(38750ms + 1ns));
@@ -117,7 +121,7 @@ TEST_CASE("A connect at the very moment of the commit counts, one after it does 
 
 TEST_CASE("Reads alone never prove anything") {
   Lease lease(30s);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   for (Duration t = 1s; t < 100s; t += 1s) Answered(lease, At(t));
   CHECK_FALSE(lease.End());
   CHECK_FALSE(lease.last_commit());
@@ -160,10 +164,10 @@ TEST_CASE("Two requests that a paused server answers together do not prove each 
 
 TEST_CASE("Without further commits the lease does not move, whatever is answered") {
   Lease lease(30s);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
   for (Duration t = 1s; t < 25s; t += 1s) Answered(lease, At(t));
-  lease.ConnectAccepted(At(25s));
+  lease.ConnectAccepted(At(25s), lease.timeout());
   CHECK(End(lease) == Ends(28750ms));
   Committed(lease, At(26s));
   CHECK(End(lease) == Ends(53750ms));
@@ -186,7 +190,7 @@ TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at th
   for (const auto& [timeout, end] : std::vector<std::pair<Duration, Duration>>{
            {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
     Lease lease(timeout);
-    lease.ConnectAccepted(At(0s));
+    lease.ConnectAccepted(At(0s), lease.timeout());
     Committed(lease, At(0s));
     CHECK(End(lease) == Ends(end));
   }
@@ -195,7 +199,7 @@ TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at th
 TEST_CASE("A holder with heartbeats lives at least 8 s without servers") {
   const Duration timeout = 30s;
   Lease lease(timeout);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
   const Duration period = HeartbeatPeriod(timeout);
   CHECK(period == 3750ms);
@@ -212,7 +216,7 @@ TEST_CASE("A holder far from the servers lives at least 8 s without them") {
   const Duration timeout = 30s;
   const Duration round_trip = 500ms;
   Lease lease(timeout);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   lease.Committed(At(0s), At(0s) + round_trip);
   for (int beat = 1; beat <= 20; ++beat) {
     const Duration sent = beat * HeartbeatPeriod(timeout);
@@ -227,7 +231,7 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
   const Duration timeout = 30s;
   for (Duration turn = 20s; turn < 40s; turn += 100ms) {
     Lease lease(timeout);
-    lease.ConnectAccepted(At(0s));
+    lease.ConnectAccepted(At(0s), lease.timeout());
     Committed(lease, At(0s));
     for (Duration t = 0s; t < turn; t += WaiterReadPeriod(timeout)) Answered(lease, At(t));
     Committed(lease, At(turn));
@@ -237,7 +241,7 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
 
 TEST_CASE("Servers that come back before the stop signal lengthen the lease from the last answer") {
   Lease lease(30s);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
   Committed(lease, At(3750ms));
   // 8 s of silence; the same connection lives on.
@@ -247,13 +251,65 @@ TEST_CASE("Servers that come back before the stop signal lengthen the lease from
 
 TEST_CASE("A reconnect lengthens the lease only with a commit after it") {
   Lease lease(30s);
-  lease.ConnectAccepted(At(0s));
+  lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
-  lease.ConnectAccepted(At(12s));
+  lease.ConnectAccepted(At(12s), lease.timeout());
   Answered(lease, At(13s));
   CHECK(End(lease) == Ends(28750ms));
   Committed(lease, At(13s));
   CHECK(End(lease) == Ends(12s + 28750ms));
+}
+
+TEST_CASE("A shorter time-out that a reconnect grants moves the lease's end back at once") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s), 30s);
+  Committed(lease, At(0s));
+  REQUIRE(End(lease) == Ends(28750ms));
+  lease.ConnectAccepted(At(10s), 6s);
+  CHECK(lease.timeout() == 6s);
+  CHECK(End(lease) == Ends(5500ms));  // for what was proven before
+  Committed(lease, At(10s));
+  CHECK(End(lease) == Ends(15500ms));
+}
+
+TEST_CASE("A longer time-out that a reconnect grants lengthens nothing") {
+  Lease lease(6s);
+  lease.ConnectAccepted(At(0s), 6s);
+  Committed(lease, At(0s));
+  lease.ConnectAccepted(At(2s), 30s);
+  CHECK(lease.timeout() == 6s);
+  CHECK(End(lease) == Ends(5500ms));
+  Committed(lease, At(2s));
+  CHECK(End(lease) == Ends(7500ms));
+}
+
+TEST_CASE("The shortest of all time-outs that were granted counts") {
+  Lease lease(30s);
+  for (const Duration granted : {30s, 20s, 40s, 8s, 30s}) lease.ConnectAccepted(At(0s), granted);
+  Committed(lease, At(0s));
+  CHECK(lease.timeout() == 8s);
+  CHECK(End(lease) == Ends(7500ms));
+}
+
+TEST_CASE("With a shorter time-out an answer proves sooner") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s), 30s);
+  Committed(lease, At(0s));
+  lease.ConnectAccepted(At(5s), 8s);
+  Answered(lease, At(10s));
+  Committed(lease, At(12s));
+  CHECK(End(lease) == Ends(10s + 7500ms));
+}
+
+TEST_CASE("A server that grants more than was asked for ticks slowly: answers prove later") {
+  Lease lease(4s);
+  lease.ConnectAccepted(At(0s), 4s);
+  lease.ConnectAccepted(At(0s), 8s);  // its least time-out: it pings each 2 s
+  Answered(lease, At(10s));
+  Committed(lease, At(12s) - 1ns);
+  CHECK(End(lease) == Ends(3500ms));
+  Committed(lease, At(12s));
+  CHECK(End(lease) == Ends(13500ms));
 }
 
 TEST_CASE("Generated events: the lease is what the protocol says") {
@@ -330,6 +386,33 @@ TEST_CASE("Generated events: in any order the lease is never too long and never 
       REQUIRE(lease.End() <= reference.End());
       REQUIRE(lease.End() >= last_end);
       last_end = lease.End();
+    }
+  }
+}
+
+TEST_CASE("Generated events: whatever servers grant, the lease is never too long") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const Duration timeout = RandomTimeout(random);
+    Lease lease(timeout);
+    Reference reference(timeout);
+    TimePoint sent = At(0s);
+    for (int event = 0; event < 80; ++event) {
+      sent += random() % 2000 * 1ms;
+      const std::size_t kind = random() % 12;
+      if (kind == 11) {
+        const Duration granted = RandomTimeout(random);
+        lease.ConnectAccepted(sent, granted);
+        reference.ConnectAccepted(sent, granted);
+      } else {
+        Apply(lease, kind, sent, sent);
+        Apply(reference, kind, sent, sent);
+      }
+      CAPTURE(event);
+      REQUIRE(lease.timeout() == reference.timeout());
+      REQUIRE(lease.End() <= reference.End());
     }
   }
 }

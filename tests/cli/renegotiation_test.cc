@@ -1,0 +1,104 @@
+// A session time-out that a server shortens while the lock is held.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "cli/hold_script.h"
+#include "support/own_server.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Before a server whose first connect grants what is asked for, and later ones 6 s.
+class Shortener {
+ public:
+  Shortener() {
+    struct State {
+      int connects = 0;
+      bool told = false;
+      std::promise<void> is_shortened;
+    };
+    const auto state = std::make_shared<State>();
+    is_shortened_ = state->is_shortened.get_future();
+    proxy_.EditReplies([state](const std::string& request, std::string reply) {
+      if (request == "connect" && ++state->connects > 1) {
+        const std::uint32_t granted = 6'000;  // after the length and the protocol's version
+        for (std::size_t i = 0; i < 4; ++i) {
+          reply[8 + i] = static_cast<char>(granted >> (24 - 8 * i));
+        }
+      } else if (state->connects > 1 && !std::exchange(state->told, true)) {
+        state->is_shortened.set_value();  // the client has seen it, and asked for something
+      }
+      return std::optional(std::move(reply));
+    });
+  }
+  /// Returns when the client has been granted the shorter one.
+  void Shorten() {
+    proxy_.Cut();
+    if (is_shortened_.wait_for(kPatience) != std::future_status::ready) {
+      throw std::runtime_error("no new connection");
+    }
+  }
+  [[nodiscard]] Proxy& proxy() { return proxy_; }
+
+ private:
+  Proxy proxy_{TestServers()};
+  std::future<void> is_shortened_;
+};
+
+}  // namespace
+
+TEST_CASE("a command is dead before the time-out is over that a restarted server has shortened") {
+  const OwnServer server({"maxSessionTimeout=40000"});
+  const std::string lock = NewLock("shortened");
+  Child holder =
+      StartHolder({"exclusive", "-v", "--session-timeout", "30s", "-z", server.address()}, lock);
+  server.Stop();
+  server.Start({"maxSessionTimeout=6000"});
+  holder.ReadErrUntil("session time-out 6s: shortened from 30s by this server\n");
+  holder.ReadErrUntil("confirmed, still ours");
+  server.Stop();
+  const auto last_heard = Clock::now();  // at the latest
+  CHECK(holder.Wait() == Exited(76));
+  CHECK(Clock::now() - last_heard < 6s);
+}
+
+TEST_CASE("a lock is held on under a time-out that was shortened, and released") {
+  const std::string lock = NewLock("shortened");
+  Shortener shortener;
+  Child holder = StartHolder(
+      {"exclusive", "-v", "--session-timeout", "30s", "-z", shortener.proxy().address()}, lock);
+  shortener.Shorten();
+  holder.ReadErrUntil("confirmed, still ours");
+  holder.Write("5\n");
+  CHECK(holder.Wait() == Exited(5));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("the owner of a lock is told before a shortened time-out is over") {
+  Shortener shortener;
+  ChildOptions options =
+      Script(NewLock("shortened"),
+             "$Z exclusive --hold --session-timeout 30s $L || exit; echo held; read x");
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + shortener.proxy().address());
+  Child script = Child::Start(std::move(options));
+  REQUIRE(script.ReadLine() == "held");
+  shortener.Shorten();
+  shortener.proxy().Freeze();
+  const auto last_heard = Clock::now();
+  CHECK(script.Wait() == Killed(SIGTERM));
+  CHECK(Clock::now() - last_heard < 6s);
+}
+
+}  // namespace zklock::test
