@@ -16,6 +16,16 @@
 //             for as long as they like. The follower answers a ping at least every PING units, less
 //             than a quarter: the leader pings each half tick, and T is two ticks or more.
 //
+// With RENEGOTIATE servers differ in the session time-out that they grant: each connect is granted
+// LONG_T or T. The leader counts with the time-out of the touch that it heard last, and a server
+// that the client has left may still touch the session with what it granted. The client counts with
+// the shortest that was granted, for earlier proofs too.
+//
+// What is assumed then: the client hears at once of a time-out that is shorter than all before. A
+// connect that shortens it unseen, since its answer is lost, breaks the property; that is in the
+// manual. There are no reads then, so that all states can be searched: a heartbeat's answer counts
+// as a read's does.
+//
 // Left out: the margin D is earlier by, which is for clocks and for KILL; a new leader, who gives
 // every session a whole T from its own beginning; a client of the leader's own, whose every request
 // touches the session.
@@ -25,7 +35,8 @@
 // THE RULE: a committed heartbeat, sent at s, makes a proof of those requests that had been answered
 // a quarter before s, from their sending on: between answer and s the follower has answered a ping.
 //
-// MUTATE_... as in lock.pml. Two are near at hand: to take what was only sent a quarter before s
+// MUTATE_... as in lock.pml. Four are near at hand: to keep the first time-out; to count with the
+// newest, though a server that was left may still touch the session with a shorter one; to take what was only sent a quarter before s
 // (it may have been heard late, and the follower cut off before the next ping), and pings that come
 // no more often than each quarter (PING).
 //
@@ -39,6 +50,13 @@
 #define PING (QUARTER - 1)
 #endif
 #define T (4 * QUARTER)
+#ifdef RENEGOTIATE
+#define LONG_QUARTER (QUARTER + 1)  // rounded up
+#define LONG_T (T + 2)
+#else
+#define LONG_QUARTER QUARTER
+#define LONG_T T
+#endif
 
 #include "reached.pml"
 
@@ -47,10 +65,12 @@ hidden byte SESSION_OUTLIVES_LEASE_HOLDS;
 // The leader.
 bool alive = true;
 unsigned touched : 5;  // how long ago
+bool short_at_leader;  // counts with T
 
 // The follower.
 bool cut;
 bool heard;
+bool short_at_follower;  // it granted T
 unsigned since_ping : 5;
 mtype:message = { kPingNothing, kPingHeard, kHeartbeat };
 chan to_leader = [2] of { mtype:message };
@@ -68,17 +88,38 @@ unsigned answered : 5;
 bool has_connect;  // and a connect that was accepted
 unsigned connect_sent : 5;
 unsigned lease : 5;  // what is left of it
+bool short_granted;  // once in this session: T counts
+
+#ifdef RENEGOTIATE
+#define LEADERS_T (short_at_leader -> T : LONG_T)
+#if defined(MUTATE_FIRST_TIMEOUT)
+#define COUNTED_T LONG_T
+#define COUNTED_QUARTER LONG_QUARTER
+#elif defined(MUTATE_NEWEST_TIMEOUT)
+#define COUNTED_T (short_at_follower -> T : LONG_T)
+#define COUNTED_QUARTER (short_at_follower -> QUARTER : LONG_QUARTER)
+#else
+#define COUNTED_T (short_granted -> T : LONG_T)
+#define COUNTED_QUARTER (short_granted -> QUARTER : LONG_QUARTER)
+#endif
+#else
+#define LEADERS_T T
+#define COUNTED_T T
+#define COUNTED_QUARTER QUARTER
+#endif
 
 inline Age(moment) {
   if
-  :: moment < T -> moment++
+  :: moment < LONG_T -> moment++
   :: else
   fi
 }
 
 inline Prove(ago) {
   if
-  :: ago < T && T - ago > lease -> lease = T - ago; REACHED_IF(alive, proven)
+  :: ago < COUNTED_T && COUNTED_T - ago > lease ->
+    lease = COUNTED_T - ago;
+    REACHED_IF(alive, proven)
   :: else
   fi
 }
@@ -108,7 +149,7 @@ inline ForgetConnect() {
 // Lease::Answered(). What another request would prove is another run's choice.
 inline Remember() {
   if
-  :: sent < T ->
+  :: sent < COUNTED_T ->
     has_answered = true;
     answered_sent = sent;
     answered = 0
@@ -125,17 +166,17 @@ inline OnHeartbeat() {
     Prove(sent);
 #elif defined(MUTATE_FROM_THE_ANSWER)
     if
-    :: has_answered && answered >= sent + QUARTER -> Prove(answered)
+    :: has_answered && answered >= sent + COUNTED_QUARTER -> Prove(answered)
     :: else
     fi;
 #elif defined(MUTATE_BY_SENDING)
     if
-    :: has_answered && answered_sent >= sent + QUARTER -> Prove(answered_sent)
+    :: has_answered && answered_sent >= sent + COUNTED_QUARTER -> Prove(answered_sent)
     :: else
     fi;
 #else
     if
-    :: has_answered && answered >= sent + QUARTER ->
+    :: has_answered && answered >= sent + COUNTED_QUARTER ->
       REACHED(proven_by_an_answer);
       Prove(answered_sent)
     :: else
@@ -148,6 +189,27 @@ inline OnHeartbeat() {
   :: else
   fi;
   MUST_OUTLIVE
+}
+
+// The accepting server's time-out counts at the leader from then on. Lease::ConnectAccepted().
+inline GrantT() {
+  short_at_leader = true;
+  short_at_follower = true;
+#ifndef MUTATE_FIRST_TIMEOUT
+  if
+  :: !short_granted && lease > 0 ->
+    REACHED(a_lease_is_shortened);
+    lease = (lease > LONG_T - T -> lease - (LONG_T - T) : 0)
+  :: else
+  fi;
+#endif
+  short_granted = true
+}
+
+inline GrantLongT() {
+  REACHED_IF(short_granted, a_longer_time_out_is_granted_again);
+  short_at_leader = false;
+  short_at_follower = false
 }
 
 inline StartFollower() {
@@ -164,10 +226,14 @@ end:
   do
   :: atomic { request == kNone && alive ->
       place = kSent;
+#ifdef RENEGOTIATE
+      request = kBeat
+#else
       if
       :: request = kRead
       :: request = kBeat
       fi
+#endif
     }
   :: atomic { place == kAnswered && request == kRead ->
 #ifdef MUTATE_READS_PROVE  // as who believes what it can still read
@@ -213,7 +279,23 @@ end:
       place = kPassedOn;
       to_leader ! kHeartbeat
     }
-  :: d_step { place == kSent && request == kConnect && alive -> touched = 0; place = kAnswered }
+  :: d_step { place == kSent && request == kConnect && alive ->
+      touched = 0;
+#ifdef RENEGOTIATE
+      GrantLongT();
+#endif
+      place = kAnswered
+    }
+#ifdef RENEGOTIATE
+  :: d_step { place == kSent && request == kConnect && alive ->
+      touched = 0;
+      GrantT();
+      place = kAnswered
+    }
+  // A server that the client has left, or may have left, touches the session late. (With LONG_T it
+  // could only lengthen what the leader counts.)
+  :: d_step { alive && short_granted -> touched = 0; short_at_leader = true }
+#endif
   :: d_step { !cut && len(to_leader) < 2 ->
       if
       :: heard -> to_leader ! kPingHeard
@@ -227,14 +309,14 @@ end:
       if
       :: to_leader ? kPingHeard ->
         if
-        :: alive -> touched = 0
+        :: alive -> touched = 0; short_at_leader = short_at_follower
         :: else
         fi
       :: to_leader ? kPingNothing
       :: to_leader ? kHeartbeat -> committed = alive; place = kAnswered
       fi
     }
-  :: d_step { alive && touched == T ->
+  :: d_step { alive && touched == LEADERS_T ->
       alive = false;
       touched = 0;
       REACHED(the_session_ends);
@@ -258,7 +340,7 @@ end:
       :: else
       fi;
       if
-      :: answered_sent == T -> ForgetAnswered()
+      :: answered_sent == LONG_T -> ForgetAnswered()
       :: else
       fi;
       if
@@ -266,7 +348,7 @@ end:
       :: else
       fi;
       if
-      :: connect_sent == T -> ForgetConnect()
+      :: connect_sent == LONG_T -> ForgetConnect()
       :: else
       fi;
       if
