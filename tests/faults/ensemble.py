@@ -25,6 +25,10 @@ class Server:
     them. `settings`: more lines of its configuration."""
 
     def __init__(self, number, directory, address, quorum, bind, tick, settings=()):
+        self._quorum = quorum
+        self._bind = bind
+        self._tick = tick
+        self._settings = settings
         self.number = number
         self.name = f"s{number}"
         self.address = address
@@ -34,13 +38,20 @@ class Server:
         os.makedirs(f"{directory}/data")
         with open(f"{directory}/data/myid", "w") as file:
             file.write(f"{number}\n")
-        with open(f"{directory}/zoo.cfg", "w") as file:
+        self.configure()
+
+    def configure(self, tick=None, max_session_timeout=40000):
+        """What it starts with the next time, in milliseconds. `tick`: the usual one if None.
+        `max_session_timeout`: 20 ticks if None."""
+        largest = [f"maxSessionTimeout={max_session_timeout}"] if max_session_timeout else []
+        with open(f"{self.directory}/zoo.cfg", "w") as file:
             file.write("\n".join([
-                f"tickTime={tick}", "initLimit=10", "syncLimit=5", "dataDir=./data",
-                f"clientPort={bind[1]}", f"clientPortAddress={bind[0]}", "maxClientCnxns=0",
-                "maxSessionTimeout=40000", "admin.enableServer=false", "preAllocSize=1024",
+                f"tickTime={tick or self._tick}", "initLimit=10", "syncLimit=5", "dataDir=./data",
+                f"clientPort={self._bind[1]}", f"clientPortAddress={self._bind[0]}",
+                "maxClientCnxns=0", *largest, "admin.enableServer=false", "preAllocSize=1024",
                 # The whole history is read in the end.
-                "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *quorum, *settings, ""]))
+                "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *self._quorum,
+                *self._settings, ""]))
 
     def logs(self):
         return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))
@@ -123,6 +134,15 @@ class Ensemble:
         if server.is_paused:
             os.kill(server.pid, signal.SIGCONT)
             server.is_paused = False
+
+    def restart_one_by_one(self, **settings):
+        """With these settings, those of Server.configure(). False when they do not serve again."""
+        for server in self.servers:
+            self.end(server, signal.SIGTERM)
+            server.configure(**settings)
+            if not self.make_whole():
+                return False
+        return True
 
     def leader(self):
         for server in self.servers:

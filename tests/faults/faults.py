@@ -129,12 +129,12 @@ class Faults:
                 return server
         return None
 
-    def _lasting_one(self, timeout=30.0, stalls=False, lock=None):
+    def _lasting_one(self, timeout=30.0, stalls=False, lock=None, host=None):
         """A command under a long lease, on a lock of its own."""
         self._lasting += 1
         plan = Plan(lock=lock or f"/torture/lasting-{self._lasting}", word="exclusive", options=[],
                     timeout=timeout, milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
-        contender = self._crowd.launch(self._numbers.choice(self._crowd.hosts), plan)
+        contender = self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
         self._wait(lambda: contender.file.read() is not None, 15)
         if contender.file.read() is None:
             self._end_lasting(contender)
@@ -501,8 +501,37 @@ class Faults:
         lasting = [self._lasting_one(), self._lasting_one()]
         with self._fault("servers restarted one by one, T = 30 s", lasting, harmless=True,
                          servers=True):
-            for server in self._ensemble.servers:
-                self._ensemble.end(server, signal.SIGTERM)
-                self._ensemble.make_whole()
+            self._ensemble.restart_one_by_one()
             time.sleep(1)
         self._end_lasting(*lasting)
+
+    def _do_another_max_session_timeout(self):
+        self._change_settings("maxSessionTimeout", 12, max_session_timeout=12_000)
+
+    def _do_another_tick_time(self):
+        # The servers' largest session time-out is 20 ticks then.
+        tick = 2 * self._tick
+        self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
+                              max_session_timeout=None)
+
+    def _change_settings(self, what, shortened, **settings):
+        """Shortens the session time-out of two commands to so many seconds, and cuts one of them
+        off; then back, under the other one."""
+        hosts = self._numbers.sample(self._crowd.hosts, 2)
+        stays, victim = (self._lasting_one(host=host) for host in hosts)
+        with self._fault(f"{what} changed, servers restarted one by one, T = 30 s",
+                         [stays, victim], harmless=True, servers=True):
+            self._ensemble.restart_one_by_one(**settings)
+            time.sleep(1)
+        if victim is not None and victim.is_alive():
+            with self._fault(f"host cut off after {what} was changed", self._everybody(hosts[1]),
+                             servers=True):
+                self._cut_off(hosts[1])
+                # Until its session has expired.
+                time.sleep(min(shortened, victim.run.timeout) + 4 * self._tick + 1)
+                self._links.mend_all()
+        with self._fault(f"{what} changed back, servers restarted one by one, T = 30 s", [stays],
+                         harmless=True, servers=True):
+            self._ensemble.restart_one_by_one()
+            time.sleep(1)
+        self._end_lasting(stays, victim)
