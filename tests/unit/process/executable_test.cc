@@ -1,10 +1,17 @@
 #include "process/executable.h"
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 
 #include "support/child.h"
 #include "support/temporary.h"
@@ -41,6 +48,27 @@ TEST_CASE("a name is found in the first directory of PATH that has it") {
   const std::string second = at.File("b/tool", kExecutable);
   CHECK(Found(FindExecutable("tool", at.Path("a") + ":" + at.Path("b"))) == first);
   CHECK(Found(FindExecutable("tool", at.Path("none") + ":" + at.Path("b"))) == second);
+}
+
+TEST_CASE("a container's filter that does not know faccessat2 refuses no command") {
+  const Directories at;
+  const std::string tool = at.File("tool", kExecutable);
+  const std::string plain = at.File("plain", fs::perms::none);
+  test::Child child = test::Child::Start({.body = [&] {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_faccessat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{std::size(program), program};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 1;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 2;
+    if (syscall(SYS_faccessat2, AT_FDCWD, "/", F_OK, 0) == 0 || errno != EPERM) return 3;
+    if (ErrorOf(FindExecutable(plain, "")) != EACCES) return 4;
+    return Found(FindExecutable(tool, "")) == tool ? 0 : 5;
+  }});
+  CHECK(child.Wait() == test::Exited(0));
 }
 
 TEST_CASE("a name with a slash is not looked for in PATH") {
