@@ -163,6 +163,7 @@ inline constexpr char kOpenFile[] =
 // The command.
 inline constexpr char kNotFound[] =
     "{}: command not found; is it in PATH? a script: is its #! there?";
+inline constexpr char kNoSuchFile[] = "{}: {} (for a script: check its #! line)";
 inline constexpr char kNotExecutable[] =
     "{}: cannot be executed: {}; is it a program, and its x bit set (chmod +x)?";
 inline constexpr char kNotExecuted[] = "{}: cannot be executed: {}";

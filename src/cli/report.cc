@@ -42,10 +42,12 @@ void Report::Step(const std::string& line) {
 
 void Report::CannotExecute(const std::string& command, process::ExecFailed failure) {
   const std::string name = Printable(command);
-  if (process::ExitStatusOf(failure) == kExitNotFound) {
-    return Error(fmt::format(message::kNotFound, name));
-  }
   const std::string why = std::generic_category().message(failure.error);
+  if (process::ExitStatusOf(failure) == kExitNotFound) {
+    const bool is_path = command.find('/') != std::string::npos;
+    return Error(is_path ? fmt::format(message::kNoSuchFile, name, why)
+                         : fmt::format(message::kNotFound, name));
+  }
   Error(failure.error == EACCES ? fmt::format(message::kNotExecutable, name, why)
                                 : fmt::format(message::kNotExecuted, name, why));
 }

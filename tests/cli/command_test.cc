@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/zklock.h"
@@ -86,16 +87,18 @@ TEST_CASE("a command that is killed by signal N gives 128 + N") {
 TEST_CASE("a command that is not there gives 127, and nobody waits for a typo") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const std::string lock = NewLock("typo");
-  for (const std::string& command :
-       {std::string("no-such-command-anywhere"), std::string("/no/such/command"),
-        std::string("./no-such-command"), std::string("")}) {
+  const std::string not_found = "command not found; ";
+  const std::string no_file = "No such file or directory ";
+  for (const auto& [command, why] :
+       {std::pair("no-such-command-anywhere", not_found), std::pair("", not_found),
+        std::pair("/no/such/command", no_file), std::pair("./no-such-command", no_file)}) {
     CAPTURE(command);
     const Finished finished =
         RunZklock({"exclusive", "--servers", peer.address(), lock, "--", command, "argument"});
     CHECK(finished.exit == Exited(127));
     CHECK(finished.out.empty());
     CHECK(Lines(finished.err).size() == 1);
-    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + command + ": command not found; "));
+    CHECK_THAT(finished.err, Catch::StartsWith(std::string("zklock: ") + command + ": " + why));
   }
   CHECK(peer.connections() == 0);
 }

@@ -42,6 +42,10 @@ std::string CommandNotFound() {
   return SaidBy({"exclusive", NewLock("said"), "--", "no-such-program"}, 127);
 }
 
+std::string NoSuchFile() {
+  return SaidBy({"exclusive", NewLock("said"), "--", "/no/such/program"}, 127);
+}
+
 std::string NotExecutable() {
   const TemporaryDirectory directory;
   return SaidBy({"exclusive", NewLock("said"), "--", directory.Write("script", "true\n")}, 126);
@@ -206,6 +210,7 @@ Provocations RunProvocations() {
       {{"kFromVariable"}, WrongVariable},
       {{"kFileUnused", Part("kOtherUsersFile", "it belongs to another user")}, ForeignConfig},
       {{"kNotFound"}, CommandNotFound},
+      {{"kNoSuchFile"}, NoSuchFile},
       {{"kNotExecutable"}, NotExecutable},
       {{"kNotExecuted"}, NotExecuted},
       {{"kConnected", "kQueuedAs", "kOurs", "kRunning", "kCommandEnded", "kReleased"}, Steps},
