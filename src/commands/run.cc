@@ -25,6 +25,7 @@
 #include "lock/acquire_set.h"
 #include "lock/hold.h"
 #include "lock/last_run.h"
+#include "process/descriptors.h"
 #include "process/event_loop.h"
 #include "process/executable.h"
 #include "process/identity.h"
@@ -120,6 +121,7 @@ class LockedRun {
   /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
   int RunNested() {
     command_.AwaitNested();
+    process::LeaveWorkingDirectory();
     if (const auto signal = TakeEndingSignal(signals_)) return kExitSignalBase + *signal;
     process::Supervisor& supervisor = command_.supervisor();
     supervisor.Begin(EnvironmentFor({}, above_, self_));
@@ -189,6 +191,7 @@ class LockedRun {
   std::optional<int> Begin(TimePoint lease_end) {
     try {
       command_.Await(connector_->session(), lease_end);
+      process::LeaveWorkingDirectory();  // the command is forked, and keeps it
       // One from before the command was there to get it, too.
       if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
       command_.supervisor().Begin(EnvironmentFor(tickets_, above_, self_));

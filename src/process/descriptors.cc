@@ -21,6 +21,12 @@ void Silence(std::initializer_list<int> streams) {
   if (null > STDERR_FILENO) close(null);
 }
 
+void LeaveWorkingDirectory() {
+  if (chdir("/") != 0) {
+    // Not allowed to: then the directory stays busy, which is no reason to end.
+  }
+}
+
 void CloseInherited() {
   std::vector<int> inherited;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);

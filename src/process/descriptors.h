@@ -9,6 +9,9 @@ namespace zklock::process {
 /// the user's open, and no connection.
 void KeepOnlyDescriptors(std::initializer_list<int> kept);
 
+/// Changes to "/": a process that lives on beside the command must not keep a file system busy.
+void LeaveWorkingDirectory();
+
 /// Puts these streams (of 0, 1 and 2) on /dev/null.
 void Silence(std::initializer_list<int> streams);
 

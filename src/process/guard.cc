@@ -130,6 +130,7 @@ void Guard::Begin() {
   // not keep the command's group from being orphaned (setpgid(2), stops from the terminal).
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
+  LeaveWorkingDirectory();
   KeepOnlyDescriptors({socket_.get(), timer_.get(), signals_.get(), link_.get()});
 }
 

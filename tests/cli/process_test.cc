@@ -1,0 +1,73 @@
+// What zklock's own processes keep of their surroundings while the command runs.
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "cli/zklock.h"
+#include "process/process_tree.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string DirectoryOf(pid_t pid) {
+  return fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd").string();
+}
+
+TEST_CASE("zklock and its guard keep no directory busy while the command runs") {
+  const TemporaryDirectory directory;
+  const auto run = [&](const Words& words) {
+    ChildOptions options = Zklock(words);
+    options.directory = directory.path();
+    options.keep_stdin = true;
+    Child zklock = Child::Start(options);
+    const pid_t command = std::stoi(zklock.ReadLine());
+    const pid_t guard = process::ReadProcessStat(command).value().parent;
+    CHECK(DirectoryOf(command) == fs::canonical(directory.path()));
+    CHECK(DirectoryOf(guard) == "/");
+    CHECK(DirectoryOf(process::ReadProcessStat(guard).value().parent) == "/");
+    zklock.CloseInput();
+    CHECK(zklock.Wait() == Exited(0));
+  };
+  const std::string lock = NewLock("directory");
+  const Words command = {"--", "sh", "-c", "echo $$; read x || exit 0"};
+  Words words = {"exclusive", lock};
+  SECTION("under a lock of its own") {}
+  SECTION("nested") { words.insert(words.end(), {"--", Binary(), "exclusive", lock}); }
+  words.insert(words.end(), command.begin(), command.end());
+  run(words);
+}
+
+TEST_CASE("a parent-death signal that zklock was started with reaches the command") {
+  ChildOptions options = Zklock({});
+  options.argv.clear();
+  options.body = [lock = NewLock("orphan")] {
+    const pid_t zklock = fork();
+    if (zklock == 0) {
+      ResetSignals();
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      execl(Binary().c_str(), "zklock", "exclusive", lock.c_str(), "--", "sh", "-c",
+            "trap 'echo TERM; kill $!; exit' TERM; sleep 1000 & echo ready; wait", nullptr);
+      _exit(127);
+    }
+    for (;;) pause();
+    return 0;
+  };
+  options.environment.reset();
+  options.also_environment = {"ZKLOCK_SERVERS=" + TestServers(), "ZKLOCK_CONFIG=/dev/null"};
+  Child parent = Child::Start(std::move(options));
+  REQUIRE(parent.ReadLine() == "ready");
+  parent.Signal(SIGKILL);
+  CHECK(parent.ReadLine() == "TERM");
+  parent.ReadToEnd();
+}
+
+}  // namespace
+}  // namespace zklock::test
