@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/exit_status.h"
+#include "process/guard_name.h"
 #include "process/system_error.h"
 
 namespace zklock::process {
@@ -31,6 +32,7 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
 [[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, pid_t parent,
                                 int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  DropGuardName();
   // The parent may have ended before that: then nobody guards this command.
   if (getppid() != parent) _exit(kExitInternal);
   signals.RestoreDispositions();

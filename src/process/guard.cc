@@ -67,6 +67,7 @@ class Guard {
   void BeginStopping(TimePoint now);
   void StopNewcomers();
   void Kill();
+  [[nodiscard]] TreeKiller::Treatment TreatmentOf(const Descendant& process) const;
   void Finish();
 
   [[nodiscard]] TimePoint LeaseEnd() const;
@@ -92,7 +93,8 @@ class Guard {
   TimePoint stopped_at_ = kNever;
   std::set<ProcessId> stopped_;  // have got the stop signal
   int kill_rounds_ = 0;
-  TreeKiller killer_{getpid(), [](const Descendant&) { return false; }};
+  TimePoint killed_since_ = kNever;
+  TreeKiller killer_{getpid(), [this](const Descendant& process) { return TreatmentOf(process); }};
 };
 
 void Guard::Run() {
@@ -308,7 +310,14 @@ void Guard::StopNewcomers() {
   });
 }
 
+TreeKiller::Treatment Guard::TreatmentOf(const Descendant& process) const {
+  const bool has_time = BootClock::now() < NestedGuardsUntil(killed_since_, LeaseEnd());
+  return has_time && process.stat && IsGuard(*process.stat) ? TreeKiller::Treatment::kAwait
+                                                            : TreeKiller::Treatment::kKill;
+}
+
 void Guard::Kill() {
+  if (kill_rounds_ == 0) killed_since_ = BootClock::now();
   ++kill_rounds_;
   const bool only_survivors = killer_.Round();
   Reap();

@@ -12,6 +12,7 @@ namespace zklock::process {
 namespace {
 
 constexpr Duration kKillMargin = std::chrono::milliseconds(250);
+constexpr Duration kNestedTime = std::chrono::seconds(2);
 
 TimePoint Before(TimePoint moment, Duration span) {
   return moment == kNever ? kNever : moment - span;
@@ -25,6 +26,10 @@ TimePoint StopAt(TimePoint lease_end, Duration kill_after) {
 
 TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after) {
   return std::min(After(stopped_at, kill_after), Before(lease_end, kKillMargin));
+}
+
+TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {
+  return std::min(After(killed_since, kNestedTime), Before(lease_end, kKillMargin));
 }
 
 GuardSocket MakeGuardSocket() {

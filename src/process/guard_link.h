@@ -19,6 +19,11 @@ namespace zklock::process {
 /// the lease's end at the latest.
 [[nodiscard]] TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after);
 
+/// Until when the guards of nested runs are spared, where the tree is killed since `killed_since`:
+/// they end their trees and close their sessions, so that nobody waits for those to time out. For
+/// two seconds, and until 250 ms before the lease's end at the latest.
+[[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
+
 /// A moment in memory that zklock and the guard share.
 class SharedMoment {
  public:

@@ -1,16 +1,35 @@
 #include "process/guard_name.h"
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 namespace zklock::process {
 
+namespace {
+
+constexpr char kGuardName[] = "lock-guard";
+
+}  // namespace
+
 void TakeGuardName() {
-  prctl(PR_SET_NAME, "lock-guard");
+  prctl(PR_SET_NAME, kGuardName);
   char* const word = program_invocation_name;  // argv[0], this process's copy of it
   std::strncpy(word, "guard", std::strlen(word));
+}
+
+void DropGuardName() { prctl(PR_SET_NAME, "lock-command"); }
+
+bool IsGuard(const ProcessStat& process) {
+  if (process.name != kGuardName) return false;
+  struct stat its {};
+  struct stat ours {};
+  const std::string executable = "/proc/" + std::to_string(process.id.pid) + "/exe";
+  return stat(executable.c_str(), &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+         its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
 }  // namespace zklock::process

@@ -202,8 +202,8 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   }
 }
 
-TreeKiller::TreeKiller(pid_t root, std::function<bool(const Descendant&)> is_spared)
-    : root_(root), is_spared_(std::move(is_spared)) {}
+TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment)
+    : root_(root), treatment_(std::move(treatment)) {}
 
 bool TreeKiller::Round() {
   // One that ended during this walk may have left children to `root` after those were listed, and
@@ -212,9 +212,12 @@ bool TreeKiller::Round() {
   bool is_settled = true;
   std::vector<Survivor> survivors;
   const bool is_complete = WalkDescendants(root_, [&](const Descendant& process) {
-    if (is_spared_(process)) return false;
+    const Treatment treatment = treatment_(process);
+    if (treatment == Treatment::kLeave) return false;
     if (process.is_dead()) {
       if (dead_.insert(process.id()).second) is_settled = false;
+    } else if (treatment == Treatment::kAwait) {
+      is_settled = false;
     } else if (SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
       survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
     } else {

@@ -85,11 +85,17 @@ struct Survivor {
 /// Kills the descendants of `root`, this process, round after round.
 class TreeKiller {
  public:
-  /// Those that `is_spared` names are left alone, and what is below them.
-  TreeKiller(pid_t root, std::function<bool(const Descendant&)> is_spared);
+  /// What to do with a process that was met.
+  enum class Treatment {
+    kKill,
+    kAwait,  ///< it will end by itself; what is below it is killed
+    kLeave,  ///< left alone, and what is below it
+  };
+  TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment);
 
-  /// Sends KILL to every one. True once nothing is alive but the survivors. To be called again some
-  /// milliseconds later, or when a child has ended, until then.
+  /// Sends KILL to every one that is to get it. True once nothing is alive but the survivors and
+  /// what is left alone. To be called again some milliseconds later, or when a child has ended,
+  /// until then.
   bool Round();
 
   /// Those that could not be signalled in the last round.
@@ -97,7 +103,7 @@ class TreeKiller {
 
  private:
   pid_t root_;
-  std::function<bool(const Descendant&)> is_spared_;
+  std::function<Treatment(const Descendant&)> treatment_;
   std::set<ProcessId> dead_;  // seen so in earlier rounds
   std::vector<Survivor> survivors_;
 };

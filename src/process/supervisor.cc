@@ -243,7 +243,7 @@ void Supervisor::State::BeginTakeOver() {
 }
 
 void Supervisor::State::ContinueTakeOver() {
-  if (!takeover->Round()) return;
+  if (!takeover->Round(page->lease_end.Get())) return;
   guard = 0;
   const bool by_order = ordered_at || LeaseRanOut();
   ended = Ended{takeover->command_status(), by_order, !guard_was_slow, takeover->survivors(), {}};

@@ -7,6 +7,9 @@
 #include <csignal>
 #include <utility>
 
+#include "process/guard_link.h"
+#include "process/guard_name.h"
+
 namespace zklock::process {
 
 namespace {
@@ -43,13 +46,22 @@ TakeOver::TakeOver(pid_t guard, pid_t command, Strangers strangers)
     : guard_(guard),
       command_(command),
       command_status_(SIGKILL),
-      killer_(getpid(), [spared = std::move(strangers)](
-                            const Descendant& process) { return spared.Include(process.id()); }),
-      next_round_(BootClock::now()) {
+      strangers_(std::move(strangers)),
+      began_(BootClock::now()),
+      killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }),
+      next_round_(began_) {
   kill(guard_, SIGKILL);
 }
 
-bool TakeOver::Round() {
+TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
+  using Treatment = TreeKiller::Treatment;
+  if (strangers_.Include(process.id())) return Treatment::kLeave;
+  const bool has_time = process.pid != guard_ && BootClock::now() < nested_guards_until_;
+  return has_time && process.stat && IsGuard(*process.stat) ? Treatment::kAwait : Treatment::kKill;
+}
+
+bool TakeOver::Round(TimePoint lease_end) {
+  nested_guards_until_ = NestedGuardsUntil(began_, lease_end);
   const bool is_settled = killer_.Round();
   if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
   // The command comes to us only when the guard has gone.

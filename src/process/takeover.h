@@ -29,10 +29,12 @@ struct Strangers {
 class TakeOver {
  public:
   TakeOver(pid_t guard, pid_t command, Strangers strangers);
+  TakeOver(const TakeOver&) = delete;
+  TakeOver& operator=(const TakeOver&) = delete;
 
-  /// Sends KILL to all of them, the guard first. True once nothing is alive but the survivors. To
-  /// be called again at next_round() until then.
-  bool Round();
+  /// Sends KILL to all of them, the guard first, guards of nested runs last. True once nothing is
+  /// alive but the survivors. To be called again at next_round() until then.
+  bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }
   /// As from waitpid; KILL's where the guard had reaped the command and could not tell any more.
@@ -40,9 +42,14 @@ class TakeOver {
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
  private:
+  [[nodiscard]] TreeKiller::Treatment TreatmentOf(const Descendant& process) const;
+
   pid_t guard_;    // 0: reaped
   pid_t command_;  // 0: reaped
   int command_status_;
+  Strangers strangers_;
+  TimePoint began_;
+  TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;
   TimePoint next_round_;
 };

@@ -87,5 +87,12 @@ TEST_CASE("sending never blocks, and a reader that has gone raises no signal") {
   CHECK_FALSE(Send(ends.zklock.get(), {.kind = Message::Kind::kWake}));
 }
 
+TEST_CASE("nested guards are spared for two seconds, and not beyond the time to kill") {
+  const TimePoint now(seconds(100));
+  CHECK(NestedGuardsUntil(now, kNever) == now + seconds(2));
+  CHECK(NestedGuardsUntil(now, now + seconds(1)) == now + milliseconds(750));
+  CHECK(NestedGuardsUntil(now, now) < now);
+}
+
 }  // namespace
 }  // namespace zklock::process

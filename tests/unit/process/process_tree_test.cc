@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "process/guard_name.h"
 #include "unit/process/supervised.h"
 
 namespace zklock::process {
@@ -135,6 +136,38 @@ TEST_CASE("a process is signalled that is where it was met") {
   Child child = Idle();
   CHECK(SignalDescendant(OwnChild(child), SIGUSR1) == SignalResult::kSent);
   CHECK(child.Wait() == Killed(SIGUSR1));
+}
+
+TEST_CASE("a guard is known by its name and by the program that it executes") {
+  const Child guard = Idle("lock-guard");  // these tests execute the same file
+  CHECK(IsGuard(*ReadProcessStat(guard.pid())));
+  const Child other = Idle("other");
+  CHECK_FALSE(IsGuard(*ReadProcessStat(other.pid())));
+  Child shell =
+      Child::Start({.argv = {"sh", "-c", "printf lock-guard >/proc/$$/comm; echo ready; read x; :"},
+                    .keep_stdin = true});
+  REQUIRE(shell.ReadLine() == "ready");
+  REQUIRE(ReadProcessStat(shell.pid())->name == "lock-guard");
+  CHECK_FALSE(IsGuard(*ReadProcessStat(shell.pid())));
+}
+
+TEST_CASE("what is awaited gets KILL when it is no longer, and what is below it at once") {
+  Child parent = Child::Start(
+      {.argv = {"sh", "-c", "sleep 1000 & echo $!; wait; read x"}, .keep_stdin = true});
+  const pid_t below = std::stoi(parent.ReadLine());
+  using Treatment = TreeKiller::Treatment;
+  Treatment treatment = Treatment::kAwait;
+  TreeKiller killer(getpid(), [&](const Descendant& process) {
+    if (process.pid == parent.pid()) return treatment;
+    return process.parent == getpid() ? Treatment::kLeave : Treatment::kKill;
+  });
+  CHECK_FALSE(killer.Round());
+  WaitForDeath(below);
+  CHECK_FALSE(killer.Round());
+  CHECK_FALSE(parent.HasEnded());
+  treatment = Treatment::kKill;
+  CHECK_FALSE(killer.Round());
+  CHECK(parent.Wait() == Killed(SIGKILL));
 }
 
 TEST_CASE("one that has been reaped, or whose pid is another's now, is not signalled") {

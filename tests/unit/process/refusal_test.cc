@@ -119,7 +119,7 @@ TEST_CASE("a tree that cannot be seen for want of descriptors is not taken for d
     if (pid == 0) {
       for (;;) pause();
     }
-    TreeKiller killer(getpid(), [](const Descendant&) { return false; });
+    TreeKiller killer(getpid(), [](const Descendant&) { return TreeKiller::Treatment::kKill; });
     rlimit limit{};
     Check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
     const rlimit none{0, limit.rlim_max};

@@ -1,0 +1,77 @@
+// When an outer zklock or its guard is killed, nested runs of other locks leave nothing that others
+// would have to wait for.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include "cli/zklock.h"
+#include "process/process_tree.h"
+#include "support/server.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Nested {
+  std::string outer = NewLock("outer");
+  std::string inner = NewLock("inner");
+
+  /// `zklock LOCK -- COMMAND`, which has a nested run of another lock in it and says "held PID".
+  [[nodiscard]] Child Start(const Words& command) const {
+    Words words = {"exclusive", "--session-timeout", "30s", outer, "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    ChildOptions options = Zklock(words);
+    options.also_environment = {"Z=" + Binary(), "INNER=" + inner};
+    options.keep_stdin = true;
+    return Child::Start(options);
+  }
+  /// And not after the session's 30 s.
+  void CheckThatNothingIsLeft() const {
+    Tree tree;
+    tree.WaitForChildren(inner, 0, 15s);
+    tree.WaitForChildren(outer, 0, 15s);
+  }
+};
+
+const Words kNestedRun = {"sh", "-c",
+                          "$Z exclusive --session-timeout 30s $INNER -- "
+                          "sh -c 'echo held $$; sleep 1000'"};
+const Words kNestedHold = {"sh", "-c",
+                           "$Z exclusive --hold --session-timeout 30s $INNER && "
+                           "echo held $$; read x"};
+
+pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
+
+TEST_CASE("when an outer zklock is killed the guards of nested runs close their sessions") {
+  const Nested nested;
+  SECTION("a nested run") {
+    Child zklock = nested.Start(kNestedRun);
+    REQUIRE(zklock.ReadLine().starts_with("held"));
+    zklock.Signal(SIGKILL);
+    nested.CheckThatNothingIsLeft();
+    zklock.ReadToEnd();
+  }
+  SECTION("a nested --hold") {
+    Child zklock = nested.Start(kNestedHold);
+    REQUIRE(zklock.ReadLine().starts_with("held"));
+    zklock.Signal(SIGKILL);
+    nested.CheckThatNothingIsLeft();
+    zklock.ReadToEnd();
+  }
+}
+
+TEST_CASE("when an outer guard is killed the guards of nested runs close their sessions") {
+  const Nested nested;
+  Child zklock = nested.Start(kNestedHold);
+  const std::string line = zklock.ReadLine();
+  REQUIRE(line.starts_with("held "));
+  REQUIRE(kill(ParentOf(std::stoi(line.substr(5))), SIGKILL) == 0);
+  nested.CheckThatNothingIsLeft();
+  CHECK(zklock.Wait() == Exited(128 + SIGKILL));
+}
+
+}  // namespace
+}  // namespace zklock::test
