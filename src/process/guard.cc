@@ -11,14 +11,15 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <set>
 #include <system_error>
 
 #include "base/exit_status.h"
+#include "process/children_file.h"
 #include "process/descriptors.h"
 #include "process/guard_name.h"
 #include "process/system_error.h"
 #include "process/timer.h"
+#include "process/tree_stopper.h"
 
 namespace zklock::process {
 
@@ -65,7 +66,7 @@ class Guard {
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
   void BeginStopping(TimePoint now);
-  void StopNewcomers();
+  void KillChildren() const;
   void Kill();
   [[nodiscard]] TreeKiller::Treatment TreatmentOf(const Descendant& process) const;
   void Finish();
@@ -82,6 +83,7 @@ class Guard {
   UniqueFd timer_;
   UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
   UniqueFd link_;     // to the command, until it has been executed
+  ChildrenFile children_;
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -91,9 +93,9 @@ class Guard {
   bool is_executed_ = false;
   bool lease_ran_out_ = false;
   TimePoint stopped_at_ = kNever;
-  std::set<ProcessId> stopped_;  // have got the stop signal
   int kill_rounds_ = 0;
   TimePoint killed_since_ = kNever;
+  TreeStopper stopper_{duty_.spec.stop_signal, children_};
   TreeKiller killer_{getpid(), [this](const Descendant& process) { return TreatmentOf(process); }};
 };
 
@@ -115,6 +117,7 @@ void Guard::Begin() {
   TakeGuardName();
   Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
   timer_ = MakeTimer();
+  children_.Open();
   sigset_t watched;
   sigemptyset(&watched);
   sigaddset(&watched, SIGCHLD);
@@ -123,7 +126,7 @@ void Guard::Begin() {
   // CONT also wakes a guard that somebody has stopped. The socket alone would not do: a helper
   // process that zklock forked may hold a copy of its end.
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
-  if (ZklockHasGone()) _exit(kExitInternal);  // before the signal was asked for
+  if (ZklockHasGone()) raise(SIGCONT);  // it died before that: its session is closed all the same
 
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command);
   command_ = duty_.page.command;
@@ -133,7 +136,7 @@ void Guard::Begin() {
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
-  KeepOnlyDescriptors({socket_.get(), timer_.get(), signals_.get(), link_.get()});
+  KeepOnlyDescriptors({socket_.get(), timer_.get(), signals_.get(), link_.get(), children_.fd()});
 }
 
 void Guard::Wait() {
@@ -267,7 +270,7 @@ void Guard::Advance(TimePoint now) {
     } else if (MustKill() || now >= KillAt(stopped_at_, lease_end, duty_.page.grace.Get())) {
       phase_ = Phase::kKilling;
     } else {
-      StopNewcomers();
+      stopper_.Round();
     }
   }
   if (phase_ == Phase::kKilling) Kill();
@@ -300,14 +303,10 @@ void Guard::BeginStopping(TimePoint now) {
   duty_.page.is_ending = true;
 }
 
-void Guard::StopNewcomers() {
-  WalkDescendants(getpid(), [&](const Descendant& process) {
-    if (process.is_dead() || stopped_.count(process.id()) > 0) return true;
-    if (SignalDescendant(process, duty_.spec.stop_signal) == SignalResult::kGone) return true;
-    SignalDescendant(process, SIGCONT);  // a stopped one could not act on it
-    stopped_.insert(process.id());
-    return true;
-  });
+// Without descriptors: the children of those that die become ours, so that all are reached, one
+// generation in each round.
+void Guard::KillChildren() const {
+  for (const pid_t pid : children_.Read()) kill(pid, SIGKILL);
 }
 
 TreeKiller::Treatment Guard::TreatmentOf(const Descendant& process) const {
@@ -320,6 +319,7 @@ void Guard::Kill() {
   if (kill_rounds_ == 0) killed_since_ = BootClock::now();
   ++kill_rounds_;
   const bool only_survivors = killer_.Round();
+  if (!killer_.is_complete()) KillChildren();
   Reap();
   if (has_children_ && !only_survivors) return;
   Finish();

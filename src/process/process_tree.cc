@@ -211,7 +211,7 @@ bool TreeKiller::Round() {
   // alive, nobody newly dead, and the same survivors as the round before settles it.
   bool is_settled = true;
   std::vector<Survivor> survivors;
-  const bool is_complete = WalkDescendants(root_, [&](const Descendant& process) {
+  is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
     const Treatment treatment = treatment_(process);
     if (treatment == Treatment::kLeave) return false;
     if (process.is_dead()) {
@@ -225,7 +225,7 @@ bool TreeKiller::Round() {
     }
     return true;
   });
-  is_settled = is_settled && is_complete && survivors == survivors_;
+  is_settled = is_settled && is_complete_ && survivors == survivors_;
   survivors_ = std::move(survivors);
   return is_settled;
 }

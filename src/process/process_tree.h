@@ -98,6 +98,9 @@ class TreeKiller {
   /// until then.
   bool Round();
 
+  /// False where some children could not be listed in the last round, for want of descriptors or
+  /// memory.
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
   /// Those that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return survivors_; }
 
@@ -106,6 +109,7 @@ class TreeKiller {
   std::function<Treatment(const Descendant&)> treatment_;
   std::set<ProcessId> dead_;  // seen so in earlier rounds
   std::vector<Survivor> survivors_;
+  bool is_complete_ = true;
 };
 
 }  // namespace zklock::process

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::Child;
 using test::Exited;
+using test::ExitFrom;
 
 void BecomeUser(uid_t user) {
   Check(setresgid(user, user, user), "setresgid");
@@ -108,6 +109,31 @@ TEST_CASE("a command that cannot be forked is an exception that says so") {
   }});
   if (!Was(child)) return;
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
+}
+
+TEST_CASE("a guard that can open nothing any more ends the tree all the same") {
+  Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(200)});
+  WaitForTree(command.report, kStubbornTreeSize);
+  // It needs room for one descriptor more than are below this number, and two to list a process's
+  // children. (Fewer than four could not be waited for: poll(2).)
+  const rlimit four{4, 4};
+  Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
+  command->End();
+  const Ended ended = command.WaitForEnd();
+  CHECK(ended.by_order);
+  CHECK_FALSE(ended.guard_failed);
+  CHECK(command.report.HasEnded());
+}
+
+TEST_CASE("a guard that can open nothing any more still gives the command the stop signal") {
+  Supervised command(
+      "trap 'echo stopped >&$REPORT; exit 3' TERM; sleep 1000 & echo up >&$REPORT; wait");
+  WaitForTree(command.report, 1);
+  const rlimit four{4, 4};
+  Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
+  command->End();
+  CHECK(command.report.ReadLine() == "stopped");
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }
 
 // Not under the sanitizers: UBSan looks into objects through a pipe, and takes one for broken when
