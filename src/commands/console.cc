@@ -41,10 +41,10 @@ class LineReader final : public EventSource {
 
 std::optional<int> TakeEndingSignal(process::Signals& signals, const AroundStop& around_stop) {
   while (const auto signal = signals.Next()) {
-    if (signal->number == SIGTSTP) {
-      const auto stop = [&signals] { signals.StopSelf(); };
+    if (process::StopsByDefault(signal->number)) {
+      const auto stop = [&] { signals.StopSelf(signal->number); };
       around_stop ? around_stop(stop) : stop();
-    } else if (signal->number != SIGCONT) {
+    } else if (process::EndsByDefault(signal->number)) {
       return signal->number;
     }
   }

@@ -71,9 +71,9 @@ int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
     while (const auto signal = signals.Next()) {
       // What the terminal sends reaches the keeper as well.
       if (!signal->from_terminal) kill(forked.keeper, signal->number);
-      if (signal->number == SIGTSTP) {
-        signals.StopSelf();
-      } else if (signal->number != SIGCONT) {
+      if (process::StopsByDefault(signal->number)) {
+        signals.StopSelf(signal->number);
+      } else if (process::EndsByDefault(signal->number)) {
         ended_by = signal->number;
       }
     }
@@ -239,8 +239,8 @@ class Keeper {
 
   void TakeEndingSignals() {
     while (const auto signal = signals_.Next()) {
-      told_to_end_ = told_to_end_ || signal->number == SIGTERM || signal->number == SIGINT ||
-                     signal->number == SIGHUP || signal->number == SIGQUIT;
+      told_to_end_ = told_to_end_ || (process::EndsByDefault(signal->number) &&
+                                      signal->number != SIGUSR1 && signal->number != SIGUSR2);
     }
   }
 

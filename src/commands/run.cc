@@ -50,6 +50,7 @@ class LockedRun {
         steps_(Listeners()),
         wanted_(options.locks),
         command_(options, signals) {
+    signals_.AddWindowChanges();
     loop_.Add(signals_);
     loop_.Add(sink_);
     if (events_) loop_.Add(*events_);

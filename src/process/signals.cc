@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 
 #include "base/exit_status.h"
 #include "process/system_error.h"
@@ -16,9 +18,36 @@ namespace zklock::process {
 
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
-// Their default would end or stop zklock for what it writes.
-constexpr int kSilenced[] = {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU};
+// Cannot be handled, or mean nothing to whoever does not ask for them. (WINCH is asked for.)
+constexpr int kNotHandled[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGURG, SIGWINCH};
+constexpr int kStops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+// Sent by the kernel, these come from the terminal; others come from timers and limits.
+constexpr int kOfTerminal[] = {SIGINT,  SIGQUIT,  SIGHUP,  SIGCONT,
+                               SIGTSTP, SIGWINCH, SIGTTIN, SIGTTOU};
+
+template <size_t kSize>
+bool IsIn(const int (&signals)[kSize], int number) {
+  return std::find(std::begin(signals), std::end(signals), number) != std::end(signals);
+}
+
+bool IsHandled(int number) {
+  // Between the standard and the real-time signals are those of the C library.
+  const bool is_signal = number <= SIGSYS || (number >= SIGRTMIN && number <= SIGRTMAX);
+  if (!is_signal || IsIn(kNotHandled, number)) return false;
+  // A sanitizer that handles faults reports them.
+  struct sigaction action {};
+  if (IsIn(kFaults, number) && sigaction(number, nullptr, &action) == 0) {
+    return action.sa_handler == SIG_DFL;
+  }
+  return true;
+}
+
+// For what this process writes: to a pipe that nobody reads, or beyond the largest size of a file.
+bool IsForOwnWrite(const signalfd_siginfo& info) {
+  return (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ) && info.ssi_code == SI_USER &&
+         static_cast<pid_t>(info.ssi_pid) == getpid();
+}
 
 void SetDisposition(int number, sighandler_t handler) {
   struct sigaction action {};
@@ -29,23 +58,24 @@ void SetDisposition(int number, sighandler_t handler) {
 
 }  // namespace
 
+bool StopsByDefault(int signal_number) { return IsIn(kStops, signal_number); }
+
+bool EndsByDefault(int signal_number) {
+  return !StopsByDefault(signal_number) && signal_number != SIGCONT && signal_number != SIGWINCH;
+}
+
 Signals::Signals() : leads_session_(getsid(0) == getpid()) {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction inherited {};
     ignored_[static_cast<size_t>(number)] =
         sigaction(number, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
   }
-  sigset_t handled;
-  sigemptyset(&handled);
-  for (const int number : kHandled) {
-    if (!IsIgnored(number)) sigaddset(&handled, number);
+  sigemptyset(&handled_);
+  for (int number = 1; number < NSIG; ++number) {
+    if (IsHandled(number) && !IsIgnored(number)) sigaddset(&handled_, number);
   }
-  blocked_ = handled;
-  for (const int number : kSilenced) {
-    if (!IsIgnored(number)) sigaddset(&blocked_, number);
-  }
-  Check(sigprocmask(SIG_BLOCK, &blocked_, &saved_mask_), "sigprocmask");
-  fd_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  Check(sigprocmask(SIG_BLOCK, &handled_, &saved_mask_), "sigprocmask");
+  fd_.Reset(signalfd(-1, &handled_, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) {
     const int error = errno;
     sigprocmask(SIG_SETMASK, &saved_mask_, nullptr);
@@ -57,7 +87,7 @@ Signals::Signals() : leads_session_(getsid(0) == getpid()) {
 }
 
 Signals::~Signals() {
-  sigset_t to_drop = blocked_;
+  sigset_t to_drop = handled_;
   for (int number = 1; number < NSIG; ++number) {
     // What was blocked before stays pending: it belongs to whoever blocked it.
     if (sigismember(&saved_mask_, number) == 1) sigdelset(&to_drop, number);
@@ -69,20 +99,31 @@ Signals::~Signals() {
   sigprocmask(SIG_SETMASK, &saved_mask_, nullptr);
 }
 
+void Signals::AddWindowChanges() {
+  if (IsIgnored(SIGWINCH)) return;
+  sigaddset(&handled_, SIGWINCH);
+  Check(sigprocmask(SIG_BLOCK, &handled_, nullptr), "sigprocmask");
+  Check(signalfd(fd_.get(), &handled_, 0), "signalfd");
+}
+
 std::optional<SignalEvent> Signals::Next() {
   signalfd_siginfo info{};
-  const ssize_t size = read(fd_.get(), &info, sizeof info);
-  if (size < 0) {
-    if (errno == EAGAIN || errno == EINTR) return std::nullopt;
-    ThrowErrno("reading signals");
-  }
+  do {
+    const ssize_t size = read(fd_.get(), &info, sizeof info);
+    if (size < 0) {
+      if (errno == EAGAIN || errno == EINTR) return std::nullopt;
+      ThrowErrno("reading signals");
+    }
+  } while (IsForOwnWrite(info));
   const int number = static_cast<int>(info.ssi_signo);
-  bool from_terminal = info.ssi_code == SI_KERNEL;
+  bool from_terminal = info.ssi_code == SI_KERNEL && IsIn(kOfTerminal, number);
   // When its terminal hangs up the kernel sends HUP and CONT to the session's leader alone
   // (tty_signal_session_leader); the foreground group gets them only when the leader has ended.
   if (leads_session_ && (number == SIGHUP || number == SIGCONT)) from_terminal = false;
   if (number == SIGINT || number == SIGQUIT) told_by_terminal_ = from_terminal ? number : 0;
-  return SignalEvent{number, from_terminal};
+  const bool has_sender =
+      info.ssi_code == SI_USER || info.ssi_code == SI_QUEUE || info.ssi_code == SI_TKILL;
+  return SignalEvent{number, from_terminal, has_sender ? static_cast<pid_t>(info.ssi_pid) : 0};
 }
 
 void Signals::RestoreDispositions() const {
@@ -93,7 +134,8 @@ void Signals::RestoreDispositions() const {
 
 void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullptr); }
 
-void Signals::StopSelf() const {
+void Signals::StopSelf(int signal_number) const {
+  if (signal_number == SIGSTOP) signal_number = SIGTSTP;
   // The kernel drops a pending CONT when a stop arrives: one that came after the stop we took, and
   // that nobody would send again, would be lost.
   sigset_t pending;
@@ -101,10 +143,10 @@ void Signals::StopSelf() const {
 
   sigset_t stop;
   sigemptyset(&stop);
-  sigaddset(&stop, SIGTSTP);
+  sigaddset(&stop, signal_number);
   sigset_t before;
   sigprocmask(SIG_UNBLOCK, &stop, &before);
-  raise(SIGTSTP);
+  raise(signal_number);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 

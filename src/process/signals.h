@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <csignal>
 #include <optional>
@@ -16,16 +18,24 @@ struct SignalEvent {
   /// passed on a second time. (The hangup of a session leader's terminal goes to the leader alone:
   /// that one counts as sent to zklock.)
   bool from_terminal = false;
+  pid_t sender = 0;  ///< the process that sent it; 0: the kernel
 };
 
-/// The signals zklock handles (TERM INT HUP QUIT USR1 USR2 CONT TSTP): blocked and read from a
-/// descriptor.
+/// TSTP, TTIN, TTOU: by default they stop a process.
+[[nodiscard]] bool StopsByDefault(int signal_number);
+/// Of those that zklock handles: by default it ends a process.
+[[nodiscard]] bool EndsByDefault(int signal_number);
+
+/// The signals zklock handles: all that end or stop a process by default, and CONT. They are
+/// blocked and read from a descriptor. A fault of zklock itself (SEGV, BUS, FPE, ILL, TRAP, SYS,
+/// and ABRT by abort(3)) crashes it all the same: the kernel does not heed the mask then, and
+/// abort(3) takes ABRT out of it.
 ///
 /// Made first of all in main, so that the mask and dispositions it saves are those that zklock was
 /// started with: the command gets exactly these back. A signal inherited as ignored stays ignored
-/// and is never reported (a blocked one would still reach signalfd). PIPE, TTIN and TTOU are
-/// blocked too: a closed or background standard error must not end or stop zklock. An ignored CHLD
-/// is set to its default, since children could not be waited for otherwise.
+/// and is never reported (a blocked one would still reach signalfd). PIPE and XFSZ for what zklock
+/// itself writes are not reported: they must not end it. An ignored CHLD is set to its default,
+/// since children could not be waited for otherwise.
 class Signals final : public EventSource {
  public:
   /// Throws std::system_error.
@@ -36,6 +46,9 @@ class Signals final : public EventSource {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
+  /// Reports WINCH too, from now on.
+  void AddWindowChanges();
+
   /// The next signal that arrived; none when all have been taken.
   std::optional<SignalEvent> Next();
 
@@ -44,9 +57,10 @@ class Signals final : public EventSource {
   /// The same for the saved mask: what came meanwhile takes effect now.
   void RestoreMask() const;
 
-  /// Stops zklock as the terminal's stop would have, until it is continued. Returns at once where
-  /// the kernel does not stop (an orphaned process group), and where a CONT came meanwhile.
-  void StopSelf() const;
+  /// Stops zklock as this signal would have (TSTP in place of STOP, which the kernel does not
+  /// refuse), until it is continued. Returns at once where the kernel does not stop (an orphaned
+  /// process group), and where a CONT came meanwhile.
+  void StopSelf(int signal_number = SIGTSTP) const;
 
   /// How the command ended, for DieAsToldByTerminal(): a wait status.
   void SetCommandEnd(int wait_status);
@@ -65,7 +79,7 @@ class Signals final : public EventSource {
 
  private:
   sigset_t saved_mask_{};
-  sigset_t blocked_{};  // what was blocked here, the handled ones among them
+  sigset_t handled_{};  // blocked here, and read from fd_
   std::array<bool, NSIG> ignored_{};
   bool leads_session_ = false;
   int told_by_terminal_ = 0;     // INT or QUIT, if the last of these came from there

@@ -1,11 +1,15 @@
 #include "process/signals.h"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "process/event_loop.h"
@@ -68,12 +72,12 @@ TEST_CASE("the mask is as before when Signals has gone, and what was not taken i
   CHECK_FALSE(IsBlocked(SIGPIPE));
 }
 
-TEST_CASE("a closed reader, and a background terminal's stops, do not end or stop zklock") {
-  const Signals signals;
-  kill(getpid(), SIGPIPE);
-  kill(getpid(), SIGTTOU);
-  kill(getpid(), SIGTTIN);
-  SUCCEED("still here");
+TEST_CASE("a background terminal's stops do not stop zklock by themselves") {
+  Signals signals;
+  for (const int number : {SIGTTIN, SIGTTOU}) {
+    kill(getpid(), number);
+    CHECK(NextOf(signals).number == number);
+  }
 }
 
 TEST_CASE("a signal inherited as ignored is not reported, blocked or not") {
@@ -189,6 +193,59 @@ TEST_CASE("a CONT that came between the stop and stopping is not lost") {
     kill(getpid(), SIGCONT);
     signals.StopSelf();
     return NextOf(signals).number == SIGCONT ? 0 : 2;
+  }});
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("zklock's own faults end it, though the same signals sent to it are reported") {
+  const auto plain = [] {
+    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+  };
+  Child told = Child::Start({.body =
+                                 [] {
+                                   Signals signals;
+                                   for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGTRAP}) {
+                                     kill(getpid(), number);
+                                     if (NextOf(signals).number != number) return 1;
+                                   }
+                                   return 0;
+                                 },
+                             .prepare = plain});
+  CHECK(told.Wait() == Exited(0));
+  Child aborting = Child::Start({.body =
+                                     [] {
+                                       const Signals signals;
+                                       abort();
+                                       return 0;
+                                     },
+                                 .prepare = plain});
+  CHECK(aborting.Wait() == Killed(SIGABRT));
+  Child faulty = Child::Start({.body =
+                                   [] {
+                                     const Signals signals;
+                                     void* page = mmap(nullptr, 1, PROT_NONE,
+                                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                     return static_cast<int>(*static_cast<volatile char*>(page));
+                                   },
+                               .prepare = plain});
+  CHECK(faulty.Wait() == Killed(SIGSEGV));
+}
+
+TEST_CASE("what zklock's own writes cause is not reported") {
+  Child child = Child::Start({.body = [] {
+    Signals signals;
+    int ends[2];
+    if (pipe(ends) != 0 || close(ends[0]) != 0) return 1;
+    if (write(ends[1], "x", 1) >= 0 || errno != EPIPE) return 2;
+    if (signals.Next()) return 3;
+    const rlimit small{1, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    const UniqueFd file(memfd_create("file", MFD_CLOEXEC));
+    if (write(file.get(), "xx", 2) != 1) return 4;
+    if (write(file.get(), "xx", 2) >= 0 || errno != EFBIG) return 5;
+    return signals.Next() ? 6 : 0;
   }});
   CHECK(child.Wait() == Exited(0));
 }
