@@ -25,6 +25,7 @@
 #include "lock/acquire_set.h"
 #include "lock/hold.h"
 #include "lock/last_run.h"
+#include "process/ancestry.h"
 #include "process/descriptors.h"
 #include "process/event_loop.h"
 #include "process/executable.h"
@@ -289,8 +290,9 @@ class LockedRun {
         report_.Revoked(Shown(), *hold_steps.revocation());
         supervisor.End();
       }
-      PassSignalsOn(supervisor,
-                    [&] { report_.Stopping(Shown(), hold.lease_end() - clock_.Now()); });
+      PassSignalsOn(supervisor, [&] {
+        if (!hold.loss()) report_.Stopping(Shown(), hold.lease_end() - clock_.Now());
+      });
     }
     loop_.Remove(hold);
     loop_.Remove(supervisor);
@@ -313,14 +315,15 @@ class LockedRun {
   template <typename F>
   void PassSignalsOn(process::Supervisor& supervisor, F before_stop) {
     while (const auto signal = signals_.Next()) {
-      if (signal->number == SIGTSTP) {
-        before_stop();
-        signals_.StopSelf();
-      } else if (!signal->from_terminal) {
-        // What the terminal sends reached the command as well, as members of one process group.
-        supervisor.Forward(signal->number);
-        if (kMutationReleaseFirst) connector_->Close();
-      }
+      // What the terminal sends reached the command as well, as members of one process group.
+      if (signal->from_terminal || supervisor.IsFromCommand(signal->sender)) continue;
+      supervisor.Forward(signal->number);
+      if (kMutationReleaseFirst) connector_->Close();
+    }
+    // The command may ignore what asks it to stop, or stop later: zklock follows it.
+    if (const auto stop = supervisor.TakeStop()) {
+      if (process::HasJobControl()) before_stop();
+      supervisor.StopLikewise(signals_, *stop);
     }
   }
 

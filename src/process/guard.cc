@@ -63,6 +63,7 @@ class Guard {
   void BeginCommand();
   void Forward(int signal_number);
   void Reap();
+  void CommandChanged(int wait_status);
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
   void BeginStopping(TimePoint now);
@@ -74,6 +75,7 @@ class Guard {
   [[nodiscard]] TimePoint LeaseEnd() const;
   [[nodiscard]] TimePoint NextLook() const;
   [[nodiscard]] bool MustKill() const;
+  [[nodiscard]] bool MustContinueZklock() const;
   [[nodiscard]] bool ZklockHasGone() const;
   void SendNamed(Message::Kind kind, const std::vector<Survivor>& processes) const;
   void SendStatus(Message::Kind kind, bool by_order) const;
@@ -88,6 +90,8 @@ class Guard {
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
   std::optional<int> command_status_;  // once it has been reaped
+  int stopped_by_ = 0;       // the signal that has stopped the command; 0: it is not stopped
+  bool leaves_job_ = false;  // zklock stays stopped: a shell's job ended with its lease
   bool has_children_ = true;
   bool is_orphaned_ = false;
   bool is_executed_ = false;
@@ -107,6 +111,10 @@ void Guard::Run() {
     Reap();
     ReadMessages();
     Advance(BootClock::now());
+  }
+  while (MustContinueZklock() && !ZklockHasGone()) {
+    kill(duty_.zklock, SIGCONT);
+    poll(nullptr, 0, 1);
   }
   if (ZklockHasGone() && killer_.survivors().empty() && duty_.spec.when_orphaned) {
     duty_.spec.when_orphaned();
@@ -221,14 +229,27 @@ void Guard::Forward(int signal_number) {
 void Guard::Reap() {
   for (;;) {
     int status = 0;
-    const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED | WCONTINUED);
     if (pid > 0) {
-      if (pid == command_) command_status_ = status;
+      if (pid == command_) CommandChanged(status);
       continue;
     }
     has_children_ = !(pid < 0 && errno == ECHILD);
     return;
   }
+}
+
+void Guard::CommandChanged(int wait_status) {
+  stopped_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
+  if (stopped_by_ != 0 && phase_ <= Phase::kRunning) {
+    Send(socket_.get(), {.kind = Message::Kind::kStopped, .number = stopped_by_});
+  }
+  if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
+}
+
+// zklock has stopped because the command had, and cannot see that this is over.
+bool Guard::MustContinueZklock() const {
+  return duty_.page.stops_likewise && stopped_by_ == 0 && !leaves_job_;
 }
 
 bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
@@ -240,6 +261,7 @@ TimePoint Guard::LeaseEnd() const {
 
 TimePoint Guard::NextLook() const {
   const TimePoint lease_end = LeaseEnd();
+  if (phase_ <= Phase::kReported && MustContinueZklock()) return BootClock::now() + kStopRound;
   switch (phase_) {
     case Phase::kReady:
       return kNever;
@@ -257,6 +279,7 @@ TimePoint Guard::NextLook() const {
 }
 
 void Guard::Advance(TimePoint now) {
+  if (MustContinueZklock() && !ZklockHasGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
   const TimePoint lease_end = LeaseEnd();
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
@@ -300,6 +323,9 @@ void Guard::CommandEnded(TimePoint now) {
 void Guard::BeginStopping(TimePoint now) {
   phase_ = Phase::kStopping;
   stopped_at_ = now;
+  // A shell continues the jobs that it knows as stopped, and shows their end then. One that only
+  // its command was stopped in is nobody's to continue.
+  leaves_job_ = stopped_by_ != 0 && stopped_by_ != SIGSTOP;
   duty_.page.is_ending = true;
 }
 

@@ -62,7 +62,10 @@ struct GuardPage {
   SharedMoment guard_looks_at;
   std::atomic<Order> order{Order::kGuard};  ///< written by zklock
   std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
-  std::atomic<pid_t> command{0};            ///< written when it is forked
+  /// Written by zklock: it stops because the command has. The guard continues it, again and again
+  /// until this is false, when the command goes on or has ended.
+  std::atomic<bool> stops_likewise{false};
+  std::atomic<pid_t> command{0};  ///< written when it is forked
 };
 
 /// One datagram between zklock and the guard.
@@ -73,6 +76,7 @@ struct Message {
     kWake,        ///< to the guard: look at the page
     kForward,     ///< to the guard: send `number` to the command
     kStarted,     ///< the command runs
+    kStopped,     ///< `number`: the signal that has stopped the command
     kExecFailed,  ///< `number`: errno of execve. The guard has gone
     kFailed,      ///< `number`: errno, `name`: the operation. The guard has gone
     kSurvivor,    ///< `number`: pid, `name`. Comes before kEnded

@@ -59,6 +59,7 @@ struct Supervisor::State {
   bool is_awaited = false;
   bool is_ready = false;
   bool is_started = false;
+  int stopped_by = 0;                     // what has stopped the command, until that is taken
   std::optional<TimePoint> ordered_at;    // End()
   std::optional<TimePoint> shortened_at;  // the lease; until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard); }};
@@ -147,6 +148,9 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kStarted:
       is_started = true;
       if (outlives_lease) page->lease_end.Set(kNever);
+      return;
+    case Message::Kind::kStopped:
+      stopped_by = message.number;
       return;
     case Message::Kind::kExecFailed:
       exec_failed = ExecFailed{message.number};
@@ -331,6 +335,32 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
 
 void Supervisor::Forward(int signal_number) {
   Send(state_->socket.get(), {.kind = Message::Kind::kForward, .number = signal_number});
+}
+
+bool Supervisor::IsFromCommand(pid_t sender) const {
+  return sender != 0 && (sender == state_->guard || sender == state_->page->command);
+}
+
+std::optional<int> Supervisor::TakeStop() {
+  State& state = *state_;
+  const int number = std::exchange(state.stopped_by, 0);
+  if (number == 0 || state.IsSettled() || state.takeover || state.ordered_at ||
+      state.page->is_ending) {
+    return std::nullopt;
+  }
+  // It may have been continued with its group, this process in it, since the guard saw it stop.
+  const auto stat = ReadProcessStat(state.page->command);
+  if (stat && stat->state != 'T' && stat->state != 't') return std::nullopt;  // t: traced
+  return number;
+}
+
+void Supervisor::StopLikewise(const Signals& signals, int signal_number) {
+  GuardPage& page = *state_->page;
+  page.stops_likewise = true;
+  // The command may go on just now: the guard has to look again with the flag set.
+  Send(state_->socket.get(), {.kind = Message::Kind::kWake});
+  signals.StopSelf(signal_number);
+  page.stops_likewise = false;
 }
 
 void Supervisor::End() { state_->Give(Order::kEnd); }

@@ -88,6 +88,17 @@ class Supervisor final : public EventSource {
   /// Passes a signal on to the command itself; once that has ended, to all that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
+  /// Whether `sender` of a signal is the command itself, or its guard, which continues zklock after
+  /// StopLikewise(): what they send is not to be passed on to the command.
+  [[nodiscard]] bool IsFromCommand(pid_t sender) const;
+  /// The signal that has stopped the command: once for each stop, and none where the command goes
+  /// on already, or the tree is being ended.
+  [[nodiscard]] std::optional<int> TakeStop();
+  /// Stops this process as that signal has stopped the command, until somebody continues either of
+  /// them, or the command has ended. Where the kernel does not stop it (Signals::StopSelf), and
+  /// when this process is continued alone, the command stays stopped. A job that its shell has
+  /// stopped stays stopped when its lease ends and the guard ends its command: `fg` shows that.
+  void StopLikewise(const Signals& signals, int signal_number);
   /// Ends the whole tree now: the stop signal, KILL after the grace or shortly before the lease's
   /// end, whichever is first. Idempotent.
   void End();
