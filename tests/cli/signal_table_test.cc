@@ -1,0 +1,296 @@
+// Each signal that zklock handles, in each state of a run, sent to each target.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "cli/zklock.h"
+
+namespace zklock::test {
+namespace {
+
+/// By default these end a process: the queue is left, and the command gets them.
+std::vector<int> Ending() {
+  std::vector<int> signals = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,   SIGUSR1,  SIGUSR2,
+                              SIGALRM, SIGABRT, SIGXCPU, SIGXFSZ,   SIGPIPE,  SIGVTALRM,
+                              SIGPROF, SIGIO,   SIGPWR,  SIGSTKFLT, SIGSEGV,  SIGBUS,
+                              SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,    SIGRTMIN, SIGRTMAX - 1};
+  return signals;
+}
+/// These stop one.
+const std::vector<int> kStopping = {SIGTSTP, SIGTTIN, SIGTTOU};
+/// These do neither: only the command gets them.
+const std::vector<int> kHarmless = {SIGCONT, SIGWINCH};
+
+enum class Target { kZklock, kGroup };
+void Send(const Child& child, Target target, int number) {
+  target == Target::kZklock ? child.Signal(number) : child.SignalGroup(number);
+}
+// To the group they come twice, unless the second finds the first not taken yet: zklock cannot know
+// who else got it.
+int MostTimes(Target target) { return target == Target::kZklock ? 1 : 2; }
+
+/// zklock with a command that says "ready", then the number of each signal it gets, until its input
+/// ends. The signals that stop a process stop it.
+class Counted {
+ public:
+  explicit Counted(const std::string& name) : zklock(Child::Start(Options(NewLock(name)))) {
+    if (zklock.ReadLine() != "ready") throw std::runtime_error("the command did not start");
+  }
+  static ChildOptions Options(const std::string& lock) {
+    ChildOptions options = Zklock(
+        {"exclusive", lock, "--", "python3", "-c",
+         "import os, select, signal\n"
+         "heard, tell = os.pipe()\n"
+         "os.set_blocking(tell, False)\n"
+         "signal.set_wakeup_fd(tell)\n"
+         "left = 'KILL STOP TSTP TTIN TTOU CHLD'.split()\n"
+         "for number in signal.valid_signals() - {getattr(signal, 'SIG' + n) for n in left}:\n"
+         "  signal.signal(number, lambda *_: None)\n"
+         "print('ready', flush=True)\n"
+         "while True:\n"
+         "  ready = select.select([heard, 0], [], [])[0]\n"
+         "  if heard in ready:\n"
+         "    print(os.read(heard, 1)[0], flush=True)\n"
+         "  elif not os.read(0, 1):\n"
+         "    break\n"});
+    options.keep_stdin = true;
+    return options;
+  }
+  /// Until the command has got this signal, once more.
+  void Await(int number) {
+    for (;;) {
+      const int got = std::stoi(zklock.ReadLine());
+      ++counts[got];
+      if (got == number) return;
+    }
+  }
+  /// Until zklock has passed on all that it has got: it takes the lower numbers first. The guard
+  /// does not continue it any more either, which would take a later stop back.
+  void Settle() {
+    zklock.Signal(SIGRTMAX);
+    Await(SIGRTMAX);
+  }
+  void End() {
+    Settle();
+    zklock.CloseInput();
+    CHECK(zklock.Wait() == Exited(0));
+    while (const auto line = zklock.TryReadLine()) ++counts[std::stoi(*line)];
+    counts.erase(SIGRTMAX);
+  }
+  Child zklock;
+  std::map<int, int> counts;
+};
+
+TEST_CASE("Signals: while the command runs, it gets each") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  Counted counted("signals");
+  std::vector<int> signals = Ending();
+  signals.insert(signals.end(), kHarmless.begin(), kHarmless.end());
+  for (const int number : signals) {
+    CAPTURE(number);
+    Send(counted.zklock, target, number);
+    counted.Await(number);
+  }
+  counted.End();
+  CHECK(counted.counts.size() == signals.size());
+  for (const auto& [number, count] : counted.counts) {
+    CAPTURE(number);
+    CHECK(count <= MostTimes(target));
+  }
+}
+
+TEST_CASE("Signals: while the command runs, one that stops stops both") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  Counted counted("signals");
+  for (const int number : kStopping) {
+    CAPTURE(number);
+    Send(counted.zklock, target, number);
+    counted.zklock.WaitUntilStopped();
+    Send(counted.zklock, target, SIGCONT);
+    counted.Await(SIGCONT);
+    counted.Settle();
+  }
+  counted.End();
+  CHECK(counted.counts.size() == 1);
+}
+
+TEST_CASE("Signals: what a stopped job gets comes when it goes on") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  Counted counted("signals");
+  std::vector<int> signals = Ending();
+  signals.push_back(SIGWINCH);
+  for (const int number : signals) {
+    CAPTURE(number);
+    counted.zklock.Signal(SIGTSTP);
+    counted.zklock.WaitUntilStopped();
+    Send(counted.zklock, target, number);
+    Send(counted.zklock, target, SIGCONT);
+    counted.Await(number);
+    counted.Settle();
+  }
+  for (const int number : kStopping) {  // as the kernel has it, CONT takes it back
+    CAPTURE(number);
+    counted.zklock.Signal(SIGTSTP);
+    counted.zklock.WaitUntilStopped();
+    Send(counted.zklock, target, number);
+    Send(counted.zklock, target, SIGCONT);
+    counted.Settle();
+  }
+  counted.End();
+  counted.counts.erase(SIGCONT);
+  CHECK(counted.counts.size() == signals.size());
+  for (const auto& [number, count] : counted.counts) {
+    CAPTURE(number);
+    CHECK(count <= MostTimes(target));
+  }
+}
+
+TEST_CASE("Signals: a command that one kills gives 128 + its number") {
+  const std::string lock = NewLock("signals");
+  std::vector<Child> children;  // as readers, so that they need not wait for each other
+  for (const int number : Ending()) {
+    children.push_back(StartHolder({"read"}, lock));
+    children.back().Signal(number);
+  }
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    CHECK(children[i].Wait() == Exited(128 + Ending()[i]));
+  }
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("Signals: each that ends a process ends the wait") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  const std::string lock = NewLock("signals");
+  const Child holder = StartHolder(lock);
+  std::vector<Child> waiters;
+  for ([[maybe_unused]] const int number : Ending()) waiters.push_back(StartWaiter(lock));
+  for (std::size_t i = 0; i < waiters.size(); ++i) Send(waiters[i], target, Ending()[i]);
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    CHECK(waiters[i].Wait() == Exited(128 + Ending()[i]));
+    CHECK_THAT(waiters[i].err(), Catch::Contains(" while waiting for " + lock));
+  }
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("Signals: a wait that one stops goes on") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  const std::string lock = NewLock("signals");
+  Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  for (const int number : kStopping) {
+    CAPTURE(number);
+    Send(waiter, target, number);
+    waiter.WaitUntilStopped();
+    Send(waiter, target, SIGCONT);
+  }
+  for (const int number : kHarmless) Send(waiter, target, number);
+  holder.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+  waiter.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
+}
+
+TEST_CASE("Signals: a stopped wait ends when it goes on") {
+  const Target target = GENERATE(Target::kZklock, Target::kGroup);
+  CAPTURE(target == Target::kGroup);
+  const std::string lock = NewLock("signals");
+  const Child holder = StartHolder(lock);
+  std::vector<Child> waiters;
+  for (const int number : Ending()) {
+    waiters.push_back(StartWaiter(lock));
+    waiters.back().Signal(SIGTSTP);
+    waiters.back().WaitUntilStopped();
+    Send(waiters.back(), target, number);
+    Send(waiters.back(), target, SIGCONT);
+  }
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    CHECK(waiters[i].Wait() == Exited(128 + Ending()[i]));
+  }
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+struct Key {
+  char key;
+  int number;
+};
+
+TEST_CASE("Signals: what is typed reaches the command once") {
+  const auto typed = GENERATE(Key{'C', SIGINT}, Key{'\\', SIGQUIT});
+  CAPTURE(typed.number);
+  Child zklock = Child::StartOnTerminal(Counted::Options(NewLock("signals")));
+  zklock.ReadUntil("ready");
+  zklock.Write(std::string(1, static_cast<char>(typed.key & 0x1f)));
+  zklock.ReadUntil(std::to_string(typed.number) + "\r\n");
+  zklock.Signal(SIGUSR1);  // had zklock passed the other on, that would be before
+  CHECK(zklock.ReadUntil("\n") == std::to_string(SIGUSR1) + "\r\n");
+  zklock.Write("\x04");
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("Signals: what is typed in the queue ends the wait") {
+  const auto typed = GENERATE(Key{'C', SIGINT}, Key{'\\', SIGQUIT});
+  CAPTURE(typed.number);
+  Terminal terminal("signals");
+  const Child holder = StartHolder(terminal.lock());
+  terminal.Type("$Z exclusive -v $L -- true");
+  terminal.ReadUntil("waiting for");
+  terminal.Press(typed.key);
+  terminal.ReadUntil("left the queue");
+  CHECK(terminal.Status() == std::to_string(128 + typed.number) + ".");
+  CHECK(Tree().Children(terminal.lock()).size() == 1);
+}
+
+TEST_CASE("Signals: Ctrl-Z in the queue stops the wait, and fg goes on") {
+  Terminal terminal("signals");
+  Child holder = StartHolder(terminal.lock());
+  terminal.Type("$Z exclusive -v $L -- true");
+  terminal.ReadUntil("waiting for");
+  terminal.Press('Z');
+  terminal.ReadUntil("Stopped");
+  terminal.AwaitPrompt();
+  terminal.Type("fg");
+  holder.CloseInput();
+  CHECK(terminal.Status() == "0.");
+}
+
+TEST_CASE("Signals: a timer that zklock inherits is the command's") {
+  ChildOptions options =
+      Zklock({"exclusive", NewLock("signals"), "--", "sh", "-c",
+              "trap 'echo cleaned up; exit 3' ALRM; sleep 1000 & while :; do wait; done"});
+  Words words = {"perl", "-e", "alarm 1; exec @ARGV"};
+  words.insert(words.end(), options.argv.begin(), options.argv.end());
+  options.argv = words;
+  Child child = Child::Start(options);
+  CHECK(child.ReadLine() == "cleaned up");
+  CHECK(child.Wait() == Exited(3));
+}
+
+TEST_CASE("Signals: what the command sends to its own group does not come back to it") {
+  Child child = Child::Start(
+      Zklock({"exclusive", NewLock("signals"), "--", "python3", "-c",
+              "import os, signal\n"
+              "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN, signal.SIGUSR1])\n"
+              "signal.signal(signal.SIGRTMIN, lambda *_: None)\n"
+              "os.kill(0, signal.SIGRTMIN)\n"  // each of these is counted by itself
+              "print('sent', flush=True)\n"
+              "signal.sigwait([signal.SIGUSR1])\n"
+              "count = 0\n"
+              "while signal.sigtimedwait([signal.SIGRTMIN], 0): count += 1\n"
+              "print(count, flush=True)\n"}));
+  CHECK(child.ReadLine() == "sent");
+  child.Signal(SIGUSR1);  // passed on after what zklock got before
+  CHECK(child.ReadLine() == "1");
+  CHECK(child.Wait() == Exited(0));
+}
+
+}  // namespace
+}  // namespace zklock::test
