@@ -265,7 +265,10 @@ void Session::OnAccepted() {
   handshake_took_ = clock_.Now() - connection_->connect_sent();
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  SetEnd(std::nullopt);
+  // One that throttled requests may do so again: it has not answered yet.
+  const bool throttled =
+      current_endpoint_ < ends_.size() && ends_[current_endpoint_] == AttemptEnd{How::kThrottles};
+  if (!throttled) SetEnd(std::nullopt);
   phase_ = Phase::kConnected;
   first_lost_ = {};
   if (closing_) {

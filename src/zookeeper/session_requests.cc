@@ -119,6 +119,7 @@ void Session::Complete(Pending& pending, int result, R reply) {
     }
   } else {
     throttle_pause_ = {};
+    if (IsAnswer(result)) SetEnd(std::nullopt);
   }
   reply.error = error;
   reply.sent = pending.sent;
