@@ -69,13 +69,14 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
   if (!under.empty()) object["under"] = under;
   Put(object, "pidNamespace", data.pid_namespace);
   if (data.owner) {
-    object["owner"] = {{"pid", data.owner->pid}, {"startTime", data.owner->start_time}};
+    object["owner"] = {{"pid", data.owner->pid},
+                       {"startTime", data.owner->start_time},
+                       {"socket", data.owner->socket}};
   }
   if (data.revoke) {
     json& revoke = object["revoke"] = json::object();
     Put(revoke, "by", std::optional(data.revoke->by), std::min(most_text, 2 * kMostName));
     Put(revoke, "reason", std::optional(data.revoke->reason), std::min(most_text, kMostReason));
-    if (data.revoke->by_owner) revoke["byOwner"] = true;
   }
   return Dump(object);
 }
@@ -115,15 +116,13 @@ std::optional<OwnerData> ReadOwner(const json& object) {
   const auto pid = Number(*found, "pid", 1, kLargestPid);
   const auto start = Number(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
   if (!pid || !start) return std::nullopt;
-  return OwnerData{*pid, static_cast<std::uint64_t>(*start)};
+  return OwnerData{*pid, static_cast<std::uint64_t>(*start), Word(*found, "socket").value_or("")};
 }
 
 std::optional<RevokeData> ReadRevoke(const json& object) {
   const auto found = object.find("revoke");
   if (found == object.end() || !found->is_object()) return std::nullopt;
-  const auto by_owner = found->find("byOwner");
-  return RevokeData{Word(*found, "by").value_or(""), Word(*found, "reason").value_or(""),
-                    by_owner != found->end() && by_owner->is_boolean() && by_owner->get<bool>()};
+  return RevokeData{Word(*found, "by").value_or(""), Word(*found, "reason").value_or("")};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ inline constexpr std::size_t kMostReason = 400;
 struct OwnerData {
   std::int64_t pid = 0;
   std::uint64_t start_time = 0;  ///< in clock ticks since boot
+  std::string socket;            ///< where the keeper answers what runs below the owner
   friend bool operator==(const OwnerData&, const OwnerData&) = default;
 };
 
@@ -28,8 +29,6 @@ struct OwnerData {
 struct RevokeData {
   std::string by;      ///< who says to be the one, as "root on web1"
   std::string reason;  ///< may be empty
-  /// The owner of --hold itself lets go, or something below it: that is no loss.
-  bool by_owner = false;
   friend bool operator==(const RevokeData&, const RevokeData&) = default;
 };
 

@@ -36,6 +36,8 @@ std::string LossName(lock::Loss loss) {
       return "expired";
     case lock::Loss::kShortSession:
       return "short-session";
+    case lock::Loss::kOuter:
+      return "outer";
     case lock::Loss::kUnproven:
       break;
   }
@@ -116,6 +118,9 @@ class Describe {
         WIFSIGNALED(exited.wait_status) ? Json(SignalName(WTERMSIG(exited.wait_status))) : Json();
     return Event{"exited",
                  {{"status", process::ShellStatus(exited.wait_status)}, {"signal", signal}}};
+  }
+  std::optional<Event> operator()(const KeptForNested& kept) const {
+    return Event{"nested", {{"runs", kept.runs}, {"pid", kept.pid}}};
   }
   std::optional<Event> operator()(const Released& released) const {
     return Event{"released",

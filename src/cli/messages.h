@@ -113,6 +113,11 @@ inline constexpr char kIntervalHeldAbove[] =
     "{} is already held by a zklock above, or for the shell: --min-interval cannot be checked "
     "here; "
     "give it to that zklock, or leave it out";
+
+inline constexpr char kHolderSilent[] =
+    "{} seems to be held for us by process {}, which does not answer: {} might wait for itself for "
+    "ever; see zklock inspect, or give --wait";
+
 inline constexpr char kPermitsHeldAbove[] =
     "{}: zklocks above hold all that --permits {} allows: exclusive would wait for itself for "
     "ever; allow more, or give --wait";
@@ -356,6 +361,8 @@ inline constexpr char kExpired[] = "{} is lost (the servers ended the session): 
 inline constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
 inline constexpr char kShortGrant[] =
     "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
+inline constexpr char kOuterLost[] =
+    "{} is lost (the zklock that held it for us released it, lost it or ended): {}";
 inline constexpr char kIsEnded[] = "the command is ended";
 inline constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
 inline constexpr char kLeaseRanOut[] =
@@ -363,6 +370,9 @@ inline constexpr char kLeaseRanOut[] =
 inline constexpr char kRevoked[] = "told to let go of {} by {}: the command is ended";
 inline constexpr char kStopping[] =
     "stopped; {} stays ours for {} at the most, then the command is ended";
+inline constexpr char kKeptForNested[] =
+    "the command has ended; {} is kept until what still runs under it has ended: {} zklock, the "
+    "first is pid {}";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =
@@ -408,6 +418,13 @@ inline constexpr char kNothingReleased[] = "{}: nothing was released";
 inline constexpr char kNobodyThere[] = "{} has nobody of that kind: nothing was released";
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {} (by --hold): nothing was released";
+inline constexpr char kReleaseWaits[] =
+    "{} is released when what still runs under it has ended: {} zklock, the first is pid {}";
+inline constexpr char kReleaseBelow[] =
+    "{} cannot be released from here: this runs under it by a zklock of its own, which the release "
+    "would wait for; release it from the shell that holds it";
+inline constexpr char kKeeperSilent[] =
+    "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
 inline constexpr char kCannotBeAsked[] =
     "{} cannot be asked, its program knows no such question: see --force";
 inline constexpr char kAsked[] = "{} was asked to let go of {}";

@@ -80,6 +80,7 @@ class Report final : public StepListener {
   void Tell(const Lost& lost);
   void Tell(const LeaseRanOut& over);
   void Tell(const Exited& exited);
+  void Tell(const KeptForNested& kept);
   void Tell(const Released& released);
 
   process::MessageSink& sink_;

@@ -82,6 +82,18 @@ std::string NothingHeld(const std::string& lock) {
   return fmt::format(message::kNothingHeld, lock);
 }
 
+std::string ReleaseWaits(const std::string& lock, std::size_t runs, std::int64_t pid) {
+  return fmt::format(message::kReleaseWaits, lock, runs, pid);
+}
+
+std::string ReleaseBelow(const std::string& lock) {
+  return fmt::format(message::kReleaseBelow, lock);
+}
+
+std::string KeeperSilent(const std::string& lock, std::int64_t pid) {
+  return fmt::format(message::kKeeperSilent, lock, pid);
+}
+
 std::string CannotBeAsked(const ContenderView& contender) {
   return fmt::format(message::kCannotBeAsked, Printable(contender.name));
 }

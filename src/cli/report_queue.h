@@ -36,6 +36,12 @@ namespace zklock::cli {
 [[nodiscard]] std::string NobodyThere(const std::string& lock);
 /// The calling shell holds nothing.
 [[nodiscard]] std::string NothingHeld(const std::string& lock);
+/// Its keeper waits for so many nested runs; `pid` is one of them.
+[[nodiscard]] std::string ReleaseWaits(const std::string& lock, std::size_t runs, std::int64_t pid);
+/// The release would wait for the run that it is made in.
+[[nodiscard]] std::string ReleaseBelow(const std::string& lock);
+/// The process that is said to be its keeper does not answer.
+[[nodiscard]] std::string KeeperSilent(const std::string& lock, std::int64_t pid);
 /// Its program knows no such question.
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
 /// Its program will see the question.

@@ -80,6 +80,8 @@ void Report::Tell(const Lost& lost) {
       return Error(fmt::format(message::kUnproven, lost.lock, consequence));
     case lock::Loss::kShortSession:
       return Error(fmt::format(message::kShortGrant, lost.lock, consequence));
+    case lock::Loss::kOuter:
+      return Error(fmt::format(message::kOuterLost, lost.lock, consequence));
   }
 }
 
@@ -87,6 +89,10 @@ void Report::Tell(const LeaseRanOut& over) { Error(fmt::format(message::kLeaseRa
 
 void Report::Tell(const Exited& exited) {
   Step(fmt::format(message::kCommandEnded, process::ShellStatus(exited.wait_status)));
+}
+
+void Report::Tell(const KeptForNested& kept) {
+  Say(fmt::format(message::kKeptForNested, kept.lock, kept.runs, kept.pid));
 }
 
 void Report::Tell(const Released& released) {

@@ -75,6 +75,12 @@ struct LeaseRanOut {
 struct Exited {
   int wait_status = 0;  ///< as from waitpid
 };
+/// The command has ended, but not all zklocks that run below it under the same lock: it is kept.
+struct KeptForNested {
+  std::string lock;
+  std::size_t runs = 0;
+  pid_t pid = 0;  ///< of one of them
+};
 /// The session is closed, and with it everything that was queued or held.
 struct Released {
   enum class Why {
@@ -99,8 +105,9 @@ struct Released {
   bool confirmed = true;  ///< false: the servers have not said so, the session's end does it
 };
 
-using Step = std::variant<Connected, Queued, Waiting, PlaceLost, StrangerCame, Acquired, Nested,
-                          Started, Suspect, Confirmed, Lost, LeaseRanOut, Exited, Released>;
+using Step =
+    std::variant<Connected, Queued, Waiting, PlaceLost, StrangerCame, Acquired, Nested, Started,
+                 Suspect, Confirmed, Lost, LeaseRanOut, Exited, KeptForNested, Released>;
 
 /// Hears each step of a run, in order.
 class StepListener {

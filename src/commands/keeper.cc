@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -16,12 +18,14 @@
 #include "cli/messages.h"
 #include "commands/connector.h"
 #include "commands/outer.h"
+#include "commands/outer_locks.h"
 #include "commands/steps.h"
 #include "commands/surroundings.h"
 #include "commands/waiting.h"
 #include "lock/hold.h"
 #include "process/guard_link.h"
 #include "process/keeper_link.h"
+#include "process/nesting_server.h"
 #include "process/owner.h"
 #include "process/owner_guard.h"
 #include "process/supervisor.h"
@@ -118,6 +122,10 @@ class Keeper {
         link_(std::move(link)),
         link_waker_(link_.get()),
         owner_waker_(owner_.fd()),
+        nested_(socket_, owner_.id(),
+                [this] {
+                  if (guard_) guard_->KeepSession();
+                }),
         wanted_(options.locks) {
     loop_.Add(signals_);
     loop_.Add(sink_);
@@ -127,38 +135,55 @@ class Keeper {
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
-    std::vector<lock::Ticket> above;
-    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, above, owner_.id().pid,
+    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, outer_, owner_.id().pid,
                                                     signals_, report_, steps_)) {
       return *status;
     }
+    outer_.AddTo(loop_);
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
       const WaitOutcome outcome = waiting.Run(
-          RequestsFor(options_, wanted_, self_, owner_.id().pid,
-                      [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_); }),
+          RequestsFor(
+              options_, wanted_, self_, owner_.id().pid, passed_over_,
+              [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_, socket_); }),
           [this] {
-            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkWord::kGone;
+            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkWord::kGone ||
+                   outer_.is_lost();
           });
       if (waiting.has_all()) {
         Keep(waiting.tickets(), waiting.passed());
         return kExitOk;
       }
       (void)connector_->Close();
-      if (const auto* own = std::get_if<GoesOn>(&outcome)) {
-        const std::string lock = own->holder.lock.shown();
-        steps_.Tell(cli::Nested{lock});
-        std::erase_if(wanted_, [&](const cli::WantedLock& wanted) { return wanted.path == lock; });
+      if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
+        if (const auto status = GoOnUnder(*found)) return *status;
         continue;
       }
       waiting.Explain(outcome);
+      if (outer_.is_lost()) report_.LostBeforeRun(outer_.Shown());
       return waiting.Judge(outcome).second;
     }
     return kExitOk;  // held for the owner already
   }
 
  private:
+  /// Another keeper may hold the LOCK for the owner, or a process above it: then there is nothing
+  /// to hold. The exit status, if this keeper is over.
+  std::optional<int> GoOnUnder(const KeeperFound& found) {
+    const std::string lock = found.holder.lock.shown();
+    const auto wanted = std::find_if(wanted_.begin(), wanted_.end(),
+                                     [&](const auto& one) { return one.path == lock; });
+    const auto answer =
+        GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
+    if (const int* status = std::get_if<int>(&answer)) return *status;
+    if (std::get<std::unique_ptr<process::NestingLink>>(answer)) {
+      steps_.Tell(cli::Nested{lock});
+      wanted_.erase(wanted);
+    }
+    return std::nullopt;
+  }
+
   void Keep(const std::vector<lock::Ticket>& tickets, const std::vector<std::string>& passed) {
     zookeeper::Session& session = connector_->session();
     const Duration timeout = session.lease().timeout();
@@ -166,9 +191,8 @@ class Keeper {
     for (const lock::Ticket& ticket : tickets) steps_.Tell(cli::Acquired{ticket});
     KeeperObserver observer;
     lock::Hold hold(session, clock_, tickets, options_.kill_after, observer, passed);
-    std::optional<process::OwnerGuard> guard;
     try {
-      guard.emplace(process::OwnerDuty{
+      guard_.emplace(process::OwnerDuty{
           .owner = owner_,
           .signal = options_.on_lost_signal,
           .lease_end = hold.lease_end(),
@@ -181,49 +205,67 @@ class Keeper {
       (void)connector_->Close();  // nobody is to wait for a lock that nobody uses
       throw;
     }
-    observer.SetGuard(&*guard);
+    observer.SetGuard(&*guard_);
+    std::vector<std::string> nodes;
+    for (const lock::Ticket& ticket : tickets) nodes.push_back(ticket.path);
+    nested_.Open(nodes, {hold.lease_end(), timeout});
     sink_.Close();
     process::SayHeld(link_.get());
     // After every wake-up the lease is looked at first.
     loop_.Remove(session);
     loop_.Add(hold);
-    loop_.Add(*guard);
+    loop_.Add(*guard_);
+    loop_.Add(nested_);
     loop_.Add(session);
     loop_.Add(alarm_);
     try {
-      while (!IsOver(hold, *guard, observer)) loop_.RunOnce();
+      while (!IsOver(hold, *guard_, observer)) {
+        loop_.RunOnce();
+        nested_.SetLease({hold.lease_end(), session.lease().timeout()});
+      }
     } catch (...) {
       // Nobody looks after the lease any more, and no answer can be waited for: the guard closes
       // the session when the owner has ended.
-      guard->TellOwner();
-      guard->LeaveAlone();
+      nested_.End();
+      guard_->TellOwner();
+      guard_->LeaveAlone();
       throw;
     }
     loop_.Remove(alarm_);
-    loop_.Remove(*guard);
+    loop_.Remove(nested_);
+    loop_.Remove(*guard_);
     loop_.Remove(hold);
     observer.SetGuard(nullptr);
-    guard.reset();
+    guard_.reset();
     (void)connector_->Close();
   }
 
-  /// Whether the lock is to be let go now. Whoever loses it is told before, and has the grace to
-  /// end; nothing is said to an owner that releases.
+  /// Whether the lock is to be released now. Whoever loses it is told before, and has the grace to
+  /// end; nothing is said to an owner that releases. What runs nested below the owner is ended if
+  /// the lock is lost or asked for, and waited for in any case.
   bool IsOver(const lock::Hold& hold, process::OwnerGuard& guard, const KeeperObserver& observer) {
-    if (owner_.HasEnded() || !FrontIsContent()) return true;
+    const bool is_wanted = FrontIsContent() && !owner_.HasEnded() && !nested_.release_requested();
+    if (!is_wanted) nested_.Drain();
+    TakeEndingSignals();
     const TimePoint now = clock_.Now();
     const TimePoint stop = process::StopAt(hold.lease_end(), hold.grace());
-    const auto& revocation = observer.revocation();
-    if (revocation && revocation->by_owner) return true;
-    TakeEndingSignals();
     // The zklock that was waited for may have got the signal as well, and will not say then that
     // anything is held: that is waited for.
     const bool ends = told_to_end_ && !link_;
-    if (ends || revocation || hold.loss() || now >= stop) guard.TellOwner();
-    if (hold.loss()) return true;
+    if (ends || observer.revocation() || hold.loss() || outer_.is_lost() || now >= stop ||
+        guard.has_told()) {
+      nested_.End();
+      if (is_wanted) guard.TellOwner();
+    }
+    if (hold.loss() || now >= hold.lease_end()) return true;
     if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + options_.kill_after;
-    alarm_.Set(guard.has_told() ? leave_at_ : stop);
-    return now >= leave_at_;
+    if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
+    TimePoint next = hold.lease_end();
+    for (const TimePoint moment : {stop, leave_at_}) {
+      if (moment > now) next = std::min(next, moment);
+    }
+    alarm_.Set(next);
+    return false;
   }
 
   /// False when the zklock that was waited for has gone before it could say that we hold.
@@ -256,6 +298,12 @@ class Keeper {
   process::Waker link_waker_;
   process::Waker owner_waker_;
   process::Waker alarm_;
+  // Where others may run under our locks: from the start, since the contenders' data names it.
+  const std::string socket_ = "zklock-" + process::MakeUuid();
+  process::NestingServer nested_;
+  std::optional<process::OwnerGuard> guard_;
+  OuterLocks outer_;  // held for the owner by zklocks above it
+  PassedOver passed_over_;
   std::vector<cli::WantedLock> wanted_;
   process::EventLoop loop_;
   std::optional<Connector> connector_;

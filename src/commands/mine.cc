@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -40,14 +41,20 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     held.push_back(*one);
   } else {
     // The shell that holds may have become this zklock, by exec.
-    const FoundHold found = LookForHold(options.server, lock::LockName::In(chroot, options.path),
-                                        getpid(), signals, report);
+    const FoundHolds found = LookForHolds(options.server, lock::LockName::In(chroot, options.path),
+                                          getpid(), signals, report);
     if (const auto* status = std::get_if<int>(&found)) return *status;
     if (const auto* stopped = std::get_if<LookStopped>(&found)) {
       return StoppedBy(stopped->signal_number, report);
     }
-    // It has been checked as it was found.
-    if (std::holds_alternative<OwnHold>(found)) return kExitOk;
+    for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
+      const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
+                                            options.server.connect_timeout, signals);
+      if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
+        return StoppedBy(stopped->signal_number, report);
+      }
+      if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
+    }
   }
   if (held.empty()) {
     report.NothingIsMine(options.path);

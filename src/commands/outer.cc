@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/messages.h"
+#include "commands/console.h"
 #include "commands/surroundings.h"
 #include "commands/visit.h"
 #include "lock/held_check.h"
@@ -18,20 +20,9 @@
 namespace zklock::commands {
 namespace {
 
-/// Whom the holder with this data holds for, if that is a process of which we could know.
-std::optional<cli::OwnerData> OwnerHere(const std::string& text, const process::Identity& self) {
-  const auto data = cli::ParseContenderData(text);
-  if (!data || data->boot_id != self.boot_id || data->pid_namespace != self.pid_namespace) {
-    return std::nullopt;
-  }
-  return data->owner;
-}
-
 std::vector<process::ProcessId>::const_iterator FindIn(
-    const std::vector<process::ProcessId>& lineage, const cli::OwnerData& owner) {
-  return std::find_if(lineage.begin(), lineage.end(), [&](const process::ProcessId& one) {
-    return one.pid == owner.pid && one.start_time == owner.start_time;
-  });
+    const std::vector<process::ProcessId>& lineage, const process::ProcessId& process) {
+  return std::find(lineage.begin(), lineage.end(), process);
 }
 
 /// Who does not wait for ever may find out by itself.
@@ -45,30 +36,86 @@ bool StaysOut(protocol::Mode held, const cli::RunOptions& options, protocol::Mod
   return options.no_nest && MayWaitBehind(held, options, mode);
 }
 
-/// The contender of a zklock above us under which to go on, instead of queueing for `lock`. Or the
-/// exit status.
-std::variant<std::optional<lock::Ticket>, int> NestsIn(const cli::RunOptions& options,
-                                                       const lock::LockName& lock,
-                                                       protocol::Mode mode, pid_t below,
-                                                       process::Signals& signals,
-                                                       cli::Report& report) {
-  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
-  if (!held) return std::nullopt;
+/// What runs below a holder of `held` goes on under it, if that covers `mode`.
+void RequireCovered(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+                    protocol::Mode mode) {
+  if (options.min_interval) {
+    // The interval is read and written by whoever takes the lock: without it this would always run.
+    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.shown()),
+                          std::string(protocol::ModeName(mode)));
+  }
+  if (!options.no_nest && protocol::Covers(held, mode)) return;
+  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
+                                    protocol::ModeName(held), protocol::ModeName(mode)),
+                        std::string(protocol::ModeName(mode)));
+}
 
+cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lock,
+                             protocol::Mode mode) {
+  return {fmt::format(cli::message::kHolderSilent, lock.shown(), holder.holder.pid,
+                      protocol::ModeName(mode)),
+          std::string(protocol::ModeName(mode))};
+}
+
+/// Whether all `nodes`, which are in `lock`, are still there. Or the exit status.
+std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::LockName& lock,
+                                const std::vector<lock::ContenderId>& nodes,
+                                process::Signals& signals, cli::Report& report) {
   Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, {{held->node, held->token}},
-                        options.server.connect_timeout);
+  lock::HeldCheck check(visit.store(), visit.clock(), lock, nodes, options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
-  if (!check.is_held()) return std::nullopt;
+  return check.is_held();
+}
+
+/// A zklock above us, and our link to it. Without a link we queue.
+struct Nesting {
+  lock::Ticket ticket;
+  std::unique_ptr<process::NestingLink> link;
+};
+
+/// Asks the zklock above us that holds `held`, which is in `lock`. Or the exit status.
+std::variant<Nesting, int> AskOuter(const cli::RunOptions& options, const lock::LockName& lock,
+                                    protocol::Mode mode, const protocol::HeldLock& held,
+                                    process::Signals& signals, cli::Report& report) {
+  const HolderClaim claim = ClaimOf(held);
+  HolderAnswer answer = AskHolder(claim, protocol::NestingRequest::Kind::kRun,
+                                  options.server.connect_timeout, signals);
+  if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
+    return Nesting{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
+                   std::move(*link)};
+  }
+  if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
+    return StoppedBy(stopped->signal_number, report);
+  }
+  if (!std::holds_alternative<NoProof>(answer) || MayWaitBehind(held.mode, options, mode)) {
+    return Nesting{};
+  }
+  // It may have released the lock while we asked.
+  const auto is_held = AreHeld(options, lock, {{held.node, held.token}}, signals, report);
+  if (const auto* status = std::get_if<int>(&is_held)) return *status;
+  if (std::get<bool>(is_held)) throw NoAnswerFrom(claim, lock, mode);
+  return Nesting{};
+}
+
+/// The zklock above us under whose lock we go on, instead of queueing for `lock`. Or the exit
+/// status.
+std::variant<Nesting, int> NestsIn(const cli::RunOptions& options, const lock::LockName& lock,
+                                   protocol::Mode mode, pid_t below, process::Signals& signals,
+                                   cli::Report& report) {
+  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
+  if (!held) return Nesting{};
+  const auto is_held = AreHeld(options, lock, {{held->node, held->token}}, signals, report);
+  if (const auto* status = std::get_if<int>(&is_held)) return *status;
+  if (!std::get<bool>(is_held)) return Nesting{};
   const auto held_there = HeldAbove(below);
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
-    if (StaysOut(held->mode, options, mode)) return std::nullopt;
-    GoOnUnder(held->mode, options, lock, mode);
-    return lock::Ticket{.lock = lock, .mode = held->mode, .path = held->node, .token = held->token};
+    if (StaysOut(held->mode, options, mode)) return Nesting{};
+    RequireCovered(held->mode, options, lock, mode);
+    return AskOuter(options, lock, mode, *held, signals, report);
   }
   // What is held here ends with our command, which may be long before that process does.
-  if (MayWaitBehind(held->mode, options, mode)) return std::nullopt;
+  if (MayWaitBehind(held->mode, options, mode)) return Nesting{};
   throw cli::UsageError(
       fmt::format(cli::message::kWaitsForOwner, lock.shown(), protocol::ModeName(held->mode), below,
                   protocol::ModeName(mode)),
@@ -87,12 +134,9 @@ std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock:
   }
   if (leases_above.size() < *options.permits) return std::nullopt;
 
-  Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, leases_above,
-                        options.server.connect_timeout);
-  if (const auto status = visit.Run(check)) return *status;
-  visit.Leave();
-  if (!check.is_held()) return std::nullopt;
+  const auto is_held = AreHeld(options, lock, leases_above, signals, report);
+  if (const auto* status = std::get_if<int>(&is_held)) return *status;
+  if (!std::get<bool>(is_held)) return std::nullopt;
   throw cli::UsageError(
       fmt::format(cli::message::kPermitsHeldAbove, lock.shown(), *options.permits), "exclusive");
 }
@@ -113,20 +157,19 @@ std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
 }
 
 std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
-                                           std::vector<cli::WantedLock>& wanted,
-                                           std::vector<lock::Ticket>& above, pid_t below,
-                                           process::Signals& signals, cli::Report& report,
-                                           Steps& steps) {
+                                           std::vector<cli::WantedLock>& wanted, OuterLocks& outer,
+                                           pid_t below, process::Signals& signals,
+                                           cli::Report& report, Steps& steps) {
   const std::string& chroot = options.server.servers.chroot;
   for (auto one = wanted.begin(); one != wanted.end();) {
     const lock::LockName lock = lock::LockName::In(chroot, one->path);
     if (options.permits) {
       if (const auto status = RequireFreePermit(options, lock, signals, report)) return status;
     }
-    const auto nests = NestsIn(options, lock, one->mode, below, signals, report);
+    auto nests = NestsIn(options, lock, one->mode, below, signals, report);
     if (const auto* status = std::get_if<int>(&nests)) return *status;
-    if (const auto& holder = std::get<std::optional<lock::Ticket>>(nests)) {
-      above.push_back(*holder);
+    if (auto& nesting = std::get<Nesting>(nests); nesting.link) {
+      outer.Add(nesting.ticket, std::move(nesting.link));
       steps.Tell(cli::Nested{one->path});
       one = wanted.erase(one);
     } else {
@@ -137,67 +180,69 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
 }
 
 lock::HoldsForUs HoldsFor(const cli::RunOptions& options, const process::Identity& self,
-                          pid_t below, protocol::Mode mode) {
+                          pid_t below, protocol::Mode mode, const PassedOver& passed_over) {
   // One permit does not stand for another: who holds one may want more. And who would stay out of
   // one that excludes stays out of all.
   if (options.permits || StaysOut(protocol::Mode::kExclusive, options, mode)) return {};
-  return [&options, &self, below, mode](protocol::Mode held, const std::string& data) {
-    if (StaysOut(held, options, mode)) return false;
-    const auto owner = OwnerHere(data, self);
-    if (!owner) return false;
-    const std::vector<process::ProcessId> lineage = process::Lineage(below);
-    return FindIn(lineage, *owner) != lineage.end();
-  };
+  return
+      [&options, &self, &passed_over, below, mode](protocol::Mode held, const std::string& data) {
+        if (StaysOut(held, options, mode)) return false;
+        const auto claim = ClaimIn(data, "", self);
+        if (!claim || passed_over.count(claim->socket) > 0) return false;
+        const std::vector<process::ProcessId> lineage = process::Lineage(below);
+        return FindIn(lineage, claim->owner) != lineage.end();
+      };
 }
 
-FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
-                      process::Signals& signals, cli::Report& report) {
+std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(
+    const KeeperFound& found, const cli::RunOptions& options, protocol::Mode mode,
+    const process::Identity& self, PassedOver& passed_over, process::Signals& signals,
+    cli::Report& report) {
+  const auto claim = ClaimIn(found.data, found.holder.path, self);
+  HolderAnswer answer = AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
+                                  options.server.connect_timeout, signals);
+  if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
+    RequireCovered(found.holder.mode, options, found.holder.lock, mode);
+    return std::move(*link);
+  }
+  if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
+    return StoppedBy(stopped->signal_number, report);
+  }
+  // Perhaps a keeper of ours that is stopped, or one that somebody invented: to run beside the
+  // holder would be wrong for the one, to wait without end for the other.
+  if (std::holds_alternative<NoProof>(answer) && !MayWaitBehind(found.holder.mode, options, mode)) {
+    throw NoAnswerFrom(*claim, found.holder.lock, mode);
+  }
+  passed_over.insert(claim->socket);
+  return nullptr;
+}
+
+FoundHolds LookForHolds(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
+                        process::Signals& signals, cli::Report& report) {
   Visit visit(server, signals, report);
   lock::Holders holders(visit.store(), visit.clock(), lock, server.connect_timeout);
-  const auto never = [] { return false; };
-  if (const auto signal = visit.RunUntilLeft(holders, never)) return LookStopped{*signal};
+  if (const auto signal = visit.RunUntilLeft(holders, [] { return false; })) {
+    return LookStopped{*signal};
+  }
   if (const auto status = visit.Failure(holders)) return *status;
+  visit.Leave();
   const process::Identity self = process::ThisProcess();
   const std::vector<process::ProcessId> lineage = process::Lineage(below);
-  auto nearest = lineage.end();
-  OwnHold found;
+  std::vector<OwnHold> found;
   for (const lock::Holder& holder : holders.holders()) {
-    const auto owner = OwnerHere(holder.data, self);
-    if (!owner) continue;
-    const auto match = FindIn(lineage, *owner);
-    if (match >= nearest) continue;
-    nearest = match;
-    found = {{.lock = lock,
-              .mode = holder.name.mode(),
-              .path = holder.path,
-              .session = holder.stat.ephemeral_owner,
-              .token = holder.stat.created_zxid},
-             *owner};
+    const auto claim = ClaimIn(holder.data, holder.path, self);
+    if (!claim || FindIn(lineage, claim->owner) == lineage.end()) continue;
+    found.push_back({{.lock = lock,
+                      .mode = holder.name.mode(),
+                      .path = holder.path,
+                      .session = holder.stat.ephemeral_owner,
+                      .token = holder.stat.created_zxid},
+                     *claim});
   }
-  if (nearest == lineage.end()) {
-    visit.Leave();
-    return NotHeldForUs{};
-  }
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, {found.ticket.id()},
-                        server.connect_timeout);
-  if (const auto signal = visit.RunUntilLeft(check, never)) return LookStopped{*signal};
-  if (const auto status = visit.Failure(check)) return *status;
-  visit.Leave();
-  if (!check.is_held()) return NotHeldForUs{};
+  std::stable_sort(found.begin(), found.end(), [&](const OwnHold& one, const OwnHold& other) {
+    return FindIn(lineage, one.claim.owner) < FindIn(lineage, other.claim.owner);
+  });
   return found;
-}
-
-void GoOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
-               protocol::Mode mode) {
-  if (options.min_interval) {
-    // The interval is read and written by whoever takes the lock: without it this would always run.
-    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.shown()),
-                          std::string(protocol::ModeName(mode)));
-  }
-  if (!options.no_nest && protocol::Covers(held, mode)) return;
-  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
-                                    protocol::ModeName(held), protocol::ModeName(mode)),
-                        std::string(protocol::ModeName(mode)));
 }
 
 }  // namespace zklock::commands

@@ -2,13 +2,16 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
-#include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "commands/outer_locks.h"
 #include "commands/steps.h"
 #include "lock/holder_search.h"
 #include "lock/ticket.h"
@@ -23,48 +26,58 @@ namespace zklock::commands {
 [[nodiscard]] std::vector<protocol::HeldLock> HeldAbove(pid_t below);
 
 /// Leaves out of `wanted` what zklocks above us hold for the process `below`, ours or one that
-/// somebody named, and adds their contenders to `above`: $ZKLOCK_HELD says so, they are living
-/// ancestors, and their contenders are still there by a committed check. A copied environment, a
-/// daemon that outlived its lock, or a lock that was lost makes us a stranger. The exit status,
-/// when that could not be found out; why has been said. Throws cli::UsageError where waiting would
-/// never end: a reader asks to write, all permits are held above us, or --no-nest or somebody who
-/// is not below asks to wait without end.
+/// somebody named, and adds it to `outer`: $ZKLOCK_HELD says so, they are living ancestors, their
+/// contenders are still there by a committed check, and they let us run under their locks. With a
+/// copied environment, in a daemon that outlived its lock, or after a lost lock we queue like
+/// anybody else. Returns the exit status when that could not be found out; the error has been
+/// reported. Throws cli::UsageError where waiting would never end: a reader asks to write, all
+/// permits are held above us, the zklock above does not answer, or --no-nest or somebody who is not
+/// below asks to wait without end.
 [[nodiscard]] std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
                                                          std::vector<cli::WantedLock>& wanted,
-                                                         std::vector<lock::Ticket>& above,
-                                                         pid_t below, process::Signals& signals,
+                                                         OuterLocks& outer, pid_t below,
+                                                         process::Signals& signals,
                                                          cli::Report& report, Steps& steps);
 
-/// Whether who holds a LOCK for which the process `below`, or one that it starts, wants to queue in
-/// `mode` holds it by --hold for that process or one above it, so that queueing makes no sense.
-/// Empty where that is not to be asked. `self` outlives it.
+/// The sockets of keepers that were asked, and do not hold for us.
+using PassedOver = std::set<std::string>;
+
+/// Whether the holder of a LOCK for which the process `below`, or one that it starts, wants to
+/// queue in `mode` says that it holds by --hold for that process or one above it: then queueing may
+/// make no sense, and GoOnUnderKeeper() asks it. Empty where that is not to be asked. All but the
+/// mode outlive it.
 [[nodiscard]] lock::HoldsForUs HoldsFor(const cli::RunOptions& options,
                                         const process::Identity& self, pid_t below,
-                                        protocol::Mode mode);
+                                        protocol::Mode mode, const PassedOver& passed_over);
 
-/// Nobody holds it for us.
-struct NotHeldForUs {};
-/// A contender of --hold, and the shell that it holds for.
+/// A keeper that says that it holds a LOCK for us.
+struct KeeperFound {
+  lock::Ticket holder;
+  std::string data;  ///< of its contender
+};
+/// Asks the keeper for proof. The link where we may run under its lock. None: we queue like anybody
+/// else, and it is in `passed_over`. Or the exit status; the error has been reported. Throws
+/// cli::UsageError where waiting would never end.
+[[nodiscard]] std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(
+    const KeeperFound& found, const cli::RunOptions& options, protocol::Mode mode,
+    const process::Identity& self, PassedOver& passed_over, process::Signals& signals,
+    cli::Report& report);
+
+/// A contender of --hold that says that it holds for us.
 struct OwnHold {
   lock::Ticket ticket;
-  cli::OwnerData owner;
+  HolderClaim claim;
 };
-/// A signal ended the look; nothing has been said.
+/// A signal ended the look; nothing has been reported.
 struct LookStopped {
   int signal_number = 0;
 };
-/// Or the exit status, when that could not be found out; why has been said.
-using FoundHold = std::variant<OwnHold, NotHeldForUs, LookStopped, int>;
+/// Or the exit status, when that could not be found out; the error has been reported.
+using FoundHolds = std::variant<std::vector<OwnHold>, LookStopped, int>;
 
-/// Whether a shell holds `lock` by --hold that is the process `below` or above it: the data of the
-/// holders says so, of this host, boot and pid namespace, and the contender is still there by a
-/// committed check. The nearest one.
-[[nodiscard]] FoundHold LookForHold(const cli::ServerOptions& server, const lock::LockName& lock,
-                                    pid_t below, process::Signals& signals, cli::Report& report);
-
-/// Who is below a holder of `held` goes on under it. Throws as LeaveOutWhatIsHeldAbove where it may
-/// not.
-void GoOnUnder(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
-               protocol::Mode mode);
+/// The holders of `lock` whose data says that they hold by --hold for the process `below` or one
+/// above it: of this host, boot and PID namespace. The nearest first. AskHolder() asks for proof.
+[[nodiscard]] FoundHolds LookForHolds(const cli::ServerOptions& server, const lock::LockName& lock,
+                                      pid_t below, process::Signals& signals, cli::Report& report);
 
 }  // namespace zklock::commands

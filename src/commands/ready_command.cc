@@ -1,5 +1,6 @@
 #include "commands/ready_command.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "protocol/lease.h"
@@ -17,20 +18,26 @@ void ReadyCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& s
   }
 }
 
+process::CommandSpec ReadyCommand::Spec(Duration session_timeout) const {
+  return {.executable = executable_,
+          .arguments = options_.command,
+          .stop_signal = options_.stop_signal,
+          .kill_after = protocol::GraceFor(options_.kill_after, session_timeout),
+          .descendants = options_.descendants,
+          .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
+          .kept_open = outer_.descriptors(),
+          .when_orphaned = nullptr};
+}
+
 void ReadyCommand::Prepare(const zookeeper::Session& session) {
   const Duration timeout = session.lease().timeout();
-  supervisor_ = process::Supervisor::Prepare(
-      {.executable = executable_,
-       .arguments = options_.command,
-       .stop_signal = options_.stop_signal,
-       .kill_after = protocol::GraceFor(options_.kill_after, timeout),
-       .descendants = options_.descendants,
-       .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
-       .when_orphaned =
-           [credentials = *session.credentials(), endpoints = session.endpoints(),
-            access = options_.server.access,
-            timeout] { zookeeper::CloseSession(credentials, endpoints, timeout, access); }},
-      signals_);
+  process::CommandSpec spec =
+      Spec(outer_.empty() ? timeout : std::min(timeout, outer_.session_timeout()));
+  spec.when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
+                        access = options_.server.access, timeout] {
+    zookeeper::CloseSession(credentials, endpoints, timeout, access);
+  };
+  supervisor_ = process::Supervisor::Prepare(spec, signals_);
   session_ = session.session_id();
   timeout_ = timeout;
 }
@@ -48,14 +55,8 @@ void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end)
 }
 
 void ReadyCommand::AwaitNested() {
-  supervisor_ = process::Supervisor::Prepare({.executable = executable_,
-                                              .arguments = options_.command,
-                                              .stop_signal = options_.stop_signal,
-                                              .kill_after = options_.kill_after,
-                                              .descendants = options_.descendants,
-                                              .when_orphaned = nullptr},
-                                             signals_);
-  supervisor_->Await(kNever);
+  supervisor_ = process::Supervisor::Prepare(Spec(outer_.session_timeout()), signals_);
+  supervisor_->Await(outer_.lease_end());
 }
 
 }  // namespace zklock::commands

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/options.h"
+#include "commands/outer_locks.h"
 #include "process/executable.h"
 #include "process/signals.h"
 #include "process/supervisor.h"
@@ -18,9 +19,10 @@ namespace zklock::commands {
 /// two forks take as long as a commit does.
 class ReadyCommand {
  public:
-  /// Both outlive it.
-  ReadyCommand(const cli::RunOptions& options, const process::Signals& signals)
-      : options_(options), signals_(signals) {}
+  /// All outlive it. What is added to `outer` later needs a Discard().
+  ReadyCommand(const cli::RunOptions& options, const process::Signals& signals,
+               const OuterLocks& outer)
+      : options_(options), signals_(signals), outer_(outer) {}
 
   /// From FindExecutable; before all below.
   void SetExecutable(std::string executable) { executable_ = std::move(executable); }
@@ -30,16 +32,18 @@ class ReadyCommand {
 
   /// For a run under `session`'s locks: as Supervisor::Await().
   void Await(const zookeeper::Session& session, TimePoint lease_end);
-  /// For one under an outer zklock's, which ends us and all that is below us.
+  /// For one under outer zklocks' alone.
   void AwaitNested();
   /// From then on.
   [[nodiscard]] process::Supervisor& supervisor() { return *supervisor_; }
 
  private:
   void Prepare(const zookeeper::Session& session);
+  [[nodiscard]] process::CommandSpec Spec(Duration session_timeout) const;
 
   const cli::RunOptions& options_;
   const process::Signals& signals_;
+  const OuterLocks& outer_;
   std::string executable_;
   std::unique_ptr<process::Supervisor> supervisor_;
   std::int64_t session_ = 0;  // those that the guard knows

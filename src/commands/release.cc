@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -184,34 +185,52 @@ int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::Conten
   return asked.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
-/// What the calling shell holds by --hold: asks its keeper, and waits until that has let go.
+/// The keeper releases it as soon as nothing runs under it any more.
+int AwaitRelease(const cli::ReleaseOptions& options, const lock::Ticket& ticket,
+                 const protocol::NestingRelease& release, process::Signals& signals,
+                 cli::Report& report) {
+  if (release.runs > 0) report.Say(cli::ReleaseWaits(options.lock, release.runs, release.pid));
+  cli::ContenderView contender;
+  contender.program = protocol::Program::kZklock;
+  contender.path = ticket.path;
+  contender.token = ticket.token;
+  contender.name = protocol::BaseOf(ticket.path);
+  Visit visit(options.server, signals, report);
+  if (const auto status = Await(visit, options, {contender})) return *status;
+  visit.Leave();
+  return kExitOk;
+}
+
+/// What the calling shell holds by --hold: asks its keeper, and waits until that has released it.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   // The shell that holds may have become this zklock, by exec.
-  const FoundHold found = LookForHold(options.server, LockOf(options), getpid(), signals, report);
+  const FoundHolds found = LookForHolds(options.server, LockOf(options), getpid(), signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
   if (const auto* stopped = std::get_if<LookStopped>(&found)) {
     return StoppedBy(stopped->signal_number, report);
   }
-  const auto* hold = std::get_if<OwnHold>(&found);
-  if (hold == nullptr) {
-    report.Say(cli::NothingHeld(options.lock));
-    return kExitConflict;
+  std::optional<pid_t> silent;
+  for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
+    const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRelease,
+                                          options.server.connect_timeout, signals);
+    if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
+      return AwaitRelease(options, hold.ticket, (*link)->release(), signals, report);
+    }
+    if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
+      return StoppedBy(stopped->signal_number, report);
+    }
+    if (std::holds_alternative<Refuses>(answer)) {
+      report.Error(cli::ReleaseBelow(options.lock));
+      return kExitUsage;
+    }
+    if (std::holds_alternative<NoProof>(answer)) silent = hold.claim.holder.pid;
   }
-  cli::RevokeData revoke = AskedByUs("");
-  revoke.by_owner = true;
-  cli::ContenderView contender;
-  contender.program = protocol::Program::kZklock;
-  contender.path = hold->ticket.path;
-  contender.token = hold->ticket.token;
-  contender.name = protocol::BaseOf(contender.path);
-  Visit visit(options.server, signals, report);
-  lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
-                              IdOf(contender), *EditFor(contender, revoke),
-                              options.server.connect_timeout);
-  if (const auto status = visit.Run(revocation)) return *status;
-  if (const auto status = Await(visit, options, {contender})) return *status;
-  visit.Leave();
-  return kExitOk;
+  if (silent) {
+    report.Error(cli::KeeperSilent(options.lock, *silent));
+    return kExitUnavailable;
+  }
+  report.Say(cli::NothingHeld(options.lock));
+  return kExitConflict;
 }
 
 }  // namespace

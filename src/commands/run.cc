@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "commands/console.h"
 #include "commands/keeper.h"
 #include "commands/outer.h"
+#include "commands/outer_locks.h"
 #include "commands/progress.h"
 #include "commands/ready_command.h"
 #include "commands/steps.h"
@@ -30,8 +33,10 @@
 #include "process/event_loop.h"
 #include "process/executable.h"
 #include "process/identity.h"
+#include "process/nesting_server.h"
 #include "process/process_tree.h"
 #include "process/supervisor.h"
+#include "process/waker.h"
 #include "protocol/lease.h"
 
 namespace zklock::commands {
@@ -50,7 +55,7 @@ class LockedRun {
         events_(OpenEventsFor(options)),
         steps_(Listeners()),
         wanted_(options.locks),
-        command_(options, signals) {
+        command_(options, signals, outer_) {
     signals_.AddWindowChanges();
     loop_.Add(signals_);
     loop_.Add(sink_);
@@ -72,10 +77,11 @@ class LockedRun {
     }
     command_.SetExecutable(std::get<std::string>(executable));
     process::RequireProcessTree();  // what cannot be ended is not begun, nor queued for
-    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, above_, getppid(), signals_,
+    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, outer_, getppid(), signals_,
                                                     report_, steps_)) {
       return *status;
     }
+    outer_.AddTo(loop_);
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
       loop_.RunReady();  // a server has a session to make while we find out who we are
@@ -86,23 +92,24 @@ class LockedRun {
                        }});
       const WaitOutcome outcome = waiting.Run(
           // The shell that holds may have become this zklock, by exec.
-          RequestsFor(options_, wanted_, self_, getpid(),
+          RequestsFor(options_, wanted_, self_, getpid(), passed_over_,
                       [this](auto mode) { return ContenderDataFor(options_, mode, self_); }),
-          [] { return false; });
+          [this] { return outer_.is_lost(); });
       if (waiting.has_all()) {
         tickets_ = waiting.tickets();
         passed_ = waiting.passed();
         return RunUnder();
       }
-      if (const auto* own = std::get_if<GoesOn>(&outcome)) {
+      if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
         (void)connector_->Close();
         command_.Discard();
-        LeaveOut(own->holder);
+        if (const auto status = GoOnUnder(*found)) return *status;
         continue;
       }
       const auto [why, status] = waiting.Judge(outcome);
       Release(why, status);  // first: no message may keep others waiting
       waiting.Explain(outcome);
+      if (outer_.is_lost()) report_.LostBeforeRun(outer_.Shown());
       return status;
     }
     return RunNested();
@@ -120,33 +127,64 @@ class LockedRun {
     return shown;
   }
 
-  /// Under the outer lock, and ended with it: the outer guard ends us and all that is below us.
+  /// Under the locks of outer zklocks alone.
   int RunNested() {
+    self_ = process::ThisProcess();
     command_.AwaitNested();
     process::LeaveWorkingDirectory();
     if (const auto signal = TakeEndingSignal(signals_)) return kExitSignalBase + *signal;
     process::Supervisor& supervisor = command_.supervisor();
-    supervisor.Begin(EnvironmentFor({}, above_, self_));
+    supervisor.Begin(EnvironmentFor({}, outer_.tickets(), self_, socket_));
     loop_.Add(supervisor);
     while (!supervisor.is_over()) {
       loop_.RunOnce();
+      HeedOuter(supervisor, kNever, options_.kill_after);
       TellOfStart(supervisor);
-      PassSignalsOn(supervisor, [] {});
+      PassSignalsOn(supervisor,
+                    [&] { report_.Stopping(outer_.Shown(), outer_.lease_end() - clock_.Now()); });
     }
     loop_.Remove(supervisor);
     if (const auto& failed = supervisor.exec_failed()) return CannotExecute(*failed);
-    const process::Ended ended = Reaped(supervisor);
+    const process::Ended ended = Reaped(supervisor, outer_.Shown());
     TellOfProcesses(ended);
     return StatusOf(ended);
   }
 
-  /// It is held for a shell above us.
-  void LeaveOut(const lock::Ticket& holder) {
-    above_.push_back(holder);
-    steps_.Tell(cli::Nested{holder.lock.shown()});
-    std::erase_if(wanted_, [&](const cli::WantedLock& wanted) {
-      return NameOf(wanted).path == holder.lock.path;
+  /// What runs under outer locks ends with them, and before their leases and our own.
+  void HeedOuter(process::Supervisor& supervisor, TimePoint own_lease_end, Duration own_grace) {
+    if (outer_.empty()) return;
+    supervisor.SetLease(
+        std::min(own_lease_end, outer_.lease_end()),
+        std::min(own_grace, protocol::GraceFor(options_.kill_after, outer_.session_timeout())));
+    if (outer_.is_lost() && !std::exchange(loss_told_, true)) {
+      steps_.Tell(cli::Lost{outer_.Shown(), lock::Loss::kOuter, options_.on_lost});
+      if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
+    }
+  }
+
+  /// A keeper may hold the LOCK for a shell above us. The exit status, if the run is over.
+  std::optional<int> GoOnUnder(const KeeperFound& found) {
+    const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {
+      return NameOf(one).path == found.holder.lock.path;
     });
+    try {
+      auto answer =
+          GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
+      if (const int* status = std::get_if<int>(&answer)) {
+        steps_.Tell(cli::Released{Shown(), Why::kInterrupted, *status});
+        return *status;
+      }
+      auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
+      if (!link) return std::nullopt;
+      loop_.Add(*link);
+      outer_.Add(found.holder, std::move(link));
+      steps_.Tell(cli::Nested{found.holder.lock.shown()});
+      wanted_.erase(wanted);
+      return std::nullopt;
+    } catch (const cli::UsageError&) {
+      steps_.Tell(cli::Released{Shown(), Why::kUnusable, kExitUsage});
+      throw;
+    }
   }
 
   int CannotExecute(process::ExecFailed failed) {
@@ -168,21 +206,24 @@ class LockedRun {
       if (const auto status = RefuseIfRecent(*last_run, hold)) return *status;
     }
     const TimePoint began = clock_.Now();
-    if (const auto status = Begin(hold.lease_end())) return *status;
+    if (const auto status = Begin(hold)) return *status;
     process::Supervisor& supervisor = command_.supervisor();
-    hold_steps.SetSupervisor(&supervisor);
+    if (outer_.empty()) hold_steps.SetSupervisor(&supervisor);
     Supervise(hold, hold_steps, supervisor);
     if (const auto& failed = supervisor.exec_failed()) {
       Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
       return CannotExecute(*failed);
     }
-    const process::Ended ended = Reaped(supervisor);
-    // Stop, reap, release, close: the command has been reaped, only now is the lock let go.
+    process::Ended ended = Reaped(supervisor, Shown());
+    const TimePoint reaped = clock_.Now();
+    AwaitNestedRuns(hold, hold_steps, ended);
+    // Stop, reap, release, close: the command and all nested runs have been reaped, only now is
+    // the lock released.
     const int status = StatusOf(ended);
     std::size_t releases = 0;
     if (!WasLost(ended)) {
       if (last_run && status == 0) Record(*last_run, hold, began);
-      releases = hold.Release({.ran = clock_.Now() - began, .status = status, .host = self_.host});
+      releases = hold.Release({.ran = reaped - began, .status = status, .host = self_.host});
     }
     Release(WasLost(ended) ? Why::kLost : Why::kEnded, status, releases);
     TellOfProcesses(ended);
@@ -190,19 +231,27 @@ class LockedRun {
   }
 
   /// The exit status, if the command does not begin.
-  std::optional<int> Begin(TimePoint lease_end) {
+  std::optional<int> Begin(const lock::Hold& hold) {
     try {
-      command_.Await(connector_->session(), lease_end);
+      command_.Await(connector_->session(), std::min(hold.lease_end(), outer_.lease_end()));
       process::LeaveWorkingDirectory();  // the command is forked, and keeps it
       // One from before the command was there to get it, too.
       if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
-      command_.supervisor().Begin(EnvironmentFor(tickets_, above_, self_));
+      nested_.emplace(socket_, process::ProcessId{self_.pid, self_.start_time});
+      std::vector<std::string> nodes;
+      for (const lock::Ticket& ticket : tickets_) nodes.push_back(ticket.path);
+      nested_->Open(nodes, LeaseOf(hold));
+      command_.supervisor().Begin(EnvironmentFor(tickets_, outer_.tickets(), self_, socket_));
       return std::nullopt;
     } catch (const std::system_error&) {
       // Nobody is to wait for a lock that nobody uses.
       Release(Why::kNotExecuted, kExitSystem);
       throw;
     }
+  }
+
+  protocol::NestingLease LeaseOf(const lock::Hold& hold) {
+    return {hold.lease_end(), connector_->session().lease().timeout()};
   }
 
   /// The lock was ours, and the command has not begun.
@@ -278,24 +327,73 @@ class LockedRun {
     loop_.Remove(connector_->session());
     loop_.Add(hold);
     loop_.Add(supervisor);
+    loop_.Add(*nested_);
     loop_.Add(connector_->session());
     while (!supervisor.is_over()) {
       loop_.RunOnce();
+      nested_->SetLease(LeaseOf(hold));
+      HeedOuter(supervisor, hold.lease_end(), hold.grace());
       TellOfStart(supervisor);
-      if (hold.loss() && !std::exchange(loss_told_, true)) {
-        steps_.Tell(cli::Lost{Shown(), *hold.loss(), options_.on_lost});
-        if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
-      }
-      if (hold_steps.revocation() && !std::exchange(revoked_, true)) {
-        report_.Revoked(Shown(), *hold_steps.revocation());
-        supervisor.End();
-      }
+      if (HeedLoss(hold) && options_.on_lost == cli::OnLost::kStop) supervisor.End();
+      if (HeedRevocation(hold_steps)) supervisor.End();
       PassSignalsOn(supervisor, [&] {
         if (!hold.loss()) report_.Stopping(Shown(), hold.lease_end() - clock_.Now());
       });
     }
     loop_.Remove(hold);
+    loop_.Remove(*nested_);
     loop_.Remove(supervisor);
+  }
+
+  /// Nested runs end with the lock, whatever the command does. True the first time.
+  bool HeedLoss(const lock::Hold& hold) {
+    if (!hold.loss() || std::exchange(loss_told_, true)) return false;
+    nested_->End();
+    steps_.Tell(cli::Lost{Shown(), *hold.loss(), options_.on_lost});
+    return true;
+  }
+
+  bool HeedRevocation(const HoldSteps& hold_steps) {
+    if (!hold_steps.revocation() || std::exchange(revoked_, true)) return false;
+    nested_->End();
+    report_.Revoked(Shown(), *hold_steps.revocation());
+    return true;
+  }
+
+  /// What runs nested below the command may outlive it: the lock is held until that has ended too,
+  /// or been ended, and no longer than the lease lasts.
+  void AwaitNestedRuns(lock::Hold& hold, const HoldSteps& hold_steps, process::Ended& ended) {
+    nested_->Drain();
+    if (WasLost(ended)) nested_->End();
+    std::vector<pid_t> runs = nested_->Runs();
+    if (runs.empty()) return;
+    // Those are not left behind, and their own zklock tells what they leave.
+    std::erase_if(ended.left_behind,
+                  [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
+    if (!WasLost(ended)) steps_.Tell(cli::KeptForNested{Shown(), runs.size(), runs.front()});
+    process::Waker alarm;
+    loop_.Remove(connector_->session());
+    loop_.Add(hold);
+    loop_.Add(*nested_);
+    loop_.Add(alarm);
+    loop_.Add(connector_->session());
+    while (!nested_->Runs().empty() && clock_.Now() < hold.lease_end()) {
+      alarm.Set(hold.lease_end());
+      loop_.RunOnce();
+      nested_->SetLease(LeaseOf(hold));
+      (void)HeedLoss(hold);
+      (void)HeedRevocation(hold_steps);
+      if (outer_.is_lost()) nested_->End();
+      if (const auto signal = TakeEndingSignal(signals_, [&](const auto& stop) {
+            report_.Stopping(Shown(), hold.lease_end() - clock_.Now());
+            stop();
+          })) {
+        if (*signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
+      }
+    }
+    loop_.Remove(alarm);
+    loop_.Remove(*nested_);
+    loop_.Remove(hold);
   }
 
   void TellOfStart(process::Supervisor& supervisor) {
@@ -304,10 +402,10 @@ class LockedRun {
     steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
   }
 
-  process::Ended Reaped(const process::Supervisor& supervisor) {
+  process::Ended Reaped(const process::Supervisor& supervisor, const std::string& locks) {
     const process::Ended& ended = *supervisor.ended();
     signals_.SetCommandEnd(ended.wait_status);
-    if (ended.by_order && !loss_told_ && !revoked_) steps_.Tell(cli::LeaseRanOut{Shown()});
+    if (ended.by_order && !loss_told_ && !revoked_) steps_.Tell(cli::LeaseRanOut{locks});
     steps_.Tell(cli::Exited{ended.wait_status});
     return ended;
   }
@@ -373,9 +471,13 @@ class LockedRun {
   std::vector<cli::WantedLock> wanted_;  // by path; without what a zklock above holds for us
   process::EventLoop loop_;
   std::optional<Connector> connector_;
+  OuterLocks outer_;  // held for us by others: we go on under them
+  PassedOver passed_over_;
   ReadyCommand command_;  // ended before the session is
   std::vector<lock::Ticket> tickets_;
-  std::vector<lock::Ticket> above_;  // held for us by others: we go on under them
+  // Where others may run under our locks. It is open until the locks are released.
+  const std::string socket_ = "zklock-" + process::MakeUuid();
+  std::optional<process::NestingServer> nested_;
   std::vector<std::string> passed_;  // contenders of ours that are of no use any more
   bool start_told_ = false;
   bool loss_told_ = false;

@@ -49,26 +49,28 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
 }
 
 std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
-                          const process::Identity& self, const process::Owner& owner) {
-  return cli::FormatContenderData({.mode = mode,
-                                   .host = self.host,
-                                   .user = self.user,
-                                   .pid = self.pid,
-                                   .boot_id = self.boot_id,
-                                   .start_time = self.start_time,
-                                   .command = owner.name(),
-                                   .label = options.label,
-                                   .pid_namespace = self.pid_namespace,
-                                   .owner = cli::OwnerData{owner.id().pid, owner.id().start_time},
-                                   .under = HoldersAbove()});
+                          const process::Identity& self, const process::Owner& owner,
+                          const std::string& socket) {
+  return cli::FormatContenderData(
+      {.mode = mode,
+       .host = self.host,
+       .user = self.user,
+       .pid = self.pid,
+       .boot_id = self.boot_id,
+       .start_time = self.start_time,
+       .command = owner.name(),
+       .label = options.label,
+       .pid_namespace = self.pid_namespace,
+       .owner = cli::OwnerData{owner.id().pid, owner.id().start_time, socket},
+       .under = HoldersAbove()});
 }
 
 std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                         const std::vector<lock::Ticket>& above,
-                                        const process::Identity& self) {
+                                        const process::Identity& self, const std::string& socket) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
   for (const lock::Ticket& ticket : own) {
-    held.push_back({ticket.mode, self.pid, self.start_time, ticket.token, ticket.path});
+    held.push_back({ticket.mode, self.pid, self.start_time, ticket.token, socket, ticket.path});
   }
   std::vector<lock::Ticket> tickets = own;
   tickets.insert(tickets.end(), above.begin(), above.end());

@@ -35,24 +35,25 @@ cli::Released::Why WhyOf(lock::Busy::Why why) {
 
 std::vector<lock::AcquireRequest> RequestsFor(
     const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
-    const process::Identity& self, pid_t below,
+    const process::Identity& self, pid_t below, const PassedOver& passed_over,
     const std::function<std::string(protocol::Mode)>& data) {
   const std::string& chroot = options.server.servers.chroot;
   std::vector<lock::AcquireRequest> requests;
   for (const cli::WantedLock& one : wanted) {
-    lock::AcquireRequest request{.lock = lock::LockName::In(chroot, one.path),
-                                 .mode = one.mode,
-                                 .dialect = options.dialect,
-                                 .host = self.host,
-                                 .data = data(one.mode),
-                                 .try_only = options.try_only,
-                                 .wait = options.wait,
-                                 .max_queue = options.max_queue,
-                                 .supersede = options.supersede,
-                                 .below = std::string(options.permits ? protocol::kLeases : ""),
-                                 .permits = options.permits,
-                                 .holds_for_us = HoldsFor(options, self, below, one.mode),
-                                 .connect_timeout = options.server.connect_timeout};
+    lock::AcquireRequest request{
+        .lock = lock::LockName::In(chroot, one.path),
+        .mode = one.mode,
+        .dialect = options.dialect,
+        .host = self.host,
+        .data = data(one.mode),
+        .try_only = options.try_only,
+        .wait = options.wait,
+        .max_queue = options.max_queue,
+        .supersede = options.supersede,
+        .below = std::string(options.permits ? protocol::kLeases : ""),
+        .permits = options.permits,
+        .holds_for_us = HoldsFor(options, self, below, one.mode, passed_over),
+        .connect_timeout = options.server.connect_timeout};
     if (options.permits) {
       // The way to a permit leads through one at a time. A `try` stands there too, while those
       // before it leave a permit: what it finds in the turnstile then are no waiters.
@@ -105,7 +106,10 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
   if (steps.revocation()) return ToldToLeave{*steps.revocation()};
   if (const auto& outcome = acquire.outcome()) {
     const auto* held = std::get_if<lock::HeldForUs>(&*outcome);
-    return held != nullptr ? Under(*held, acquire.lock()) : *outcome;
+    if (held == nullptr) return *outcome;
+    return KeeperFound{
+        {.lock = acquire.lock(), .mode = held->mode, .path = held->path, .token = held->token},
+        held->data};
   }
   if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
   const auto pausing = [&progress](const std::function<void()>& stop) {
@@ -118,18 +122,6 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
   }
   if (is_cancelled()) return Cancelled{};
   return std::nullopt;
-}
-
-WaitOutcome Waiting::Under(const lock::HeldForUs& held, const lock::LockName& lock) const {
-  const auto wanted = std::find_if(requests_.begin(), requests_.end(), [&](const auto& request) {
-    return request.lock.path == lock.path;
-  });
-  try {
-    GoOnUnder(held.mode, in_.options, lock, wanted->mode);
-  } catch (const cli::UsageError& endless) {
-    return endless;  // our contender is to go first
-  }
-  return GoesOn{{.lock = lock, .mode = held.mode, .path = held.path, .token = held.token}};
 }
 
 std::string Waiting::Shown() const {
@@ -148,7 +140,6 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
   if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
     return {Why::kInterrupted, kExitSignalBase + interrupted->signal_number};
   }
-  if (std::holds_alternative<cli::UsageError>(outcome)) return {Why::kUnusable, kExitUsage};
   const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);
   if (decided == nullptr) return {Why::kRemoved, conflict};  // told to leave, or not wanted
   if (const auto* busy = std::get_if<lock::Busy>(decided)) {
@@ -172,8 +163,6 @@ void Waiting::Explain(const WaitOutcome& outcome) {
     in_.report.StoppedWhileWaiting(Shown(), interrupted->signal_number);
   } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
     in_.report.ToldToLeave(Shown(), told->revocation);
-  } else if (const auto* endless = std::get_if<cli::UsageError>(&outcome)) {
-    throw cli::UsageError(*endless);
   }
 }
 

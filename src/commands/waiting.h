@@ -33,21 +33,16 @@ struct ToldToLeave {
 };
 /// Those who wait have gone: nobody wants the lock any more.
 struct Cancelled {};
-/// A LOCK is held for us by --hold: go on under that contender without queueing.
-struct GoesOn {
-  lock::Ticket holder;
-};
 
-/// What the wait came to: the queue's word, or something else that ended it. UsageError: a LOCK is
-/// held for us, and waiting for it would never end.
-using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, GoesOn,
-                                 cli::UsageError>;
+/// What the wait came to: the queue's word, or something else that ended it.
+using WaitOutcome =
+    std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, KeeperFound>;
 
 /// What to queue for, for each of `wanted`; `data` makes a contender's data. `below`: the process
-/// that shells that hold may be above of. `options` and `self` outlive the requests.
+/// that shells that hold may be above of. `options`, `self` and `passed_over` outlive the requests.
 [[nodiscard]] std::vector<lock::AcquireRequest> RequestsFor(
     const cli::RunOptions& options, const std::vector<cli::WantedLock>& wanted,
-    const process::Identity& self, pid_t below,
+    const process::Identity& self, pid_t below, const PassedOver& passed_over,
     const std::function<std::string(protocol::Mode)>& data);
 
 /// The way through the queues, in the caller's loop.
@@ -73,9 +68,9 @@ class Waiting {
                                 const std::function<bool()>& is_cancelled);
   /// All LOCKs were taken.
   [[nodiscard]] bool has_all() const { return has_all_; }
-  /// What an outcome means that is neither that nor GoesOn: in a word, and as the exit status.
+  /// What an outcome means that is neither that nor KeeperFound: in a word, and as the exit status.
   [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
-  /// Says why the lock was not taken, once the queue has been left. Throws the UsageError.
+  /// Says why the lock was not taken, once the queue has been left.
   void Explain(const WaitOutcome& outcome);
 
   /// What was taken.
@@ -86,7 +81,6 @@ class Waiting {
  private:
   std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
-  [[nodiscard]] WaitOutcome Under(const lock::HeldForUs& held, const lock::LockName& lock) const;
   void ExplainQueue(const lock::AcquireOutcome& outcome);
   [[nodiscard]] std::string Shown() const;
 

@@ -19,6 +19,7 @@ enum class Loss {
   kExpired,       ///< the servers have ended the session
   kUnproven,      ///< the lease ended before it could be proven anew
   kShortSession,  ///< a server has granted a session time-out that is too short to prove it
+  kOuter,         ///< the zklock that held it for us has released it, lost it or gone
 };
 
 /// What happens while the lock is held, for the guard, messages and events.

@@ -79,7 +79,8 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
   const bool is_anothers = reply.error == Error::kNone && reply.stat.ephemeral_owner != 0 &&
                            reply.stat.ephemeral_owner != store_.session_id();
   if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return OnStranger();
-  const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid};
+  const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid,
+                       reply.data};
   CheckContenders(
       store_, {{held.path, held.token}},
       scope_.Wrap([this, held](const zookeeper::Reply& checked) { OnChecked(held, checked); }));

@@ -23,6 +23,7 @@ struct HeldForUs {
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< its znode, chroot included
   std::int64_t token = 0;
+  std::string data{};  ///< a claim: the caller asks the process that it names for proof
 };
 
 /// Looks, for one who has to wait, whether LOCK is held for that one by --hold, so that the wait

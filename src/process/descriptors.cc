@@ -40,9 +40,9 @@ void CloseInherited() {
   for (const int fd : inherited) close(fd);
 }
 
-void KeepOnlyDescriptors(std::initializer_list<int> kept) {
+void KeepOnlyDescriptors(const std::vector<int>& kept) {
   Silence({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
-  const int last = std::max(STDERR_FILENO, std::max(kept));
+  const int last = std::max(STDERR_FILENO, *std::max_element(kept.begin(), kept.end()));
   for (int fd = STDERR_FILENO + 1; fd < last; ++fd) {
     if (std::find(kept.begin(), kept.end(), fd) == kept.end()) close(fd);
   }

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 namespace zklock::process {
 
 /// Puts 0, 1 and 2 on /dev/null and closes every other descriptor but `kept` (which are above 2; -1
 /// is none), for a process that lives on beside the one that was started: it must keep no pipe of
 /// the user's open, and no connection.
-void KeepOnlyDescriptors(std::initializer_list<int> kept);
+void KeepOnlyDescriptors(const std::vector<int>& kept);
 
 /// Changes to "/": a process that lives on beside the command must not keep a file system busy.
 void LeaveWorkingDirectory();

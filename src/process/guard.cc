@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <system_error>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "process/children_file.h"
@@ -144,7 +145,10 @@ void Guard::Begin() {
   setsid();
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
-  KeepOnlyDescriptors({socket_.get(), timer_.get(), signals_.get(), link_.get(), children_.fd()});
+  std::vector<int> kept = duty_.spec.kept_open;
+  kept.insert(kept.end(),
+              {socket_.get(), timer_.get(), signals_.get(), link_.get(), children_.fd()});
+  KeepOnlyDescriptors(kept);
 }
 
 void Guard::Wait() {

@@ -136,7 +136,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
     while (read(signals.get(), &taken, sizeof taken) > 0) {
     }
   }
-  if (duty_.when_orphaned) duty_.when_orphaned();
+  if (duty_.when_orphaned && !page_->keeps_session) duty_.when_orphaned();
 }
 
 }  // namespace zklock::process

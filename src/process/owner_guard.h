@@ -22,7 +22,7 @@ struct OwnerDuty {
   TimePoint lease_end = kNever;  ///< the first D (protocol: the lease)
   Duration grace{};              ///< so long before the lease's end it is told, at first
   /// Run in the guard when the keeper has died unexpectedly and then the owner has ended: closes
-  /// the session. As CommandSpec::when_orphaned.
+  /// the session. As CommandSpec::when_orphaned. Not run after KeepSession().
   std::function<void()> when_orphaned;
 };
 
@@ -45,6 +45,9 @@ class OwnerGuard final : public EventSource {
   void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless that has been done: by this process or by the guard.
   void TellOwner();
+  /// The guard will not close the session: something else than the owner relies on the lock, which
+  /// then lasts until the servers end the session.
+  void KeepSession() { page_->keeps_session = true; }
   /// The guard goes on by itself: it takes this process's end for an unexpected one.
   void LeaveAlone();
   [[nodiscard]] bool has_told() const { return page_->told; }
@@ -54,9 +57,10 @@ class OwnerGuard final : public EventSource {
 
  private:
   struct Page {
-    SharedMoment lease_end;         // written by the keeper
-    SharedSpan grace;               // likewise
-    std::atomic<bool> told{false};  // by whoever signals the owner, before
+    SharedMoment lease_end;                  // written by the keeper
+    SharedSpan grace;                        // likewise
+    std::atomic<bool> told{false};           // by whoever signals the owner, before
+    std::atomic<bool> keeps_session{false};  // written by the keeper
   };
 
   [[noreturn]] void Watch(pid_t keeper) noexcept;

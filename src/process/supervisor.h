@@ -32,6 +32,8 @@ struct CommandSpec {
   Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< once it is executed, the lease's end does not end it
+  /// Stay open in the guard until the tree has ended, whatever becomes of zklock.
+  std::vector<int> kept_open{};
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
   /// Not run when a process survived that could not be signalled: the lock must not go early.
   /// All signals are blocked, 0 to 2 are /dev/null, other descriptors closed; it must not throw.

@@ -60,8 +60,10 @@ std::optional<HeldLock> ParseOne(std::string_view text) {
   const bool numbers = ReadNumber(TakeField(text), held.pid) &&
                        ReadNumber(TakeField(text), held.start_time) &&
                        ReadNumber(TakeField(text), held.token);
+  held.socket = TakeField(text);
   const auto node = Decode(text);
-  if (!mode || !numbers || !node || node->empty() || node->front() != '/') return std::nullopt;
+  if (!mode || !numbers || held.socket.empty()) return std::nullopt;
+  if (!node || node->empty() || node->front() != '/') return std::nullopt;
   held.mode = *mode;
   held.node = *node;
   return held;
@@ -74,8 +76,8 @@ std::string FormatHeld(const std::vector<HeldLock>& held) {
   for (const HeldLock& one : held) {
     if (!text.empty()) text += ' ';
     text += std::string(ModeName(one.mode)) + ':' + std::to_string(one.pid) + ':' +
-            std::to_string(one.start_time) + ':' + std::to_string(one.token) + ':' +
-            Encode(one.node);
+            std::to_string(one.start_time) + ':' + std::to_string(one.token) + ':' + one.socket +
+            ':' + Encode(one.node);
   }
   return text;
 }

@@ -17,12 +17,13 @@ struct HeldLock {
   std::int64_t pid = 0;          ///< of the zklock that holds
   std::uint64_t start_time = 0;  ///< of that process, so that a reused pid is nobody
   std::int64_t token = 0;        ///< its contender's czxid: a later one of that name is not meant
+  std::string socket;            ///< where that process lets others run under the lock
   std::string node;              ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// `MODE:PID:START:TOKEN:NODE`, several by a space, the outermost first; blanks and '%' in NODE are
-/// percent-encoded.
+/// `MODE:PID:START:TOKEN:SOCKET:NODE`, several by a space, the outermost first; blanks and '%' in
+/// NODE are percent-encoded.
 [[nodiscard]] std::string FormatHeld(const std::vector<HeldLock>& held);
 /// Entries that it cannot read are left out: the variable is anybody's.
 [[nodiscard]] std::vector<HeldLock> ParseHeld(std::string_view text);

@@ -215,6 +215,9 @@ TEST_CASE("each message of inspect is said when it should be") {
 TEST_CASE("each message of release is said when it should be") {
   CheckProvocations(ReleaseProvocations());
 }
+TEST_CASE("each message of nested runs is said when it should be") {
+  CheckProvocations(NestingProvocations());
+}
 TEST_CASE("the messages that no test can bring about are said as they are written") {
   CheckProvocations(SaidAloneProvocations());
 }
@@ -226,7 +229,7 @@ TEST_CASE("no message is without a case that provokes it") {
   for (const auto& provocations :
        {PathProvocations(), RunProvocations(), QueueProvocations(), LossProvocations(),
         ServerProvocations(), AnswerProvocations(), LockProvocations(), InspectProvocations(),
-        ReleaseProvocations(), SaidAloneProvocations()}) {
+        ReleaseProvocations(), NestingProvocations(), SaidAloneProvocations()}) {
     for (const Provocation& one : provocations) {
       for (const Saying& saying : one.says) provoked.insert(saying.message);
     }

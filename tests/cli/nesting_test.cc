@@ -162,7 +162,7 @@ TEST_CASE("What is told of a zklock that does not live hides nothing of one that
   const Finished finished =
       Run(Line(lock,
                "$Z exclusive $L -- sh -c '"
-               "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:1:1:$L/x-__READ__0000000009\" "
+               "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:1:1:s:$L/x-__READ__0000000009\" "
                "$Z try $L -- echo ours'"));
   CAPTURE(finished.err);
   CHECK(finished.out == "ours\n");

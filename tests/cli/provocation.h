@@ -54,6 +54,7 @@ void CheckProvocations(const Provocations& provocations);
 [[nodiscard]] Provocations LockProvocations();
 [[nodiscard]] Provocations InspectProvocations();
 [[nodiscard]] Provocations ReleaseProvocations();
+[[nodiscard]] Provocations NestingProvocations();
 /// What no test can make happen to a whole zklock, and why: said by itself.
 [[nodiscard]] Provocations SaidAloneProvocations();
 

@@ -22,8 +22,8 @@ void TryHeld(const std::vector<HeldLock>& held) {
           "a variable is one line");
   Require(protocol::ParseHeld(text) == held, "what was told is read back");
   // Older than this zklock, newer, or nobody's.
-  Require(protocol::ParseHeld("  x:1:1:1:/a " + text +
-                              " read:0:1:1:/a read:1:1:1:a read:1:1:1:/%4 ") == held,
+  Require(protocol::ParseHeld("  x:1:1:1:s:/a " + text +
+                              " read:0:1:1:s:/a read:1:1:1:s:a read:1:1:1:s:/%4 ") == held,
           "what cannot be read is left out, and no more");
 
   for (const HeldLock& one : held) {
@@ -40,7 +40,8 @@ void TryHeld(const std::vector<HeldLock>& held) {
 void Try(std::string_view input) {
   const std::vector<HeldLock> held = protocol::ParseHeld(input);
   for (const HeldLock& one : held) {
-    Require(one.pid > 0 && one.start_time > 0 && one.token > 0 && one.node.starts_with('/'),
+    Require(one.pid > 0 && one.start_time > 0 && one.token > 0 && !one.socket.empty() &&
+                one.node.starts_with('/'),
             "a lock is possible");
   }
   TryHeld(held);
@@ -54,6 +55,7 @@ void Try(std::string_view input) {
                     .pid = static_cast<std::int64_t>(size) + 1,
                     .start_time = ~std::uint64_t{0} - size,
                     .token = static_cast<std::int64_t>(size) + 1,
+                    .socket = "s" + std::to_string(size),
                     .node = '/' + line});
   }
   TryHeld(told);

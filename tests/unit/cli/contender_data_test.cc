@@ -49,8 +49,8 @@ TEST_CASE("What was written is read back") {
                            .command = "grep \"a\\b\"\n\x1b[31m",
                            .label = "caf\xc3\xa9",
                            .pid_namespace = 4026531836,
-                           .owner = OwnerData{17, 42},
-                           .revoke = RevokeData{"root on web1", "for a restart", true},
+                           .owner = OwnerData{17, 42, "zklock-1"},
+                           .revoke = RevokeData{"root on web1", "for a restart"},
                            .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }

@@ -9,32 +9,47 @@ namespace {
 
 TEST_CASE("What is held is read back as it was written") {
   const std::vector<HeldLock> held = {
-      {Mode::kExclusive, 12, 3456, 78, "/a/h-lock-0000000001"},
-      {Mode::kRead, 7, 1, 9, "/with blank/50%/x-__READ__0000000002"}};
+      {Mode::kExclusive, 12, 3456, 78, "s-1", "/a/h-lock-0000000001"},
+      {Mode::kRead, 7, 1, 9, "s-2", "/with blank/50%/x-__READ__0000000002"}};
   const std::string text = FormatHeld(held);
   CHECK(text ==
-        "exclusive:12:3456:78:/a/h-lock-0000000001 "
-        "read:7:1:9:/with%20blank/50%25/x-__READ__0000000002");
+        "exclusive:12:3456:78:s-1:/a/h-lock-0000000001 "
+        "read:7:1:9:s-2:/with%20blank/50%25/x-__READ__0000000002");
   CHECK(ParseHeld(text) == held);
 }
 
 TEST_CASE("Anybody's text in the variable is left out, not believed") {
-  for (const char* text :
-       {"", " ", "x", "exclusive", "exclusive:1", "exclusive:1:2", "exclusive:1:2:3",
-        "exclusive:1:2:3:", "exclusive:1:2:3:relative", "exclusive:-1:2:3:/a", "exclusive:0:2:3:/a",
-        "exclusive:1x:2:3:/a", "sometimes:1:2:3:/a", "exclusive:1:2:3:/a%2",
-        "exclusive:1:2:3:/a%zz", "exclusive:1:2:/a", "exclusive:1:2:0:/a",
-        "exclusive:99999999999999999999:2:3:/a"}) {
+  for (const char* text : {"",
+                           " ",
+                           "x",
+                           "exclusive",
+                           "exclusive:1",
+                           "exclusive:1:2",
+                           "exclusive:1:2:3",
+                           "exclusive:1:2:3:",
+                           "exclusive:1:2:3:s:",
+                           "exclusive:1:2:3::/a",
+                           "exclusive:1:2:3:/a",
+                           "exclusive:1:2:3:s:relative",
+                           "exclusive:-1:2:3:s:/a",
+                           "exclusive:0:2:3:s:/a",
+                           "exclusive:1x:2:3:s:/a",
+                           "sometimes:1:2:3:s:/a",
+                           "exclusive:1:2:3:s:/a%2",
+                           "exclusive:1:2:3:s:/a%zz",
+                           "exclusive:1:2:/a",
+                           "exclusive:1:2:0:s:/a",
+                           "exclusive:99999999999999999999:2:3:s:/a"}) {
     CAPTURE(text);
     CHECK(ParseHeld(text).empty());
   }
-  CHECK(ParseHeld("nonsense write:1:2:3:/a/b more").size() == 1);
+  CHECK(ParseHeld("nonsense write:1:2:3:s:/a/b more").size() == 1);
 }
 
 TEST_CASE("The innermost of a LOCK counts") {
-  const std::vector<HeldLock> held = {{Mode::kRead, 1, 1, 1, "/a/x"},
-                                      {Mode::kWrite, 2, 2, 2, "/b/x"},
-                                      {Mode::kRead, 3, 3, 3, "/a/y"}};
+  const std::vector<HeldLock> held = {{Mode::kRead, 1, 1, 1, "s", "/a/x"},
+                                      {Mode::kWrite, 2, 2, 2, "s", "/b/x"},
+                                      {Mode::kRead, 3, 3, 3, "s", "/a/y"}};
   CHECK(FindHeld(held, "/a")->pid == 3);
   CHECK(FindHeld(held, "/b")->pid == 2);
   CHECK_FALSE(FindHeld(held, "/a/x"));

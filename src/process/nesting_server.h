@@ -1,0 +1,86 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "base/unique_fd.h"
+#include "process/process_tree.h"
+#include "protocol/nesting.h"
+
+namespace zklock::process {
+
+/// Where zklocks below this process, or below the owner of --hold, ask to run under the locks that
+/// are held here. Each such nested run keeps a connection open until nothing of it is left, so that
+/// this side knows when the locks may be released. The nested runs get the lease, and end their
+/// commands when this side says so or has gone.
+///
+///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
+class NestingServer final : public EventSource {
+ public:
+  enum class State {
+    kClosed,    ///< who connects waits for an answer
+    kOpen,      ///< every zklock below `root` may run
+    kDraining,  ///< only those below a nested run, which cannot end before them
+    kEnded,     ///< nobody may; those that run have been told to end
+  };
+
+  /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run` is called
+  /// before each nested run is let in; it may be empty. Throws std::system_error.
+  NestingServer(const std::string& name, ProcessId root, std::function<void()> before_run = {});
+  ~NestingServer() override;
+  NestingServer(const NestingServer&) = delete;
+  NestingServer& operator=(const NestingServer&) = delete;
+
+  /// The locks are held: by the contenders `nodes`, paths with the chroot, under this lease.
+  void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
+  /// Tells the nested runs. Does nothing if it has not changed.
+  void SetLease(const protocol::NestingLease& lease);
+  /// The locks will be released when the nested runs have ended.
+  void Drain();
+  /// The locks are lost or have to be released soon: ends the nested runs.
+  void End();
+
+  [[nodiscard]] State state() const { return state_; }
+  /// The pids of the zklocks that run below, each once.
+  [[nodiscard]] std::vector<pid_t> Runs() const;
+  /// The process is one of these zklocks, or below one.
+  [[nodiscard]] bool IsBelowRun(pid_t process) const;
+  /// The owner of --hold, or something below it, has released the lock (zklock release).
+  [[nodiscard]] bool release_requested() const { return release_requested_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  struct Connection {
+    UniqueFd socket;
+    ProcessId peer;
+    bool runs = false;  // it has been let in
+  };
+
+  void Accept();
+  void Serve(Connection& connection);
+  void Answer(Connection& connection, const protocol::NestingRequest& request);
+  [[nodiscard]] bool MayRun(const Connection& connection, const std::string& node) const;
+  void Watch(int fd);
+  void Unwatch(int fd);
+
+  const ProcessId root_;
+  const std::function<void()> before_run_;
+  UniqueFd epoll_;
+  UniqueFd listener_;
+  TimePoint accept_again_ = kNever;  // the system had no descriptors left
+  State state_ = State::kClosed;
+  std::vector<std::string> nodes_;
+  protocol::NestingLease lease_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  bool release_requested_ = false;
+};
+
+}  // namespace zklock::process

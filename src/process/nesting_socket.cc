@@ -1,0 +1,82 @@
+#include "process/nesting_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "process/system_error.h"
+
+namespace zklock::process {
+namespace {
+
+// A path on the servers may be as long as they take it; longer ones than this are refused.
+constexpr std::size_t kMostText = 16384;
+
+struct Address {
+  sockaddr_un name{};
+  socklen_t size = 0;
+};
+
+/// None when the name does not fit.
+std::optional<Address> AddressOf(const std::string& name) {
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  // The first byte stays 0: that is what makes it abstract.
+  if (name.empty() || name.size() + 1 > sizeof address.name.sun_path) return std::nullopt;
+  std::memcpy(address.name.sun_path + 1, name.data(), name.size());
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+const sockaddr* AsAddress(const Address& address) {
+  return reinterpret_cast<const sockaddr*>(&address.name);
+}
+
+}  // namespace
+
+UniqueFd ListenAt(const std::string& name) {
+  const auto address = AddressOf(name);
+  if (!address) {
+    errno = ENAMETOOLONG;
+    ThrowErrno("naming a socket");
+  }
+  UniqueFd socket(
+      Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
+  Check(bind(socket.get(), AsAddress(*address), address->size), "bind");
+  Check(listen(socket.get(), SOMAXCONN), "listen");
+  return socket;
+}
+
+UniqueFd ConnectTo(const std::string& name) {
+  const auto address = AddressOf(name);
+  if (!address) return {};
+  UniqueFd socket(
+      Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
+  if (connect(socket.get(), AsAddress(*address), address->size) != 0) return {};
+  return socket;
+}
+
+std::optional<SocketPeer> PeerOf(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return SocketPeer{credentials.pid, credentials.uid};
+}
+
+bool SendText(int socket, std::string_view text) {
+  return send(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+ReceivedText ReceiveText(int socket) {
+  std::array<char, kMostText> buffer{};
+  const ssize_t size = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (size > 0) return {std::string(buffer.data(), static_cast<std::size_t>(size)), false};
+  const bool is_open = size < 0 && (errno == EAGAIN || errno == EINTR);
+  return {std::nullopt, !is_open};
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,70 @@
+// Provokes what is said of runs below a zklock that holds the same LOCK.
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "cli/hold_script.h"
+#include "cli/provocation.h"
+
+namespace zklock::test {
+namespace {
+
+/// A run that is nested below one that has ended, until that is told to end.
+std::string Outlived() {
+  Child outer = Child::Start(
+      Script(NewLock("said"),
+             "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \"echo in; exec sleep 1000\" "
+             "& read go; :'"));
+  CHECK(outer.ReadLine() == "in");
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  outer.Signal(SIGTERM);
+  CHECK(outer.Wait() == Exited(0));
+  outer.ReadToEnd();
+  return outer.err();
+}
+
+/// `words` in a shell that holds, whose keeper is stopped.
+std::string WhileStopped(const std::string& words, int status) {
+  const std::string lock = NewLock("said");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + words + "; echo $?"));
+  CHECK(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  kill(keeper, SIGSTOP);
+  script.Write("\n");
+  CHECK(script.ReadLine() == std::to_string(status));
+  kill(keeper, SIGCONT);
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+/// A release in a nested run; then, while one runs, by the shell.
+std::string Released() {
+  Child script = Child::Start(
+      Script(NewLock("said"),
+             "$Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c '$Z release $L'; echo $?; "
+             "$Z exclusive $L -- sh -c 'echo in; exec sleep 1000' & read x; $Z release $L & "
+             "read y; kill $!; kill %1; wait"));
+  CHECK(script.ReadLine() == "64");
+  CHECK(script.ReadLine() == "in");
+  script.Write("\n");
+  script.ReadErrUntil("is released when");
+  script.Write("\n");
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+}  // namespace
+
+Provocations NestingProvocations() {
+  return {
+      {{"kKeptForNested", "kOuterLost"}, Outlived},
+      {{"kReleaseBelow", "kReleaseWaits"}, Released},
+      {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
+      {{"kHolderSilent"},
+       [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+  };
+}
+
+}  // namespace zklock::test

@@ -1,0 +1,287 @@
+// A nested run never outlives the lock that it runs under, and a lock is not released before the
+// runs nested under it have ended.
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "cli/hold_script.h"
+#include "cli/zklock.h"
+#include "support/child.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+/// A command for nested runs: says "in" and its contender, ends when it can read from the FIFO $F.
+constexpr char kNested[] = "sh -c 'echo in $ZKLOCK_NODE; read x <$F; echo out'";
+
+/// A FIFO that nested commands wait for.
+class Gate {
+ public:
+  explicit Gate(const std::string& directory) : path_(directory + "/gate") {
+    if (mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
+  }
+  [[nodiscard]] std::string variable() const { return "F=" + path_; }
+  /// Lets one command go on.
+  void Open() const { std::ofstream(path_) << "\n"; }
+
+ private:
+  std::string path_;
+};
+
+ChildOptions WithGate(ChildOptions options, const Gate& gate) {
+  options.also_environment.push_back(gate.variable());
+  return options;
+}
+
+/// The contender's path, from the line "in PATH".
+std::string NodeIn(const std::string& line) {
+  if (line.rfind("in /", 0) != 0) throw std::runtime_error("not started: " + line);
+  return line.substr(3);
+}
+
+TEST_CASE("A lock is kept until the nested run that outlives the command has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(WithGate(
+      Script(lock, std::string("exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \"") +
+                       "echo in \\$ZKLOCK_NODE; read x <$F; echo out\" & read go; exit 3'"),
+      gate));
+  (void)NodeIn(outer.ReadLine());
+  Child next = StartWaiter(lock);
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  CHECK_FALSE(outer.HasEnded());
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(outer.ReadLine() == "out");
+  CHECK(next.ReadLine() == "held");
+  CHECK(outer.Wait() == Exited(3));
+  CHECK(outer.err().find("outlives") == std::string::npos);
+}
+
+TEST_CASE("A run nested below a nested one starts although the outer command has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(WithGate(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '$Z exclusive $L -- sh -c \""
+             "echo in \\$ZKLOCK_NODE; read x <$F; $Z exclusive $L -- echo deeper\" & read go; :'"),
+      gate));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  gate.Open();
+  CHECK(outer.ReadLine() == "deeper");
+  CHECK(outer.Wait() == Exited(0));
+}
+
+TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for") {
+  const auto number = GENERATE(SIGTERM, SIGINT, SIGHUP, SIGQUIT);
+  CAPTURE(number);
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  outer.Signal(number);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(outer.Wait() == Exited(3));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("A nested run that outlives the command ends when the lock is taken away") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  const std::string node = NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  Tree().Delete(node);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(outer.Wait() == Exited(76));
+}
+
+TEST_CASE("A nested run that outlives the command ends when the outer zklock is killed") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive $L -- sh -c '($Z exclusive $L -- sh -c \"echo in \\$ZKLOCK_NODE; "
+             "exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  outer.Signal(SIGKILL);
+  CHECK(outer.ReadLine() == "76");
+  outer.ReadToEnd();
+}
+
+TEST_CASE("A nested run ends before the lease of an outer zklock that is stopped") {
+  const std::string lock = NewLock("nested");
+  Child outer = Child::Start(
+      Script(lock,
+             "exec $Z exclusive --session-timeout 4s $L -- sh -c '($Z exclusive $L -- sh -c \""
+             "echo in \\$ZKLOCK_NODE; exec sleep 1000\"; echo $?) & read go; exit 3'"));
+  (void)NodeIn(outer.ReadLine());
+  outer.Write("\n");
+  outer.ReadErrUntil("is kept until");
+  Child next = StartWaiter(lock);
+  outer.Signal(SIGSTOP);
+  CHECK(outer.ReadLine() == "76");
+  CHECK(Tree().Children(lock).size() == 2);
+  outer.Signal(SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A release waits for the nested runs of the shell that holds") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      WithGate(Script(lock, std::string("$Z exclusive --hold $L || exit; $Z exclusive $L -- ") +
+                                kNested + " & read x; $Z release $L; echo $?; wait; echo all"),
+               gate));
+  (void)NodeIn(script.ReadLine());
+  Child next = StartWaiter(lock);
+  script.Write("\n");
+  script.ReadErrUntil("is released when");
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(script.ReadLine() == "out");
+  CHECK(script.ReadLine() == "0");
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A lock of --hold is kept until the nested run that outlives the shell has ended") {
+  const TemporaryDirectory directory;
+  const Gate gate(directory.path());
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      WithGate(Script(lock, std::string("$Z exclusive --hold $L || exit; $Z exclusive $L -- ") +
+                                kNested + " & read x; exit 0"),
+               gate));
+  (void)NodeIn(script.ReadLine());
+  Child next = StartWaiter(lock);
+  script.Write("\n");
+  CHECK(script.Wait() == Exited(0));
+  CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
+  gate.Open();
+  CHECK(script.ReadLine() == "out");
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A nested run ends with 76 when the lock of --hold is lost or has to be released") {
+  const std::string lock = NewLock("nested");
+  const auto how = GENERATE(as<std::string>{}, "deleted", "asked for", "told to end", "killed");
+  CAPTURE(how);
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c 'echo in "
+             "$ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  const std::string node = NodeIn(script.ReadLine());
+  const pid_t keeper = KeeperOf(lock);
+  if (how == "deleted") {
+    CHECK(RunZklock({"release", "--force", "--yes", "--contender", BaseName(node), lock}).exit ==
+          Exited(0));
+  } else if (how == "asked for") {
+    CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  } else {
+    kill(keeper, how == "killed" ? SIGKILL : SIGTERM);
+  }
+  CHECK(script.ReadLine() == "76");
+  CHECK(script.Wait() == Exited(0));
+  CHECK_THAT(script.err(), Catch::Contains("is lost"));
+}
+
+TEST_CASE("A nested run ends before the lease of a keeper that is stopped") {
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold --session-timeout 4s $L || exit; $Z exclusive $L -- "
+             "sh -c 'echo in $ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  (void)NodeIn(script.ReadLine());
+  const pid_t keeper = KeeperOf(lock);
+  Child next = StartWaiter(lock);
+  kill(keeper, SIGSTOP);
+  CHECK(script.ReadLine() == "76");
+  CHECK(Tree().Children(lock).size() == 2);
+  kill(keeper, SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A killed keeper's session lasts while a nested run may still rely on it") {
+  // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
+  // It has a session of its own, or the end of the shell would continue it.
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      Script(lock,
+             "$Z exclusive --hold --session-timeout 4s $L || exit; setsid $Z exclusive $L -- sh -c "
+             "'echo in $PPID; trap \"echo told; exit\" TERM; sleep 1000 & wait' & "
+             "echo nested $!; read x; exit 0"));
+  pid_t nested = 0;
+  for (int line = 0; line < 2; ++line) {
+    const std::string text = script.ReadLine();
+    if (text.rfind("nested ", 0) == 0) nested = Number(text, "nested ");
+  }
+  const pid_t keeper = KeeperOf(lock);
+  Child next = StartWaiter(lock);
+  kill(nested, SIGSTOP);
+  kill(keeper, SIGKILL);
+  script.Write("\n");
+  CHECK(script.ReadLine() == "told");
+  CHECK(Tree().Children(lock).size() == 2);
+  kill(nested, SIGKILL);
+  CHECK(next.ReadLine() == "held");
+}
+
+TEST_CASE("A release from below a nested run is refused, since it would wait for itself") {
+  const std::string lock = NewLock("nested");
+  const Finished finished =
+      Run(Script(lock,
+                 "$Z exclusive --hold $L || exit; $Z exclusive $L -- sh -c '$Z release $L; "
+                 "echo $?'; $Z release $L; echo $?"));
+  CHECK(finished.out == "64\n0\n");
+  CHECK_THAT(finished.err, Catch::Contains("cannot be released from here"));
+}
+
+TEST_CASE("Of several LOCKs the nested one ends the command, and the own ones are released") {
+  const std::string lock = NewLock("nested");
+  Child script = Child::Start(
+      Script(lock,
+             "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive $L $L-b -- sh -c 'echo in "
+             "$ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  (void)NodeIn(script.ReadLine());
+  kill(KeeperOf(lock), SIGTERM);
+  CHECK(script.ReadLine() == "76");
+  CHECK(script.Wait() == Exited(0));
+  Tree tree;
+  tree.WaitForChildren(lock, 0);
+  CHECK(tree.Children(lock + "-b").empty());
+}
+
+TEST_CASE("A run that waits for a second LOCK leaves when the first is no longer held for it") {
+  const std::string lock = NewLock("nested");
+  Child holder = StartHolder(lock + "-b");
+  Child script = Child::Start(Script(
+      lock,
+      "trap : TERM; $Z exclusive --hold $L || exit; $Z exclusive -v $L $L-b -- echo ran; echo $?"));
+  script.ReadErrUntil("waiting for " + lock + "-b");
+  kill(KeeperOf(lock), SIGTERM);
+  CHECK(script.ReadLine() == "75");
+  CHECK_THAT(script.err(), Catch::Contains("lost again before"));
+}
+
+}  // namespace
+}  // namespace zklock::test
