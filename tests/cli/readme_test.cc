@@ -87,6 +87,9 @@ class Desk {
                                  "CI_JOB_URL=https://ci.example/job/7", "ZKLOCK_LOCK="},
             .directory = directory_.string()};
   }
+  void WaitForContenders(const std::string& lock, std::size_t count) const {
+    Tree("", servers_).WaitForChildren(lock, count);
+  }
 
  private:
   fs::path directory_;
@@ -191,6 +194,26 @@ TEST_CASE("README's script locks itself, with its arguments") {
              "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
   CHECK(OutputOf(desk, "./report.sh --month 'this one'") ==
         "exclusive /jobs/report: --month this one\n");
+}
+
+TEST_CASE("README's script locks itself in a daemon that has outlived the lock, too") {
+  const Desk desk;
+  desk.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
+  // The daemon has all variables of the first run, whose lock was released before it goes on.
+  ChildOptions options = desk.Shell(
+      "zklock exclusive -q /jobs/report -- sh -c 'echo $ZKLOCK_TOKEN; "
+      "exec 3<&0; setsid sh -c \"read go <&3; ./report.sh\" 2>/dev/null &'; echo over");
+  options.keep_stdin = true;
+  Child shell = Child::Start(options);
+  const std::string first = shell.ReadLine();
+  REQUIRE(shell.ReadLine() == "over");
+  {
+    const Holder other(desk, "/jobs/report");
+    shell.Write("\n");
+    // It queues behind the other, instead of running beside.
+    desk.WaitForContenders("/jobs/report", 2);
+  }
+  CHECK(shell.ReadLine() != first);
 }
 
 TEST_CASE("README's script tells somebody else from a failure") {
