@@ -34,6 +34,7 @@ class Run:
     planned_status: int = 0
     descendants: str = "leave"
     signals: list = dataclasses.field(default_factory=list)
+    forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None: the command did not begin
     ended: float | None = None
     status: int | None = None  # as Popen has it: -N for signal N
@@ -90,7 +91,8 @@ def overlaps(runs):
         latest = latest_excluding = None  # of those that began before, who was seen last
         for run in lock:
             other = latest_excluding if run.reads() else latest
-            if other is not None and other.last() >= run.begin():
+            # Until it has noticed, whoever was forced out runs beside the next one.
+            if other is not None and other.last() >= run.begin() and other.forced is None:
                 found.append(Violation(
                     "overlap", f"{_name(other)} was alive until {other.last() - run.begin():.3f} s"
                     f" after {_name(run)} began", run.begin(), (other, run)))
@@ -125,6 +127,15 @@ def token_order(runs):
 def unended(runs):
     return [Violation("never ended", f"{_name(run)}, {run.messages!r}", run.spawned, (run,))
             for run in runs if run.status is None]
+
+
+def unnoticed(runs):
+    """Whoever was forced out ends, while its lease lasts, and says so."""
+    return [Violation("unnoticed", f"{_name(run)} was forced out, was alive until"
+                      f" {run.last() - run.forced:.3f} s later and ended with {run.status}",
+                      run.last(), (run,))
+            for run in runs if run.forced is not None and run.record is not None
+            and (run.status != _LOST or run.last() > run.forced + run.timeout)]
 
 
 def _allowed_statuses(run, had_trouble):
@@ -174,7 +185,8 @@ def against_servers(runs, history):
             found.append(Violation("token", f"{_name(run)} had token {run.record.token} and znode"
                                    f" {run.record.node}: no such pair on the servers",
                                    run.begin(), (run,)))
-        elif znode.removed is not None and run.last() > znode.removed + _TOLERANCE:
+        elif (znode.removed is not None and run.forced is None
+              and run.last() > znode.removed + _TOLERANCE):
             found.append(Violation("outlived", f"{_name(run)} was alive until"
                                    f" {run.last() - znode.removed:.3f} s after the servers had"
                                    f" {'expired' if znode.expired else 'released'} it",
@@ -208,6 +220,6 @@ def ghosts(history):
 
 def check(runs, history, had_trouble):
     """All of it."""
-    return (overlaps(runs) + token_order(runs) + unended(runs)
+    return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + ghosts(history))

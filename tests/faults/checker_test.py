@@ -98,6 +98,22 @@ class Overlaps(unittest.TestCase):
         self.assertEqual([], checker.overlaps([run(1, 10, 20, 1), run(2, 11, 12, 2, lock="/m")]))
 
 
+class ForcedOut(unittest.TestCase):
+    def test_until_it_has_noticed_it_may_overlap(self):
+        runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2)]
+        self.assertEqual([], checker.check(runs, history(runs, {1: 10.55}), no_trouble))
+
+    def test_whoever_does_not_notice_is_found(self):
+        for last, status in ((11, 0), (17, 76)):
+            runs = [run(1, 10, last, 1, forced=10.5, status=status), run(2, 20, 21, 2)]
+            self.assertEqual(["unnoticed"],
+                             kinds(checker.check(runs, history(runs), no_trouble)))
+
+    def test_the_one_that_follows_may_not_be_hit(self):
+        runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2), run(3, 11.5, 13, 3)]
+        self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+
+
 class Tokens(unittest.TestCase):
     def test_a_token_that_goes_back_is_found(self):
         self.assertEqual(["token"],
@@ -241,6 +257,15 @@ class TransactionLogs(unittest.TestCase):
         self.assertFalse(znodes[11].expired)
         self.assertTrue(znodes[12].expired)
         self.assertIsNone(znodes[13].removed)
+
+    def test_the_end_of_a_session_removes_no_other_session_s_znode_of_that_name(self):
+        log = [transaction(7, 1, 10, 1, 15, create("/l/lock")),
+               transaction(8, 1, 11, 2, 2, text("/l/lock")),
+               transaction(9, 1, 12, 3, 15, create("/l/lock")),
+               transaction(7, 2, 13, 4, -11)]
+        znodes = self.read(log, log, []).znodes
+        self.assertIsNotNone(znodes[10].removed)
+        self.assertIsNone(znodes[12].removed)
 
     def test_what_one_server_alone_wrote_was_not_committed(self):
         lonely = [transaction(7, 1, 10, 1, 15, create("/l/a-lock-1"))]

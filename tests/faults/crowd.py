@@ -127,6 +127,10 @@ class Contender:
     def is_alive(self):
         return self.run.status is None
 
+    def has_said(self, words):
+        with open(self.error_path, errors="replace") as file:
+            return words in file.read()
+
     def guard(self):
         """Its pid; None without one."""
         for pid in children_of(self.process.pid):
@@ -244,10 +248,8 @@ class Crowd:
             self._count += 1
             contender = Contender(self._count, host, plan, self._directory)
             self.alive[self._count] = contender
-        servers = ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
-                           in self.addresses.items() if seen_from == host)
         command = self._links.inside(host, [
-            self._zklock, plan.word, "--servers", servers, "-v",
+            self._zklock, plan.word, "--servers", self._servers_of(host), "-v",
             "--session-timeout", f"{int(plan.timeout * 1000)}ms", *plan.options, plan.lock, "--",
             self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner])
         error = open(contender.error_path, "wb")
@@ -272,6 +274,19 @@ class Crowd:
             contender.process = self._reaper.spawn(command, over, stdout=subprocess.DEVNULL,
                                                    stderr=error)
         return contender
+
+    def release_by_force(self, host, lock):
+        """As an operator does. Returns when it is done."""
+        done = threading.Event()
+        self._reaper.spawn(
+            self._links.inside(host, [self._zklock, "release", "--servers", self._servers_of(host),
+                                      "--holders", "--force", "--yes", lock]),
+            lambda status: done.set(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done.wait(20)
+
+    def _servers_of(self, host):
+        return ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
+                        in self.addresses.items() if seen_from == host)
 
     # --- victims ---------------------------------------------------------------------------------
 

@@ -129,12 +129,16 @@ class Faults:
                 return server
         return None
 
-    def _lasting_one(self, timeout=30.0, stalls=False, lock=None, host=None):
+    def _launch_lasting(self, lock, timeout=30.0, stalls=False, host=None, options=()):
+        plan = Plan(lock=lock, word="exclusive", options=list(options), timeout=timeout,
+                    milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
+        return self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
+
+    def _lasting_one(self, timeout=30.0, stalls=False, lock=None, host=None, options=()):
         """A command under a long lease, on a lock of its own."""
         self._lasting += 1
-        plan = Plan(lock=lock or f"/torture/lasting-{self._lasting}", word="exclusive", options=[],
-                    timeout=timeout, milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
-        contender = self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
+        contender = self._launch_lasting(lock or f"/torture/lasting-{self._lasting}", timeout,
+                                         stalls, host, options)
         self._wait(lambda: contender.file.read() is not None, 15)
         if contender.file.read() is None:
             self._end_lasting(contender)
@@ -256,6 +260,30 @@ class Faults:
             time.sleep(0.5)
             victim.send("command", signal.SIGCONT)
         self._let_go([victim])
+
+    # --- contenders ------------------------------------------------------------------------------
+
+    def _do_force_simple_lock(self):
+        # The next holder's znode has the same name. A zklock that is stopped meanwhile finds only
+        # that one.
+        lock, simple = f"/torture/simple-{self._lasting}", ["--dialect", "simple"]
+        holder = self._lasting_one(10.0, lock=lock, options=simple)
+        if holder is None:
+            return
+        following = self._launch_lasting(lock, 10.0, options=simple)
+        self._wait(lambda: following.has_said("waiting for"), 10)
+        stops = self._numbers.choice([False, True])
+        with self._fault("simple lock released by force", [holder, following], harmless=True):
+            if stops:
+                holder.send("zklock", signal.SIGSTOP)
+            holder.run.forced = histories.now()
+            self._crowd.release_by_force(holder.run.host, lock)
+            self._wait(lambda: following.file.read() is not None, 5)
+            if stops:
+                holder.send("zklock", signal.SIGCONT)
+            self._wait(lambda: not holder.is_alive(), holder.run.timeout)
+            time.sleep(following.run.timeout / 4)  # its next heartbeats
+        self._end_lasting(holder, following)
 
     # --- links between hosts and servers ---------------------------------------------------------
 

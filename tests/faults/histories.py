@@ -166,8 +166,10 @@ def _replay(payloads, below, shift):
         data = payload[_HEADER.size:]
         if kind == _CLOSE_SESSION:
             for path in of_session.pop(session, []):
-                # The servers' own request has no number.
-                remove(path, moment, request == 0)
+                # By that name somebody else's may be there now (--dialect simple).
+                if path in alive and alive[path].session == session:
+                    # The servers' own request has no number.
+                    remove(path, moment, request == 0)
         elif kind == _MULTI:
             at = 4
             for _ in range(struct.unpack_from(">i", data)[0]):

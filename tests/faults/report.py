@@ -129,7 +129,8 @@ def _needless(made, runs):
     """(run, fault) where zklock ended a command that could have gone on."""
     for run in runs:
         # Nobody's doing but zklock's.
-        if run.status == _LOST and run.record is not None and not run.signals:
+        if (run.status == _LOST and run.record is not None and not run.signals
+                and run.forced is None):
             fault = _fault_of(run.last(), made, run.timeout)
             if fault is None or fault.harmless:
                 yield run, fault
