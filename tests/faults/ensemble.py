@@ -40,9 +40,9 @@ class Server:
             file.write(f"{number}\n")
         self.configure()
 
-    def configure(self, tick=None, max_session_timeout=40000):
+    def configure(self, tick=None, max_session_timeout=40000, more=()):
         """What it starts with the next time, in milliseconds. `tick`: the usual one if None.
-        `max_session_timeout`: 20 ticks if None."""
+        `max_session_timeout`: 20 ticks if None. `more`: other lines of its configuration."""
         largest = [f"maxSessionTimeout={max_session_timeout}"] if max_session_timeout else []
         with open(f"{self.directory}/zoo.cfg", "w") as file:
             file.write("\n".join([
@@ -51,7 +51,7 @@ class Server:
                 "maxClientCnxns=0", *largest, "admin.enableServer=false", "preAllocSize=1024",
                 # The whole history is read in the end.
                 "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *self._quorum,
-                *self._settings, ""]))
+                *self._settings, *more, ""]))
 
     def logs(self):
         return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))

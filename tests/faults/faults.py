@@ -542,6 +542,17 @@ class Faults:
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
 
+    def _do_throttle_servers(self):
+        lasting = [self._lasting_one(), self._lasting_one()]
+        with self._fault("servers restarted one by one, then throttling requests, T = 30 s",
+                         lasting, harmless=True, servers=True):
+            self._ensemble.restart_one_by_one(more=[
+                "request_throttle_max_requests=1", "request_throttle_stall_time=5",
+                "throttled_op_wait_time=1"])
+            time.sleep(15)  # some heartbeats of these, and many hand-overs of the others
+            self._ensemble.restart_one_by_one()
+        self._end_lasting(*lasting)
+
     def _change_settings(self, what, shortened, **settings):
         """Shortens the session time-out of two commands to so many seconds, and cuts one of them
         off; then back, under the other one."""
