@@ -114,6 +114,10 @@ inline constexpr char kIntervalHeldAbove[] =
     "here; "
     "give it to that zklock, or leave it out";
 
+inline constexpr char kWaitsBehindWriter[] =
+    "{} is held for us (read) by a zklock above, and a writer waits for that: read --no-nest would "
+    "wait for the writer for ever; leave out --no-nest, or give --wait";
+
 inline constexpr char kHolderSilent[] =
     "{} seems to be held for us by process {}, which does not answer: {} might wait for itself for "
     "ever; see zklock inspect, or give --wait";

@@ -142,7 +142,8 @@ class Keeper {
     outer_.AddTo(loop_);
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
-      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_});
+      Waiting waiting(
+          {options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_, outer_});
       const WaitOutcome outcome = waiting.Run(
           RequestsFor(
               options_, wanted_, self_, owner_.id().pid, passed_over_,

@@ -36,6 +36,11 @@ bool StaysOut(protocol::Mode held, const cli::RunOptions& options, protocol::Mod
   return options.no_nest && MayWaitBehind(held, options, mode);
 }
 
+/// It would wait for ever if anybody was between it and the holder of `held`, above us.
+bool WaitsWithoutEnd(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
+  return StaysOut(held, options, mode) && !options.try_only && !options.wait;
+}
+
 /// What runs below a holder of `held` goes on under it, if that covers `mode`.
 void RequireCovered(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
                     protocol::Mode mode) {
@@ -45,6 +50,7 @@ void RequireCovered(protocol::Mode held, const cli::RunOptions& options, const l
                           std::string(protocol::ModeName(mode)));
   }
   if (!options.no_nest && protocol::Covers(held, mode)) return;
+  if (WaitsWithoutEnd(held, options, mode)) throw WaitsBehindWriter(lock.shown());
   throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
                                     protocol::ModeName(held), protocol::ModeName(mode)),
                         std::string(protocol::ModeName(mode)));
@@ -72,6 +78,7 @@ std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::Lock
 struct Nesting {
   lock::Ticket ticket;
   std::unique_ptr<process::NestingLink> link;
+  bool queues_beside = false;  // OuterLocks::QueueBeside()
 };
 
 /// Asks the zklock above us that holds `held`, which is in `lock`. Or the exit status.
@@ -110,7 +117,11 @@ std::variant<Nesting, int> NestsIn(const cli::RunOptions& options, const lock::L
   if (!std::get<bool>(is_held)) return Nesting{};
   const auto held_there = HeldAbove(below);
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
-    if (StaysOut(held->mode, options, mode)) return Nesting{};
+    if (StaysOut(held->mode, options, mode)) {
+      Nesting none;
+      none.queues_beside = WaitsWithoutEnd(held->mode, options, mode);
+      return none;
+    }
     RequireCovered(held->mode, options, lock, mode);
     return AskOuter(options, lock, mode, *held, signals, report);
   }
@@ -168,7 +179,9 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
     }
     auto nests = NestsIn(options, lock, one->mode, below, signals, report);
     if (const auto* status = std::get_if<int>(&nests)) return *status;
-    if (auto& nesting = std::get<Nesting>(nests); nesting.link) {
+    auto& nesting = std::get<Nesting>(nests);
+    if (nesting.queues_beside) outer.QueueBeside(one->path);
+    if (nesting.link) {
       outer.Add(nesting.ticket, std::move(nesting.link));
       steps.Tell(cli::Nested{one->path});
       one = wanted.erase(one);
@@ -186,12 +199,17 @@ lock::HoldsForUs HoldsFor(const cli::RunOptions& options, const process::Identit
   if (options.permits || StaysOut(protocol::Mode::kExclusive, options, mode)) return {};
   return
       [&options, &self, &passed_over, below, mode](protocol::Mode held, const std::string& data) {
-        if (StaysOut(held, options, mode)) return false;
+        if (StaysOut(held, options, mode) && !WaitsWithoutEnd(held, options, mode)) return false;
         const auto claim = ClaimIn(data, "", self);
         if (!claim || passed_over.count(claim->socket) > 0) return false;
         const std::vector<process::ProcessId> lineage = process::Lineage(below);
         return FindIn(lineage, claim->owner) != lineage.end();
       };
+}
+
+cli::UsageError WaitsBehindWriter(const std::string& lock) {
+  return {fmt::format(cli::message::kWaitsBehindWriter, lock),
+          std::string(protocol::ModeName(protocol::Mode::kRead))};
 }
 
 std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(

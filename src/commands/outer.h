@@ -50,6 +50,10 @@ using PassedOver = std::set<std::string>;
                                         const process::Identity& self, pid_t below,
                                         protocol::Mode mode, const PassedOver& passed_over);
 
+/// For a reader with --no-nest and without a limit, which waits although a reader above it holds
+/// `lock`: a writer is between the two.
+[[nodiscard]] cli::UsageError WaitsBehindWriter(const std::string& lock);
+
 /// A keeper that says that it holds a LOCK for us.
 struct KeeperFound {
   lock::Ticket holder;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -68,12 +69,20 @@ class OuterLocks {
   /// As long as anybody has these open, the locks are not released.
   [[nodiscard]] std::vector<int> descriptors() const;
 
+  /// A zklock above holds `lock` as a reader, and this reader queues all the same, without limit
+  /// (--no-nest). A writer that it waits for waits for that zklock, and so for ever.
+  void QueueBeside(std::string lock) { queued_beside_.insert(std::move(lock)); }
+  [[nodiscard]] bool IsQueuedBeside(const std::string& lock) const {
+    return queued_beside_.count(lock) > 0;
+  }
+
   void AddTo(process::EventLoop& loop) const;
   void RemoveFrom(process::EventLoop& loop) const;
 
  private:
   std::vector<lock::Ticket> tickets_;
   std::vector<std::unique_ptr<process::NestingLink>> links_;
+  std::set<std::string> queued_beside_;
 };
 
 }  // namespace zklock::commands

@@ -87,7 +87,7 @@ class LockedRun {
       loop_.RunReady();  // a server has a session to make while we find out who we are
       self_ = process::ThisProcess();
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_,
-                       [this](bool is_about_to_hold) {
+                       outer_, [this](bool is_about_to_hold) {
                          command_.OnProgress(is_about_to_hold, connector_->session());
                        }});
       const WaitOutcome outcome = waiting.Run(

@@ -22,6 +22,7 @@ void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Tell(cli::Queued{
 
 void QueueSteps::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                            std::size_t ahead) {
+  waits_for_ = lock.shown();
   steps_.Tell(cli::Waiting{lock.shown(), predecessor, ahead});
 }
 

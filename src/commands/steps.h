@@ -39,11 +39,14 @@ class QueueSteps final : public lock::AcquireObserver {
   void OnStranger(const lock::LockName& lock, const protocol::Stranger& stranger) override;
   void OnOwnData(const std::string& data) override;
 
+  /// The LOCK that is waited for; empty while nothing is before us.
+  [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
   /// Somebody has asked our contender to leave.
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
 
  private:
   std::optional<cli::RevokeData> revocation_;
+  std::string waits_for_;
   Steps& steps_;
   const zookeeper::Session& session_;
 };

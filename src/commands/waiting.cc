@@ -111,6 +111,7 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
         {.lock = acquire.lock(), .mode = held->mode, .path = held->path, .token = held->token},
         held->data};
   }
+  if (in_.outer.IsQueuedBeside(steps.waits_for())) return WaitsBehindWriter(steps.waits_for());
   if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
   const auto pausing = [&progress](const std::function<void()>& stop) {
     progress.Pause();
@@ -140,6 +141,7 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
   if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
     return {Why::kInterrupted, kExitSignalBase + interrupted->signal_number};
   }
+  if (std::holds_alternative<cli::UsageError>(outcome)) return {Why::kUnusable, kExitUsage};
   const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);
   if (decided == nullptr) return {Why::kRemoved, conflict};  // told to leave, or not wanted
   if (const auto* busy = std::get_if<lock::Busy>(decided)) {
@@ -163,6 +165,8 @@ void Waiting::Explain(const WaitOutcome& outcome) {
     in_.report.StoppedWhileWaiting(Shown(), interrupted->signal_number);
   } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
     in_.report.ToldToLeave(Shown(), told->revocation);
+  } else if (const auto* endless = std::get_if<cli::UsageError>(&outcome)) {
+    throw cli::UsageError(*endless);
   }
 }
 

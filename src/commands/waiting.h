@@ -34,9 +34,10 @@ struct ToldToLeave {
 /// Those who wait have gone: nobody wants the lock any more.
 struct Cancelled {};
 
-/// What the wait came to: the queue's word, or something else that ended it.
-using WaitOutcome =
-    std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, KeeperFound>;
+/// What the wait came to: the queue's word, or something else that ended it. UsageError: it would
+/// never end.
+using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled,
+                                 KeeperFound, cli::UsageError>;
 
 /// What to queue for, for each of `wanted`; `data` makes a contender's data. `below`: the process
 /// that shells that hold may be above of. `options`, `self` and `passed_over` outlive the requests.
@@ -57,6 +58,7 @@ class Waiting {
     process::EventLoop& loop;  ///< has the signals
     Connector& connector;
     const Clock& clock;
+    const OuterLocks& outer;
     /// Called after each event that leaves the wait open; true while the servers commit what may
     /// end it with the lock. May be empty.
     std::function<void(bool is_about_to_hold)> on_progress{};
@@ -70,7 +72,7 @@ class Waiting {
   [[nodiscard]] bool has_all() const { return has_all_; }
   /// What an outcome means that is neither that nor KeeperFound: in a word, and as the exit status.
   [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
-  /// Says why the lock was not taken, once the queue has been left.
+  /// Says why the lock was not taken, once the queue has been left. Throws the UsageError.
   void Explain(const WaitOutcome& outcome);
 
   /// What was taken.

@@ -55,12 +55,26 @@ std::string Released() {
   return script.err();
 }
 
+/// A reader that queues behind a writer, which waits for the reader above it.
+std::string BehindWriter() {
+  const std::string lock = NewLock("said");
+  Child reader = Child::Start(Script(
+      lock, "exec $Z read $L -- sh -c 'echo in; read x; $Z read --no-nest $L -- true; echo $?'"));
+  CHECK(reader.ReadLine() == "in");
+  const Child writer = StartWaiter({"write"}, lock);
+  reader.Write("\n");
+  CHECK(reader.ReadLine() == "64");
+  CHECK(reader.Wait() == Exited(0));
+  return reader.err();
+}
+
 }  // namespace
 
 Provocations NestingProvocations() {
   return {
       {{"kKeptForNested", "kOuterLost"}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
+      {{"kWaitsBehindWriter"}, BehindWriter},
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},

@@ -97,6 +97,30 @@ TEST_CASE(
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
 }
 
+TEST_CASE("A reader with --no-nest is told when a writer waits for the reader above it") {
+  const auto outer = GENERATE(as<std::string>{}, "exec $Z read $L -- sh -c 'echo in; read x; ",
+                              "$Z read --hold $L || exit; sh -c 'echo in; read x; ");
+  CAPTURE(outer);
+  const std::string lock = NewLock("nesting");
+  ChildOptions options =
+      Line(lock, outer +
+                     "$Z read -q --no-nest --wait 0.1 $L -- true; echo $?; "
+                     "$Z try -q --read --no-nest $L -- true; echo $?; "
+                     "$Z read --no-nest $L -- true; echo $?; $Z read $L -- echo nested'");
+  options.keep_stdin = true;
+  Child reader = Child::Start(options);
+  REQUIRE(reader.ReadLine() == "in");
+  Child writer = StartWaiter({"write"}, lock);
+  reader.Write("\n");
+  CHECK(reader.ReadLine() == "75");
+  CHECK(reader.ReadLine() == "75");
+  CHECK(reader.ReadLine() == "64");
+  CHECK(reader.ReadLine() == "nested");
+  CHECK(reader.Wait() == Exited(0));
+  CHECK_THAT(reader.err(), Catch::Contains("a writer waits for that"));
+  CHECK(writer.ReadLine() == "held");
+}
+
 TEST_CASE("One permit does not stand for another, and who would wait for its own is told") {
   const std::string lock = NewLock("nesting");
   const std::string two = "$Z exclusive --permits 2 $L -- ";
