@@ -33,6 +33,7 @@ class Run:
     may_conflict: bool = False  # it does not wait for ever
     planned_status: int = 0
     descendants: str = "leave"
+    nested: bool = False  # the command is another zklock, under the same lock
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None: the command did not begin
@@ -148,6 +149,8 @@ def _allowed_statuses(run, had_trouble):
             yield _UNAVAILABLE
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
+        if run.nested:
+            yield _LOST  # before the nested run had begun its command
         return
     yield _LOST
     if run.record.lives[0].ended is not None:

@@ -82,6 +82,7 @@ class Plan:
     status: int = 0
     may_conflict: bool = False
     pause: float = 0.0
+    nested: bool = False  # the command is another zklock, under the same lock
     stalls: bool = False  # standard error is a pipe that is full and nobody reads
 
 
@@ -107,6 +108,7 @@ def draw_plan(numbers, locks, timeouts):
     plan.manner += numbers.choice([[], [], ["slow"], ["stubborn"]])
     plan.status = numbers.choice([0, 0, 0, 7])
     plan.manner += [f"status={plan.status}"]
+    plan.nested = numbers.random() < 0.25
     return plan
 
 
@@ -120,7 +122,7 @@ class Contender:
         self.run = checker.Run(
             number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
-            descendants=plan.descendants)
+            descendants=plan.descendants, nested=plan.nested)
         self.process = None
         self.full_pipe = None
 
@@ -251,7 +253,8 @@ class Crowd:
         command = self._links.inside(host, [
             self._zklock, plan.word, "--servers", self._servers_of(host), "-v",
             "--session-timeout", f"{int(plan.timeout * 1000)}ms", *plan.options, plan.lock, "--",
-            self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner])
+            *self._nested_run(plan, host), self._recorder, contender.file.path,
+            str(plan.milliseconds), *plan.manner])
         error = open(contender.error_path, "wb")
         if plan.stalls:
             contender.full_pipe, write_end = os.pipe()
@@ -287,6 +290,13 @@ class Crowd:
     def _servers_of(self, host):
         return ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
                         in self.addresses.items() if seen_from == host)
+
+    def _nested_run(self, plan, host):
+        if not plan.nested:
+            return []
+        reads = plan.word == "read" or "--read" in plan.options
+        return [self._zklock, "read" if reads else "exclusive", "--servers",
+                self._servers_of(host), "-v", plan.lock, "--"]
 
     # --- victims ---------------------------------------------------------------------------------
 
