@@ -119,7 +119,7 @@ TEST_CASE("A job stopped for longer than its lease has lost lock and command whe
   Terminal terminal("terminal");
   terminal.Type(
       "$Z exclusive --session-timeout 4s -k 200ms $L -- "
-      "sh -c 'echo be\"\"gun; sleep 1000; echo \"sur\"vived'");
+      "sh -c 'echo be\"\"gun; read x; echo \"sur\"vived'");
   terminal.ReadUntil("begun");
   terminal.Press('Z');
   terminal.ReadUntil("Stopped");
