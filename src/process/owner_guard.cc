@@ -106,7 +106,6 @@ void OwnerGuard::Watch(pid_t keeper) noexcept {
 }
 
 void OwnerGuard::WatchUntilEnd(pid_t keeper) {
-  TakeGuardName();
   setsid();  // a KILL or STOP of the keeper's group spares the guard
   // CONT tells of the keeper's death and of a lease that has moved back, and wakes a guard that
   // somebody has stopped.
@@ -115,6 +114,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   sigaddset(&resumed, SIGCONT);
   const UniqueFd signals(Check(signalfd(-1, &resumed, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
+  TakeGuardName();
   const UniqueFd timer = MakeTimer();
   KeepOnlyDescriptors({duty_.owner.fd(), signals.get(), timer.get()});
   for (;;) {

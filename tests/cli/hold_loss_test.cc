@@ -34,14 +34,16 @@ pid_t ChildOf(pid_t process) {
   throw std::runtime_error("no child of " + number);
 }
 
-void WaitUntilStopped(pid_t process) {
+/// Waits until /proc shows of a process what `is_seen` looks for.
+template <typename Predicate>
+void WaitUntilSeen(pid_t process, Predicate is_seen) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < end) {
     const auto stat = process::ReadProcessStat(process);
-    if (stat && stat->state == 'T') return;
+    if (stat && is_seen(*stat)) return;
     std::this_thread::sleep_for(10ms);
   }
-  throw std::runtime_error("process " + std::to_string(process) + " is not stopped");
+  throw std::runtime_error("not seen of process " + std::to_string(process));
 }
 
 /// Waits until a process has taken a signal that it blocks.
@@ -121,8 +123,10 @@ TEST_CASE("A stopped guard of the owner is woken by the keeper's death, and tell
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   const pid_t guard = ChildOf(keeper);
+  // By then it has asked to be woken. A guard that is stopped in its first instants is not.
+  WaitUntilSeen(guard, [](const auto& stat) { return stat.name == "lock-guard"; });
   REQUIRE(kill(guard, SIGSTOP) == 0);
-  WaitUntilStopped(guard);
+  WaitUntilSeen(guard, [](const auto& stat) { return stat.state == 'T'; });
   REQUIRE(kill(keeper, SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
   Tree().WaitForChildren(lock, 0, 15s);  // and not after the session's 30 s
