@@ -34,11 +34,13 @@ class Run:
     planned_status: int = 0
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
+    held: bool = False  # a shell holds by --hold and runs the command below a nested zklock
+    keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None: the command did not begin
     ended: float | None = None
-    status: int | None = None  # as Popen has it: -N for signal N
+    status: int | None = None  # as Popen has it: -N for signal N; of --hold the shell's
     messages: str = ""
 
     def reads(self):
@@ -141,7 +143,7 @@ def unnoticed(runs):
 
 def _allowed_statuses(run, had_trouble):
     if run.was_sent("zklock", signal.SIGKILL):
-        yield -signal.SIGKILL
+        yield 128 + signal.SIGKILL if run.held else -signal.SIGKILL
     if run.record is None:
         if run.may_conflict:
             yield _CONFLICT
@@ -149,7 +151,7 @@ def _allowed_statuses(run, had_trouble):
             yield _UNAVAILABLE
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
-        if run.nested:
+        if run.nested or run.held:
             yield _LOST  # before the nested run had begun its command
         return
     yield _LOST
@@ -216,6 +218,24 @@ def against_servers(runs, history):
     return found
 
 
+def closed_early(runs, history):
+    """The guard of a killed keeper cannot know when nested runs have ended: it leaves the session
+    to the servers."""
+    found = []
+    for run in runs:
+        if not run.keeper_struck or run.record is None or run.reads():
+            continue  # a reader that need not wait has a contender of its own below a reading shell
+        znode = history.znodes.get(run.record.token)
+        killed = next((sent.moment for sent in run.signals if sent.target == "zklock"
+                       and sent.number == signal.SIGKILL), None)
+        if (killed is not None and run.begin() <= killed <= run.last() and znode is not None
+                and znode.removed is not None and not znode.expired and znode.removed >= killed):
+            found.append(Violation("closed early", f"{_name(run)}: its session was closed"
+                                   f" {znode.removed - killed:.3f} s after its keeper was killed",
+                                   znode.removed, (run,)))
+    return found
+
+
 def ghosts(history):
     return [Violation("ghost", f"{znode.path} is left on the servers", znode.created)
             for znode in history.leftovers()]
@@ -225,4 +245,4 @@ def check(runs, history, had_trouble):
     """All of it."""
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
-            + ghosts(history))
+            + closed_early(runs, history) + ghosts(history))

@@ -167,6 +167,23 @@ class Statuses(unittest.TestCase):
                      signals=[Sent(11, "command", signal.SIGKILL)])
         self.assertFalse(self.forbidden(killed))
 
+    def test_the_shell_that_holds_has_the_status_of_its_nested_run(self):
+        kill = [Sent(11, "zklock", signal.SIGKILL)]
+        self.assertFalse(self.forbidden(run(1, 10, 11, 1, status=137, ended=False, held=True,
+                                            signals=kill)))
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=-9, ended=False, held=True,
+                                           signals=kill)))
+        self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=137, ended=False, signals=kill)))
+        self.assertFalse(self.forbidden(idle(137, held=True, signals=kill)))
+        self.assertTrue(self.forbidden(idle(137, held=True)))
+
+    def test_a_shell_may_lose_its_lock_before_its_nested_run_begins(self):
+        self.assertFalse(self.forbidden(idle(76, held=True)))
+
+    def test_a_shell_is_not_ended(self):
+        for status in (-15, 143):
+            self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=status, held=True)))
+
     def test_defects_are_never_right(self):
         for status in (64, 70, 71, 77, 78, -6, -11):
             self.assertTrue(self.forbidden(idle(status, may_conflict=True), trouble=True))
@@ -202,6 +219,23 @@ class AgainstServers(unittest.TestCase):
         servers = history([reader])
         servers.znodes[4] = Znode("/l/x-__READ__4", 4, 9, 8, 10.5)
         self.assertEqual([], checker.against_servers([reader], servers))
+
+    def test_a_nested_run_that_outlived_its_keepers_session_is_found(self):
+        self.assertEqual(["outlived"], self.found([run(1, 10, 11, 1, held=True)],
+                                                  removed={1: 10.9}))
+
+    def test_a_session_that_is_closed_after_its_keeper_was_killed_is_found(self):
+        def found(*, expired=False, killed=11, mode="exclusive", **more):
+            one = run(1, 10, 11, 1, held=True, mode=mode, **more,
+                      signals=[Sent(killed, "zklock", signal.SIGKILL)])
+            servers = history([one], {1: 11.5})
+            servers.znodes[1].expired = expired
+            return kinds(checker.closed_early([one], servers))
+        self.assertEqual(["closed early"], found(keeper_struck=True))
+        self.assertEqual([], found(keeper_struck=True, expired=True))
+        self.assertEqual([], found(keeper_struck=True, killed=11.2))  # the command had ended
+        self.assertEqual([], found(keeper_struck=True, mode="read"))  # it is its own contender
+        self.assertEqual([], found(keeper_struck=False))
 
     def test_a_znode_that_is_left_is_found(self):
         self.assertEqual(["ghost"], kinds(checker.ghosts(

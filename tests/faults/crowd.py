@@ -4,6 +4,7 @@ import dataclasses
 import heapq
 import os
 import random
+import shlex
 import signal
 import subprocess
 import threading
@@ -83,6 +84,10 @@ class Plan:
     may_conflict: bool = False
     pause: float = 0.0
     nested: bool = False  # the command is another zklock, under the same lock
+    held: bool = False  # a shell holds by --hold and runs the command below a nested zklock
+    keeper_struck: bool = False  # faults strike its keeper, not the nested zklock
+    releases: bool = False  # the shell calls `zklock release`, or just ends
+    kill_after: str | None = None
     stalls: bool = False  # standard error is a pipe that is full and nobody reads
 
 
@@ -100,29 +105,34 @@ def draw_plan(numbers, locks, timeouts):
     elif numbers.random() < 0.25:
         plan.options += ["--wait", f"{numbers.randint(0, 3000)}ms"]
         plan.may_conflict = True
-    plan.options += ["--kill-after", numbers.choice(["100ms", "500ms", "1s", "5s"])]
+    plan.kill_after = numbers.choice(["100ms", "500ms", "1s", "5s"])
     plan.descendants = numbers.choice(["leave", "leave", "kill", "wait"])
-    plan.options += ["--descendants", plan.descendants]
     plan.manner += numbers.choice([[], ["tree"], ["daemon"], ["tree", "daemon"]])
     plan.manner += ["leave"] if plan.descendants != "leave" else []
     plan.manner += numbers.choice([[], [], ["slow"], ["stubborn"]])
     plan.status = numbers.choice([0, 0, 0, 7])
     plan.manner += [f"status={plan.status}"]
-    plan.nested = numbers.random() < 0.25
+    share = numbers.random()
+    plan.nested = share < 0.25
+    plan.held = 0.25 <= share < 0.375
+    plan.keeper_struck = plan.held and numbers.choice([False, True])
+    plan.releases = numbers.choice([False, True])
     return plan
 
 
 class Contender:
-    """One run of zklock, alive or over."""
+    """One run of zklock, alive or over; with --hold the shell that holds, and what it runs."""
 
     def __init__(self, number, host, plan, directory):
         self.plan = plan
         self.file = histories.RecordFile(f"{directory}/{number}.record")
         self.error_path = f"{directory}/{number}.err"
+        self.label = f"contender-{number}"
         self.run = checker.Run(
             number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
-            descendants=plan.descendants, nested=plan.nested)
+            descendants=plan.descendants, nested=plan.nested, held=plan.held,
+            keeper_struck=plan.keeper_struck)
         self.process = None
         self.full_pipe = None
 
@@ -133,23 +143,46 @@ class Contender:
         with open(self.error_path, errors="replace") as file:
             return words in file.read()
 
+    def zklock(self):
+        """The pid of the zklock that faults strike; None without one."""
+        if self.plan.keeper_struck:
+            return self._keeper()
+        if not self.is_alive():
+            return None
+        return self._child_of_shell() if self.plan.held else self.process.pid
+
     def guard(self):
-        """Its pid; None without one."""
-        for pid in children_of(self.process.pid):
+        """The pid of that zklock's guard; None without one."""
+        zklock = self.zklock()
+        if zklock is None:
+            return None
+        return next((pid for pid in children_of(zklock) if name_of(pid) == "lock-guard"), None)
+
+    def _child_of_shell(self):
+        """The zklock that the shell waits for: --hold, then the nested one."""
+        return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),
+                    None)
+
+    def _keeper(self):
+        """Also while the shell still waits for it, or has ended."""
+        for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/comm") as file:
-                    if file.read().strip() == "lock-guard":
-                        return pid
+                with open(f"/proc/{pid}/cmdline", errors="replace") as file:
+                    arguments = file.read().split("\0")
             except OSError:
-                pass
+                continue
+            if (self.label in arguments and name_of(pid) == "zklock"
+                    and int(pid) not in children_of(self.process.pid)):
+                return int(pid)
         return None
 
     def server_address(self):
         """The server it is connected to, as /proc/net/tcp has it: (address, port)."""
+        holder = self._keeper() if self.plan.held else self.process.pid
         try:
-            own = {os.readlink(f"/proc/{self.process.pid}/fd/{fd}")
-                   for fd in os.listdir(f"/proc/{self.process.pid}/fd")}
-            with open(f"/proc/{self.process.pid}/net/tcp") as file:
+            own = {os.readlink(f"/proc/{holder}/fd/{fd}")
+                   for fd in os.listdir(f"/proc/{holder}/fd")}
+            with open(f"/proc/{holder}/net/tcp") as file:
                 for line in list(file)[1:]:
                     fields = line.split()
                     if fields[3] == "01" and f"socket:[{fields[9]}]" in own:
@@ -163,13 +196,13 @@ class Contender:
     def send(self, target, number):
         """A signal to its zklock, guard or command; noted. False when that is not there."""
         if target == "zklock":
-            pid = self.process.pid
+            pid = self.zklock()
         elif target == "guard":
             pid = self.guard()
         else:
             record = self.file.read()
-            pid = record.lives[0].pid if record else None
-        if pid is None or not self.is_alive():
+            pid = record.lives[0].pid if record and self.is_alive() else None
+        if pid is None:
             return False
         self.run.signals.append(checker.Sent(histories.now(), target, number))
         try:
@@ -181,11 +214,23 @@ class Contender:
     def finish(self, status):
         with open(self.error_path, errors="replace") as file:
             self.run.messages = file.read()[-2000:]
-        self.run.record = self.file.read()
+        self.read_record()
         self.run.ended = histories.now()
         self.run.status = status
         if self.full_pipe is not None:
             os.close(self.full_pipe)
+
+    def read_record(self):
+        """What zklock left behind may have lived on after it."""
+        self.run.record = self.file.read()
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return None
 
 
 def children_of(pid):
@@ -233,6 +278,11 @@ class Crowd:
         with self._lock:
             return [one for one in self.alive.values() if one.process is not None]
 
+    def read_records_again(self):
+        with self._lock:
+            for contender in self.over:
+                contender.read_record()
+
     def runs(self):
         with self._lock:
             return [contender.run for contender in self.over + list(self.alive.values())]
@@ -250,11 +300,7 @@ class Crowd:
             self._count += 1
             contender = Contender(self._count, host, plan, self._directory)
             self.alive[self._count] = contender
-        command = self._links.inside(host, [
-            self._zklock, plan.word, "--servers", self._servers_of(host), "-v",
-            "--session-timeout", f"{int(plan.timeout * 1000)}ms", *plan.options, plan.lock, "--",
-            *self._nested_run(plan, host), self._recorder, contender.file.path,
-            str(plan.milliseconds), *plan.manner])
+        command = self._links.inside(host, self._command(contender, host))
         error = open(contender.error_path, "wb")
         if plan.stalls:
             contender.full_pipe, write_end = os.pipe()
@@ -291,12 +337,31 @@ class Crowd:
         return ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
                         in self.addresses.items() if seen_from == host)
 
-    def _nested_run(self, plan, host):
-        if not plan.nested:
-            return []
+    def _command(self, contender, host):
+        plan = contender.plan
+        timeout = ["--session-timeout", f"{int(plan.timeout * 1000)}ms"]
+        kill_after = ["--kill-after", plan.kill_after] if plan.kill_after else []
+        ending = [*kill_after, "--descendants", plan.descendants]
+        outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", *timeout,
+                 *plan.options]
+        recorder = [self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner]
+        if plan.nested:
+            recorder = self._nested_run(plan, host, [], recorder)
+        if not plan.held:
+            return [*outer, *ending, plan.lock, "--", *recorder]
+        hold = [*outer, *kill_after, "--label", contender.label, "--hold", plan.lock]
+        nested = self._nested_run(plan, host, [*timeout, *ending], recorder)
+        release = [self._zklock, "release", "--servers", self._servers_of(host),
+                   "--connect-timeout", "1s", plan.lock]
+        # The shell heeds the signal of a lost lock when the nested run has ended.
+        return ["sh", "-c", f"trap : TERM\n{shlex.join(hold)} || exit\n{shlex.join(nested)}\n"
+                "status=$?\n" + (f"{shlex.join(release)}\n" if plan.releases else "")
+                + "exit $status\n"]
+
+    def _nested_run(self, plan, host, options, command):
         reads = plan.word == "read" or "--read" in plan.options
         return [self._zklock, "read" if reads else "exclusive", "--servers",
-                self._servers_of(host), "-v", plan.lock, "--"]
+                self._servers_of(host), "-v", *options, plan.lock, "--", *command]
 
     # --- victims ---------------------------------------------------------------------------------
 

@@ -67,10 +67,20 @@ class Faults:
 
     @contextlib.contextmanager
     def _fault(self, name, victims=(), *, harmless=False, servers=False):
-        made = Made(name, histories.now(), harmless, servers, [one for one in victims if one])
+        victims = [one for one in victims if one]
+        if len(victims) == 1 and victims[0].run.keeper_struck:
+            name = self._name_for_keeper(name)
+        made = Made(name, histories.now(), harmless, servers, victims)
         self.made.append(made)
         yield made
         made.end = histories.now()
+
+    @staticmethod
+    def _name_for_keeper(name):
+        """A row of its own in the table for what strikes a keeper (--hold)."""
+        if "zklock" in name:
+            return name.replace("zklock", "keeper")
+        return name.replace("guard", "keeper's guard")
 
     def _victim(self, seconds=15.0, is_right=lambda contender: True):
         return self._crowd.victim(self._numbers, seconds, is_right)
@@ -159,7 +169,11 @@ class Faults:
                 return
             with self._fault("zklock killed", [victim]):
                 victim.send("zklock", signal.SIGKILL)
-                self._wait(lambda: self._succeeded(victim), 2)
+                if victim.run.keeper_struck:
+                    self._await_successors([victim])  # its session ends by its time-out
+                else:
+                    self._wait(lambda: self._succeeded(victim), 2)
+            self._let_go([victim])
 
     def _do_kill_waiting_zklock(self):
         waiting = self._crowd.waiting()
@@ -211,9 +225,11 @@ class Faults:
         victim = self._victim()
         if victim is None:
             return
-        with self._fault("guard killed", [victim]):
+        replaced = victim.run.keeper_struck
+        with self._fault("guard killed", [victim], harmless=replaced):
             victim.send("guard", signal.SIGKILL)
-            self._wait(lambda: self._succeeded(victim), 3)
+            self._wait(lambda: self._succeeded(victim), 0.5 if replaced else 3)
+        self._let_go([victim])
 
     def _do_stop_guard(self):
         victim = self._victim()
@@ -222,6 +238,7 @@ class Faults:
         with self._fault("guard stopped for good", [victim]):
             victim.send("guard", signal.SIGSTOP)
             self._await_successors([victim])
+        self._let_go([victim])
 
     def _do_stop_guard_and_kill_zklock(self):
         victim = self._victim()

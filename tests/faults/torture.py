@@ -218,6 +218,7 @@ class Torture:
 
     def _judge(self):
         self._ensemble.make_whole()
+        self._crowd.read_records_again()
         runs = self._crowd.runs()
         for server in self._ensemble.servers:
             self._ensemble.end(server, signal.SIGTERM)
