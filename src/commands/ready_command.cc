@@ -4,59 +4,84 @@
 #include <system_error>
 
 #include "protocol/lease.h"
-#include "zookeeper/close_session.h"
 
 namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the forks may take once the session is there; it costs that much of its lease.
+constexpr Duration kForkTime = 1s;
+
+}  // namespace
+
+void ReadyCommand::PrepareEarly(const zookeeper::Session& session) {
+  shared_.Clear();
+  is_early_ = true;
+  OnProgress(false, session);
+}
 
 void ReadyCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& session) {
-  if (!is_about_to_hold) return Discard();
+  if (is_about_to_hold) return TryPrepare(session.lease().timeout());
+  if (!is_early_) return Discard();
+  if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
+}
+
+void ReadyCommand::OnJoining(const zookeeper::Session& session) {
+  is_early_ = false;
+  shared_.Set(session);
+  // Refused or too slow: it is tried again, when the lock may be ours.
+  if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
+}
+
+void ReadyCommand::TryPrepare(Duration session_timeout) {
   if (supervisor_) return;
   try {
-    Prepare(session);
+    Prepare(session_timeout);
   } catch (const std::system_error&) {
     // It counts when the lock is ours: then it is tried again.
   }
 }
 
-process::CommandSpec ReadyCommand::Spec(Duration session_timeout) const {
+Duration ReadyCommand::GraceWith(Duration session_timeout) const {
+  return protocol::GraceFor(
+      options_.kill_after,
+      outer_.empty() ? session_timeout : std::min(session_timeout, outer_.session_timeout()));
+}
+
+process::CommandSpec ReadyCommand::Spec(Duration grace) const {
   return {.executable = executable_,
           .arguments = options_.command,
           .stop_signal = options_.stop_signal,
-          .kill_after = protocol::GraceFor(options_.kill_after, session_timeout),
+          .kill_after = grace,
           .descendants = options_.descendants,
           .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
           .kept_open = outer_.descriptors(),
           .when_orphaned = nullptr};
 }
 
-void ReadyCommand::Prepare(const zookeeper::Session& session) {
-  const Duration timeout = session.lease().timeout();
-  process::CommandSpec spec =
-      Spec(outer_.empty() ? timeout : std::min(timeout, outer_.session_timeout()));
-  spec.when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
-                        access = options_.server.access, timeout] {
-    zookeeper::CloseSession(credentials, endpoints, timeout, access);
-  };
+void ReadyCommand::Prepare(Duration session_timeout) {
+  process::CommandSpec spec = Spec(GraceWith(session_timeout));
+  spec.when_orphaned = [this] { shared_.Close(); };
   supervisor_ = process::Supervisor::Prepare(spec, signals_);
-  session_ = session.session_id();
-  timeout_ = timeout;
 }
 
 void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
-  // The guard would close another session, or count with another grace.
-  if (session_ != session.session_id() || timeout_ != session.lease().timeout()) Discard();
+  const Duration timeout = session.lease().timeout();
+  shared_.Set(session);
   try {
-    if (supervisor_) return supervisor_->Await(lease_end);
+    if (supervisor_) return supervisor_->Await(lease_end, GraceWith(timeout));
   } catch (const std::system_error&) {
     // What was refused to it before the lock was ours may be granted by now.
   }
-  Prepare(session);
-  supervisor_->Await(lease_end);
+  Prepare(timeout);
+  supervisor_->Await(lease_end, GraceWith(timeout));
 }
 
 void ReadyCommand::AwaitNested() {
-  supervisor_ = process::Supervisor::Prepare(Spec(outer_.session_timeout()), signals_);
-  supervisor_->Await(outer_.lease_end());
+  const Duration grace = protocol::GraceFor(options_.kill_after, outer_.session_timeout());
+  supervisor_ = process::Supervisor::Prepare(Spec(grace), signals_);
+  supervisor_->Await(outer_.lease_end(), grace);
 }
 
 }  // namespace zklock::commands

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "cli/options.h"
 #include "commands/outer_locks.h"
+#include "commands/shared_session.h"
 #include "process/executable.h"
 #include "process/signals.h"
 #include "process/supervisor.h"
@@ -17,17 +16,25 @@ namespace zklock::commands {
 
 /// The command of a run and its guard, forked while the servers commit what may give us the lock:
 /// two forks take as long as a commit does.
+///
+/// Where the first contender may be the holder they are forked even before it is created, while the
+/// servers make the session: a KILL of zklock's process group, which the guard has left by then,
+/// then finds a guard that closes the session.
 class ReadyCommand {
  public:
   /// All outlive it. What is added to `outer` later needs a Discard().
   ReadyCommand(const cli::RunOptions& options, const process::Signals& signals,
                const OuterLocks& outer)
-      : options_(options), signals_(signals), outer_(outer) {}
+      : options_(options), signals_(signals), outer_(outer), shared_(options.server.access) {}
 
   /// From FindExecutable; before all below.
   void SetExecutable(std::string executable) { executable_ = std::move(executable); }
+  /// With a session that is new: the first contender to be created may be the holder.
+  void PrepareEarly(const zookeeper::Session& session);
   /// For Waiting: forks them when it is time, and ends them when the lock is somebody else's.
   void OnProgress(bool is_about_to_hold, const zookeeper::Session& session);
+  /// For Waiting, when a contender is about to be created: waits for the guard to leave the group.
+  void OnJoining(const zookeeper::Session& session);
   void Discard() { supervisor_.reset(); }
 
   /// For a run under `session`'s locks: as Supervisor::Await().
@@ -38,16 +45,19 @@ class ReadyCommand {
   [[nodiscard]] process::Supervisor& supervisor() { return *supervisor_; }
 
  private:
-  void Prepare(const zookeeper::Session& session);
-  [[nodiscard]] process::CommandSpec Spec(Duration session_timeout) const;
+  void Prepare(Duration session_timeout);
+  void TryPrepare(Duration session_timeout);
+  /// The grace that goes with a session time-out of ours.
+  [[nodiscard]] Duration GraceWith(Duration session_timeout) const;
+  [[nodiscard]] process::CommandSpec Spec(Duration grace) const;
 
   const cli::RunOptions& options_;
   const process::Signals& signals_;
   const OuterLocks& outer_;
   std::string executable_;
+  SharedSession shared_;
   std::unique_ptr<process::Supervisor> supervisor_;
-  std::int64_t session_ = 0;  // those that the guard knows
-  Duration timeout_{};
+  bool is_early_ = false;  // no contender has been created yet, and the first may be the holder
 };
 
 }  // namespace zklock::commands

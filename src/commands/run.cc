@@ -85,11 +85,14 @@ class LockedRun {
     while (!wanted_.empty()) {
       connector_.emplace(loop_, options_.server, clock_);
       loop_.RunReady();  // a server has a session to make while we find out who we are
+      if (FirstContenderMayHold()) command_.PrepareEarly(connector_->session());
       self_ = process::ThisProcess();
       Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_,
-                       outer_, [this](bool is_about_to_hold) {
+                       outer_,
+                       [this](bool is_about_to_hold) {
                          command_.OnProgress(is_about_to_hold, connector_->session());
-                       }});
+                       },
+                       [this] { command_.OnJoining(connector_->session()); }});
       const WaitOutcome outcome = waiting.Run(
           // The shell that holds may have become this zklock, by exec.
           RequestsFor(options_, wanted_, self_, getpid(), passed_over_,
@@ -115,6 +118,11 @@ class LockedRun {
     return RunNested();
   }
 
+  /// Of several LOCKs, and behind a turnstile, it is the last one. A `try` that finds the lock busy
+  /// creates none, and two forks would be a large part of what it costs.
+  [[nodiscard]] bool FirstContenderMayHold() const {
+    return wanted_.size() == 1 && !options_.permits && !options_.try_only;
+  }
   [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const {
     return lock::LockName::In(options_.server.servers.chroot, wanted.path);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,8 +31,13 @@ class Steps {
 /// The steps of the way through the queue.
 class QueueSteps final : public lock::AcquireObserver {
  public:
-  QueueSteps(Steps& steps, const zookeeper::Session& session) : steps_(steps), session_(session) {}
+  /// `on_joining` may be empty.
+  QueueSteps(Steps& steps, const zookeeper::Session& session, std::function<void()> on_joining)
+      : steps_(steps), session_(session), on_joining_(std::move(on_joining)) {}
   void OnConnected() override;
+  void OnJoining() override {
+    if (on_joining_) on_joining_();
+  }
   void OnQueued(const lock::Ticket& ticket) override;
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
@@ -49,6 +55,7 @@ class QueueSteps final : public lock::AcquireObserver {
   std::string waits_for_;
   Steps& steps_;
   const zookeeper::Session& session_;
+  const std::function<void()> on_joining_;
 };
 
 /// The steps while the lock is held; carries the lease to the guard.

@@ -75,7 +75,7 @@ std::vector<lock::AcquireRequest> RequestsFor(
 WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests,
                          const std::function<bool()>& is_cancelled) {
   requests_ = std::move(requests);
-  QueueSteps steps(in_.steps, in_.connector.session());
+  QueueSteps steps(in_.steps, in_.connector.session(), in_.on_joining);
   lock::AcquireSet acquire(in_.connector.session(), in_.clock, requests_, process::MakeUuid, steps);
   Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
                     StandardErrorScreen(), in_.connector.session(), in_.clock);

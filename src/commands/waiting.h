@@ -62,6 +62,8 @@ class Waiting {
     /// Called after each event that leaves the wait open; true while the servers commit what may
     /// end it with the lock. May be empty.
     std::function<void(bool is_about_to_hold)> on_progress{};
+    /// Called before each create of a contender. May be empty.
+    std::function<void()> on_joining{};
   };
   explicit Waiting(const Setting& setting) : in_(setting) {}
 

@@ -134,6 +134,8 @@ class AcquireObserver {
   virtual ~AcquireObserver() = default;
   /// A server has taken the session on, a new one or the same again.
   virtual void OnConnected() {}
+  /// A contender is about to be created.
+  virtual void OnJoining() {}
   virtual void OnQueued(const Ticket& /*ticket*/) {}
   /// Waiting for this one; `ahead` counts the contenders before ours.
   virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,

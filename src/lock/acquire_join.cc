@@ -73,6 +73,7 @@ void Acquire::Look() {
 
 void Acquire::Join() {
   BeginStep(State::kJoining);
+  observer_.OnJoining();
   if (wait_deadline_ == kNever && request_.wait) {
     wait_deadline_ = After(clock_.Now(), *request_.wait);
   }

@@ -33,6 +33,13 @@ using std::chrono::milliseconds;
 // How long the destructor lets the guard kill the tree before it does so itself.
 constexpr Duration kAbandonTime = milliseconds(2000);
 
+// For poll, which is to be called again after an hour.
+int MillisecondsUntil(TimePoint moment) {
+  const Duration span =
+      std::clamp(moment - BootClock::now(), Duration::zero(), Duration(std::chrono::hours(1)));
+  return static_cast<int>(std::chrono::ceil<milliseconds>(span).count());
+}
+
 // Reaps a child that is about to end.
 void WaitFor(pid_t child) {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
@@ -262,11 +269,8 @@ void Supervisor::State::Serve() {
 
 // For the two moments without an event loop: the start and a hasty end.
 void Supervisor::State::WaitOnce(TimePoint until) {
-  const Duration span = std::min(Wake(), until) - BootClock::now();
-  const auto timeout = std::chrono::ceil<milliseconds>(
-      std::clamp(span, Duration::zero(), Duration(std::chrono::hours(1))));
   pollfd polled{socket.get(), POLLIN, 0};
-  poll(&polled, 1, static_cast<int>(timeout.count()));
+  poll(&polled, 1, MillisecondsUntil(std::min(Wake(), until)));
   Serve();
 }
 
@@ -282,8 +286,24 @@ std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
   return std::unique_ptr<Supervisor>(new Supervisor(std::move(state)));
 }
 
-void Supervisor::Await(TimePoint lease_end) {
+bool Supervisor::AwaitForks(Duration patience) {
   State& state = *state_;
+  const TimePoint deadline = BootClock::now() + patience;
+  while (!state.is_ready) {
+    // Without a lease there is nothing yet to judge the guard by.
+    pollfd polled{state.socket.get(), POLLIN, 0};
+    poll(&polled, 1, MillisecondsUntil(deadline));
+    const Received received = Receive(state.socket.get());
+    if (received.message) state.Handle(*received.message);
+    if (received.is_closed || state.IsSettled() || state.takeover) return false;
+    if (!received.message && BootClock::now() >= deadline) return false;
+  }
+  return true;
+}
+
+void Supervisor::Await(TimePoint lease_end, Duration grace) {
+  State& state = *state_;
+  state.page->grace.Set(grace);
   state.page->lease_end.Set(lease_end);
   state.page->guard_looks_at.Set(state.StopTime());
   state.is_awaited = true;

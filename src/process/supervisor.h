@@ -73,11 +73,15 @@ class Supervisor final : public EventSource {
   /// If the command has not ended: kills the whole tree and waits for that.
   ~Supervisor() override;
 
+  /// Before Await(): waits, so long at most, until the command is forked and the guard has left our
+  /// session and process group. False when it has not, or something was refused: this is good for
+  /// nothing then but to be destroyed.
+  [[nodiscard]] bool AwaitForks(Duration patience);
   /// Once, then Begin(): waits until the command is forked. A signal that the process group gets
   /// after that ends the command as it begins; one from before it has not got. `lease_end`: the
   /// first D (protocol: the lease). Throws std::system_error when the system has refused the guard
   /// something.
-  void Await(TimePoint lease_end);
+  void Await(TimePoint lease_end, Duration grace);
   /// Lets the command be executed, with `environment`: NAME=VALUE, all of it. What comes of it is
   /// told in the caller's loop: a command that is stopped just now, as by Ctrl-Z, must not keep
   /// zklock from its signals and heartbeats. After the stop time of its lease it does not begin,

@@ -75,6 +75,11 @@ class Session final : public Store, public EventSource {
   // Store
   void SetListener(StoreListener* listener) override { listener_ = listener; }
   [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
+  /// A server has been asked to take the session on, and has not answered.
+  [[nodiscard]] bool IsHandshaking() const {
+    return phase_ == Phase::kApart && connection_ != nullptr &&
+           connection_->state() == Connection::State::kHandshaking;
+  }
   [[nodiscard]] std::int64_t session_id() const override;
   [[nodiscard]] const protocol::Lease& lease() const override { return lease_; }
   void Create(const std::string& path, const std::string& data, NodeKind kind,

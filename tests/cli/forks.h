@@ -27,6 +27,12 @@ class Forks {
     // Where it appears there is somebody who reads it.
     if (rename(directory_.Path("new").c_str(), fifo.c_str()) != 0) throw std::runtime_error(fifo);
   }
+  /// From now on no guard gets to fork its command.
+  void HoldGuards() const {
+    if (mkfifo(directory_.Path("refused.held").c_str(), 0600) != 0) {
+      throw std::runtime_error("mkfifo");
+    }
+  }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
   /// Waits until somebody has tried and was refused. Each is told of once.
   void WaitForRefusal() {

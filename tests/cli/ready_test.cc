@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/forks.h"
 #include "cli/zklock.h"
 #include "process/process_tree.h"
 #include "support/peer.h"
@@ -100,6 +101,17 @@ Ready WaitForReady(const Child& zklock) {
   }
 }
 
+/// Waits until zklock has forked.
+pid_t WaitForChild(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const auto children = process::ChildrenOf(zklock.pid());
+    if (!children.empty()) return children.front();
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing was forked");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 /// Ended; an orphan is for others to reap.
 void WaitUntilGone(pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -146,6 +158,66 @@ TEST_CASE("while the servers commit the command is ready, and begins with their 
   CHECK(ProgramOf(joining.ready.command) != std::filesystem::canonical(Binary()).string());
   joining.zklock.CloseInput();
   CHECK(joining.zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("the guard has left the process group before anything is in the queue") {
+  const std::string lock = MadeLock("early");
+  Gate gate("connect");
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
+  gate.WaitUntilReached();
+  const Ready ready = WaitForReady(zklock);  // though zklock has no session to create it with
+  CHECK(process::ReadProcessStat(ready.guard).value().name == "lock-guard");
+  CHECK(getpgid(ready.command) == zklock.pid());
+  SECTION("and closes the session that came later") {
+    gate.Open();
+    REQUIRE(zklock.ReadLine() == "held");
+    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+    zklock.SignalGroup(SIGKILL);
+  }
+  SECTION("and has nothing to close where none came") { zklock.SignalGroup(SIGKILL); }
+  WaitUntilGone(ready.command);
+  WaitUntilGone(ready.guard);
+  // The servers have answered the close before the guard ended.
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("nothing is in the queue while a guard is in the process group") {
+  const std::string lock = MadeLock("slow");
+  Forks forks;
+  Gate gate("connect");
+  forks.HoldGuards();
+  const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"exclusive"}, lock))));
+  gate.WaitUntilReached();
+  const pid_t guard = WaitForChild(zklock);
+  gate.Open();
+  Tree().WaitForChildren(lock, 1);
+  CHECK_FALSE(process::ReadProcessStat(guard));  // it had its time; there may be a new one
+}
+
+TEST_CASE("forks that are refused before the lock is asked for are tried again") {
+  const std::string lock = MadeLock("refused");
+  Forks forks;
+  Gate gate("connect");
+  forks.Refuse();
+  Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"exclusive"}, lock))));
+  forks.WaitForRefusal();
+  gate.WaitUntilReached();
+  forks.Allow();
+  gate.Open();
+  CHECK(zklock.ReadLine() == "held");
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("nothing is ready early where the first contender cannot be the holder") {
+  const std::string lock = MadeLock("several");
+  Gate gate("create " + lock + "-a");
+  Child zklock =
+      Child::Start(gate.Before(Zklock({"exclusive", lock + "-a", lock + "-b", "--", "true"})));
+  gate.WaitUntilReached();
+  CHECK(process::ChildrenOf(zklock.pid()).empty());
+  gate.Open();
+  CHECK(zklock.Wait() == Exited(0));
 }
 
 TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {

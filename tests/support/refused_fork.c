@@ -1,13 +1,27 @@
 /* Preloaded: no process can be forked while $ZKLOCK_TEST_FORKS is there, a fifo that gets a byte for
-   each one that was refused. */
+   each one that was refused. And no guard gets to fork its command while $ZKLOCK_TEST_FORKS.held is
+   there, a fifo that nobody writes to. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+static void WaitIfHeld(const char* fifo) {
+  char held[4096];
+  char name[16] = "";
+  snprintf(held, sizeof held, "%s.held", fifo);
+  prctl(PR_GET_NAME, name);
+  if (strcmp(name, "lock-guard") != 0) return;
+  const int opened = open(held, O_RDONLY | O_CLOEXEC);
+  if (opened >= 0) close(opened);
+}
 
 pid_t fork(void) {
   const char* fifo = getenv("ZKLOCK_TEST_FORKS");
@@ -19,6 +33,7 @@ pid_t fork(void) {
     errno = EAGAIN;
     return -1;
   }
+  if (fifo != NULL) WaitIfHeld(fifo);
   pid_t (*real)(void);
   *(void**)&real = dlsym(RTLD_NEXT, "fork");
   return real();

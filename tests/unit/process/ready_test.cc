@@ -52,6 +52,38 @@ TEST_CASE("what is ready is executed when it begins, with what was not known bef
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
+TEST_CASE("when it is known to be ready the guard has left the process group") {
+  const Signals signals;
+  for (int i = 0; i < 50; ++i) {
+    const auto command = Supervisor::Prepare(Script("exit 0"), signals);
+    REQUIRE(command->AwaitForks(test::kPatience));
+    const pid_t guard = ParentOf(command->command_pid());
+    CHECK(getsid(guard) == guard);
+    CHECK(getpgid(command->command_pid()) == getpgid(0));
+    CHECK(command->AwaitForks(Duration::zero()));
+  }
+}
+
+TEST_CASE("a guard that does not get ready is not waited for") {
+  const Signals signals;
+  const auto before = ChildrenOf(getpid());
+  {
+    const auto command = Supervisor::Prepare(Script("exit 0"), signals);
+    const auto children = ChildrenOf(getpid());
+    SECTION("killed") {
+      for (const pid_t child : children) kill(child, SIGKILL);
+      for (const pid_t child : children) WaitForDeath(child);
+      // It may have been ready before that.
+      (void)command->AwaitForks(test::kPatience);
+    }
+    SECTION("stopped") {
+      for (const pid_t child : children) kill(child, SIGSTOP);
+      (void)command->AwaitForks(milliseconds(1));
+    }
+  }
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
 TEST_CASE("of what was ready and is not wanted nothing is left") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
@@ -97,7 +129,7 @@ TEST_CASE("what is awaited and does not begin leaves nothing") {
   const auto before = ChildrenOf(getpid());
   {
     const auto command = Supervisor::Prepare(Script("exit 5"), signals);
-    command->Await(BootClock::now() + hours(1));
+    command->Await(BootClock::now() + hours(1), Duration::zero());
     CHECK(command->command_pid() != 0);
     CHECK(ChildrenOf(getpid()) != before);
   }
@@ -182,7 +214,7 @@ TEST_CASE("a command that outlives its lease does so though zklock does not hear
   TestCommand spec = Script("sleep 3; exit 5", {.kill_after = milliseconds(300)});
   spec.outlives_lease = true;
   const auto command = Supervisor::Prepare(spec, signals);
-  command->Await(BootClock::now() + seconds(2));
+  command->Await(BootClock::now() + seconds(2), spec.kill_after);
   command->Begin(spec.environment);
   WaitForDeath(command->command_pid());
   const Ended ended = WaitForEnd(*command);

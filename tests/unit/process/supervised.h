@@ -112,7 +112,7 @@ struct TestCommand : CommandSpec {
 
 /// Returns when it has been executed, or will not be.
 inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand& spec) {
-  supervisor.Await(spec.lease_end);
+  supervisor.Await(spec.lease_end, spec.kill_after);
   supervisor.Begin(spec.environment);
   EventLoop loop;
   Alarm alarm(BootClock::now() + test::kPatience);
