@@ -1,5 +1,6 @@
 #include "protocol/held.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -54,6 +55,14 @@ bool ReadNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size() && number > 0;
 }
 
+/// The name of a zklock's socket, which needs no encoding: letters, digits, dots and dashes.
+bool IsSocketName(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '-' || letter == '.';
+  });
+}
+
 std::optional<HeldLock> ParseOne(std::string_view text) {
   HeldLock held;
   const auto mode = ParseMode(TakeField(text));
@@ -62,7 +71,7 @@ std::optional<HeldLock> ParseOne(std::string_view text) {
                        ReadNumber(TakeField(text), held.token);
   held.socket = TakeField(text);
   const auto node = Decode(text);
-  if (!mode || !numbers || held.socket.empty()) return std::nullopt;
+  if (!mode || !numbers || !IsSocketName(held.socket)) return std::nullopt;
   if (!node || node->empty() || node->front() != '/') return std::nullopt;
   held.mode = *mode;
   held.node = *node;

@@ -29,6 +29,8 @@ TEST_CASE("Anybody's text in the variable is left out, not believed") {
                            "exclusive:1:2:3:",
                            "exclusive:1:2:3:s:",
                            "exclusive:1:2:3::/a",
+                           "exclusive:1:2:3:s\n:/a",
+                           "exclusive:1:2:3:s/t:/a",
                            "exclusive:1:2:3:/a",
                            "exclusive:1:2:3:s:relative",
                            "exclusive:-1:2:3:s:/a",
