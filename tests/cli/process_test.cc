@@ -54,7 +54,9 @@ TEST_CASE("a parent-death signal that zklock was started with reaches the comman
       ResetSignals();
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       execl(Binary().c_str(), "zklock", "exclusive", lock.c_str(), "--", "sh", "-c",
-            "trap 'echo TERM; kill $!; exit' TERM; sleep 1000 & echo ready; wait", nullptr);
+            // The job says it, once it is executed: a shell just forked may swallow the TERM.
+            "trap 'echo TERM; kill $!; exit' TERM; sh -c 'echo ready; exec sleep 1000' & wait",
+            nullptr);
       _exit(127);
     }
     for (;;) pause();
