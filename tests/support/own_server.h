@@ -13,7 +13,8 @@ namespace zklock::test {
 /// A real server, or an ensemble, of one test's own, for settings that the others must not have.
 class OwnServer {
  public:
-  /// `settings`: lines of its configuration, KEY=VALUE. `options`: more, of scripts/zookeeper.
+  /// `settings`: lines of its configuration, KEY=VALUE, or N:KEY=VALUE for server N alone.
+  /// `options`: more, of scripts/zookeeper.
   explicit OwnServer(const std::vector<std::string>& settings, int size = 1,
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> words = {"start", "--tick", "500"};
@@ -35,13 +36,6 @@ class OwnServer {
 
   /// "127.0.0.1:PORT", one for each server, with commas between.
   [[nodiscard]] const std::string& address() const { return address_; }
-
-  /// Its sessions and znodes stay.
-  void Stop() const { Must({"stop"}); }
-  /// Starts it again, at the same address and with these settings only.
-  void Start(const std::vector<std::string>& settings) const {
-    Must(WithSettings({"start", "--tick", "500"}, settings));
-  }
 
  private:
   static std::vector<std::string> WithSettings(std::vector<std::string> words,

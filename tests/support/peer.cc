@@ -428,7 +428,7 @@ struct Proxy::State final : Listener {
     return stream.ended && stream.chunks.empty() && *stream.passes;
   }
 
-  const sockaddr_in server;
+  sockaddr_in server;
   std::list<Link> links;
   bool passes_requests = true;
   bool passes_replies = true;
@@ -462,6 +462,9 @@ void Proxy::FreezeReplies() { state_->SetPasses(true, false); }
 void Proxy::Thaw() { state_->SetPasses(true, true); }
 void Proxy::Cut() {
   state_->Do([this] { state_->links.clear(); });
+}
+void Proxy::Redirect(const std::string& server) {
+  state_->Do([this, address = ParseAddress(server)] { state_->server = address; });
 }
 void Proxy::EditReplies(Edit edit) {
   state_->Do([&] { state_->edit = std::move(edit); });

@@ -81,6 +81,8 @@ class Proxy {
   void Thaw();
   /// Closes every connection at once. New ones are taken.
   void Cut();
+  /// Connections made from now on go to that server.
+  void Redirect(const std::string& server);
   /// Passes everything on but the closes of sessions, which are lost on the way, or those too.
   void LoseCloses(bool lose);
   /// What clients are given for a reply: itself, another, or none: from then on nothing reaches
