@@ -1,5 +1,6 @@
 #include "process/owner_guard.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -28,7 +29,19 @@ constexpr Duration kForkPause = std::chrono::seconds(1);
 OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
   page_->lease_end.Set(duty_.lease_end);
   page_->grace.Set(duty_.grace);
+  const UniqueFd timer = MakeTimer();
+  int ends[2];
+  Check(pipe2(ends, O_CLOEXEC), "pipe");
+  const UniqueFd ready(ends[0]);
+  UniqueFd guards_end(ends[1]);
   Fork();
+  guards_end.Reset();
+  // The guard closes its copy of that end when it is ready or dies. One that somebody has stopped
+  // by then does neither.
+  SetTimer(timer.get(), StopTime());
+  std::array<pollfd, 2> polled = {{{ready.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}}};
+  while (poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
+  }
 }
 
 OwnerGuard::~OwnerGuard() { Dismiss(); }
@@ -116,6 +129,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   TakeGuardName();
   const UniqueFd timer = MakeTimer();
+  // Last: to close the others tells the keeper that this guard is ready.
   KeepOnlyDescriptors({duty_.owner.fd(), signals.get(), timer.get()});
   for (;;) {
     const bool orphaned = getppid() != keeper;

@@ -34,7 +34,9 @@ struct OwnerDuty {
 /// soon as it no longer does. Until then the keeper alone tells the owner.
 class OwnerGuard final : public EventSource {
  public:
-  /// Throws std::system_error when the system refuses.
+  /// Returns when the guard is ready: nested guards of an outer lock are spared by their name, so
+  /// nobody may be told before that the lock is held. No later than when the owner would have to be
+  /// told that it is lost. Throws std::system_error when the system refuses.
   explicit OwnerGuard(OwnerDuty duty);
   /// Dismisses the guard: it does nothing any more.
   ~OwnerGuard() override;
