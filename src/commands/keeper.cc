@@ -237,8 +237,10 @@ class Keeper {
     loop_.Remove(*guard_);
     loop_.Remove(hold);
     observer.SetGuard(nullptr);
-    guard_.reset();
+    // Dismissed last: an outer guard may kill this process during the close.
+    guard_->BeginClose();
     (void)connector_->Close();
+    guard_.reset();
   }
 
   /// Whether the lock is to be released now. Whoever loses it is told before, and has the grace to

@@ -65,6 +65,11 @@ void OwnerGuard::TellOwner() {
   if (!page_->told.exchange(true)) (void)duty_.owner.Signal(duty_.signal);
 }
 
+void OwnerGuard::BeginClose() {
+  page_->is_closing = true;
+  page_->told = true;
+}
+
 void OwnerGuard::LeaveAlone() {
   guard_ = 0;
   process_.reset();
@@ -134,7 +139,7 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   for (;;) {
     const bool orphaned = getppid() != keeper;
     const bool owner_ended = duty_.owner.HasEnded();
-    if (orphaned && owner_ended) break;
+    if (orphaned && (owner_ended || page_->is_closing)) break;
     const TimePoint now = BootClock::now();
     const TimePoint lease_end = page_->lease_end.Get();
     const TimePoint stop = StopTime();
@@ -150,7 +155,8 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
     while (read(signals.get(), &taken, sizeof taken) > 0) {
     }
   }
-  if (duty_.when_orphaned && !page_->keeps_session) duty_.when_orphaned();
+  const bool closes = page_->is_closing || !page_->keeps_session;
+  if (duty_.when_orphaned && closes) duty_.when_orphaned();
 }
 
 }  // namespace zklock::process

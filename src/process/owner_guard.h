@@ -50,6 +50,9 @@ class OwnerGuard final : public EventSource {
   /// The guard will not close the session: something else than the owner relies on the lock, which
   /// then lasts until the servers end the session.
   void KeepSession() { page_->keeps_session = true; }
+  /// This process closes the session now. Nothing more is said to the owner, and if this process
+  /// dies before the close, the guard closes the session without waiting for the owner's end.
+  void BeginClose();
   /// The guard goes on by itself: it takes this process's end for an unexpected one.
   void LeaveAlone();
   [[nodiscard]] bool has_told() const { return page_->told; }
@@ -63,6 +66,7 @@ class OwnerGuard final : public EventSource {
     SharedSpan grace;                        // likewise
     std::atomic<bool> told{false};           // by whoever signals the owner, before
     std::atomic<bool> keeps_session{false};  // written by the keeper
+    std::atomic<bool> is_closing{false};     // likewise
   };
 
   [[noreturn]] void Watch(pid_t keeper) noexcept;

@@ -70,7 +70,9 @@ TEST_CASE("when an outer guard is killed the guards of nested runs close their s
   REQUIRE(line.starts_with("held "));
   REQUIRE(kill(ParentOf(std::stoi(line.substr(5))), SIGKILL) == 0);
   nested.CheckThatNothingIsLeft();
-  CHECK(zklock.Wait() == Exited(128 + SIGKILL));
+  // zklock kills the command, unless --hold ends it first because the outer lock is lost.
+  const auto status = zklock.Wait();
+  CHECK((status == Exited(128 + SIGKILL) || status == Exited(128 + SIGTERM)));
 }
 
 }  // namespace

@@ -2,9 +2,14 @@
 
 #include "process/owner_guard.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <vector>
 
+#include "process/guard_name.h"
 #include "support/child.h"
 #include "unit/process/supervised.h"
 
@@ -63,6 +68,32 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
   guarded.guard.SetLease(first + hours(1), seconds(1));
   CHECK_THROWS(guarded.process.Wait(seconds(2)));
   CHECK_FALSE(guarded.guard.has_told());
+}
+
+TEST_CASE("an owner's guard can be recognised from the start") {
+  const Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const OwnerGuard guard({.owner = owner, .when_orphaned = {}});
+  std::vector<pid_t> children = ChildrenOf(getpid());
+  std::erase(children, process.pid());
+  CHECK(IsGuard(ReadProcessStat(children.at(0)).value()));
+}
+
+TEST_CASE(
+    "the guard of a keeper that dies while it closes the session does not wait for the owner") {
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const pid_t keeper = fork();
+  if (keeper == 0) {
+    OwnerGuard guard({.owner = owner,
+                      .lease_end = BootClock::now() + hours(1),
+                      .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
+    guard.BeginClose();
+    _exit(0);
+  }
+  REQUIRE(keeper > 0);
+  REQUIRE(waitpid(keeper, nullptr, 0) == keeper);
+  CHECK(process.Wait() == Killed(SIGUSR1));
 }
 
 }  // namespace zklock::process
