@@ -208,6 +208,7 @@ class Keeper {
     }
     observer.SetGuard(&*guard_);
     std::vector<std::string> nodes;
+    nodes.reserve(tickets.size());
     for (const lock::Ticket& ticket : tickets) nodes.push_back(ticket.path);
     nested_.Open(nodes, {hold.lease_end(), timeout});
     sink_.Close();

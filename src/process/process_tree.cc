@@ -216,9 +216,8 @@ bool TreeKiller::Round() {
     if (treatment == Treatment::kLeave) return false;
     if (process.is_dead()) {
       if (dead_.insert(process.id()).second) is_settled = false;
-    } else if (treatment == Treatment::kAwait) {
-      is_settled = false;
-    } else if (SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
+    } else if (treatment == Treatment::kKill &&
+               SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
       survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
     } else {
       is_settled = false;
