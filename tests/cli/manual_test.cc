@@ -32,7 +32,7 @@ TEST_CASE("zklock(1) names the variables that stand in for options") {
   REQUIRE(!read.empty());
   std::string section;
   for (const std::string& line :
-       Section(ReadSource("man/zklock.1"), ".Sh ENVIRONMENT", ".Ss What the command gets")) {
+       Section(ReadSource("man/zklock.1"), ".Sh ENVIRONMENT", ".Ss Environment of the command")) {
     section += line + "\n";
   }
   CHECK(Matches(section, "\\.It Ev ([A-Z_]+)") == read);

@@ -140,7 +140,7 @@ TEST_CASE("The queueing crontab line passes its arguments on") {
   CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
 
-TEST_CASE("README's crontab line for short jobs runs them once") {
+TEST_CASE("The crontab line for short jobs runs them once") {
   const Desk desk;
   const std::string command = CronCommand(Example("interval"));
   CHECK(OutputOf(desk, command) == "report.sh ran with:\n");
@@ -188,7 +188,7 @@ TEST_CASE("The reindexing example takes all of its locks or none") {
         Exited(75));
 }
 
-TEST_CASE("README's script locks itself, with its arguments") {
+TEST_CASE("The script that locks itself gets its arguments") {
   const Desk desk;
   desk.Write("report.sh",
              "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
@@ -196,7 +196,7 @@ TEST_CASE("README's script locks itself, with its arguments") {
         "exclusive /jobs/report: --month this one\n");
 }
 
-TEST_CASE("README's script locks itself in a daemon that has outlived the lock, too") {
+TEST_CASE("The script locks itself even in a daemon that has outlived the lock") {
   const Desk desk;
   desk.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
   // The daemon has all variables of the first run, whose lock was released before it goes on.
@@ -216,19 +216,19 @@ TEST_CASE("README's script locks itself in a daemon that has outlived the lock, 
   CHECK(shell.ReadLine() != first);
 }
 
-TEST_CASE("README's script tells somebody else from a failure") {
+TEST_CASE("The script tells a conflict from a failure") {
   const Desk desk;
   const std::string example = Example("conflict");
   CHECK(OutputOf(desk, example) == "import.sh ran with:\nimported\n");
   {
     const Holder other(desk, "/jobs/import");
-    CHECK(OutputOf(desk, example) == "somebody else is at it\n");
+    CHECK(OutputOf(desk, example) == "another import is running\n");
   }
   desk.Write("import.sh", "#!/bin/sh\nexit 3\n");
   CHECK(OutputOf(desk, example) == "the import failed\n");
 }
 
-TEST_CASE("README's publisher gets a token that grows") {
+TEST_CASE("The publisher gets a token that grows") {
   const Desk desk;
   const auto token = [&] {
     const std::string out = OutputOf(desk, Example("token"));
