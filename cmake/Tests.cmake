@@ -73,7 +73,7 @@ if(ZKLOCK_SANITIZE)
   set_source_files_properties(tests/cli/config_test.cc tests/cli/events_test.cc
                               tests/cli/manual_test.cc tests/cli/message_test.cc
                               tests/cli/promised_words_test.cc tests/cli/provocation.cc
-                              tests/cli/surroundings_test.cc PROPERTIES
+                              tests/cli/run_metadata_test.cc PROPERTIES
                               COMPILE_OPTIONS -Wno-maybe-uninitialized)
 endif()
 

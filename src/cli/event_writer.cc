@@ -129,7 +129,7 @@ class Describe {
                   {"confirmed", released.confirmed}}};
   }
   std::optional<Event> operator()(const PlaceLost&) const { return std::nullopt; }
-  std::optional<Event> operator()(const StrangerCame&) const { return std::nullopt; }
+  std::optional<Event> operator()(const IncompatibleArrived&) const { return std::nullopt; }
   std::optional<Event> operator()(const Started&) const { return std::nullopt; }
 
  private:
@@ -139,10 +139,10 @@ class Describe {
 /// The LOCK that a step is of; none: it is of all.
 struct LockOf {
   using Lock = std::optional<std::string>;
-  Lock operator()(const Queued& queued) const { return queued.ticket.lock.shown(); }
+  Lock operator()(const Queued& queued) const { return queued.ticket.lock.display_path(); }
   Lock operator()(const Waiting& waiting) const { return waiting.lock; }
   Lock operator()(const PlaceLost& lost) const { return lost.lock; }
-  Lock operator()(const Acquired& acquired) const { return acquired.ticket.lock.shown(); }
+  Lock operator()(const Acquired& acquired) const { return acquired.ticket.lock.display_path(); }
   Lock operator()(const Nested& nested) const { return nested.lock; }
   template <typename Other>
   Lock operator()(const Other&) const {
@@ -214,7 +214,7 @@ std::optional<std::string> EventLine(const Step& step, const EventContext& conte
 
 void EventWriter::OnStep(const Step& step) {
   if (const auto* queued = std::get_if<Queued>(&step)) {
-    tickets_.insert_or_assign(queued->ticket.lock.shown(), queued->ticket);
+    tickets_.insert_or_assign(queued->ticket.lock.display_path(), queued->ticket);
   } else if (const auto* lost = std::get_if<PlaceLost>(&step)) {
     tickets_.erase(lost->lock);
     places_lost_.insert(lost->lock);

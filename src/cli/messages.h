@@ -269,10 +269,10 @@ inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock has a permit, but the data of {}/leases does not say how "
     "many "
     "permits there are; wait until that zklock has ended, or write the number there";
-inline constexpr char kStrangerThere[] = "{} cannot be used: '{}' in it is {}";
-inline constexpr char kStrangerCame[] = "{}: both may hold: '{}', which came later, is {}";
+inline constexpr char kIncompatibleThere[] = "{} cannot be used: '{}' in it is {}";
+inline constexpr char kIncompatibleArrived[] = "{}: both may hold: '{}', which came later, is {}";
 
-// Who such a stranger is, and what makes the two meet.
+// Who such an incompatible contender is, and what makes the two meet.
 inline constexpr char kKazooProgram[] =
     "a kazoo program's contender, which does not see ours; use --dialect kazoo, or another LOCK";
 inline constexpr char kKazooPermit[] =

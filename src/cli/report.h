@@ -71,7 +71,7 @@ class Report final : public StepListener {
   void Tell(const Queued& queued);
   void Tell(const Waiting& waiting);
   void Tell(const PlaceLost& lost);
-  void Tell(const StrangerCame& came);
+  void Tell(const IncompatibleArrived& came);
   void Tell(const Acquired& acquired);
   void Tell(const Nested& nested);
   void Tell(const Started& started);

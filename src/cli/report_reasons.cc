@@ -169,16 +169,17 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kOtherPermits, lock, unusable.permits, unusable.permits);
     case kUnknownPermits:
       return fmt::format(message::kUnknownPermits, lock, lock);
-    case kStranger:
+    case kIncompatible:
       break;
   }
-  const protocol::Stranger stranger = unusable.stranger.value_or(protocol::Stranger{});
-  return fmt::format(message::kStrangerThere, lock, Printable(stranger.child),
-                     StrangerText(stranger.kind));
+  const protocol::IncompatibleContender incompatible =
+      unusable.incompatible.value_or(protocol::IncompatibleContender{});
+  return fmt::format(message::kIncompatibleThere, lock, Printable(incompatible.child),
+                     IncompatibleText(incompatible.kind));
 }
 
-const char* StrangerText(protocol::Stranger::Kind kind) {
-  using enum protocol::Stranger::Kind;
+const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
+  using enum protocol::IncompatibleContender::Kind;
   switch (kind) {
     case kKazoo:
       return message::kKazooProgram;

@@ -16,8 +16,8 @@ namespace zklock::cli {
 /// Without "zklock: ": the line for a refusal, and for a LOCK that cannot be used.
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused);
 [[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);
-/// What such a stranger is, and what makes the two meet.
-[[nodiscard]] const char* StrangerText(protocol::Stranger::Kind kind);
+/// What such an incompatible contender is, and what makes the two meet.
+[[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
 
 /// What is wrong with a path, and with a list of servers.

@@ -35,7 +35,7 @@ void Report::Tell(const Connected& connected) {
 }
 
 void Report::Tell(const Queued& queued) {
-  Step(fmt::format(message::kQueuedAs, Printable(queued.ticket.shown_path())));
+  Step(fmt::format(message::kQueuedAs, Printable(queued.ticket.display_path())));
 }
 
 void Report::Tell(const Waiting& waiting) {
@@ -45,14 +45,14 @@ void Report::Tell(const Waiting& waiting) {
 
 void Report::Tell(const PlaceLost& lost) { Say(fmt::format(message::kPlaceLost, lost.lock)); }
 
-void Report::Tell(const StrangerCame& came) {
-  Error(fmt::format(message::kStrangerCame, came.lock, Printable(came.stranger.child),
-                    StrangerText(came.stranger.kind)));
+void Report::Tell(const IncompatibleArrived& came) {
+  Error(fmt::format(message::kIncompatibleArrived, came.lock, Printable(came.incompatible.child),
+                    IncompatibleText(came.incompatible.kind)));
 }
 
 void Report::Tell(const Acquired& acquired) {
   const lock::Ticket& ticket = acquired.ticket;
-  Step(fmt::format(message::kOurs, ticket.lock.shown(), protocol::ModeName(ticket.mode),
+  Step(fmt::format(message::kOurs, ticket.lock.display_path(), protocol::ModeName(ticket.mode),
                    ticket.token));
 }
 

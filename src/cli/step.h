@@ -39,9 +39,9 @@ struct PlaceLost {
   std::string lock;
 };
 /// A contender that does not see ours has come later than we did; both may hold.
-struct StrangerCame {
+struct IncompatibleArrived {
   std::string lock;
-  protocol::Stranger stranger;
+  protocol::IncompatibleContender incompatible;
 };
 struct Acquired {
   lock::Ticket ticket;
@@ -106,8 +106,8 @@ struct Released {
 };
 
 using Step =
-    std::variant<Connected, Queued, Waiting, PlaceLost, StrangerCame, Acquired, Nested, Started,
-                 Suspect, Confirmed, Lost, LeaseRanOut, Exited, KeptForNested, Released>;
+    std::variant<Connected, Queued, Waiting, PlaceLost, IncompatibleArrived, Acquired, Nested,
+                 Started, Suspect, Confirmed, Lost, LeaseRanOut, Exited, KeptForNested, Released>;
 
 /// Hears each step of a run, in order.
 class StepListener {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/exit_status.h"
-#include "commands/connector.h"
 #include "commands/console.h"
 #include "commands/output.h"
+#include "commands/session_driver.h"
 #include "lock/lock_names.h"
 #include "process/event_loop.h"
 #include "process/waker.h"
@@ -35,20 +35,20 @@ std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& s
   const TimePoint begin = clock.Now();
   wanted.server.session_timeout = kSessionTimeout;
   process::EventLoop loop;
-  Connector connector(loop, wanted.server, clock);
-  lock::LockNames names(connector.session(), clock, above, kPatience);
+  SessionDriver session_driver(loop, wanted.server, clock);
+  lock::LockNames names(session_driver.session(), clock, above, kPatience);
   loop.Add(names);
   process::Waker deadline(begin + kPatience - kCloseTime);
   loop.Add(deadline);
   const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
   (void)RunUntil(loop, signals,
-                 [&] { return names.IsOver() || connector.IsHopeless() || time_is_over(); });
+                 [&] { return names.IsOver() || session_driver.IsHopeless() || time_is_over(); });
   loop.Remove(deadline);
   loop.Remove(names);
-  connector.session().BeginClose();
+  session_driver.session().BeginClose();
   process::Waker last(begin + kPatience);
   loop.Add(last);
-  while (!connector.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
+  while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 
   std::vector<std::string> locks;
   for (const std::string& lock : names.paths()) {

@@ -18,9 +18,9 @@
 #include "cli/report_queue.h"
 #include "cli/screen.h"
 #include "commands/console.h"
-#include "commands/mine.h"
 #include "commands/output.h"
-#include "commands/visit.h"
+#include "commands/own_locks.h"
+#include "commands/short_session.h"
 #include "lock/survey.h"
 #include "process/screen_terminal.h"
 
@@ -96,13 +96,13 @@ class Inspection {
       : options_(options),
         signals_(signals),
         report_(report),
-        visit_(options.server, signals, report),
+        session_(options.server, signals, report),
         output_([this] {
           if (survey_) survey_->Resume();
         }) {
-    visit_.loop().Add(output_);
+    session_.loop().Add(output_);
   }
-  ~Inspection() { visit_.loop().Remove(output_); }
+  ~Inspection() { session_.loop().Remove(output_); }
   Inspection(const Inspection&) = delete;
   Inspection& operator=(const Inspection&) = delete;
 
@@ -144,22 +144,22 @@ class Inspection {
     HeldSink view;
     lock::SurveyRequest request = Request();
     request.most_contenders = 1;
-    lock::Survey survey(visit_.store(), visit_.clock(), request, &view);
-    if (const auto status = visit_.Run(survey)) return *status;
-    visit_.Leave();
+    lock::Survey survey(session_.store(), session_.clock(), request, &view);
+    if (const auto status = session_.Run(survey)) return *status;
+    session_.Leave();
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
   /// Shows what there is, or with --watch what there comes to be, as it comes.
   int Print(lock::SurveySink& view) {
     Throttle throttle(view, output_);
-    survey_.emplace(visit_.store(), visit_.clock(), Request(), &throttle);
-    const auto signal = visit_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
-    const auto status = signal ? StoppedBy(*signal) : visit_.Failure(*survey_);
+    survey_.emplace(session_.store(), session_.clock(), Request(), &throttle);
+    const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
+    const auto status = signal ? StoppedBy(*signal) : session_.Failure(*survey_);
     const std::vector<std::string> unlistable = survey_->result().unlistable;
     survey_.reset();
     if (status && output_.error() == 0) return *status;
-    visit_.Leave();
+    session_.Leave();
     if (const auto ended = Drain()) return *ended;
     if (!unlistable.empty()) report_.Say(cli::Unlistable(unlistable));
     return kExitOk;
@@ -180,16 +180,16 @@ class Inspection {
     });
     lock::SurveyRequest request = Request();
     request.most_contenders = RoomFor(size);
-    survey_.emplace(visit_.store(), visit_.clock(), request, &throttle);
+    survey_.emplace(session_.store(), session_.clock(), request, &throttle);
 
     process::SizeChanges changes;
-    visit_.loop().Add(changes);
+    session_.loop().Add(changes);
     const auto draw_anew = [&] {
       size = OutputSize();
       view.SetStyle(ScreenStyle(size));
       survey_->LookAgain(RoomFor(size));
     };
-    const auto signal = visit_.RunUntilLeft(
+    const auto signal = session_.RunUntilLeft(
         *survey_,
         [&] {
           if (changes.Take()) draw_anew();
@@ -201,13 +201,13 @@ class Inspection {
           screen.Enter();
           draw_anew();
         });
-    visit_.loop().Remove(changes);
+    session_.loop().Remove(changes);
     screen.Leave();
     // Ctrl-C is how one leaves: not a word about it.
-    const auto status = signal ? kExitSignalBase + *signal : visit_.Failure(*survey_);
+    const auto status = signal ? kExitSignalBase + *signal : session_.Failure(*survey_);
     survey_.reset();
     if (output_.error() != 0) return CannotPrint();
-    visit_.Leave();
+    session_.Leave();
     return status.value_or(kExitOk);
   }
 
@@ -242,7 +242,7 @@ class Inspection {
 
   /// Waits for the reader of what is left. None: all is written.
   std::optional<int> Drain() {
-    const auto signal = RunUntil(visit_.loop(), signals_, [this] { return output_.IsDone(); });
+    const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
     if (signal) return StoppedBy(*signal);
     if (output_.error() != 0) return CannotPrint();
     return std::nullopt;
@@ -251,7 +251,7 @@ class Inspection {
   const cli::InspectOptions& options_;
   process::Signals& signals_;
   cli::Report& report_;
-  Visit visit_;
+  ShortSession session_;
   Output output_;
   std::optional<lock::Survey> survey_;
 };

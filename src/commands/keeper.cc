@@ -16,12 +16,12 @@
 
 #include "base/exit_status.h"
 #include "cli/messages.h"
-#include "commands/connector.h"
-#include "commands/outer.h"
-#include "commands/outer_locks.h"
-#include "commands/steps.h"
-#include "commands/surroundings.h"
-#include "commands/waiting.h"
+#include "commands/ancestor_locks.h"
+#include "commands/event_broadcaster.h"
+#include "commands/nesting.h"
+#include "commands/queue_wait.h"
+#include "commands/run_metadata.h"
+#include "commands/session_driver.h"
 #include "lock/hold.h"
 #include "process/guard_link.h"
 #include "process/keeper_link.h"
@@ -36,7 +36,7 @@
 namespace zklock::commands {
 namespace {
 
-using process::LinkWord;
+using process::LinkMessage;
 
 // They start the shell's zklock and end with it, or never: nobody's shell.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
@@ -81,15 +81,15 @@ int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
         ended_by = signal->number;
       }
     }
-    const LinkWord word = process::ReadLink(forked.link.get());
-    if (word == LinkWord::kNothing) continue;
-    if (word == LinkWord::kWord && !ended_by) {
+    const LinkMessage word = process::ReadLink(forked.link.get());
+    if (word == LinkMessage::kNothing) continue;
+    if (word == LinkMessage::kWord && !ended_by) {
       process::SayHeard(forked.link.get());
       return kExitOk;
     }
     forked.link.Reset();  // held, but not wanted any more: it lets go
     const int status = process::ReapKeeper(forked.keeper);
-    return word == LinkWord::kWord ? kExitSignalBase + *ended_by : process::ShellStatus(status);
+    return word == LinkMessage::kWord ? kExitSignalBase + *ended_by : process::ShellStatus(status);
   }
 }
 
@@ -135,34 +135,34 @@ class Keeper {
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
-    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, outer_, owner_.id().pid,
-                                                    signals_, report_, steps_)) {
+    if (const auto status = RemoveInheritedLocks(options_, wanted_, outer_, owner_.id().pid,
+                                                 signals_, report_, steps_)) {
       return *status;
     }
     outer_.AddTo(loop_);
     while (!wanted_.empty()) {
-      connector_.emplace(loop_, options_.server, clock_);
-      Waiting waiting(
-          {options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_, outer_});
+      session_driver_.emplace(loop_, options_.server, clock_);
+      QueueWait waiting(
+          {options_, signals_, sink_, report_, steps_, loop_, *session_driver_, clock_, outer_});
       const WaitOutcome outcome = waiting.Run(
           RequestsFor(
               options_, wanted_, self_, owner_.id().pid, passed_over_,
               [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_, socket_); }),
           [this] {
-            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkWord::kGone ||
+            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkMessage::kGone ||
                    outer_.is_lost();
           });
       if (waiting.has_all()) {
         Keep(waiting.tickets(), waiting.passed());
         return kExitOk;
       }
-      (void)connector_->Close();
+      (void)session_driver_->Close();
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
         if (const auto status = GoOnUnder(*found)) return *status;
         continue;
       }
       waiting.Explain(outcome);
-      if (outer_.is_lost()) report_.LostBeforeRun(outer_.Shown());
+      if (outer_.is_lost()) report_.LostBeforeRun(outer_.DisplayPath());
       return waiting.Judge(outcome).second;
     }
     return kExitOk;  // held for the owner already
@@ -172,24 +172,24 @@ class Keeper {
   /// Another keeper may hold the LOCK for the owner, or a process above it: then there is nothing
   /// to hold. The exit status, if this keeper is over.
   std::optional<int> GoOnUnder(const KeeperFound& found) {
-    const std::string lock = found.holder.lock.shown();
+    const std::string lock = found.holder.lock.display_path();
     const auto wanted = std::find_if(wanted_.begin(), wanted_.end(),
                                      [&](const auto& one) { return one.path == lock; });
     const auto answer =
         GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
     if (const int* status = std::get_if<int>(&answer)) return *status;
     if (std::get<std::unique_ptr<process::NestingLink>>(answer)) {
-      steps_.Tell(cli::Nested{lock});
+      steps_.Publish(cli::Nested{lock});
       wanted_.erase(wanted);
     }
     return std::nullopt;
   }
 
   void Keep(const std::vector<lock::Ticket>& tickets, const std::vector<std::string>& passed) {
-    zookeeper::Session& session = connector_->session();
+    zookeeper::Session& session = session_driver_->session();
     const Duration timeout = session.lease().timeout();
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
-    for (const lock::Ticket& ticket : tickets) steps_.Tell(cli::Acquired{ticket});
+    for (const lock::Ticket& ticket : tickets) steps_.Publish(cli::Acquired{ticket});
     KeeperObserver observer;
     lock::Hold hold(session, clock_, tickets, options_.kill_after, observer, passed);
     try {
@@ -203,7 +203,7 @@ class Keeper {
             zookeeper::CloseSession(credentials, endpoints, timeout, access);
           }});
     } catch (const std::system_error&) {
-      (void)connector_->Close();  // nobody is to wait for a lock that nobody uses
+      (void)session_driver_->Close();  // nobody is to wait for a lock that nobody uses
       throw;
     }
     observer.SetGuard(&*guard_);
@@ -240,7 +240,7 @@ class Keeper {
     observer.SetGuard(nullptr);
     // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
-    (void)connector_->Close();
+    (void)session_driver_->Close();
     guard_.reset();
   }
 
@@ -275,12 +275,12 @@ class Keeper {
   /// False when the zklock that was waited for has gone before it could say that we hold.
   bool FrontIsContent() {
     if (!link_) return true;
-    const LinkWord word = process::ReadLink(link_.get());
-    if (word == LinkWord::kWord) {
+    const LinkMessage word = process::ReadLink(link_.get());
+    if (word == LinkMessage::kWord) {
       link_waker_.Set(-1);
       link_.Reset();
     }
-    return word != LinkWord::kGone;
+    return word != LinkMessage::kGone;
   }
 
   void TakeEndingSignals() {
@@ -294,7 +294,7 @@ class Keeper {
   process::Signals& signals_;
   process::MessageSink& sink_;
   cli::Report report_;
-  Steps steps_;
+  EventBroadcaster steps_;
   const SystemClock clock_;
   const process::Identity self_;
   const process::Owner& owner_;
@@ -306,11 +306,11 @@ class Keeper {
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
   std::optional<process::OwnerGuard> guard_;
-  OuterLocks outer_;  // held for the owner by zklocks above it
+  AncestorLocks outer_;  // held for the owner by zklocks above it
   PassedOver passed_over_;
   std::vector<cli::WantedLock> wanted_;
   process::EventLoop loop_;
-  std::optional<Connector> connector_;
+  std::optional<SessionDriver> session_driver_;
   bool told_to_end_ = false;     // by a signal
   TimePoint leave_at_ = kNever;  // the owner has been told
 };

@@ -49,10 +49,10 @@ void Progress::OnStep(const cli::Step& step) {
   if (style_ == ProgressStyle::kNone) return;
   const TimePoint now = clock_.Now();
   if (const auto* queued = std::get_if<cli::Queued>(&step)) {
-    places_.insert_or_assign(queued->ticket.lock.shown(), Place{queued->ticket, now});
+    places_.insert_or_assign(queued->ticket.lock.display_path(), Place{queued->ticket, now});
   } else if (const auto* lost = std::get_if<cli::PlaceLost>(&step)) {
     places_.erase(lost->lock);
-    if (lost->lock == lock_) glance_.reset();
+    if (lost->lock == lock_) position_.reset();
   } else if (const auto* waiting = std::get_if<cli::Waiting>(&step)) {
     ahead_ = waiting->ahead;
     if (waiting->lock != lock_) WaitFor(waiting->lock);
@@ -64,7 +64,7 @@ void Progress::OnStep(const cli::Step& step) {
 
 void Progress::WaitFor(const std::string& lock) {
   lock_ = lock;
-  glance_.reset();
+  position_.reset();
   look_.reset();
   const auto place = places_.find(lock_);
   if (place != places_.end()) look_.emplace(store_, place->second.ticket.lock);
@@ -100,22 +100,22 @@ void Progress::BeginLook() {
   next_look_ = clock_.Now() +
                std::max(kLeastBetweenLooks, kLookForEachAhead * static_cast<Duration::rep>(ahead_));
   look_->Begin(place->second.ticket.path,
-               [this](const std::optional<lock::Glance>& glance) { OnLooked(glance); });
+               [this](const std::optional<lock::QueuePosition>& position) { OnLooked(position); });
 }
 
-void Progress::OnLooked(const std::optional<lock::Glance>& glance) {
+void Progress::OnLooked(const std::optional<lock::QueuePosition>& position) {
   const TimePoint now = clock_.Now();
   const auto place = places_.find(lock_);
-  if (glance && place != places_.end()) {
-    ahead_ = glance->ahead;
+  if (position && place != places_.end()) {
+    ahead_ = position->ahead;
     const TimePoint made =
-        place->second.queued_at - glance->first_older_by.value_or(Duration::zero());
-    if (!glance_ || glance_->first != glance->first) {
+        place->second.queued_at - position->first_older_by.value_or(Duration::zero());
+    if (!position_ || position_->first != position->first) {
       // Somebody else held at the last look: this one holds since then at the earliest.
-      held_since_ = glance_ ? std::max(glanced_at_, made) : made;
+      held_since_ = position_ ? std::max(glanced_at_, made) : made;
     }
     glanced_at_ = now;
-    glance_ = glance;
+    position_ = position;
   }
   if (style_ == ProgressStyle::kBar) {
     if (screen_.is_in_foreground()) ShowLive();
@@ -142,11 +142,11 @@ cli::ProgressView Progress::View() const {
                          .waited = now - *waiting_since_,
                          .place = ahead_ + 1,
                          .connected = store_.IsConnected()};
-  if (glance_) {
-    view.holder = glance_->first;
-    view.holder_data = glance_->first_data;
-    view.more_holders = glance_->holders - std::min<std::size_t>(glance_->holders, 1);
-    if (glance_->first_older_by) view.held_at_most = now - held_since_;
+  if (position_) {
+    view.holder = position_->first;
+    view.holder_data = position_->first_data;
+    view.more_holders = position_->holders - std::min<std::size_t>(position_->holders, 1);
+    if (position_->first_older_by) view.held_at_most = now - held_since_;
   }
   return view;
 }

@@ -8,7 +8,7 @@
 
 #include "cli/report_progress.h"
 #include "cli/step.h"
-#include "lock/look.h"
+#include "lock/queue_position.h"
 #include "process/message_sink.h"
 
 namespace zklock::commands {
@@ -54,7 +54,7 @@ class Progress final : public cli::StepListener, public EventSource {
   void ShowLive();
   void WaitFor(const std::string& lock);
   void BeginLook();
-  void OnLooked(const std::optional<lock::Glance>& glance);
+  void OnLooked(const std::optional<lock::QueuePosition>& position);
   [[nodiscard]] cli::ProgressView View() const;
 
   const cli::ProgressStyle style_;
@@ -67,12 +67,12 @@ class Progress final : public cli::StepListener, public EventSource {
     lock::Ticket ticket;
     TimePoint queued_at;
   };
-  std::map<std::string, Place> places_;  // by LOCK
-  std::string lock_;                     // the one that is waited for
-  std::optional<lock::Look> look_;       // at its queue
+  std::map<std::string, Place> places_;          // by LOCK
+  std::string lock_;                             // the one that is waited for
+  std::optional<lock::FindQueuePosition> look_;  // at its queue
   std::optional<TimePoint> waiting_since_;
   std::size_t ahead_ = 0;
-  std::optional<lock::Glance> glance_;
+  std::optional<lock::QueuePosition> position_;
   TimePoint glanced_at_{};
   TimePoint held_since_{};  ///< the earliest that the holder can have begun
   bool told_ = false;       ///< a plain line was written

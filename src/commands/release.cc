@@ -14,12 +14,12 @@
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
-#include "commands/outer.h"
-#include "commands/visit.h"
-#include "lock/departure.h"
-#include "lock/removal.h"
-#include "lock/revocation.h"
+#include "commands/nesting.h"
+#include "commands/short_session.h"
+#include "lock/delete_contender.h"
+#include "lock/request_release.h"
 #include "lock/survey.h"
+#include "lock/wait_until_gone.h"
 #include "process/identity.h"
 #include "protocol/lock_path.h"
 
@@ -60,7 +60,7 @@ bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& conte
 std::variant<std::vector<cli::ContenderView>, int> Find(const cli::ReleaseOptions& options,
                                                         process::Signals& signals,
                                                         cli::Report& report) {
-  Visit visit(options.server, signals, report);
+  ShortSession visit(options.server, signals, report);
   lock::Survey survey(visit.store(), visit.clock(),
                       {.place = LockOf(options),
                        .most_data = cli::kMostContenderData,
@@ -100,10 +100,10 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
 enum class Fate { kLetGo, kGone, kCannotBeAsked };
 using FateOr = std::variant<Fate, int>;
 
-FateOr Force(Visit& visit, const cli::ReleaseOptions& options, const cli::ContenderView& contender,
-             cli::Report& report) {
-  lock::Removal removal(visit.store(), visit.clock(), QueueOf(options, contender), IdOf(contender),
-                        options.server.connect_timeout);
+FateOr Force(ShortSession& visit, const cli::ReleaseOptions& options,
+             const cli::ContenderView& contender, cli::Report& report) {
+  lock::DeleteContender removal(visit.store(), visit.clock(), QueueOf(options, contender),
+                                IdOf(contender), options.server.connect_timeout);
   if (const auto status = visit.Run(removal)) return *status;
   if (!removal.has_removed()) return Fate::kGone;
   report.Say(cli::ForcedOut(options.lock, contender.name));
@@ -129,15 +129,16 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
   }
 }
 
-FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::ContenderView& contender,
-           const cli::RevokeData& revoke, cli::Report& report) {
+FateOr Ask(ShortSession& visit, const cli::ReleaseOptions& options,
+           const cli::ContenderView& contender, const cli::RevokeData& revoke,
+           cli::Report& report) {
   const auto edit = EditFor(contender, revoke);
   if (!edit) {
     report.Error(cli::CannotBeAsked(contender));
     return Fate::kCannotBeAsked;
   }
-  lock::Revocation revocation(visit.store(), visit.clock(), QueueOf(options, contender),
-                              IdOf(contender), *edit, options.server.connect_timeout);
+  lock::RequestRelease revocation(visit.store(), visit.clock(), QueueOf(options, contender),
+                                  IdOf(contender), *edit, options.server.connect_timeout);
   if (const auto status = visit.Run(revocation)) return *status;
   if (!revocation.has_asked()) return Fate::kGone;
   report.Say(cli::Asked(options.lock, contender));
@@ -145,11 +146,11 @@ FateOr Ask(Visit& visit, const cli::ReleaseOptions& options, const cli::Contende
 }
 
 /// None: they have gone. Else the exit status.
-std::optional<int> Await(Visit& visit, const cli::ReleaseOptions& options,
+std::optional<int> Await(ShortSession& visit, const cli::ReleaseOptions& options,
                          const std::vector<cli::ContenderView>& asked) {
   for (const cli::ContenderView& contender : asked) {
-    lock::Departure departure(visit.store(), visit.clock(), QueueOf(options, contender),
-                              IdOf(contender), options.server.connect_timeout);
+    lock::WaitUntilGone departure(visit.store(), visit.clock(), QueueOf(options, contender),
+                                  IdOf(contender), options.server.connect_timeout);
     if (const auto status = visit.Run(departure)) return status;
   }
   return std::nullopt;
@@ -163,7 +164,7 @@ cli::RevokeData AskedByUs(const std::string& reason) {
 /// In a session of its own: the last one may have expired while the user was thinking.
 int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& meant,
                process::Signals& signals, cli::Report& report) {
-  Visit visit(options.server, signals, report);
+  ShortSession visit(options.server, signals, report);
   std::vector<cli::ContenderView> asked;
   bool all_can = true;
   // The last first: of those who wait nobody gets what the others let go of.
@@ -195,7 +196,7 @@ int AwaitRelease(const cli::ReleaseOptions& options, const lock::Ticket& ticket,
   contender.path = ticket.path;
   contender.token = ticket.token;
   contender.name = protocol::BaseOf(ticket.path);
-  Visit visit(options.server, signals, report);
+  ShortSession visit(options.server, signals, report);
   if (const auto status = Await(visit, options, {contender})) return *status;
   visit.Leave();
   return kExitOk;

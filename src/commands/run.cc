@@ -15,16 +15,16 @@
 #include "base/exit_status.h"
 #include "base/mutation.h"
 #include "cli/event_writer.h"
-#include "commands/connector.h"
+#include "commands/ancestor_locks.h"
 #include "commands/console.h"
+#include "commands/event_broadcaster.h"
 #include "commands/keeper.h"
-#include "commands/outer.h"
-#include "commands/outer_locks.h"
+#include "commands/nesting.h"
+#include "commands/preforked_command.h"
 #include "commands/progress.h"
-#include "commands/ready_command.h"
-#include "commands/steps.h"
-#include "commands/surroundings.h"
-#include "commands/waiting.h"
+#include "commands/queue_wait.h"
+#include "commands/run_metadata.h"
+#include "commands/session_driver.h"
 #include "lock/acquire_set.h"
 #include "lock/hold.h"
 #include "lock/last_run.h"
@@ -77,22 +77,22 @@ class LockedRun {
     }
     command_.SetExecutable(std::get<std::string>(executable));
     process::RequireProcessTree();  // what cannot be ended is not begun, nor queued for
-    if (const auto status = LeaveOutWhatIsHeldAbove(options_, wanted_, outer_, getppid(), signals_,
-                                                    report_, steps_)) {
+    if (const auto status =
+            RemoveInheritedLocks(options_, wanted_, outer_, getppid(), signals_, report_, steps_)) {
       return *status;
     }
     outer_.AddTo(loop_);
     while (!wanted_.empty()) {
-      connector_.emplace(loop_, options_.server, clock_);
+      session_driver_.emplace(loop_, options_.server, clock_);
       loop_.RunReady();  // a server has a session to make while we find out who we are
-      if (FirstContenderMayHold()) command_.PrepareEarly(connector_->session());
+      if (FirstContenderMayHold()) command_.PrepareEarly(session_driver_->session());
       self_ = process::ThisProcess();
-      Waiting waiting({options_, signals_, sink_, report_, steps_, loop_, *connector_, clock_,
-                       outer_,
-                       [this](bool is_about_to_hold) {
-                         command_.OnProgress(is_about_to_hold, connector_->session());
-                       },
-                       [this] { command_.OnJoining(connector_->session()); }});
+      QueueWait waiting({options_, signals_, sink_, report_, steps_, loop_, *session_driver_,
+                         clock_, outer_,
+                         [this](bool is_about_to_hold) {
+                           command_.OnProgress(is_about_to_hold, session_driver_->session());
+                         },
+                         [this] { command_.OnJoining(session_driver_->session()); }});
       const WaitOutcome outcome = waiting.Run(
           // The shell that holds may have become this zklock, by exec.
           RequestsFor(options_, wanted_, self_, getpid(), passed_over_,
@@ -104,7 +104,7 @@ class LockedRun {
         return RunUnder();
       }
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
-        (void)connector_->Close();
+        (void)session_driver_->Close();
         command_.Discard();
         if (const auto status = GoOnUnder(*found)) return *status;
         continue;
@@ -112,7 +112,7 @@ class LockedRun {
       const auto [why, status] = waiting.Judge(outcome);
       Release(why, status);  // first: no message may keep others waiting
       waiting.Explain(outcome);
-      if (outer_.is_lost()) report_.LostBeforeRun(outer_.Shown());
+      if (outer_.is_lost()) report_.LostBeforeRun(outer_.DisplayPath());
       return status;
     }
     return RunNested();
@@ -127,7 +127,7 @@ class LockedRun {
     return lock::LockName::In(options_.server.servers.chroot, wanted.path);
   }
   /// The LOCKs to be queued for, as messages name them.
-  [[nodiscard]] std::string Shown() const {
+  [[nodiscard]] std::string DisplayPath() const {
     std::string shown;
     for (const cli::WantedLock& wanted : wanted_) {
       shown += (shown.empty() ? "" : ", ") + wanted.path;
@@ -148,12 +148,13 @@ class LockedRun {
       loop_.RunOnce();
       HeedOuter(supervisor, kNever, options_.kill_after);
       TellOfStart(supervisor);
-      PassSignalsOn(supervisor,
-                    [&] { report_.Stopping(outer_.Shown(), outer_.lease_end() - clock_.Now()); });
+      PassSignalsOn(supervisor, [&] {
+        report_.Stopping(outer_.DisplayPath(), outer_.lease_end() - clock_.Now());
+      });
     }
     loop_.Remove(supervisor);
     if (const auto& failed = supervisor.exec_failed()) return CannotExecute(*failed);
-    const process::Ended ended = Reaped(supervisor, outer_.Shown());
+    const process::Ended ended = Reaped(supervisor, outer_.DisplayPath());
     TellOfProcesses(ended);
     return StatusOf(ended);
   }
@@ -165,7 +166,7 @@ class LockedRun {
         std::min(own_lease_end, outer_.lease_end()),
         std::min(own_grace, protocol::GraceFor(options_.kill_after, outer_.session_timeout())));
     if (outer_.is_lost() && !std::exchange(loss_told_, true)) {
-      steps_.Tell(cli::Lost{outer_.Shown(), lock::Loss::kOuter, options_.on_lost});
+      steps_.Publish(cli::Lost{outer_.DisplayPath(), lock::Loss::kOuter, options_.on_lost});
       if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
     }
   }
@@ -179,18 +180,18 @@ class LockedRun {
       auto answer =
           GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
       if (const int* status = std::get_if<int>(&answer)) {
-        steps_.Tell(cli::Released{Shown(), Why::kInterrupted, *status});
+        steps_.Publish(cli::Released{DisplayPath(), Why::kInterrupted, *status});
         return *status;
       }
       auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
       if (!link) return std::nullopt;
       loop_.Add(*link);
       outer_.Add(found.holder, std::move(link));
-      steps_.Tell(cli::Nested{found.holder.lock.shown()});
+      steps_.Publish(cli::Nested{found.holder.lock.display_path()});
       wanted_.erase(wanted);
       return std::nullopt;
     } catch (const cli::UsageError&) {
-      steps_.Tell(cli::Released{Shown(), Why::kUnusable, kExitUsage});
+      steps_.Publish(cli::Released{DisplayPath(), Why::kUnusable, kExitUsage});
       throw;
     }
   }
@@ -201,12 +202,12 @@ class LockedRun {
   }
 
   int RunUnder() {
-    zookeeper::Session& session = connector_->session();
+    zookeeper::Session& session = session_driver_->session();
     const Duration timeout = session.lease().timeout();
     if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
-    for (const lock::Ticket& ticket : tickets_) steps_.Tell(cli::Acquired{ticket});
+    for (const lock::Ticket& ticket : tickets_) steps_.Publish(cli::Acquired{ticket});
 
-    HoldSteps hold_steps(steps_, session, Shown());
+    HoldSteps hold_steps(steps_, session, DisplayPath());
     lock::Hold hold(session, clock_, tickets_, options_.kill_after, hold_steps, passed_);
     std::optional<lock::LastRun> last_run;
     if (options_.min_interval) {
@@ -222,7 +223,7 @@ class LockedRun {
       Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
       return CannotExecute(*failed);
     }
-    process::Ended ended = Reaped(supervisor, Shown());
+    process::Ended ended = Reaped(supervisor, DisplayPath());
     const TimePoint reaped = clock_.Now();
     AwaitNestedRuns(hold, hold_steps, ended);
     // Stop, reap, release, close: the command and all nested runs have been reaped, only now is
@@ -241,7 +242,7 @@ class LockedRun {
   /// The exit status, if the command does not begin.
   std::optional<int> Begin(const lock::Hold& hold) {
     try {
-      command_.Await(connector_->session(), std::min(hold.lease_end(), outer_.lease_end()));
+      command_.Await(session_driver_->session(), std::min(hold.lease_end(), outer_.lease_end()));
       process::LeaveWorkingDirectory();  // the command is forked, and keeps it
       // One from before the command was there to get it, too.
       if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
@@ -259,14 +260,14 @@ class LockedRun {
   }
 
   protocol::NestingLease LeaseOf(const lock::Hold& hold) {
-    return {hold.lease_end(), connector_->session().lease().timeout()};
+    return {hold.lease_end(), session_driver_->session().lease().timeout()};
   }
 
   /// The lock was ours, and the command has not begun.
   int InterruptedBy(int signal_number) {
     const int status = kExitSignalBase + signal_number;
     Release(Why::kInterrupted, status);
-    report_.StoppedWhileWaiting(Shown(), signal_number);
+    report_.StoppedWhileWaiting(DisplayPath(), signal_number);
     return status;
   }
 
@@ -277,7 +278,7 @@ class LockedRun {
     if (signal) return InterruptedBy(*signal);
     if (!is_known) {
       Release(Why::kRemoved, options_.conflict_exit_code);
-      report_.LostBeforeRun(Shown());
+      report_.LostBeforeRun(DisplayPath());
       return options_.conflict_exit_code;
     }
     if (const auto& unknown = last_run.unknown()) return RefuseUnknown(*unknown);
@@ -299,7 +300,7 @@ class LockedRun {
     }
     if (const auto* unusable = std::get_if<lock::Unusable>(&unknown)) {
       Release(Why::kUnusable, kExitConfiguration);
-      report_.Unusable(Shown(), *unusable);
+      report_.Unusable(DisplayPath(), *unusable);
       return kExitConfiguration;
     }
     Release(Why::kDefect, kExitInternal);
@@ -313,7 +314,7 @@ class LockedRun {
     last_run.Record(began, self_.host);
     std::optional<int> signal;
     if (!Finish(last_run, hold, signal) || !last_run.refused().empty()) {
-      report_.NotRecorded(Shown());
+      report_.NotRecorded(DisplayPath());
     }
   }
 
@@ -332,11 +333,11 @@ class LockedRun {
 
   void Supervise(lock::Hold& hold, const HoldSteps& hold_steps, process::Supervisor& supervisor) {
     // After every wake-up the lease is looked at first.
-    loop_.Remove(connector_->session());
+    loop_.Remove(session_driver_->session());
     loop_.Add(hold);
     loop_.Add(supervisor);
     loop_.Add(*nested_);
-    loop_.Add(connector_->session());
+    loop_.Add(session_driver_->session());
     while (!supervisor.is_over()) {
       loop_.RunOnce();
       nested_->SetLease(LeaseOf(hold));
@@ -345,7 +346,7 @@ class LockedRun {
       if (HeedLoss(hold) && options_.on_lost == cli::OnLost::kStop) supervisor.End();
       if (HeedRevocation(hold_steps)) supervisor.End();
       PassSignalsOn(supervisor, [&] {
-        if (!hold.loss()) report_.Stopping(Shown(), hold.lease_end() - clock_.Now());
+        if (!hold.loss()) report_.Stopping(DisplayPath(), hold.lease_end() - clock_.Now());
       });
     }
     loop_.Remove(hold);
@@ -357,14 +358,14 @@ class LockedRun {
   bool HeedLoss(const lock::Hold& hold) {
     if (!hold.loss() || std::exchange(loss_told_, true)) return false;
     nested_->End();
-    steps_.Tell(cli::Lost{Shown(), *hold.loss(), options_.on_lost});
+    steps_.Publish(cli::Lost{DisplayPath(), *hold.loss(), options_.on_lost});
     return true;
   }
 
   bool HeedRevocation(const HoldSteps& hold_steps) {
     if (!hold_steps.revocation() || std::exchange(revoked_, true)) return false;
     nested_->End();
-    report_.Revoked(Shown(), *hold_steps.revocation());
+    report_.Revoked(DisplayPath(), *hold_steps.revocation());
     return true;
   }
 
@@ -378,13 +379,14 @@ class LockedRun {
     // Those are not left behind, and their own zklock tells what they leave.
     std::erase_if(ended.left_behind,
                   [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
-    if (!WasLost(ended)) steps_.Tell(cli::KeptForNested{Shown(), runs.size(), runs.front()});
+    if (!WasLost(ended))
+      steps_.Publish(cli::KeptForNested{DisplayPath(), runs.size(), runs.front()});
     process::Waker alarm;
-    loop_.Remove(connector_->session());
+    loop_.Remove(session_driver_->session());
     loop_.Add(hold);
     loop_.Add(*nested_);
     loop_.Add(alarm);
-    loop_.Add(connector_->session());
+    loop_.Add(session_driver_->session());
     while (!nested_->Runs().empty() && clock_.Now() < hold.lease_end()) {
       alarm.Set(hold.lease_end());
       loop_.RunOnce();
@@ -393,7 +395,7 @@ class LockedRun {
       (void)HeedRevocation(hold_steps);
       if (outer_.is_lost()) nested_->End();
       if (const auto signal = TakeEndingSignal(signals_, [&](const auto& stop) {
-            report_.Stopping(Shown(), hold.lease_end() - clock_.Now());
+            report_.Stopping(DisplayPath(), hold.lease_end() - clock_.Now());
             stop();
           })) {
         if (*signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
@@ -407,14 +409,14 @@ class LockedRun {
   void TellOfStart(process::Supervisor& supervisor) {
     if (start_told_ || !supervisor.has_started()) return;
     start_told_ = true;
-    steps_.Tell(cli::Started{options_.command.front(), supervisor.command_pid()});
+    steps_.Publish(cli::Started{options_.command.front(), supervisor.command_pid()});
   }
 
   process::Ended Reaped(const process::Supervisor& supervisor, const std::string& locks) {
     const process::Ended& ended = *supervisor.ended();
     signals_.SetCommandEnd(ended.wait_status);
-    if (ended.by_order && !loss_told_ && !revoked_) steps_.Tell(cli::LeaseRanOut{locks});
-    steps_.Tell(cli::Exited{ended.wait_status});
+    if (ended.by_order && !loss_told_ && !revoked_) steps_.Publish(cli::LeaseRanOut{locks});
+    steps_.Publish(cli::Exited{ended.wait_status});
     return ended;
   }
 
@@ -424,7 +426,7 @@ class LockedRun {
       // What the terminal sends reached the command as well, as members of one process group.
       if (signal->from_terminal || supervisor.IsFromCommand(signal->sender)) continue;
       supervisor.Forward(signal->number);
-      if (kMutationReleaseFirst) connector_->Close();
+      if (kMutationReleaseFirst) session_driver_->Close();
     }
     // The command may ignore what asks it to stop, or stop later: zklock follows it.
     if (const auto stop = supervisor.TakeStop()) {
@@ -450,8 +452,8 @@ class LockedRun {
 
   void Release(Why why, int status, std::size_t releases = 0) {
     loop_.Remove(signals_);  // nobody takes them any more
-    const bool confirmed = connector_->Close(releases);
-    steps_.Tell(cli::Released{Shown(), why, status, confirmed});
+    const bool confirmed = session_driver_->Close(releases);
+    steps_.Publish(cli::Released{DisplayPath(), why, status, confirmed});
   }
 
   static std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) {
@@ -473,15 +475,15 @@ class LockedRun {
   process::MessageSink& sink_;
   cli::Report report_;
   const std::unique_ptr<cli::EventWriter> events_;
-  Steps steps_;
+  EventBroadcaster steps_;
   const SystemClock clock_;
   process::Identity self_;
   std::vector<cli::WantedLock> wanted_;  // by path; without what a zklock above holds for us
   process::EventLoop loop_;
-  std::optional<Connector> connector_;
-  OuterLocks outer_;  // held for us by others: we go on under them
+  std::optional<SessionDriver> session_driver_;
+  AncestorLocks outer_;  // held for us by others: we go on under them
   PassedOver passed_over_;
-  ReadyCommand command_;  // ended before the session is
+  PreforkedCommand command_;  // ended before the session is
   std::vector<lock::Ticket> tickets_;
   // Where others may run under our locks. It is open until the locks are released.
   const std::string socket_ = "zklock-" + process::MakeUuid();

@@ -183,10 +183,10 @@ void Acquire::Consider(const protocol::Children& children, Proof proof) {
     observer_.OnWaiting(request_.lock, wait->predecessor, rank.ahead);
     WatchPredecessor(wait->predecessor);
     SearchHolders(children, predecessor_unreadable_ ? "" : predecessor_);
-    if (request_.left_of) CountPermits(rank.ahead);
+    if (request_.permit_limit) CountPermits(rank.ahead);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ > kMostMissing)
-      return Finish(Defect{Defect::What::kNotListed, request_.lock.shown()});
+      return Finish(Defect{Defect::What::kNotListed, request_.lock.display_path()});
     CheckOwn();
   } else {
     Finish(Unusable{Unusable::Why::kNumbersUsedUp});
@@ -323,8 +323,8 @@ void Acquire::Finish(AcquireOutcome outcome) {
 void Acquire::FinishRefused(const std::string& operation, Error error, const char* right,
                             const std::string& path) {
   const LockName& lock = request_.lock;
-  Finish(
-      Refused{operation, lock.shown(), error, right, lock.Shown(path.empty() ? lock.path : path)});
+  Finish(Refused{operation, lock.display_path(), error, right,
+                 lock.DisplayPath(path.empty() ? lock.path : path)});
 }
 
 void Acquire::OnUnexpected(const std::string& operation, Error error, const char* right,
@@ -332,7 +332,7 @@ void Acquire::OnUnexpected(const std::string& operation, Error error, const char
   if (IsLost(error)) return;
   if (IsRefusal(error)) return FinishRefused(operation, error, right, path);
   if (error == Error::kQuotaExceeded) return FindQuota();
-  Finish(Defect{Defect::What::kAnswer, request_.lock.shown(), operation, error});
+  Finish(Defect{Defect::What::kAnswer, request_.lock.display_path(), operation, error});
 }
 
 void Acquire::BeginStep(State state) {

@@ -43,7 +43,7 @@ struct AcquireRequest {
   std::optional<std::size_t> permits{};
   /// For the turnstile of a `try`: of so many permits one has to be left for ours. To stand there
   /// is then no wait; once those before ours are known to take them all, it leaves.
-  std::optional<std::size_t> left_of{};
+  std::optional<std::size_t> permit_limit{};
   /// Once it is known that the lock is not free: whether it is so because of ourselves. Empty: that
   /// is not asked.
   HoldsForUs holds_for_us{};
@@ -100,12 +100,12 @@ struct Unusable {
     kHasNoPermits,      ///< in use without, and ours wants one
     kOtherPermits,      ///< a semaphore of `permits`, and ours has another number
     kUnknownPermits,    ///< a zklock has a permit, and of how many is written nowhere
-    kStranger,          ///< `stranger` does not see ours
+    kIncompatible,      ///< `incompatible` does not see ours
   };
   Why why = Why::kEphemeral;
   std::string child{};
   std::size_t permits = 0;
-  std::optional<protocol::Stranger> stranger{};
+  std::optional<protocol::IncompatibleContender> incompatible{};
 };
 /// A hard quota keeps us from creating or writing a znode.
 struct QuotaExceeded {
@@ -146,7 +146,8 @@ class AcquireObserver {
   /// written to it.
   virtual void OnOwnData(const std::string& /*data*/) {}
   /// A contender that does not see ours has come later than we did; both may hold.
-  virtual void OnStranger(const LockName& /*lock*/, const protocol::Stranger& /*stranger*/) {}
+  virtual void OnIncompatible(const LockName& /*lock*/,
+                              const protocol::IncompatibleContender& /*incompatible*/) {}
 };
 
 /// One contender's way through one LOCK's queue: join, decide, watch the predecessor, decide again.
@@ -237,10 +238,12 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// is called when it is known to be fine.
   Verdict Judge(const protocol::Children& children, const protocol::Contenders& contenders,
                 const Resume& resume);
-  /// False, and finished, for a stranger that was there before us. One that comes later is told of.
-  bool Tolerate(const protocol::Stranger& stranger);
+  /// False, and finished, for an incompatible contender that was there before us. One that comes
+  /// later is told of.
+  bool Tolerate(const protocol::IncompatibleContender& incompatible);
   /// `resume`, unless a session owns one of them that is not tolerated.
-  void LookAt(const std::vector<protocol::Stranger>& doubtful, const std::function<void()>& resume);
+  void LookAt(const std::vector<protocol::IncompatibleContender>& doubtful,
+              const std::function<void()>& resume);
   /// LOCK's own children, for a semaphore.
   void TakeUseOfLock(const protocol::Children& children);
   /// How many `max_queue` counts.
@@ -346,10 +349,11 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::int32_t version = 0;
   };
   std::optional<PermitsData> permits_data_;
-  std::vector<std::string> looked_at_;     ///< children without a number, to be judged once
-  std::vector<protocol::Stranger> above_;  ///< of a semaphore: those that LOCK itself may have
-  bool stranger_told_ = false;             ///< one that came later has been reported
-  bool own_watched_ = false;               ///< on this connection
+  std::vector<std::string> looked_at_;  ///< children without a number, to be judged once
+  std::vector<protocol::IncompatibleContender>
+      above_;                       ///< of a semaphore: those that LOCK itself may have
+  bool incompatible_told_ = false;  ///< one that came later has been reported
+  bool own_watched_ = false;        ///< on this connection
   bool own_read_pending_ = false;
   std::string predecessor_;
   std::string predecessor_data_;

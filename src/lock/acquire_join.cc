@@ -182,7 +182,7 @@ void Acquire::MakeLock() {
   }
   if (make_error_ == Error::kQuotaExceeded) return FindQuota();
   if (++remakes_ > kMostRemakes) {
-    return Finish(Defect{Defect::What::kVanishes, request_.lock.shown()});
+    return Finish(Defect{Defect::What::kVanishes, request_.lock.display_path()});
   }
   make_error_ = Error::kNone;
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
@@ -220,13 +220,14 @@ void Acquire::FindQuota() {
   const std::vector<std::string> paths = PathAndParents(request_.QueuePath());
   for (const std::string& path : paths) {
     const bool is_last = &path == &paths.back();
-    store_.Get("/zookeeper/quota" + path + "/zookeeper_limits", Watch::kNo,
-               InStep([this, limited, path, is_last](const zookeeper::GetReply& reply) {
-                 if (IsLost(reply.error)) return;
-                 if (reply.error == Error::kNone) *limited = path;
-                 if (!is_last) return;
-                 Finish(QuotaExceeded{request_.lock.shown(), request_.lock.Shown(*limited)});
-               }));
+    store_.Get(
+        "/zookeeper/quota" + path + "/zookeeper_limits", Watch::kNo,
+        InStep([this, limited, path, is_last](const zookeeper::GetReply& reply) {
+          if (IsLost(reply.error)) return;
+          if (reply.error == Error::kNone) *limited = path;
+          if (!is_last) return;
+          Finish(QuotaExceeded{request_.lock.display_path(), request_.lock.DisplayPath(*limited)});
+        }));
   }
 }
 

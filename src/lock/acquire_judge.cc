@@ -11,7 +11,7 @@
 namespace zklock::lock {
 namespace {
 
-using protocol::Stranger;
+using protocol::IncompatibleContender;
 using zookeeper::Error;
 using zookeeper::Watch;
 
@@ -21,10 +21,10 @@ Acquire::Verdict Acquire::Judge(const protocol::Children& children,
                                 const protocol::Contenders& contenders, const Resume& resume) {
   // The list is long, and seldom needed again: copied only then.
   const auto with_list = [&] { return [children, resume] { resume(children); }; };
-  std::vector<Stranger> doubtful =
+  std::vector<IncompatibleContender> doubtful =
       request_.below.empty() ? protocol::FindUnnumbered(children, request_.dialect) : above_;
-  std::erase_if(doubtful, [this](const Stranger& stranger) {
-    return std::find(looked_at_.begin(), looked_at_.end(), stranger.child) != looked_at_.end();
+  std::erase_if(doubtful, [this](const IncompatibleContender& incompatible) {
+    return std::find(looked_at_.begin(), looked_at_.end(), incompatible.child) != looked_at_.end();
   });
   if (!doubtful.empty()) {
     LookAt(doubtful, with_list());
@@ -34,9 +34,9 @@ Acquire::Verdict Acquire::Judge(const protocol::Children& children,
     judged_ = true;
     return Verdict::kFine;
   }
-  const auto stranger =
-      protocol::FindStranger(contenders, own_name(), request_.mode, request_.dialect);
-  if (stranger && !Tolerate(*stranger)) return Verdict::kFinished;
+  const auto incompatible =
+      protocol::FindIncompatible(contenders, own_name(), request_.mode, request_.dialect);
+  if (incompatible && !Tolerate(*incompatible)) return Verdict::kFinished;
   if (request_.below.empty() && !semaphore_judged_ && children.Has(protocol::kLeases)) {
     semaphore_judged_ = true;
     LookForPermits(with_list());
@@ -46,23 +46,25 @@ Acquire::Verdict Acquire::Judge(const protocol::Children& children,
   return Verdict::kFine;
 }
 
-bool Acquire::Tolerate(const Stranger& stranger) {
+bool Acquire::Tolerate(const IncompatibleContender& incompatible) {
   if (!judged_) {
-    Finish(Unusable{.why = Unusable::Why::kStranger, .stranger = stranger});
+    Finish(Unusable{.why = Unusable::Why::kIncompatible, .incompatible = incompatible});
     return false;
   }
   // It came later than we did: it cannot be refused any more, only told of.
-  if (!std::exchange(stranger_told_, true)) observer_.OnStranger(request_.lock, stranger);
+  if (!std::exchange(incompatible_told_, true))
+    observer_.OnIncompatible(request_.lock, incompatible);
   return true;
 }
 
-void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<void()>& resume) {
-  for (const Stranger& stranger : doubtful) {
-    looked_at_.push_back(stranger.child);
+void Acquire::LookAt(const std::vector<IncompatibleContender>& doubtful,
+                     const std::function<void()>& resume) {
+  for (const IncompatibleContender& incompatible : doubtful) {
+    looked_at_.push_back(incompatible.child);
     // Replies keep the order: with the last one all have come.
-    const bool is_last = &stranger == &doubtful.back();
-    store_.Get(request_.lock.path + "/" + stranger.child, Watch::kNo,
-               InStep([this, stranger,
+    const bool is_last = &incompatible == &doubtful.back();
+    store_.Get(request_.lock.path + "/" + incompatible.child, Watch::kNo,
+               InStep([this, incompatible,
                        then = is_last ? resume : nullptr](const zookeeper::GetReply& reply) {
                  if (IsLost(reply.error)) {
                    looked_at_.clear();
@@ -70,11 +72,11 @@ void Acquire::LookAt(const std::vector<Stranger>& doubtful, const std::function<
                  }
                  if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
                    return OnUnexpected("read a znode in", reply.error, "READ",
-                                       request_.lock.path + "/" + stranger.child);
+                                       request_.lock.path + "/" + incompatible.child);
                  }
                  const bool is_held =
                      reply.error == Error::kNone && reply.stat.ephemeral_owner != 0;
-                 if (is_held && !Tolerate(stranger)) return;
+                 if (is_held && !Tolerate(incompatible)) return;
                  if (then) then();
                }));
   }
@@ -102,9 +104,10 @@ void Acquire::TakeUseOfLock(const protocol::Children& children) {
   const protocol::Contenders contenders(children);
   const bool in_use =
       std::any_of(contenders.begin(), contenders.end(), [this](const auto& contender) {
-        return std::none_of(above_.begin(), above_.end(), [&](const Stranger& stranger) {
-          return stranger.child == contender.full;
-        });
+        return std::none_of(above_.begin(), above_.end(),
+                            [&](const IncompatibleContender& incompatible) {
+                              return incompatible.child == contender.full;
+                            });
       });
   if (in_use) Finish(Unusable{Unusable::Why::kHasNoPermits});
 }

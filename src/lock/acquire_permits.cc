@@ -34,7 +34,7 @@ void Acquire::CountPermits(std::size_t ahead) {
                 // The first of them may have made its lease. If it has not, one more permit goes
                 // than is counted here; that still leaves one to each of them, so that they go at
                 // once, and the leases say then that there is none for ours.
-                if (*leases + still_ahead - 1 >= *request_.left_of) {
+                if (*leases + still_ahead - 1 >= *request_.permit_limit) {
                   Finish(Busy{Busy::Why::kTaken, "", ""});
                 }
               }));

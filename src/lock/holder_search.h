@@ -52,7 +52,7 @@ class HolderSearch {
   void AskOn();
   void OnRead(const protocol::ContenderName& holder, const zookeeper::GetReply& reply);
   void OnChecked(const HeldForUs& held, const zookeeper::Reply& reply);
-  void OnStranger();
+  void OnIncompatible();
   void Tell();
 
   zookeeper::Store& store_;

@@ -37,7 +37,7 @@ class HolderSink final : public SurveySink {
 
 Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
                  Duration connect_timeout)
-    : Errand(store, clock, connect_timeout), lock_(std::move(lock)) {
+    : ServerOperation(store, clock, connect_timeout), lock_(std::move(lock)) {
   Start();
 }
 
@@ -50,7 +50,8 @@ void Holders::Begin() {
   store().List(lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
                  if (reply.error == Error::kNoNode) return Succeed();
                  if (reply.error != Error::kNone) {
-                   return FailBecause(reply.error, "list", lock_.shown(), "READ", lock_.shown());
+                   return FailBecause(reply.error, "list", lock_.display_path(), "READ",
+                                      lock_.display_path());
                  }
                  if (protocol::MayBeSemaphore(reply.children)) return LookInside(reply.children);
                  Read(reply.children);
@@ -92,8 +93,8 @@ void Holders::AskOn() {
                 OnReply([this, index](const zookeeper::GetReply& reply) {
                   --to_come_;
                   if (!queue_->Take(*index, reply, kMostDataKept)) {
-                    return FailBecause(reply.error, "read a contender in", lock_.shown(), "READ",
-                                       lock_.Shown(queue_->PathOf(*index)));
+                    return FailBecause(reply.error, "read a contender in", lock_.display_path(),
+                                       "READ", lock_.DisplayPath(queue_->PathOf(*index)));
                   }
                   AskOn();
                 }));

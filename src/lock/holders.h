@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 #include "lock/survey_queue.h"
 #include "lock/ticket.h"
 #include "protocol/contender_name.h"
@@ -23,7 +23,7 @@ struct Holder {
 /// Reads who holds a LOCK, however long its queue: the first contender, or the readers before the
 /// first that excludes; of a semaphore who has a permit, and not who waits for one. What vanishes
 /// meanwhile, and what may not be read, was not there.
-class Holders final : public Errand {
+class Holders final : public ServerOperation {
  public:
   Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout);
 

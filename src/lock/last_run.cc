@@ -60,9 +60,9 @@ void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
 
 void LastRun::GiveUp(const Ticket& ticket, const std::string& path, Error error) {
   const std::string operation = "read the last run under";
-  const std::string lock = ticket.lock.shown();
+  const std::string lock = ticket.lock.display_path();
   if (IsRefusal(error)) {
-    unknown_ = Refused{operation, lock, error, "READ", ticket.lock.Shown(path)};
+    unknown_ = Refused{operation, lock, error, "READ", ticket.lock.DisplayPath(path)};
   } else {
     unknown_ = Defect{Defect::What::kAnswer, lock, operation, error};
   }
@@ -81,7 +81,7 @@ void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
   const auto success =
       protocol::NewestSuccess(kept_, record, protocol::ServerTime(lock.stat.modified_ms));
   if (success && (!newest_ || newest_->success.began < success->began)) {
-    newest_ = Success{ticket.lock.shown(), *success};
+    newest_ = Success{ticket.lock.display_path(), *success};
   }
   Advance();
 }
@@ -111,7 +111,7 @@ void LastRun::OnWritten(const Ticket& ticket, Error error) {
     under_way_ = false;
     return;
   }
-  if (error != Error::kNone) refused_.push_back(ticket.lock.shown());
+  if (error != Error::kNone) refused_.push_back(ticket.lock.display_path());
   Advance();
 }
 

@@ -23,7 +23,7 @@ std::string ChildOf(const std::string& path, std::string_view child) {
 
 LockNames::LockNames(zookeeper::Store& store, const Clock& clock, LockName above,
                      Duration connect_timeout)
-    : Errand(store, clock, connect_timeout), above_(std::move(above)) {
+    : ServerOperation(store, clock, connect_timeout), above_(std::move(above)) {
   Start();
 }
 
@@ -90,7 +90,7 @@ void LockNames::Take(const std::string& path, const protocol::Children& children
 }
 
 void LockNames::Offer(const std::string& path) {
-  if (path != above_.path) paths_.push_back(above_.Shown(path));
+  if (path != above_.path) paths_.push_back(above_.DisplayPath(path));
 }
 
 }  // namespace zklock::lock

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
@@ -15,7 +15,7 @@ namespace zklock::lock {
 /// contenders, what a semaphore keeps them in, and what the servers keep for themselves, are none.
 ///
 /// What is known so far can be taken at any moment.
-class LockNames final : public Errand {
+class LockNames final : public ServerOperation {
  public:
   /// `above`: the znode to look below.
   LockNames(zookeeper::Store& store, const Clock& clock, LockName above, Duration connect_timeout);

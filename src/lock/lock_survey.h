@@ -34,7 +34,8 @@ struct QueueEntry {
   /// Of a semaphore's lease: the contender's other znode, in the turnstile, while it has both.
   std::string turnstile_name{};
 
-  /// False for a znode that ends with no session: a lock below the lock, or a stranger's.
+  /// False for a znode that ends with no session: a lock below the lock, or an incompatible
+  /// contender's.
   [[nodiscard]] bool IsContender() const { return !readable || stat.ephemeral_owner != 0; }
   /// Of a contender that has been told.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }

@@ -35,7 +35,7 @@ class Collector final : public SurveySink {
 // ---- asking ---------------------------------------------------------------------------------
 
 Survey::Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request, SurveySink* sink)
-    : Errand(store, clock, request.connect_timeout),
+    : ServerOperation(store, clock, request.connect_timeout),
       request_(std::move(request)),
       collector_(sink == nullptr ? std::make_unique<Collector>(result_) : nullptr),
       sink_(sink == nullptr ? collector_.get() : sink),
@@ -232,13 +232,13 @@ void Survey::OnWatch(const std::string& path) {
 }
 
 void Survey::OnDisconnected() {
-  Errand::OnDisconnected();
+  ServerOperation::OnDisconnected();
   cache_.Clear();
   stale_ = true;
 }
 
 EventSource::Interest Survey::GetInterest() {
-  Interest interest = Errand::GetInterest();
+  Interest interest = ServerOperation::GetInterest();
   if (!IsOver() && resting_ && store().IsConnected()) {
     interest.wake = std::min(interest.wake, again_at_);
   }
@@ -246,7 +246,7 @@ EventSource::Interest Survey::GetInterest() {
 }
 
 void Survey::OnReady(short revents) {
-  Errand::OnReady(revents);
+  ServerOperation::OnReady(revents);
   if (IsOver() || !resting_ || !store().IsConnected() || clock_.Now() < again_at_) return;
   Rouse();
   StartOver();

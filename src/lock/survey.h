@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "lock/errand.h"
 #include "lock/lock_survey.h"
 #include "lock/read_cache.h"
+#include "lock/server_operation.h"
 #include "lock/survey_queue.h"
 #include "lock/ticket.h"
 
@@ -46,7 +46,7 @@ struct SurveyResult {
 ///
 /// Watching, every read leaves a watch, and nothing is asked again before one fires, nor more often
 /// than ten times a second. Then the whole is told once more.
-class Survey final : public Errand {
+class Survey final : public ServerOperation {
  public:
   /// `sink`, if any, outlives it and is told everything; without one result() has it all.
   Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request,

@@ -24,7 +24,7 @@ std::string ChildOf(const std::string& path, const std::string& child) {
 }  // namespace
 
 void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& reply) {
-  const std::string shown = request_.place.Shown(place->path);
+  const std::string shown = request_.place.DisplayPath(place->path);
   switch (reply.error) {
     case Error::kNone:
       return TakeChildren(place, reply.children);
@@ -46,7 +46,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
 
 /// `is_wanted`: without it there is nothing to tell.
 void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
-  const std::string shown = request_.place.Shown(path);
+  const std::string shown = request_.place.DisplayPath(path);
   if (is_wanted || !zookeeper::IsRefusal(error)) {
     return FailBecause(error, "list", shown, "READ", shown);
   }
@@ -59,7 +59,7 @@ void Survey::TakeChildren(Frontier::iterator place, const protocol::Children& ch
     place->inside = std::make_unique<Inside>(Inside{.children = children});
     return;
   }
-  TakeQueue(place, {{.path = request_.place.Shown(place->path), .in_tree = walks_},
+  TakeQueue(place, {{.path = request_.place.DisplayPath(place->path), .in_tree = walks_},
                     place->path,
                     children,
                     most()});
@@ -93,7 +93,7 @@ bool Survey::LookInside(Frontier::iterator place) {
 
 void Survey::OnInside(Frontier::iterator place) {
   const std::unique_ptr<Inside> inside = std::move(place->inside);
-  LockSurvey lock{.path = request_.place.Shown(place->path), .in_tree = walks_};
+  LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
   const Error listed = inside->leases.error;
   if (listed != Error::kNone && listed != Error::kNoNode) {
     // Where there is nothing else to look at, it matters. Otherwise it is met again on the walk.

@@ -23,10 +23,10 @@ struct LockName {
   }
 
   /// As the user knows it.
-  [[nodiscard]] std::string shown() const { return path.substr(chroot.size()); }
+  [[nodiscard]] std::string display_path() const { return path.substr(chroot.size()); }
   /// Any path as the user knows it: the chroot's own znode is their root. One above it has no such
   /// name, and is shown as the servers know it.
-  [[nodiscard]] std::string Shown(const std::string& any) const {
+  [[nodiscard]] std::string DisplayPath(const std::string& any) const {
     if (any.size() < chroot.size()) return any;
     return any.size() == chroot.size() ? "/" : any.substr(chroot.size());
   }
@@ -56,7 +56,7 @@ struct Ticket {
   /// Of LOCK's data, if that was zklock's when we last looked: then we may leave a record there.
   std::optional<std::int32_t> lock_version{};
 
-  [[nodiscard]] std::string shown_path() const { return lock.Shown(path); }
+  [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }
   /// What the servers' clock shows at a moment of ours, as far as the contender's making tells.
   [[nodiscard]] std::chrono::milliseconds ServerTimeAt(TimePoint moment) const {

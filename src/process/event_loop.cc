@@ -21,20 +21,20 @@ void EventLoop::Remove(EventSource& source) {
 }
 
 void EventLoop::RunOnce() {
-  std::vector<Waiting> waiting;
+  std::vector<Entry> waiting;
   do waiting = Ask();
   while (!Wait(waiting));
   Serve(waiting);
 }
 
 void EventLoop::RunReady() {
-  std::vector<Waiting> waiting = Ask();
+  std::vector<Entry> waiting = Ask();
   Poll(waiting, -1, 0);
   Serve(waiting);
 }
 
-std::vector<EventLoop::Waiting> EventLoop::Ask() const {
-  std::vector<Waiting> waiting;
+std::vector<EventLoop::Entry> EventLoop::Ask() const {
+  std::vector<Entry> waiting;
   waiting.reserve(sources_.size());
   for (const Registration& entry : sources_) {
     waiting.push_back({entry.id, entry.source, entry.source->GetInterest(), 0});
@@ -42,18 +42,18 @@ std::vector<EventLoop::Waiting> EventLoop::Ask() const {
   return waiting;
 }
 
-void EventLoop::Serve(const std::vector<Waiting>& waiting) {
+void EventLoop::Serve(const std::vector<Entry>& waiting) {
   const TimePoint now = BootClock::now();
-  for (const Waiting& entry : waiting) {
+  for (const Entry& entry : waiting) {
     if (entry.revents == 0 && entry.interest.wake > now) continue;
     if (IsRegistered(entry.id)) entry.source->OnReady(entry.revents);
   }
 }
 
-bool EventLoop::Wait(std::vector<Waiting>& waiting) {
+bool EventLoop::Wait(std::vector<Entry>& waiting) {
   TimePoint wake = kNever;
   bool waits_for_a_descriptor = false;
-  for (const Waiting& entry : waiting) {
+  for (const Entry& entry : waiting) {
     wake = std::min(wake, entry.interest.wake);
     waits_for_a_descriptor = waits_for_a_descriptor || entry.interest.fd >= 0;
   }
@@ -65,10 +65,10 @@ bool EventLoop::Wait(std::vector<Waiting>& waiting) {
 }
 
 // False when nothing is ready after all: the sources are asked again.
-bool EventLoop::Poll(std::vector<Waiting>& waiting, int timer, int milliseconds) {
+bool EventLoop::Poll(std::vector<Entry>& waiting, int timer, int milliseconds) {
   std::vector<pollfd> polled;
   polled.reserve(waiting.size() + 1);
-  for (const Waiting& entry : waiting) {
+  for (const Entry& entry : waiting) {
     // poll(2) skips negative descriptors.
     polled.push_back({entry.interest.fd, entry.interest.events, 0});
   }

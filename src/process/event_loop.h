@@ -33,17 +33,17 @@ class EventLoop {
     uint64_t id;  // an address may be used again by a source that was added meanwhile
     EventSource* source;
   };
-  struct Waiting {
+  struct Entry {
     uint64_t id;
     EventSource* source;
     EventSource::Interest interest;
     short revents;
   };
 
-  [[nodiscard]] std::vector<Waiting> Ask() const;
-  bool Wait(std::vector<Waiting>& waiting);
-  static bool Poll(std::vector<Waiting>& waiting, int timer, int milliseconds);
-  void Serve(const std::vector<Waiting>& waiting);
+  [[nodiscard]] std::vector<Entry> Ask() const;
+  bool Wait(std::vector<Entry>& waiting);
+  static bool Poll(std::vector<Entry>& waiting, int timer, int milliseconds);
+  void Serve(const std::vector<Entry>& waiting);
   [[nodiscard]] bool IsRegistered(uint64_t id) const;
 
   UniqueFd timer_;

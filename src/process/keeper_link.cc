@@ -43,12 +43,12 @@ int ReapKeeper(pid_t keeper) {
   return status;
 }
 
-LinkWord ReadLink(int link) {
+LinkMessage ReadLink(int link) {
   char word = 0;
   const ssize_t size = recv(link, &word, 1, MSG_DONTWAIT);
-  if (size == 1) return LinkWord::kWord;
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return LinkWord::kNothing;
-  return LinkWord::kGone;
+  if (size == 1) return LinkMessage::kWord;
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return LinkMessage::kNothing;
+  return LinkMessage::kGone;
 }
 
 }  // namespace zklock::process

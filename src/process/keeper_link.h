@@ -28,11 +28,11 @@ void SayHeard(int link);
 /// Likewise: waits for the keeper's end. A status as from waitpid.
 [[nodiscard]] int ReapKeeper(pid_t keeper);
 
-enum class LinkWord {
+enum class LinkMessage {
   kNothing,  ///< not yet
   kWord,     ///< what the other one had to say
   kGone,     ///< it has ended, or will say nothing
 };
-[[nodiscard]] LinkWord ReadLink(int link);
+[[nodiscard]] LinkMessage ReadLink(int link);
 
 }  // namespace zklock::process

@@ -117,13 +117,13 @@ bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
 constexpr std::string_view kCuratorPrefix = "_c_";
 
 /// None where the name has no known mark before that number.
-std::optional<ContenderView> ReadMark(std::string_view name, const Split& split) {
+std::optional<ContenderNameView> ReadMark(std::string_view name, const Split& split) {
   if (const KnownMark* const known = FindMark(split.before)) {
     const std::size_t size = split.before.size() - known->text.size();
-    return ContenderView{name, split.before.substr(0, size), split.number, known->mark};
+    return ContenderNameView{name, split.before.substr(0, size), split.number, known->mark};
   }
   if (!IsCRecipePrefix(split.before)) return std::nullopt;
-  return ContenderView{name, split.before, split.number, Mark::kCRecipe};
+  return ContenderNameView{name, split.before, split.number, Mark::kCRecipe};
 }
 
 /// The mark and the dash that sets it off from the UUID.
@@ -166,7 +166,7 @@ Mode ContenderName::mode() const {
   return Mode::kExclusive;
 }
 
-Program ContenderView::program() const {
+Program ContenderNameView::program() const {
   switch (mark) {
     case Mark::kKazooLock:
     case Mark::kKazooRead:
@@ -185,20 +185,20 @@ Program ContenderView::program() const {
   return IsOurPrefix(before_mark, false) ? Program::kZklock : Program::kUnknown;
 }
 
-bool ContenderView::is_curators() const {
+bool ContenderNameView::is_curators() const {
   return before_mark.starts_with(kCuratorPrefix) && program() == Program::kCurator;
 }
 
-bool ContenderView::supersedes() const {
+bool ContenderNameView::supersedes() const {
   return (before_mark.ends_with(kNewest) || before_mark.ends_with(kNewestDash)) &&
          program() == Program::kZklock;
 }
 
-ContenderName ContenderView::ToName() const {
+ContenderName ContenderNameView::ToName() const {
   return {std::string(full), number, mark, program(), supersedes()};
 }
 
-std::optional<ContenderView> ViewContenderName(std::string_view name) {
+std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   const std::optional<Split> positive = SplitPositive(name);
   // A known mark says where the number begins, and so whether a dash before it is its sign.
   if (positive) {
@@ -211,7 +211,7 @@ std::optional<ContenderView> ViewContenderName(std::string_view name) {
   // Of an unknown name a dash is more likely a separator than a sign.
   const std::optional<Split>& split = positive ? positive : negative;
   if (!split) return std::nullopt;
-  return ContenderView{name, {}, split->number, Mark::kNone};
+  return ContenderNameView{name, {}, split->number, Mark::kNone};
 }
 
 std::optional<ContenderName> ParseContenderName(std::string_view name) {

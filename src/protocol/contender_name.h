@@ -58,7 +58,7 @@ struct ContenderName {
 
 /// The same where a whole queue is read: the name is not copied, and what only few ask for is found
 /// out when asked for.
-struct ContenderView {
+struct ContenderNameView {
   std::string_view full;
   std::string_view before_mark;  ///< the part that its program chose; empty without a mark
   std::int64_t number = 0;
@@ -74,7 +74,7 @@ struct ContenderView {
 
 /// Reads a child's name; none when it does not count in the queue.
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
-[[nodiscard]] std::optional<ContenderView> ViewContenderName(std::string_view name);
+[[nodiscard]] std::optional<ContenderNameView> ViewContenderName(std::string_view name);
 
 /// The part before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the mark.
 /// `host` is cut to 40 characters of

@@ -9,26 +9,26 @@ namespace zklock::protocol {
 namespace {
 
 /// By number; by name where numbers are equal, which Curator's downgrade makes (5.5 and later).
-bool Before(const ContenderView& a, const ContenderView& b) {
+bool Before(const ContenderNameView& a, const ContenderNameView& b) {
   return std::tie(a.number, a.full) < std::tie(b.number, b.full);
 }
 
 /// Whether `later` must wait until `earlier` has gone. The nearest such one is whom to watch: while
 /// it is there the rest does not matter, and a release wakes only who watches it (no herd).
-bool Blocks(const ContenderView& earlier, const ContenderView& later) {
+bool Blocks(const ContenderNameView& earlier, const ContenderNameView& later) {
   return !earlier.reads() || !later.reads();
 }
 
-bool HasKazooMark(const ContenderView& name) {
+bool HasKazooMark(const ContenderNameView& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
 }
 
-using Kind = Stranger::Kind;
+using Kind = IncompatibleContender::Kind;
 
 /// Whether `other` is blind to our contender of `mode` with Curator's names (measured, with the
 /// programs themselves: Curator's mutex orders children by what follows `lock-`, its read/write
 /// lock does not look for that at all, the C recipe orders by what follows the last dash).
-std::optional<Kind> BlindToCuratorNames(const ContenderView& other, Mode mode) {
+std::optional<Kind> BlindToCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
     return other.program() == Program::kZklock ? Kind::kZklockKazoo : Kind::kKazoo;
   }
@@ -41,7 +41,7 @@ std::optional<Kind> BlindToCuratorNames(const ContenderView& other, Mode mode) {
 
 /// Whether `other` is blind to our contender with kazoo's names. Kazoo's own are not: that its
 /// Lock, unlike its WriteLock, does not see readers cannot be told from a name.
-std::optional<Kind> BlindToKazooNames(const ContenderView& other) {
+std::optional<Kind> BlindToKazooNames(const ContenderNameView& other) {
   if (HasKazooMark(other)) return std::nullopt;
   if (other.program() == Program::kZklock) return Kind::kZklockCurator;
   if (!other.is_curators() && other.mark != Mark::kCRecipe) return std::nullopt;
@@ -49,12 +49,12 @@ std::optional<Kind> BlindToKazooNames(const ContenderView& other) {
 }
 
 /// Whether `other` is blind to the one znode of Dialect::kSimple: all that queue are.
-std::optional<Kind> BlindToSimple(const ContenderView& other) {
+std::optional<Kind> BlindToSimple(const ContenderNameView& other) {
   if (other.mark == Mark::kNone) return std::nullopt;  // a znode below, for all we know
   return Kind::kQueue;
 }
 
-std::optional<Kind> WhyBlind(const ContenderView& other, Mode mode, Dialect dialect) {
+std::optional<Kind> WhyBlind(const ContenderNameView& other, Mode mode, Dialect dialect) {
   switch (dialect) {
     case Dialect::kCurator:
       return BlindToCuratorNames(other, mode);
@@ -69,9 +69,9 @@ std::optional<Kind> WhyBlind(const ContenderView& other, Mode mode, Dialect dial
 /// The first in the queue of which that is true; null where there is none. One pass, without
 /// sorting.
 template <typename Predicate>
-const ContenderView* FirstOf(const Contenders& contenders, Predicate is_so) {
-  const ContenderView* first = nullptr;
-  for (const ContenderView& one : contenders) {
+const ContenderNameView* FirstOf(const Contenders& contenders, Predicate is_so) {
+  const ContenderNameView* first = nullptr;
+  for (const ContenderNameView& one : contenders) {
     if ((first == nullptr || Before(one, *first)) && is_so(one)) first = &one;
   }
   return first;
@@ -86,23 +86,23 @@ bool IsKazooPermit(std::string_view child) {
 
 }  // namespace
 
-const ContenderView* Contenders::Find(std::string_view name) const {
+const ContenderNameView* Contenders::Find(std::string_view name) const {
   const auto found =
-      std::find_if(begin(), end(), [&](const ContenderView& one) { return one.full == name; });
+      std::find_if(begin(), end(), [&](const ContenderNameView& one) { return one.full == name; });
   return found == end() ? nullptr : &*found;
 }
 
-const ContenderView* Contenders::First() const {
-  return FirstOf(*this, [](const ContenderView&) { return true; });
+const ContenderNameView* Contenders::First() const {
+  return FirstOf(*this, [](const ContenderNameView&) { return true; });
 }
 
 Decision Decide(const Contenders& contenders, std::string_view own_name) {
-  const ContenderView* const own = contenders.Find(own_name);
+  const ContenderNameView* const own = contenders.Find(own_name);
   if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
 
-  const ContenderView* predecessor = nullptr;
-  for (const ContenderView& other : contenders) {
+  const ContenderNameView* predecessor = nullptr;
+  for (const ContenderNameView& other : contenders) {
     if (!Before(other, *own) || !Blocks(other, *own)) continue;
     if (predecessor == nullptr || Before(*predecessor, other)) predecessor = &other;
   }
@@ -111,42 +111,43 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
 }
 
 Decision DecidePermit(const Contenders& leases, std::string_view own_name, std::size_t permits) {
-  const ContenderView* const own = leases.Find(own_name);
+  const ContenderNameView* const own = leases.Find(own_name);
   if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
   if (leases.size() <= permits) return Hold{};
-  const ContenderView* const first =
-      FirstOf(leases, [own](const ContenderView& other) { return &other != own; });
+  const ContenderNameView* const first =
+      FirstOf(leases, [own](const ContenderNameView& other) { return &other != own; });
   return WaitFor{std::string(first->full)};
 }
 
 std::vector<ContenderName> Queue(const Contenders& contenders) {
-  std::vector<ContenderView> sorted(contenders.begin(), contenders.end());
+  std::vector<ContenderNameView> sorted(contenders.begin(), contenders.end());
   std::sort(sorted.begin(), sorted.end(), Before);
   std::vector<ContenderName> queue;
   queue.reserve(sorted.size());
-  for (const ContenderView& one : sorted) queue.push_back(one.ToName());
+  for (const ContenderNameView& one : sorted) queue.push_back(one.ToName());
   return queue;
 }
 
 std::vector<ContenderName> HoldersIn(const Children& children) {
   const Contenders contenders(children);
-  const ContenderView* const excludes = FirstInTheWay(contenders, Mode::kRead);
-  std::vector<ContenderView> holding;
-  for (const ContenderView& one : contenders) {
+  const ContenderNameView* const excludes = FirstInTheWay(contenders, Mode::kRead);
+  std::vector<ContenderNameView> holding;
+  for (const ContenderNameView& one : contenders) {
     if (one.reads() && (excludes == nullptr || Before(one, *excludes))) holding.push_back(one);
   }
   if (holding.empty() && excludes != nullptr) holding.push_back(*excludes);
   std::sort(holding.begin(), holding.end(), Before);
   std::vector<ContenderName> holders;
   if (children.Has(kSimpleName)) holders.push_back({.full = std::string(kSimpleName)});
-  for (const ContenderView& one : holding) holders.push_back(one.ToName());
+  for (const ContenderNameView& one : holding) holders.push_back(one.ToName());
   return holders;
 }
 
-const ContenderView* FirstInTheWay(const Contenders& contenders, Mode mode) {
-  return FirstOf(contenders,
-                 [mode](const ContenderView& one) { return mode != Mode::kRead || !one.reads(); });
+const ContenderNameView* FirstInTheWay(const Contenders& contenders, Mode mode) {
+  return FirstOf(contenders, [mode](const ContenderNameView& one) {
+    return mode != Mode::kRead || !one.reads();
+  });
 }
 
 bool IsBusy(const Contenders& contenders, Mode mode) {
@@ -154,13 +155,13 @@ bool IsBusy(const Contenders& contenders, Mode mode) {
 }
 
 Rank RankOf(const Contenders& contenders, std::string_view own_name) {
-  const ContenderView* const own = contenders.Find(own_name);
+  const ContenderNameView* const own = contenders.Find(own_name);
   if (own == nullptr) return {};
   // Who excludes waits unless it is the first of all, a reader unless it is before all who exclude.
-  const ContenderView* const first = contenders.First();
-  const ContenderView* const first_that_excludes = FirstInTheWay(contenders, Mode::kRead);
+  const ContenderNameView* const first = contenders.First();
+  const ContenderNameView* const first_that_excludes = FirstInTheWay(contenders, Mode::kRead);
   Rank rank;
-  for (const ContenderView& one : contenders) {
+  for (const ContenderNameView& one : contenders) {
     if (!Before(one, *own)) continue;
     ++rank.ahead;
     const bool waits = one.reads()
@@ -175,22 +176,24 @@ Rank RankOf(const Contenders& contenders, std::string_view own_name) {
 
 bool IsSuperseded(const Contenders& contenders, std::string_view own_name) {
   const auto own = ViewContenderName(own_name);
-  return own && std::any_of(contenders.begin(), contenders.end(), [&](const ContenderView& other) {
+  return own &&
+         std::any_of(contenders.begin(), contenders.end(), [&](const ContenderNameView& other) {
            return Before(*own, other) && other.supersedes();
          });
 }
 
-std::optional<Stranger> FindStranger(const Contenders& contenders, std::string_view own_name,
-                                     Mode mode, Dialect dialect) {
-  const ContenderView* const first = FirstOf(contenders, [&](const ContenderView& other) {
+std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
+                                                      std::string_view own_name, Mode mode,
+                                                      Dialect dialect) {
+  const ContenderNameView* const first = FirstOf(contenders, [&](const ContenderNameView& other) {
     return other.full != own_name && WhyBlind(other, mode, dialect);
   });
   if (first == nullptr) return std::nullopt;
-  return Stranger{std::string(first->full), *WhyBlind(*first, mode, dialect)};
+  return IncompatibleContender{std::string(first->full), *WhyBlind(*first, mode, dialect)};
 }
 
-std::vector<Stranger> FindUnnumbered(const Children& children, Dialect dialect) {
-  std::vector<Stranger> found;
+std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dialect dialect) {
+  std::vector<IncompatibleContender> found;
   for (const std::string_view child : children) {
     if (child == kSimpleName && dialect != Dialect::kSimple) {
       found.push_back({std::string(child), Kind::kOneZnode});

@@ -34,16 +34,16 @@ class Contenders {
   [[nodiscard]] auto begin() const { return contenders_.begin(); }
   [[nodiscard]] auto end() const { return contenders_.end(); }
   /// Null where there is none.
-  [[nodiscard]] const ContenderView* Find(std::string_view name) const;
+  [[nodiscard]] const ContenderNameView* Find(std::string_view name) const;
   /// The first in the queue; null where there is none.
-  [[nodiscard]] const ContenderView* First() const;
+  [[nodiscard]] const ContenderNameView* First() const;
 
  private:
   void Add(std::string_view name) {
     if (const auto contender = ViewContenderName(name)) contenders_.push_back(*contender);
   }
 
-  std::vector<ContenderView> contenders_;
+  std::vector<ContenderNameView> contenders_;
 };
 
 /// The lock is ours by the list; a waiter still proves its session before it believes so.
@@ -88,7 +88,7 @@ using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
 
 /// The first in the queue that a contender of `mode` at its tail would have to wait for; null where
 /// there is none.
-[[nodiscard]] const ContenderView* FirstInTheWay(const Contenders& contenders, Mode mode);
+[[nodiscard]] const ContenderNameView* FirstInTheWay(const Contenders& contenders, Mode mode);
 
 /// True when one of them conflicts with a contender of `mode` that would join at the
 /// tail: for `try`, which then creates nothing.
@@ -109,7 +109,7 @@ struct Rank {
 
 /// A contender that cannot see ours, so that both could hold (protocol: who cannot see us is
 /// refused), or one of ours in another dialect.
-struct Stranger {
+struct IncompatibleContender {
   enum class Kind {
     kKazoo,             ///< a kazoo program's contender
     kKazooPermit,       ///< a permit of kazoo's Semaphore
@@ -124,16 +124,18 @@ struct Stranger {
   };
   std::string child;  ///< its name
   Kind kind = Kind::kKazoo;
-  friend bool operator==(const Stranger&, const Stranger&) = default;
+  friend bool operator==(const IncompatibleContender&, const IncompatibleContender&) = default;
 };
 /// The first such contender, other than `own_name`, for one of `mode` in `dialect`, by its name
 /// alone.
-[[nodiscard]] std::optional<Stranger> FindStranger(const Contenders& contenders,
-                                                   std::string_view own_name, Mode mode,
-                                                   Dialect dialect);
-/// The children that are strangers in `dialect` if a session owns them, which their names do not
-/// show: `lock`, the lock of who uses one znode, and 32 hex digits, a permit of kazoo's Semaphore.
-[[nodiscard]] std::vector<Stranger> FindUnnumbered(const Children& children, Dialect dialect);
+[[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
+                                                                    std::string_view own_name,
+                                                                    Mode mode, Dialect dialect);
+/// The children that are incompatible contenders in `dialect` if a session owns them, which their
+/// names do not show: `lock`, the lock of who uses one znode, and 32 hex digits, a permit of
+/// kazoo's Semaphore.
+[[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
+                                                                Dialect dialect);
 
 /// Who each contender waits for, told one after the other in queue order. By the same rule as
 /// Decide.

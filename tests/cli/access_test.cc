@@ -217,9 +217,10 @@ TEST_CASE("credentials that the servers refuse: 77 at once, and nothing is left"
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a stranger may look at a creator's LOCK, and learns what else he lacks, and where") {
+TEST_CASE(
+    "an incompatible may look at a creator's LOCK, and learns what else he lacks, and where") {
   Tree tree;
-  const std::string parent = NewPlace("stranger") + "/parent";
+  const std::string parent = NewPlace("incompatible") + "/parent";
   const std::string lock = parent + "/lock";
   Child holder = HoldAs(kAlice, lock);
   const std::string contender = OnlyChild(tree, lock);
@@ -279,7 +280,7 @@ TEST_CASE("two users share a LOCK that an administrator made, who alone takes aw
   CHECK(chief.Children(lock).empty());
 }
 
-TEST_CASE("in an open LOCK a stranger can delete any contender, whatever its own ACL says") {
+TEST_CASE("in an open LOCK an incompatible can delete any contender, whatever its own ACL says") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("open"));
   Child alice = HoldAs(kAlice, lock);

@@ -79,7 +79,8 @@ Provocations LockProvocations() {
   const auto alone = ZnodeKind::kEphemeral;
   const auto meets = [](const char* message, const std::string& child, ZnodeKind kind,
                         const Words& run) {
-    return Provocation{{Part(message), "kStrangerThere"}, [=] { return Meets(child, kind, run); }};
+    return Provocation{{Part(message), "kIncompatibleThere"},
+                       [=] { return Meets(child, kind, run); }};
   };
   return {
       {{"kNobodysContender"},
@@ -117,7 +118,7 @@ Provocations LockProvocations() {
        }},
       {{"kLastRunUnknown"}, LastRunUnknown},
       {{"kQuotaExceeded"}, QuotaExceeded},
-      {{"kStrangerCame"}, StrangerComesLater},
+      {{"kIncompatibleArrived"}, StrangerComesLater},
   };
 }
 

@@ -72,7 +72,7 @@ Provocations ReleaseProvocations() {
       {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseStranger(kCurator, "10.0.0.7", true, 0); }},
       {{Part("kDataUnread")}, [] { return ReleaseStranger("/x-lock-", "", false, 75); }},
       {{Part("kUnknownProgram"), "kCannotBeAsked"},
-       [] { return ReleaseStranger("/stranger-", "", true, 75); }},
+       [] { return ReleaseStranger("/incompatible-", "", true, 75); }},
       {{Part("kSaysNotWhose", "of Curator, which does not say whose"), "kAskedCurator"},
        [] { return ReleaseStranger(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},

@@ -72,7 +72,7 @@ std::string NothingOfOurs() {
   return SaidBy({"try", "-v", lock, "--", "true"}, 75);
 }
 
-std::string HeldAbove() {
+std::string AncestorHolds() {
   const std::string lock = NewLock("said");
   return SaidBy({"exclusive", lock, "--", Binary(), "exclusive", "-v", lock, "--", "true"}, 0);
 }
@@ -216,7 +216,7 @@ Provocations RunProvocations() {
       {{"kConnected", "kQueuedAs", "kOurs", "kRunning", "kCommandEnded", "kReleased"}, Steps},
       {{"kWaitingBehind"}, Waits},
       {{"kNothingLeft"}, NothingOfOurs},
-      {{"kHeldAbove"}, HeldAbove},
+      {{"kHeldAbove"}, AncestorHolds},
       {{"kSuspect", "kConfirmed"}, SuspectAndConfirmed},
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},

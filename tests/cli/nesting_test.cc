@@ -163,7 +163,7 @@ TEST_CASE("A third LOCK between the two changes nothing") {
       Exited(0));
 }
 
-TEST_CASE("Without the environment it is a stranger") {
+TEST_CASE("Without the environment it is an incompatible") {
   const auto without = [](const std::string& program) {
     CAPTURE(program);
     const Finished finished =

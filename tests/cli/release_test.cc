@@ -52,7 +52,7 @@ TEST_CASE("release --holders asks all that hold, --all the waiters too") {
   }
 }
 
-TEST_CASE("A Curator contender is asked by Curator's own message, a stranger not at all") {
+TEST_CASE("A Curator contender is asked by Curator's own message, an incompatible not at all") {
   const std::string lock = NewLock("release");
   Tree tree;
   const std::string curator = tree.Create(lock + "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
@@ -60,12 +60,12 @@ TEST_CASE("A Curator contender is asked by Curator's own message, a stranger not
   CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
   CHECK(tree.Get(curator)->data == "__REVOKE__");
   tree.Delete(curator);
-  const std::string stranger =
-      tree.Create(lock + "/stranger-", ZnodeKind::kEphemeralSequential, "data");
+  const std::string incompatible =
+      tree.Create(lock + "/incompatible-", ZnodeKind::kEphemeralSequential, "data");
   const Finished finished = RunZklock({"release", "--holders", "--yes", lock});
   CHECK(finished.exit == Exited(75));
   CHECK_THAT(finished.err, Catch::Contains("--force"));
-  CHECK(tree.Get(stranger)->data == "data");
+  CHECK(tree.Get(incompatible)->data == "data");
 }
 
 TEST_CASE("Curator's message asks a zklock too; other data, and a megabyte of it, do not") {

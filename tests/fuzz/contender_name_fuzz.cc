@@ -231,10 +231,10 @@ void TryStranger(const Names& children, const std::vector<ContenderName>& queue,
       std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
         return contender.full != own && IsStrange(contender, mode, dialect);
       });
-  const auto stranger = protocol::FindStranger(children, own, mode, dialect);
-  Require(stranger.has_value() == (expected != queue.end()), "who cannot see us is found");
-  if (!stranger) return;
-  Require(stranger->child == expected->full, "the first who cannot see us is named");
+  const auto incompatible = protocol::FindIncompatible(children, own, mode, dialect);
+  Require(incompatible.has_value() == (expected != queue.end()), "who cannot see us is found");
+  if (!incompatible) return;
+  Require(incompatible->child == expected->full, "the first who cannot see us is named");
 }
 
 void TryStrangers(const Names& children, const std::vector<ContenderName>& queue) {

@@ -33,8 +33,9 @@ class AcquireNotes final : public AcquireObserver {
     waits.emplace_back(predecessor, ahead);
   }
   void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
-  void OnStranger(const LockName& /*lock*/, const protocol::Stranger& stranger) override {
-    strangers.push_back(stranger.child);
+  void OnIncompatible(const LockName& /*lock*/,
+                      const protocol::IncompatibleContender& incompatible) override {
+    strangers.push_back(incompatible.child);
   }
   void OnOwnData(const std::string& data) override { own_data.push_back(data); }
   std::string queued;

@@ -221,7 +221,8 @@ TEST_CASE("Those whom the newest supersedes do not keep it out, and all others d
   CHECK(refused.why() == Busy::Why::kQueueFull);
 }
 
-// ---- strangers ------------------------------------------------------------------------------
+// ---- incompatible contenders
+// ------------------------------------------------------------------------------
 
 TEST_CASE("Who came while our place was lost does not see the new one, and is refused") {
   World world;
@@ -229,8 +230,8 @@ TEST_CASE("Who came while our place was lost does not see the new one, and is re
   Contender self(world.servers, world.clock);
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
-  const auto stranger = GENERATE(as<std::string>{}, kKazoo, "/l/lock");
-  world.servers.Put(stranger, 2, stranger == kKazoo);
+  const auto incompatible = GENERATE(as<std::string>{}, kKazoo, "/l/lock");
+  world.servers.Put(incompatible, 2, incompatible == kKazoo);
   self.store.Expire();
   self.store.Run();
   CHECK(self.notes.places_lost == 1);

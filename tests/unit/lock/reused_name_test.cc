@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "lock/departure.h"
-#include "lock/held_check.h"
-#include "lock/removal.h"
-#include "lock/revocation.h"
+#include "lock/delete_contender.h"
+#include "lock/ownership_check.h"
+#include "lock/request_release.h"
+#include "lock/wait_until_gone.h"
 #include "unit/lock/contender.h"
 
 namespace zklock::lock {
@@ -221,14 +221,14 @@ TEST_CASE("Of a set, one that is replaced while the next is waited for loses all
   CHECK(std::get<Busy>(*second.outcome()).why == Busy::Why::kRemoved);
 }
 
-// ---- errands --------------------------------------------------------------------------------
+// ---- operations --------------------------------------------------------------------------------
 
 TEST_CASE("What an outer zklock holds is held by its own znode alone") {
   Holder holder;
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);
-  HeldCheck check(store, holder.world.clock, {"/l", ""}, {holder.self.ticket().id()}, 15s);
+  OwnershipCheck check(store, holder.world.clock, {"/l", ""}, {holder.self.ticket().id()}, 15s);
   store.Run();
   REQUIRE(check.IsOver());
   CHECK(check.is_held() != replaced);
@@ -237,7 +237,7 @@ TEST_CASE("What an outer zklock holds is held by its own znode alone") {
 TEST_CASE("A forced release deletes the contender that was meant, and not the next one's") {
   Holder holder;
   FakeStore store(holder.world.servers, holder.world.clock);
-  Removal removal(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
+  DeleteContender removal(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
   SECTION("it is there") {
     store.Run();
     CHECK(removal.has_removed());
@@ -277,7 +277,7 @@ TEST_CASE("Whoever has taken the name is neither asked to let go nor waited for"
   Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);
   {
-    Revocation revocation(
+    RequestRelease revocation(
         store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(),
         [](const std::string& old) { return old + "+"; }, 15s);
     store.Run();
@@ -285,7 +285,7 @@ TEST_CASE("Whoever has taken the name is neither asked to let go nor waited for"
     CHECK_FALSE(revocation.has_asked());
     CHECK(holder.world.servers.nodes.at(kNode).data == "theirs");
   }
-  Departure departure(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
+  WaitUntilGone departure(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
   store.Run();
   CHECK(departure.IsOver());
 }

@@ -24,7 +24,7 @@ std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
            .host = "host",
            .data = "",
            .below = "locks",
-           .left_of = try_only ? std::optional(permits) : std::nullopt},
+           .permit_limit = try_only ? std::optional(permits) : std::nullopt},
           {.lock = {"/l", ""},
            .host = "host",
            .data = "",

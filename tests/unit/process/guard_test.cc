@@ -245,15 +245,15 @@ TEST_CASE("when the guard is killed after an order to end, that is what ended th
 }
 
 TEST_CASE("children that zklock had before are strangers, and spared") {
-  Child stranger = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
-  REQUIRE(stranger.ReadLine() == "ready");
+  Child incompatible = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
+  REQUIRE(incompatible.ReadLine() == "ready");
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGKILL);
   CHECK(command.WaitForEnd().guard_failed);
   CHECK(command.report.HasEnded());
-  CHECK_FALSE(stranger.HasEnded());
-  CHECK(ChildrenOf(stranger.pid()).size() == 1);
+  CHECK_FALSE(incompatible.HasEnded());
+  CHECK(ChildrenOf(incompatible.pid()).size() == 1);
 }
 
 TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {

@@ -242,8 +242,8 @@ TEST_CASE("A lock is busy for a writer while anybody contends") {
 TEST_CASE("kazoo's contenders are strangers to every mode") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kKazooLock, kKazooReader}) {
-      CHECK(FindStranger({child}, Exclusive(9), mode, Dialect::kCurator) ==
-            Stranger{child, Stranger::Kind::kKazoo});
+      CHECK(FindIncompatible({child}, Exclusive(9), mode, Dialect::kCurator) ==
+            IncompatibleContender{child, IncompatibleContender::Kind::kKazoo});
     }
   }
 }
@@ -257,61 +257,65 @@ TEST_CASE(
                                              kCuratorMutex,
                                              "0123456789ABCDEF0123456789ABCDEF",
                                              "0123456789abcdef0123456789abcde"};
-  const Stranger semaphore = {permit, Stranger::Kind::kKazooPermit};
-  const Stranger one = {"lock", Stranger::Kind::kOneZnode};
-  CHECK(FindUnnumbered(children, Dialect::kCurator) == std::vector<Stranger>{one, semaphore});
-  CHECK(FindUnnumbered(children, Dialect::kKazoo) == std::vector<Stranger>{one, semaphore});
-  CHECK(FindUnnumbered(children, Dialect::kSimple) == std::vector<Stranger>{semaphore});
+  const IncompatibleContender semaphore = {permit, IncompatibleContender::Kind::kKazooPermit};
+  const IncompatibleContender one = {"lock", IncompatibleContender::Kind::kOneZnode};
+  CHECK(FindUnnumbered(children, Dialect::kCurator) ==
+        std::vector<IncompatibleContender>{one, semaphore});
+  CHECK(FindUnnumbered(children, Dialect::kKazoo) ==
+        std::vector<IncompatibleContender>{one, semaphore});
+  CHECK(FindUnnumbered(children, Dialect::kSimple) ==
+        std::vector<IncompatibleContender>{semaphore});
 }
 
-TEST_CASE("A Curator mutex is a stranger to readers and writers") {
+TEST_CASE("A Curator mutex is an incompatible to readers and writers") {
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
-    CHECK(FindStranger({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==
-          Stranger{kCuratorMutex, Stranger::Kind::kCuratorMutex});
+    CHECK(FindIncompatible({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==
+          IncompatibleContender{kCuratorMutex, IncompatibleContender::Kind::kCuratorMutex});
   }
-  CHECK_FALSE(FindStranger({kCuratorMutex}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
+  CHECK_FALSE(FindIncompatible({kCuratorMutex}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
 
-TEST_CASE("A Curator read/write lock is a stranger to exclusive contenders") {
+TEST_CASE("A Curator read/write lock is an incompatible to exclusive contenders") {
   for (const std::string& child : {kCuratorWriter, kCuratorReader}) {
-    CHECK(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator) ==
-          Stranger{child, Stranger::Kind::kCuratorReadWrite});
-    CHECK_FALSE(FindStranger({child}, Write(9), Mode::kWrite, Dialect::kCurator));
-    CHECK_FALSE(FindStranger({child}, Read(9), Mode::kRead, Dialect::kCurator));
+    CHECK(FindIncompatible({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator) ==
+          IncompatibleContender{child, IncompatibleContender::Kind::kCuratorReadWrite});
+    CHECK_FALSE(FindIncompatible({child}, Write(9), Mode::kWrite, Dialect::kCurator));
+    CHECK_FALSE(FindIncompatible({child}, Read(9), Mode::kRead, Dialect::kCurator));
   }
 }
 
-TEST_CASE("The C recipe's contender is a stranger to readers and writers") {
+TEST_CASE("The C recipe's contender is an incompatible to readers and writers") {
   // It orders by what follows the last dash: "__WRIT__0000000009" is behind every number.
   const std::string child = "x-0100000000abcdef-0000000004";
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
-    CHECK(FindStranger({child}, Read(9), mode, Dialect::kCurator) ==
-          Stranger{child, Stranger::Kind::kCRecipe});
+    CHECK(FindIncompatible({child}, Read(9), mode, Dialect::kCurator) ==
+          IncompatibleContender{child, IncompatibleContender::Kind::kCRecipe});
   }
-  CHECK_FALSE(FindStranger({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
+  CHECK_FALSE(FindIncompatible({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
 
-TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is a stranger") {
+TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is an incompatible") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kCuratorMutex, kCuratorWriter, kCuratorReader,
                                      std::string("x-0100000000abcdef-0000000004")}) {
-      CHECK(FindStranger({child}, "", mode, Dialect::kKazoo) ==
-            Stranger{child, Stranger::Kind::kCuratorNames});
+      CHECK(FindIncompatible({child}, "", mode, Dialect::kKazoo) ==
+            IncompatibleContender{child, IncompatibleContender::Kind::kCuratorNames});
     }
     CHECK_FALSE(
-        FindStranger({kKazooLock, kKazooReader, "n_0000000005"}, "", mode, Dialect::kKazoo));
+        FindIncompatible({kKazooLock, kKazooReader, "n_0000000005"}, "", mode, Dialect::kKazoo));
   }
 }
 
-TEST_CASE("One of ours in the other dialect is a stranger: its programs may be blind to ours") {
+TEST_CASE(
+    "One of ours in the other dialect is an incompatible: its programs may be blind to ours") {
   const std::string kazoo =
       Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
-    CHECK(FindStranger({kazoo}, "", mode, Dialect::kCurator) ==
-          Stranger{kazoo, Stranger::Kind::kZklockKazoo});
-    CHECK_FALSE(FindStranger({kazoo}, "", mode, Dialect::kKazoo));
-    CHECK(FindStranger({Read(1)}, "", mode, Dialect::kKazoo) ==
-          Stranger{Read(1), Stranger::Kind::kZklockCurator});
+    CHECK(FindIncompatible({kazoo}, "", mode, Dialect::kCurator) ==
+          IncompatibleContender{kazoo, IncompatibleContender::Kind::kZklockKazoo});
+    CHECK_FALSE(FindIncompatible({kazoo}, "", mode, Dialect::kKazoo));
+    CHECK(FindIncompatible({Read(1)}, "", mode, Dialect::kKazoo) ==
+          IncompatibleContender{Read(1), IncompatibleContender::Kind::kZklockCurator});
   }
 }
 
@@ -319,7 +323,7 @@ TEST_CASE("Our own names meet freely, and so do unknown ones") {
   const Names children{Exclusive(1), Write(2), Read(3),          "n_0000000005",
                        "lock",       "zzz",    "lock-0000000006"};
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
-    CHECK_FALSE(FindStranger(children, Exclusive(1), mode, Dialect::kCurator));
+    CHECK_FALSE(FindIncompatible(children, Exclusive(1), mode, Dialect::kCurator));
   }
 }
 
@@ -329,15 +333,15 @@ TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unk
         kKazooReader, std::string("x-0100000000abcdef-0000000009"), Lease(10),
         Numbered("h-" + kUuid + "-newest-lock-", 11)}) {
     CAPTURE(other);
-    const auto stranger =
-        FindStranger({"lock", "zzz", other}, "lock", Mode::kExclusive, Dialect::kSimple);
-    REQUIRE(stranger);
-    CHECK(stranger->child == other);
-    CHECK(stranger->kind == Stranger::Kind::kQueue);
+    const auto incompatible =
+        FindIncompatible({"lock", "zzz", other}, "lock", Mode::kExclusive, Dialect::kSimple);
+    REQUIRE(incompatible);
+    CHECK(incompatible->child == other);
+    CHECK(incompatible->kind == IncompatibleContender::Kind::kQueue);
   }
-  CHECK_FALSE(FindStranger({"lock", "zzz", "0", "n_0000000005", "build-2024010203"}, "lock",
-                           Mode::kExclusive, Dialect::kSimple));
-  CHECK_FALSE(FindStranger({"lock"}, "", Mode::kExclusive, Dialect::kSimple));
+  CHECK_FALSE(FindIncompatible({"lock", "zzz", "0", "n_0000000005", "build-2024010203"}, "lock",
+                               Mode::kExclusive, Dialect::kSimple));
+  CHECK_FALSE(FindIncompatible({"lock"}, "", Mode::kExclusive, Dialect::kSimple));
 }
 
 TEST_CASE("A rank counts who is ahead, and who of them waits") {
@@ -389,12 +393,12 @@ TEST_CASE("A permit is had while no more leases are there than permits") {
   CHECK(decided({Lease(2147480000)}, Lease(2147480000), 5) == "numbers used up");
 }
 
-TEST_CASE("The first stranger of the queue is named, and never we ourselves") {
-  const auto stranger = FindStranger({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1),
-                                     Mode::kExclusive, Dialect::kCurator);
-  REQUIRE(stranger);
-  CHECK(stranger->child == kKazooLock);
-  CHECK_FALSE(FindStranger({kKazooLock}, kKazooLock, Mode::kExclusive, Dialect::kCurator));
+TEST_CASE("The first incompatible of the queue is named, and never we ourselves") {
+  const auto incompatible = FindIncompatible({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1),
+                                             Mode::kExclusive, Dialect::kCurator);
+  REQUIRE(incompatible);
+  CHECK(incompatible->child == kKazooLock);
+  CHECK_FALSE(FindIncompatible({kKazooLock}, kKazooLock, Mode::kExclusive, Dialect::kCurator));
 }
 
 TEST_CASE("Who waits for whom is shown for the whole queue") {

@@ -1,4 +1,4 @@
-#include "lock/held_check.h"
+#include "lock/ownership_check.h"
 
 #include <utility>
 
@@ -8,20 +8,20 @@ namespace zklock::lock {
 
 using zookeeper::Error;
 
-HeldCheck::HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
-                     std::vector<ContenderId> contenders, Duration connect_timeout)
-    : Errand(store, clock, connect_timeout),
+OwnershipCheck::OwnershipCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
+                               std::vector<ContenderId> contenders, Duration connect_timeout)
+    : ServerOperation(store, clock, connect_timeout),
       lock_(std::move(lock)),
       contenders_(std::move(contenders)) {
   Start();
 }
 
-void HeldCheck::Begin() {
+void OwnershipCheck::Begin() {
   CheckContenders(store(), contenders_, OnReply([this](const zookeeper::Reply& reply) {
                     is_held_ = reply.error == Error::kNone;
                     if (is_held_ || reply.error == Error::kNoNode) return Succeed();
-                    FailBecause(reply.error, "check a contender in", lock_.shown(), "READ",
-                                lock_.Shown(contenders_.front().path));
+                    FailBecause(reply.error, "check a contender in", lock_.display_path(), "READ",
+                                lock_.DisplayPath(contenders_.front().path));
                   }));
 }
 

@@ -1,6 +1,6 @@
-// What errands make of answers that none of them expects.
+// What operations make of answers that none of them expects.
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 
 #include <catch2/catch.hpp>
 #include <functional>
@@ -10,12 +10,12 @@
 #include <variant>
 #include <vector>
 
-#include "lock/departure.h"
-#include "lock/held_check.h"
+#include "lock/delete_contender.h"
 #include "lock/holders.h"
-#include "lock/removal.h"
-#include "lock/revocation.h"
+#include "lock/ownership_check.h"
+#include "lock/request_release.h"
 #include "lock/survey.h"
+#include "lock/wait_until_gone.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -36,29 +36,29 @@ struct Kind {
   std::string operation;
   std::string right;
   std::string right_path;
-  std::function<std::unique_ptr<Errand>(FakeStore&, FakeClock&)> make;
+  std::function<std::unique_ptr<ServerOperation>(FakeStore&, FakeClock&)> make;
 };
 
 std::vector<Kind> Kinds(const ContenderId& id) {
-  const std::string path = kLock.Shown(id.path);
+  const std::string path = kLock.DisplayPath(id.path);
   const auto edit = [](const std::string& old) { return old; };
   const auto check = [](const ContenderId& one) {
     return [=](FakeStore& store, FakeClock& clock) {
-      return std::make_unique<HeldCheck>(store, clock, kLock, std::vector{one}, 15s);
+      return std::make_unique<OwnershipCheck>(store, clock, kLock, std::vector{one}, 15s);
     };
   };
   const auto remove = [](const ContenderId& one) {
     return [=](FakeStore& store, FakeClock& clock) {
-      return std::make_unique<Removal>(store, clock, kLock, one, 15s);
+      return std::make_unique<DeleteContender>(store, clock, kLock, one, 15s);
     };
   };
   const auto revoke = [=](FakeStore& store, FakeClock& clock) {
-    return std::make_unique<Revocation>(store, clock, kLock, id, edit, 15s);
+    return std::make_unique<RequestRelease>(store, clock, kLock, id, edit, 15s);
   };
   return {
       {"departure", 0, "read a contender in", "READ", path,
        [=](FakeStore& store, FakeClock& clock) {
-         return std::make_unique<Departure>(store, clock, kLock, id, 15s);
+         return std::make_unique<WaitUntilGone>(store, clock, kLock, id, 15s);
        }},
       {"removal", 0, "delete a contender in", "DELETE", "/l", remove(id)},
       {"removal that reads", 0, "read a contender in", "READ", "/l/lock", remove(kReused)},
@@ -77,7 +77,7 @@ std::vector<Kind> Kinds(const ContenderId& id) {
   };
 }
 
-/// What comes of an errand of each kind whose request is answered so.
+/// What comes of an operation of each kind whose request is answered so.
 template <typename F>
 void ForEachAnswered(Error answer, F check) {
   FakeServers servers;
@@ -90,10 +90,10 @@ void ForEachAnswered(Error answer, F check) {
     CAPTURE(kind.name, static_cast<int>(answer));
     FakeStore store(servers, clock);
     store.Refuse(kind.request, answer);
-    const auto errand = kind.make(store, clock);
+    const auto operation = kind.make(store, clock);
     store.Run();
-    REQUIRE(errand->failure());
-    check(kind, *errand->failure());
+    REQUIRE(operation->failure());
+    check(kind, *operation->failure());
   }
 }
 
@@ -101,7 +101,7 @@ void ForEachAnswered(Error answer, F check) {
 
 TEST_CASE("Whatever the servers refuse, and however they say so, is a refusal") {
   for (const Error refusal : {Error::kNoAuth, Error::kAuthFailed, Error::kAuthRequired}) {
-    ForEachAnswered(refusal, [&](const Kind& kind, const ErrandFailure& failure) {
+    ForEachAnswered(refusal, [&](const Kind& kind, const OperationFailure& failure) {
       REQUIRE(std::holds_alternative<Refused>(failure));
       const auto& refused = std::get<Refused>(failure);
       CHECK(refused.operation == kind.operation);
@@ -114,7 +114,7 @@ TEST_CASE("Whatever the servers refuse, and however they say so, is a refusal") 
 }
 
 TEST_CASE("What sound servers do not answer is a defect that names operation and path") {
-  ForEachAnswered(Error::kUnimplemented, [](const Kind& kind, const ErrandFailure& failure) {
+  ForEachAnswered(Error::kUnimplemented, [](const Kind& kind, const OperationFailure& failure) {
     REQUIRE(std::holds_alternative<Defect>(failure));
     const auto& defect = std::get<Defect>(failure);
     CHECK(defect.what == Defect::What::kAnswer);

@@ -12,10 +12,10 @@
 #include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "commands/connector.h"
-#include "commands/outer.h"
+#include "commands/event_broadcaster.h"
+#include "commands/nesting.h"
 #include "commands/progress.h"
-#include "commands/steps.h"
+#include "commands/session_driver.h"
 #include "lock/acquire_set.h"
 #include "process/event_loop.h"
 #include "process/identity.h"
@@ -47,25 +47,25 @@ using WaitOutcome = std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave,
     const std::function<std::string(protocol::Mode)>& data);
 
 /// The way through the queues, in the caller's loop.
-class Waiting {
+class QueueWait {
  public:
   struct Setting {
     const cli::RunOptions& options;
     process::Signals& signals;
     process::MessageSink& sink;
     cli::Report& report;
-    Steps& steps;
+    EventBroadcaster& steps;
     process::EventLoop& loop;  ///< has the signals
-    Connector& connector;
+    SessionDriver& session_driver;
     const Clock& clock;
-    const OuterLocks& outer;
+    const AncestorLocks& outer;
     /// Called after each event that leaves the wait open; true while the servers commit what may
     /// end it with the lock. May be empty.
     std::function<void(bool is_about_to_hold)> on_progress{};
     /// Called before each create of a contender. May be empty.
     std::function<void()> on_joining{};
   };
-  explicit Waiting(const Setting& setting) : in_(setting) {}
+  explicit QueueWait(const Setting& setting) : in_(setting) {}
 
   /// `is_cancelled` is asked after each event.
   [[nodiscard]] WaitOutcome Run(std::vector<lock::AcquireRequest> requests,
@@ -86,7 +86,7 @@ class Waiting {
   std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
   void ExplainQueue(const lock::AcquireOutcome& outcome);
-  [[nodiscard]] std::string Shown() const;
+  [[nodiscard]] std::string DisplayPath() const;
 
   const Setting in_;
   std::vector<lock::AcquireRequest> requests_;

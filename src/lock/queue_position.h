@@ -15,7 +15,7 @@
 namespace zklock::lock {
 
 /// What a waiter sees before it.
-struct Glance {
+struct QueuePosition {
   std::size_t ahead = 0;    ///< contenders before ours
   std::size_t holders = 1;  ///< of a semaphore's permits
   std::string first;        ///< the child at the head of the queue: it holds
@@ -27,13 +27,14 @@ struct Glance {
 /// Looks at the queue for a waiter that wants to tell where it stands: a list and a read or two
 /// over the session that it queues with; of a semaphore at its leases and its turnstile. They watch
 /// nothing and come to nothing without harm.
-class Look {
+class FindQueuePosition {
  public:
-  Look(zookeeper::Store& store, LockName lock) : store_(store), lock_(std::move(lock)) {}
+  FindQueuePosition(zookeeper::Store& store, LockName lock)
+      : store_(store), lock_(std::move(lock)) {}
 
   /// Calls `done` once: with nothing when a reply was lost, or nobody is before us. `own`: our
   /// contender's path. Not before the last look is over.
-  void Begin(const std::string& own, std::function<void(const std::optional<Glance>&)> done);
+  void Begin(const std::string& own, std::function<void(const std::optional<QueuePosition>&)> done);
   [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }
 
  private:
@@ -50,8 +51,8 @@ class Look {
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
   zookeeper::ListReply leases_;  ///< of a semaphore
-  Glance glance_;
-  std::function<void(const std::optional<Glance>&)> done_;
+  QueuePosition position_;
+  std::function<void(const std::optional<QueuePosition>&)> done_;
   CallbackScope scope_;
 };
 

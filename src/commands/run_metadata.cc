@@ -1,4 +1,4 @@
-#include "commands/surroundings.h"
+#include "commands/run_metadata.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/contender_data.h"
-#include "commands/outer.h"
+#include "commands/nesting.h"
 #include "protocol/held.h"
 
 namespace zklock::commands {
@@ -17,7 +17,7 @@ namespace {
 /// The contenders under which we run, for the graph of who waits for whom.
 std::vector<std::string> HoldersAbove() {
   std::vector<std::string> paths;
-  for (const protocol::HeldLock& held : HeldAbove(getppid())) paths.push_back(held.node);
+  for (const protocol::HeldLock& held : AncestorHolds(getppid())) paths.push_back(held.node);
   return paths;
 }
 
@@ -81,9 +81,9 @@ std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
   std::vector<std::string> nodes;
   std::vector<std::string> tokens;
   for (const lock::Ticket& ticket : tickets) {
-    locks.push_back(ticket.lock.shown());
+    locks.push_back(ticket.lock.display_path());
     modes.emplace_back(protocol::ModeName(ticket.mode));
-    nodes.push_back(ticket.shown_path());
+    nodes.push_back(ticket.display_path());
     tokens.push_back(std::to_string(ticket.token));
   }
   std::vector<std::pair<std::string, std::string>> added = {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/options.h"
-#include "commands/outer_locks.h"
+#include "commands/ancestor_locks.h"
 #include "commands/shared_session.h"
 #include "process/executable.h"
 #include "process/signals.h"
@@ -20,11 +20,11 @@ namespace zklock::commands {
 /// Where the first contender may be the holder they are forked even before it is created, while the
 /// servers make the session: a KILL of zklock's process group, which the guard has left by then,
 /// then finds a guard that closes the session.
-class ReadyCommand {
+class PreforkedCommand {
  public:
   /// All outlive it. What is added to `outer` later needs a Discard().
-  ReadyCommand(const cli::RunOptions& options, const process::Signals& signals,
-               const OuterLocks& outer)
+  PreforkedCommand(const cli::RunOptions& options, const process::Signals& signals,
+                   const AncestorLocks& outer)
       : options_(options), signals_(signals), outer_(outer), shared_(options.server.access) {}
 
   /// From FindExecutable; before all below.
@@ -53,7 +53,7 @@ class ReadyCommand {
 
   const cli::RunOptions& options_;
   const process::Signals& signals_;
-  const OuterLocks& outer_;
+  const AncestorLocks& outer_;
   std::string executable_;
   SharedSession shared_;
   std::unique_ptr<process::Supervisor> supervisor_;

@@ -1,4 +1,4 @@
-#include "lock/departure.h"
+#include "lock/wait_until_gone.h"
 
 #include <utility>
 
@@ -8,26 +8,26 @@ namespace zklock::lock {
 
 using zookeeper::Error;
 
-Departure::Departure(zookeeper::Store& store, const Clock& clock, LockName lock,
-                     ContenderId contender, Duration connect_timeout)
-    : Errand(store, clock, connect_timeout),
+WaitUntilGone::WaitUntilGone(zookeeper::Store& store, const Clock& clock, LockName lock,
+                             ContenderId contender, Duration connect_timeout)
+    : ServerOperation(store, clock, connect_timeout),
       lock_(std::move(lock)),
       contender_(std::move(contender)) {
   Start();
 }
 
-void Departure::Begin() {
+void WaitUntilGone::Begin() {
   // A get, not an exists: exists would leave a watch behind on what has gone.
   store().Get(contender_.path, zookeeper::Watch::kYes,
               OnReply([this](const zookeeper::GetReply& reply) {
                 if (IsGone(contender_, reply)) return Succeed();
                 if (reply.error == Error::kNone) return Rest();
-                FailBecause(reply.error, "read a contender in", lock_.shown(), "READ",
-                            lock_.Shown(contender_.path));
+                FailBecause(reply.error, "read a contender in", lock_.display_path(), "READ",
+                            lock_.DisplayPath(contender_.path));
               }));
 }
 
-void Departure::OnWatch(const std::string& path) {
+void WaitUntilGone::OnWatch(const std::string& path) {
   if (!IsOver() && path == contender_.path) Begin();
 }
 

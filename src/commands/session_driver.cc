@@ -1,4 +1,4 @@
-#include "commands/connector.h"
+#include "commands/session_driver.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,8 +17,8 @@ constexpr Duration kLookupPause = 1s;
 
 }  // namespace
 
-Connector::Connector(process::EventLoop& loop, const cli::ServerOptions& options,
-                     const Clock& clock)
+SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options,
+                             const Clock& clock)
     : loop_(loop),
       clock_(clock),
       servers_(options.servers),
@@ -28,12 +28,12 @@ Connector::Connector(process::EventLoop& loop, const cli::ServerOptions& options
   BeginLookup();
 }
 
-Connector::~Connector() {
+SessionDriver::~SessionDriver() {
   loop_.Remove(session_);
   loop_.Remove(*this);
 }
 
-void Connector::BeginLookup() {
+void SessionDriver::BeginLookup() {
   next_lookup_ = kNever;
   rounds_at_lookup_ = session_.failed_rounds();
   try {
@@ -52,7 +52,7 @@ void Connector::BeginLookup() {
   }
 }
 
-void Connector::TakeFound() {
+void SessionDriver::TakeFound() {
   std::vector<zookeeper::Endpoint> endpoints = session_.endpoints();
   const std::size_t known = endpoints.size();
   for (const zookeeper::Endpoint& found : lookup_->found()) {
@@ -63,7 +63,7 @@ void Connector::TakeFound() {
   if (endpoints.size() > known) session_.SetEndpoints(std::move(endpoints));
 }
 
-void Connector::TakeLookup() {
+void SessionDriver::TakeLookup() {
   const process::LookupResult& result = *lookup_->result();
   lookup_failures_ = result.failures;
   std::vector<zookeeper::Endpoint> endpoints = result.endpoints;
@@ -82,7 +82,7 @@ void Connector::TakeLookup() {
   lookup_.reset();
 }
 
-std::string Connector::Tried() const {
+std::string SessionDriver::Tried() const {
   std::string text;
   const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
   for (const auto& failure : session_.Failures()) add(cli::TriedText(failure.server, failure.end));
@@ -101,7 +101,7 @@ std::string Connector::Tried() const {
   return text;
 }
 
-bool Connector::Close(std::size_t releases) {
+bool SessionDriver::Close(std::size_t releases) {
   session_.BeginClose(releases);
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
   process::Waker alarm(deadline);
@@ -113,7 +113,7 @@ bool Connector::Close(std::size_t releases) {
   return session_.IsClosed();
 }
 
-EventSource::Interest Connector::GetInterest() {
+EventSource::Interest SessionDriver::GetInterest() {
   if (lookup_ != nullptr) return lookup_->GetInterest();
   // A connection in between has reset the count.
   rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
@@ -121,7 +121,7 @@ EventSource::Interest Connector::GetInterest() {
   return {.wake = next_lookup_};
 }
 
-void Connector::OnReady(short revents) {
+void SessionDriver::OnReady(short revents) {
   if (lookup_ != nullptr) {
     lookup_->OnReady(revents);
     if (lookup_->result()) {

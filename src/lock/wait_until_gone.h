@@ -2,18 +2,18 @@
 
 #include <string>
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
 
 /// Waits until one contender has gone, however long that takes. Another one that has taken its name
 /// is not waited for.
-class Departure final : public Errand {
+class WaitUntilGone final : public ServerOperation {
  public:
   /// `contender`: a child of `lock`.
-  Departure(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
-            Duration connect_timeout);
+  WaitUntilGone(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
+                Duration connect_timeout);
 
   void OnWatch(const std::string& path) override;
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
@@ -12,11 +12,11 @@ namespace zklock::lock {
 /// and deleted only if it is the contender that is meant. ZooKeeper cannot do both at once: the
 /// next one's znode is hit if it is made between the read and the delete, and written to equally
 /// often.
-class Removal final : public Errand {
+class DeleteContender final : public ServerOperation {
  public:
   /// `contender`: a child of `lock`.
-  Removal(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
-          Duration connect_timeout);
+  DeleteContender(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
+                  Duration connect_timeout);
 
   /// Once it is over without a failure: false if the contender had gone before.
   [[nodiscard]] bool has_removed() const { return has_removed_; }

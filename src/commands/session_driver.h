@@ -15,11 +15,11 @@ namespace zklock::commands {
 
 /// A session with the servers that the user named: their look-up, their addresses, the session, all
 /// of it in the caller's loop. Names are looked up again after every round of failures.
-class Connector final : public EventSource {
+class SessionDriver final : public EventSource {
  public:
   /// Registers itself and the session with `loop`, which outlives it.
-  Connector(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock);
-  ~Connector() override;
+  SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock);
+  ~SessionDriver() override;
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
 

@@ -1,4 +1,4 @@
-#include "commands/mine.h"
+#include "commands/own_locks.h"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 
 #include "base/exit_status.h"
 #include "commands/console.h"
-#include "commands/outer.h"
-#include "commands/visit.h"
-#include "lock/held_check.h"
+#include "commands/nesting.h"
+#include "commands/short_session.h"
+#include "lock/ownership_check.h"
 #include "protocol/contender_name.h"
 #include "protocol/held.h"
 #include "protocol/lock_path.h"
@@ -22,7 +22,7 @@ namespace {
 
 /// That of one LOCK: the contender is its child, or its lease where it is a semaphore.
 std::optional<protocol::HeldLock> HeldIn(const std::string& lock) {
-  const auto held = HeldAbove(getppid());
+  const auto held = AncestorHolds(getppid());
   for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
     if (const auto found = protocol::FindHeld(held, parent)) return *found;
   }
@@ -36,7 +36,7 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   const std::string& chroot = options.server.servers.chroot;
   std::vector<protocol::HeldLock> held;
   if (options.path.empty()) {
-    held = HeldAbove(getppid());
+    held = AncestorHolds(getppid());
   } else if (const auto one = HeldIn(chroot + options.path)) {
     held.push_back(*one);
   } else {
@@ -60,17 +60,17 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     report.NothingIsMine(options.path);
     return kExitLost;
   }
-  Visit visit(options.server, signals, report);
+  ShortSession visit(options.server, signals, report);
   for (const protocol::HeldLock& one : held) {
     // Of another chroot it is told of by its whole path.
     const bool within = one.node.rfind(chroot + "/", 0) == 0;
     const lock::LockName lock{protocol::ParentOf(one.node), within ? chroot : ""};
-    lock::HeldCheck check(visit.store(), visit.clock(), lock, {{one.node, one.token}},
-                          options.server.connect_timeout);
+    lock::OwnershipCheck check(visit.store(), visit.clock(), lock, {{one.node, one.token}},
+                               options.server.connect_timeout);
     if (const auto status = visit.Run(check)) return *status;
     if (!check.is_held()) {
       visit.Leave();
-      report.NoLongerMine(lock.shown());
+      report.NoLongerMine(lock.display_path());
       return kExitLost;
     }
   }

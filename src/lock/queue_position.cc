@@ -1,4 +1,4 @@
-#include "lock/look.h"
+#include "lock/queue_position.h"
 
 #include <algorithm>
 #include <string>
@@ -19,9 +19,10 @@ constexpr std::size_t kMostDataKept = 4096;
 
 }  // namespace
 
-void Look::Begin(const std::string& own, std::function<void(const std::optional<Glance>&)> done) {
+void FindQueuePosition::Begin(const std::string& own,
+                              std::function<void(const std::optional<QueuePosition>&)> done) {
   done_ = std::move(done);
-  glance_ = {};
+  position_ = {};
   if (own != own_) own_created_ms_.reset();
   own_ = own;
   if (!own_created_ms_) {
@@ -39,61 +40,63 @@ void Look::Begin(const std::string& own, std::function<void(const std::optional<
               scope_.Wrap([this](const zookeeper::ListReply& reply) { OnPermitsListed(reply); }));
 }
 
-void Look::OnListed(const zookeeper::ListReply& reply) {
+void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
   const protocol::Contenders contenders(reply.children);
   const auto ahead = PlaceIn(contenders);
   // Not there: gone, or behind the server's times.
   if (ahead.value_or(0) == 0) return End(false);
-  glance_.ahead = *ahead;
-  glance_.first = contenders.First()->full;
+  position_.ahead = *ahead;
+  position_.first = contenders.First()->full;
   ReadFirst(lock_.path);
 }
 
-void Look::OnPermitsListed(const zookeeper::ListReply& turnstile) {
+void FindQueuePosition::OnPermitsListed(const zookeeper::ListReply& turnstile) {
   if (leases_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
   const protocol::Contenders leases(leases_.children);
   const auto in_turnstile = PlaceIn(protocol::Contenders(turnstile.children));
   if (const auto with_lease = PlaceIn(leases)) {
-    glance_.ahead = glance_.holders = *with_lease;
+    position_.ahead = position_.holders = *with_lease;
   } else if (in_turnstile) {
     // The first in the turnstile waits with a lease of its own, the last.
     const std::size_t waits_with_lease = *in_turnstile > 0 && !leases.empty() ? 1 : 0;
-    glance_.holders = leases.size() - waits_with_lease;
-    glance_.ahead = glance_.holders + *in_turnstile;
+    position_.holders = leases.size() - waits_with_lease;
+    position_.ahead = position_.holders + *in_turnstile;
   }
-  const bool is_behind = glance_.ahead > 0 && !leases.empty();
-  if (is_behind) glance_.first = leases.First()->full;
+  const bool is_behind = position_.ahead > 0 && !leases.empty();
+  if (is_behind) position_.first = leases.First()->full;
   leases_ = {};
   if (!is_behind) return End(false);
   ReadFirst(lock_.path + "/" + std::string(protocol::kLeases));
 }
 
-std::optional<std::size_t> Look::PlaceIn(const protocol::Contenders& contenders) const {
+std::optional<std::size_t> FindQueuePosition::PlaceIn(
+    const protocol::Contenders& contenders) const {
   const std::string_view own = protocol::BaseOf(own_);
   if (contenders.Find(own) == nullptr) return std::nullopt;
   return protocol::RankOf(contenders, own).ahead;
 }
 
-void Look::ReadFirst(const std::string& queue) {
-  store_.Get(queue + "/" + glance_.first, Watch::kNo,
+void FindQueuePosition::ReadFirst(const std::string& queue) {
+  store_.Get(queue + "/" + position_.first, Watch::kNo,
              scope_.Wrap([this](const zookeeper::GetReply& first) { OnFirst(first); }));
 }
 
-void Look::OnFirst(const zookeeper::GetReply& reply) {
+void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
   if (reply.error == Error::kNone) {
-    glance_.first_data = reply.data.substr(0, kMostDataKept);
+    position_.first_data = reply.data.substr(0, kMostDataKept);
     if (own_created_ms_) {
-      glance_.first_older_by = std::chrono::milliseconds(*own_created_ms_ - reply.stat.created_ms);
+      position_.first_older_by =
+          std::chrono::milliseconds(*own_created_ms_ - reply.stat.created_ms);
     }
   }
   // Gone since, or not for us to read: its name is what is known.
   End(true);
 }
 
-void Look::End(bool seen) {
+void FindQueuePosition::End(bool seen) {
   const auto done = std::exchange(done_, nullptr);
-  done(seen ? std::optional(glance_) : std::nullopt);
+  done(seen ? std::optional(position_) : std::nullopt);
 }
 
 }  // namespace zklock::lock

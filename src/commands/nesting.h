@@ -11,8 +11,8 @@
 
 #include "cli/options.h"
 #include "cli/report.h"
-#include "commands/outer_locks.h"
-#include "commands/steps.h"
+#include "commands/ancestor_locks.h"
+#include "commands/event_broadcaster.h"
 #include "lock/holder_search.h"
 #include "lock/ticket.h"
 #include "process/identity.h"
@@ -23,7 +23,7 @@ namespace zklock::commands {
 
 /// What the living zklocks hold that the process `below` runs under, by $ZKLOCK_HELD: a claim, to
 /// be checked. The outermost first.
-[[nodiscard]] std::vector<protocol::HeldLock> HeldAbove(pid_t below);
+[[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t below);
 
 /// Leaves out of `wanted` what zklocks above us hold for the process `below`, ours or one that
 /// somebody named, and adds it to `outer`: $ZKLOCK_HELD says so, they are living ancestors, their
@@ -33,11 +33,11 @@ namespace zklock::commands {
 /// reported. Throws cli::UsageError where waiting would never end: a reader asks to write, all
 /// permits are held above us, the zklock above does not answer, or --no-nest or somebody who is not
 /// below asks to wait without end.
-[[nodiscard]] std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
-                                                         std::vector<cli::WantedLock>& wanted,
-                                                         OuterLocks& outer, pid_t below,
-                                                         process::Signals& signals,
-                                                         cli::Report& report, Steps& steps);
+[[nodiscard]] std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
+                                                      std::vector<cli::WantedLock>& wanted,
+                                                      AncestorLocks& outer, pid_t below,
+                                                      process::Signals& signals,
+                                                      cli::Report& report, EventBroadcaster& steps);
 
 /// The sockets of keepers that were asked, and do not hold for us.
 using PassedOver = std::set<std::string>;

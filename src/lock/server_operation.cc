@@ -1,4 +1,4 @@
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 
 #include <algorithm>
 
@@ -14,23 +14,24 @@ constexpr int kMostBegins = 8;
 
 }  // namespace
 
-Errand::Errand(zookeeper::Store& store, const Clock& clock, Duration connect_timeout)
+ServerOperation::ServerOperation(zookeeper::Store& store, const Clock& clock,
+                                 Duration connect_timeout)
     : store_(store), clock_(clock), connect_timeout_(connect_timeout), apart_since_(clock.Now()) {
   store_.SetListener(this);
 }
 
-Errand::~Errand() { store_.SetListener(nullptr); }
+ServerOperation::~ServerOperation() { store_.SetListener(nullptr); }
 
-void Errand::Start() {
+void ServerOperation::Start() {
   if (store_.IsConnected()) OnConnected(true);
 }
 
-EventSource::Interest Errand::GetInterest() {
+EventSource::Interest ServerOperation::GetInterest() {
   if (over_) return {};
   return {.wake = std::min(ApartDeadline(), answer_deadline_)};
 }
 
-void Errand::OnReady(short /*revents*/) {
+void ServerOperation::OnReady(short /*revents*/) {
   if (over_) return;
   const TimePoint now = clock_.Now();
   if (now >= ApartDeadline()) {
@@ -41,7 +42,7 @@ void Errand::OnReady(short /*revents*/) {
   }
 }
 
-void Errand::OnConnected(bool /*fresh*/) {
+void ServerOperation::OnConnected(bool /*fresh*/) {
   if (over_) return;
   if (++begins_ > kMostBegins) return Fail(Unreachable{});
   ++attempt_;
@@ -49,55 +50,55 @@ void Errand::OnConnected(bool /*fresh*/) {
   Begin();
 }
 
-void Errand::OnDisconnected() {
+void ServerOperation::OnDisconnected() {
   ++attempt_;
   answer_deadline_ = kNever;
   if (!apart_since_) apart_since_ = clock_.Now();
 }
 
-void Errand::OnExpired() {
+void ServerOperation::OnExpired() {
   if (over_) return;
   OnDisconnected();
   store_.Renew();
 }
 
-void Errand::OnRefused(Error why) {
+void ServerOperation::OnRefused(Error why) {
   if (!over_) Fail(Refused{"look", "", why, "", ""});
 }
 
-void Errand::Rest() {
+void ServerOperation::Rest() {
   answer_deadline_ = kNever;
   begins_ = 0;
 }
 
-void Errand::Rouse() {
+void ServerOperation::Rouse() {
   if (answer_deadline_ == kNever) answer_deadline_ = AnswerDeadline();
 }
 
-void Errand::Succeed() { over_ = true; }
+void ServerOperation::Succeed() { over_ = true; }
 
-void Errand::Fail(ErrandFailure failure) {
+void ServerOperation::Fail(OperationFailure failure) {
   failure_ = std::move(failure);
   over_ = true;
 }
 
-void Errand::FailBecause(Error why, const std::string& operation, const std::string& path,
-                         const std::string& right, const std::string& right_path) {
+void ServerOperation::FailBecause(Error why, const std::string& operation, const std::string& path,
+                                  const std::string& right, const std::string& right_path) {
   if (IsRefusal(why)) return Fail(Refused{operation, path, why, right, right_path});
   if (why == Error::kQuotaExceeded) return Fail(QuotaExceeded{path, path});
   Fail(Defect{Defect::What::kAnswer, path, operation, why});
 }
 
-void Errand::Heard() {
+void ServerOperation::Heard() {
   apart_since_.reset();
   answer_deadline_ = AnswerDeadline();
 }
 
-TimePoint Errand::AnswerDeadline() const {
+TimePoint ServerOperation::AnswerDeadline() const {
   return After(clock_.Now(), std::max<Duration>(2s, store_.lease().timeout() / 3));
 }
 
-TimePoint Errand::ApartDeadline() const {
+TimePoint ServerOperation::ApartDeadline() const {
   return apart_since_ ? After(*apart_since_, connect_timeout_) : kNever;
 }
 

@@ -1,10 +1,10 @@
-#include "lock/revocation.h"
+#include "lock/request_release.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "lock/departure.h"
 #include "lock/holders.h"
+#include "lock/wait_until_gone.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -23,7 +23,7 @@ struct Bench {
     second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
   }
 
-  Revocation Revoke(const std::string& path) {
+  RequestRelease Revoke(const std::string& path) {
     return {store,
             clock,
             {"/l", ""},
@@ -43,7 +43,7 @@ struct Bench {
 
 TEST_CASE("Exactly the named contender is written to, over what was read") {
   Bench bench;
-  Revocation revocation = bench.Revoke(bench.first);
+  RequestRelease revocation = bench.Revoke(bench.first);
   bench.store.Run();
   REQUIRE(revocation.IsOver());
   CHECK(revocation.has_asked());
@@ -53,7 +53,7 @@ TEST_CASE("Exactly the named contender is written to, over what was read") {
 
 TEST_CASE("What was written meanwhile is not overwritten, but written anew") {
   Bench bench;
-  Revocation revocation = bench.Revoke(bench.first);
+  RequestRelease revocation = bench.Revoke(bench.first);
   bench.store.Before(1, [&] { bench.servers.Write(bench.first, "newer"); });
   bench.store.Run();
   CHECK(revocation.has_asked());
@@ -63,7 +63,7 @@ TEST_CASE("What was written meanwhile is not overwritten, but written anew") {
 TEST_CASE("A contender that goes before it is asked was not asked") {
   for (const std::size_t at : {0, 1}) {
     Bench bench;
-    Revocation revocation = bench.Revoke(bench.first);
+    RequestRelease revocation = bench.Revoke(bench.first);
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
     bench.store.Run();
     REQUIRE(revocation.IsOver());
@@ -75,7 +75,7 @@ TEST_CASE("A contender that goes before it is asked was not asked") {
 TEST_CASE("A question whose reply was lost is asked again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
     Bench bench;
-    Revocation revocation = bench.Revoke(bench.first);
+    RequestRelease revocation = bench.Revoke(bench.first);
     bench.store.PlaceFault(1, fault);
     bench.store.Run();
     CHECK(revocation.has_asked());
@@ -84,7 +84,7 @@ TEST_CASE("A question whose reply was lost is asked again") {
 
 TEST_CASE("A departure is awaited through writes and lost connections, however long it takes") {
   Bench bench;
-  Departure departure(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
+  WaitUntilGone departure(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
   bench.store.Run();
   bench.servers.Write(bench.first, "written");
   bench.store.Run();

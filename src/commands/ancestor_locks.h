@@ -52,14 +52,14 @@ using HolderAnswer = std::variant<std::unique_ptr<process::NestingLink>, HoldsNo
 
 /// The locks that zklocks above hold for a run, each proven by a link to the one that holds it.
 /// What runs under them has to end when one of these says so or has gone, and before lease_end().
-class OuterLocks {
+class AncestorLocks {
  public:
   void Add(lock::Ticket ticket, std::unique_ptr<process::NestingLink> link);
 
   [[nodiscard]] bool empty() const { return links_.empty(); }
   [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
   /// As messages name them.
-  [[nodiscard]] std::string Shown() const;
+  [[nodiscard]] std::string DisplayPath() const;
   /// The first end of a lease; kNever without any.
   [[nodiscard]] TimePoint lease_end() const;
   /// The smallest T. Not to be called without any.

@@ -13,23 +13,23 @@
 
 namespace zklock::lock {
 
-/// Why an errand came to nothing.
-using ErrandFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+/// Why an operation came to nothing.
+using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
 
 /// A short piece of work on the servers that can be begun anew as often as the connection is lost:
 /// it holds nothing, and its session does not matter.
 ///
 /// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
 /// while it lives.
-class Errand : public EventSource, public zookeeper::StoreListener {
+class ServerOperation : public EventSource, public zookeeper::StoreListener {
  public:
-  ~Errand() override;
-  Errand(const Errand&) = delete;
-  Errand& operator=(const Errand&) = delete;
+  ~ServerOperation() override;
+  ServerOperation(const ServerOperation&) = delete;
+  ServerOperation& operator=(const ServerOperation&) = delete;
 
-  /// It has ended: with a failure, or with the result that the errand has.
+  /// It has ended: with a failure, or with the result that the operation has.
   [[nodiscard]] bool IsOver() const { return over_; }
-  [[nodiscard]] const std::optional<ErrandFailure>& failure() const { return failure_; }
+  [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -42,7 +42,7 @@ class Errand : public EventSource, public zookeeper::StoreListener {
 
  protected:
   /// `connect_timeout`: how long to be without a server that answers.
-  Errand(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
+  ServerOperation(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
 
   /// To be called when the object is complete.
   void Start();
@@ -55,7 +55,7 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   void Rouse();
 
   void Succeed();
-  void Fail(ErrandFailure failure);
+  void Fail(OperationFailure failure);
   /// For an answer that no branch expects: `why` not. `operation` on `path`, and `right` on
   /// `right_path`, are as in Refused, which it is where the servers do not let us, and else a
   /// defect.
@@ -85,7 +85,7 @@ class Errand : public EventSource, public zookeeper::StoreListener {
   const Duration connect_timeout_;
 
   bool over_ = false;
-  std::optional<ErrandFailure> failure_;
+  std::optional<OperationFailure> failure_;
   std::uint64_t attempt_ = 0;             ///< counts connections, made and lost
   int begins_ = 0;                        ///< how often the work was begun
   std::optional<TimePoint> apart_since_;  ///< since when no server has answered

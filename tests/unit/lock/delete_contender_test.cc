@@ -1,4 +1,4 @@
-#include "lock/removal.h"
+#include "lock/delete_contender.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -21,7 +21,9 @@ struct Bench {
     second = servers.Put("/l/_c_y-lock-", 8, true);
   }
 
-  Removal Remove(const std::string& path) { return {store, clock, {"/l", ""}, {path}, 15s}; }
+  DeleteContender Remove(const std::string& path) {
+    return {store, clock, {"/l", ""}, {path}, 15s};
+  }
 
   FakeServers servers;
   FakeClock clock;
@@ -34,7 +36,7 @@ struct Bench {
 
 TEST_CASE("Exactly the named contender is deleted") {
   Bench bench;
-  Removal removal = bench.Remove(bench.first);
+  DeleteContender removal = bench.Remove(bench.first);
   bench.store.Run();
   REQUIRE(removal.IsOver());
   CHECK(removal.has_removed());
@@ -45,7 +47,7 @@ TEST_CASE("Exactly the named contender is deleted") {
 TEST_CASE("A contender that has gone before is not deleted") {
   Bench bench;
   bench.servers.Remove(bench.first);
-  Removal removal = bench.Remove(bench.first);
+  DeleteContender removal = bench.Remove(bench.first);
   bench.store.Run();
   REQUIRE(removal.IsOver());
   CHECK_FALSE(removal.failure());
@@ -57,7 +59,7 @@ TEST_CASE("A delete whose reply was lost counts") {
        {Fault::kReplyLost, Fault::kExpiredReplyLost, Fault::kNotDone, Fault::kExpiredNotDone}) {
     Bench bench;
     bench.store.PlaceFault(0, fault);
-    Removal removal = bench.Remove(bench.first);
+    DeleteContender removal = bench.Remove(bench.first);
     bench.store.Run();
     REQUIRE(removal.IsOver());
     CHECK(removal.has_removed());

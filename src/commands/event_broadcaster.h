@@ -16,13 +16,14 @@
 namespace zklock::commands {
 
 /// Tells what happens, once, to all who listen.
-class Steps {
+class EventBroadcaster {
  public:
   /// Listeners outlive it, and are told in this order.
-  explicit Steps(std::vector<cli::StepListener*> listeners) : listeners_(std::move(listeners)) {}
+  explicit EventBroadcaster(std::vector<cli::StepListener*> listeners)
+      : listeners_(std::move(listeners)) {}
   void Add(cli::StepListener& listener) { listeners_.push_back(&listener); }
   void Remove(cli::StepListener& listener) { std::erase(listeners_, &listener); }
-  void Tell(const cli::Step& step);
+  void Publish(const cli::Step& step);
 
  private:
   std::vector<cli::StepListener*> listeners_;
@@ -32,7 +33,8 @@ class Steps {
 class QueueSteps final : public lock::AcquireObserver {
  public:
   /// `on_joining` may be empty.
-  QueueSteps(Steps& steps, const zookeeper::Session& session, std::function<void()> on_joining)
+  QueueSteps(EventBroadcaster& steps, const zookeeper::Session& session,
+             std::function<void()> on_joining)
       : steps_(steps), session_(session), on_joining_(std::move(on_joining)) {}
   void OnConnected() override;
   void OnJoining() override {
@@ -42,7 +44,8 @@ class QueueSteps final : public lock::AcquireObserver {
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
   void OnPlaceLost(const lock::LockName& lock) override;
-  void OnStranger(const lock::LockName& lock, const protocol::Stranger& stranger) override;
+  void OnIncompatible(const lock::LockName& lock,
+                      const protocol::IncompatibleContender& incompatible) override;
   void OnOwnData(const std::string& data) override;
 
   /// The LOCK that is waited for; empty while nothing is before us.
@@ -53,7 +56,7 @@ class QueueSteps final : public lock::AcquireObserver {
  private:
   std::optional<cli::RevokeData> revocation_;
   std::string waits_for_;
-  Steps& steps_;
+  EventBroadcaster& steps_;
   const zookeeper::Session& session_;
   const std::function<void()> on_joining_;
 };
@@ -62,7 +65,7 @@ class QueueSteps final : public lock::AcquireObserver {
 class HoldSteps final : public lock::HoldObserver {
  public:
   /// `locks`: all that are held, as messages name them.
-  HoldSteps(Steps& steps, const zookeeper::Session& session, std::string locks)
+  HoldSteps(EventBroadcaster& steps, const zookeeper::Session& session, std::string locks)
       : steps_(steps), session_(session), locks_(std::move(locks)) {}
   /// Whose lease the hold's is; it outlives the hold, or is taken away before.
   void SetSupervisor(process::Supervisor* supervisor) { supervisor_ = supervisor; }
@@ -77,7 +80,7 @@ class HoldSteps final : public lock::HoldObserver {
 
  private:
   std::optional<cli::RevokeData> revocation_;
-  Steps& steps_;
+  EventBroadcaster& steps_;
   const zookeeper::Session& session_;
   const std::string locks_;
   process::Supervisor* supervisor_ = nullptr;

@@ -2,18 +2,18 @@
 
 #include <vector>
 
-#include "lock/errand.h"
+#include "lock/server_operation.h"
 #include "lock/ticket.h"
 
 namespace zklock::lock {
 
 /// Asks by a committed check whether contenders are still there, all of them and not others of
 /// their names: whether what outer zklocks hold is still held.
-class HeldCheck final : public Errand {
+class OwnershipCheck final : public ServerOperation {
  public:
   /// `contenders`: at least one.
-  HeldCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
-            std::vector<ContenderId> contenders, Duration connect_timeout);
+  OwnershipCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
+                 std::vector<ContenderId> contenders, Duration connect_timeout);
 
   /// Once it is over without a failure.
   [[nodiscard]] bool is_held() const { return is_held_; }

@@ -1,4 +1,4 @@
-#include "commands/ready_command.h"
+#include "commands/preforked_command.h"
 
 #include <algorithm>
 #include <system_error>
@@ -15,26 +15,26 @@ constexpr Duration kForkTime = 1s;
 
 }  // namespace
 
-void ReadyCommand::PrepareEarly(const zookeeper::Session& session) {
+void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
   shared_.Clear();
   is_early_ = true;
   OnProgress(false, session);
 }
 
-void ReadyCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& session) {
+void PreforkedCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& session) {
   if (is_about_to_hold) return TryPrepare(session.lease().timeout());
   if (!is_early_) return Discard();
   if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
 }
 
-void ReadyCommand::OnJoining(const zookeeper::Session& session) {
+void PreforkedCommand::OnJoining(const zookeeper::Session& session) {
   is_early_ = false;
   shared_.Set(session);
   // Refused or too slow: it is tried again, when the lock may be ours.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }
 
-void ReadyCommand::TryPrepare(Duration session_timeout) {
+void PreforkedCommand::TryPrepare(Duration session_timeout) {
   if (supervisor_) return;
   try {
     Prepare(session_timeout);
@@ -43,13 +43,13 @@ void ReadyCommand::TryPrepare(Duration session_timeout) {
   }
 }
 
-Duration ReadyCommand::GraceWith(Duration session_timeout) const {
+Duration PreforkedCommand::GraceWith(Duration session_timeout) const {
   return protocol::GraceFor(
       options_.kill_after,
       outer_.empty() ? session_timeout : std::min(session_timeout, outer_.session_timeout()));
 }
 
-process::CommandSpec ReadyCommand::Spec(Duration grace) const {
+process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
   return {.executable = executable_,
           .arguments = options_.command,
           .stop_signal = options_.stop_signal,
@@ -60,13 +60,13 @@ process::CommandSpec ReadyCommand::Spec(Duration grace) const {
           .when_orphaned = nullptr};
 }
 
-void ReadyCommand::Prepare(Duration session_timeout) {
+void PreforkedCommand::Prepare(Duration session_timeout) {
   process::CommandSpec spec = Spec(GraceWith(session_timeout));
   spec.when_orphaned = [this] { shared_.Close(); };
   supervisor_ = process::Supervisor::Prepare(spec, signals_);
 }
 
-void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
+void PreforkedCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
   shared_.Set(session);
   try {
@@ -78,7 +78,7 @@ void ReadyCommand::Await(const zookeeper::Session& session, TimePoint lease_end)
   supervisor_->Await(lease_end, GraceWith(timeout));
 }
 
-void ReadyCommand::AwaitNested() {
+void PreforkedCommand::AwaitNested() {
   const Duration grace = protocol::GraceFor(options_.kill_after, outer_.session_timeout());
   supervisor_ = process::Supervisor::Prepare(Spec(grace), signals_);
   supervisor_->Await(outer_.lease_end(), grace);

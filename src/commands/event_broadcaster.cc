@@ -1,4 +1,4 @@
-#include "commands/steps.h"
+#include "commands/event_broadcaster.h"
 
 namespace zklock::commands {
 namespace {
@@ -12,37 +12,38 @@ cli::Connected ConnectedTo(const zookeeper::Session& session) {
 
 }  // namespace
 
-void Steps::Tell(const cli::Step& step) {
+void EventBroadcaster::Publish(const cli::Step& step) {
   for (cli::StepListener* listener : listeners_) listener->OnStep(step);
 }
 
-void QueueSteps::OnConnected() { steps_.Tell(ConnectedTo(session_)); }
+void QueueSteps::OnConnected() { steps_.Publish(ConnectedTo(session_)); }
 
-void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Tell(cli::Queued{ticket}); }
+void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Publish(cli::Queued{ticket}); }
 
 void QueueSteps::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                            std::size_t ahead) {
-  waits_for_ = lock.shown();
-  steps_.Tell(cli::Waiting{lock.shown(), predecessor, ahead});
+  waits_for_ = lock.display_path();
+  steps_.Publish(cli::Waiting{lock.display_path(), predecessor, ahead});
 }
 
 void QueueSteps::OnPlaceLost(const lock::LockName& lock) {
-  steps_.Tell(cli::PlaceLost{lock.shown()});
+  steps_.Publish(cli::PlaceLost{lock.display_path()});
 }
 
-void QueueSteps::OnStranger(const lock::LockName& lock, const protocol::Stranger& stranger) {
-  steps_.Tell(cli::StrangerCame{lock.shown(), stranger});
+void QueueSteps::OnIncompatible(const lock::LockName& lock,
+                                const protocol::IncompatibleContender& incompatible) {
+  steps_.Publish(cli::IncompatibleArrived{lock.display_path(), incompatible});
 }
 
 void HoldSteps::OnLease(TimePoint lease_end, Duration grace) {
   if (supervisor_ != nullptr) supervisor_->SetLease(lease_end, grace);
 }
 
-void HoldSteps::OnConnected() { steps_.Tell(ConnectedTo(session_)); }
+void HoldSteps::OnConnected() { steps_.Publish(ConnectedTo(session_)); }
 
-void HoldSteps::OnSuspect() { steps_.Tell(cli::Suspect{locks_}); }
+void HoldSteps::OnSuspect() { steps_.Publish(cli::Suspect{locks_}); }
 
-void HoldSteps::OnConfirmed() { steps_.Tell(cli::Confirmed{locks_}); }
+void HoldSteps::OnConfirmed() { steps_.Publish(cli::Confirmed{locks_}); }
 
 void QueueSteps::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
 

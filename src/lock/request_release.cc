@@ -1,4 +1,4 @@
-#include "lock/revocation.h"
+#include "lock/request_release.h"
 
 #include <utility>
 
@@ -8,17 +8,18 @@ namespace zklock::lock {
 
 using zookeeper::Error;
 
-Revocation::Revocation(zookeeper::Store& store, const Clock& clock, LockName lock,
-                       ContenderId contender, std::function<std::string(const std::string&)> edit,
-                       Duration connect_timeout)
-    : Errand(store, clock, connect_timeout),
+RequestRelease::RequestRelease(zookeeper::Store& store, const Clock& clock, LockName lock,
+                               ContenderId contender,
+                               std::function<std::string(const std::string&)> edit,
+                               Duration connect_timeout)
+    : ServerOperation(store, clock, connect_timeout),
       lock_(std::move(lock)),
       contender_(std::move(contender)),
       edit_(std::move(edit)) {
   Start();
 }
 
-void Revocation::Begin() {
+void RequestRelease::Begin() {
   store().Get(contender_.path, zookeeper::Watch::kNo,
               OnReply([this](const zookeeper::GetReply& reply) {
                 if (IsGone(contender_, reply)) return Succeed();
@@ -27,7 +28,7 @@ void Revocation::Begin() {
               }));
 }
 
-void Revocation::Write(const zookeeper::GetReply& read) {
+void RequestRelease::Write(const zookeeper::GetReply& read) {
   store().Set(contender_.path, edit_(read.data), read.stat.version,
               OnReply([this](const zookeeper::Reply& reply) {
                 if (reply.error == Error::kBadVersion) return Begin();  // over what is there now
@@ -37,10 +38,10 @@ void Revocation::Write(const zookeeper::GetReply& read) {
               }));
 }
 
-void Revocation::Settle(const std::string& operation, Error error) {
+void RequestRelease::Settle(const std::string& operation, Error error) {
   if (error == Error::kNoNode) return Succeed();
-  FailBecause(error, operation + " a contender in", lock_.shown(),
-              operation == "read" ? "READ" : "WRITE", lock_.Shown(contender_.path));
+  FailBecause(error, operation + " a contender in", lock_.display_path(),
+              operation == "read" ? "READ" : "WRITE", lock_.DisplayPath(contender_.path));
 }
 
 }  // namespace zklock::lock

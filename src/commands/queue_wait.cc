@@ -1,4 +1,4 @@
-#include "commands/waiting.h"
+#include "commands/queue_wait.h"
 
 #include <algorithm>
 #include <csignal>
@@ -64,7 +64,7 @@ std::vector<lock::AcquireRequest> RequestsFor(
            .wait = options.try_only ? std::optional<Duration>(kTurnstileTime) : options.wait,
            .max_queue = options.try_only ? std::nullopt : options.max_queue,
            .below = std::string(protocol::kTurnstile),
-           .left_of = options.try_only ? options.permits : std::nullopt,
+           .permit_limit = options.try_only ? options.permits : std::nullopt,
            .connect_timeout = options.server.connect_timeout});
     }
     requests.push_back(std::move(request));
@@ -72,13 +72,14 @@ std::vector<lock::AcquireRequest> RequestsFor(
   return requests;
 }
 
-WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests,
-                         const std::function<bool()>& is_cancelled) {
+WaitOutcome QueueWait::Run(std::vector<lock::AcquireRequest> requests,
+                           const std::function<bool()>& is_cancelled) {
   requests_ = std::move(requests);
-  QueueSteps steps(in_.steps, in_.connector.session(), in_.on_joining);
-  lock::AcquireSet acquire(in_.connector.session(), in_.clock, requests_, process::MakeUuid, steps);
+  QueueSteps steps(in_.steps, in_.session_driver.session(), in_.on_joining);
+  lock::AcquireSet acquire(in_.session_driver.session(), in_.clock, requests_, process::MakeUuid,
+                           steps);
   Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
-                    StandardErrorScreen(), in_.connector.session(), in_.clock);
+                    StandardErrorScreen(), in_.session_driver.session(), in_.clock);
   in_.steps.Add(progress);
   in_.loop.Add(acquire);
   in_.loop.Add(progress);
@@ -95,13 +96,13 @@ WaitOutcome Waiting::Run(std::vector<lock::AcquireRequest> requests,
   has_all_ = decided != nullptr && std::holds_alternative<lock::Acquired>(*decided);
   tickets_ = acquire.tickets();
   passed_ = acquire.passed();
-  ended_at_ = acquire.lock().shown();
+  ended_at_ = acquire.lock().display_path();
   return *outcome;
 }
 
-std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueSteps& steps,
-                                         Progress& progress,
-                                         const std::function<bool()>& is_cancelled) {
+std::optional<WaitOutcome> QueueWait::Look(lock::AcquireSet& acquire, const QueueSteps& steps,
+                                           Progress& progress,
+                                           const std::function<bool()>& is_cancelled) {
   // First: who is told to leave before the command has begun has nothing to end.
   if (steps.revocation()) return ToldToLeave{*steps.revocation()};
   if (const auto& outcome = acquire.outcome()) {
@@ -112,7 +113,7 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
         held->data};
   }
   if (in_.outer.IsQueuedBeside(steps.waits_for())) return WaitsBehindWriter(steps.waits_for());
-  if (in_.connector.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
+  if (in_.session_driver.IsHopeless()) return lock::AcquireOutcome(lock::Unreachable{});
   const auto pausing = [&progress](const std::function<void()>& stop) {
     progress.Pause();
     stop();
@@ -125,17 +126,17 @@ std::optional<WaitOutcome> Waiting::Look(lock::AcquireSet& acquire, const QueueS
   return std::nullopt;
 }
 
-std::string Waiting::Shown() const {
+std::string QueueWait::DisplayPath() const {
   std::string shown;
   for (const auto& request : requests_) {
     // A semaphore has two.
     if (request.below == protocol::kTurnstile) continue;
-    shown += (shown.empty() ? "" : ", ") + request.lock.shown();
+    shown += (shown.empty() ? "" : ", ") + request.lock.display_path();
   }
   return shown;
 }
 
-std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) const {
+std::pair<cli::Released::Why, int> QueueWait::Judge(const WaitOutcome& outcome) const {
   using Why = cli::Released::Why;
   const int conflict = in_.options.conflict_exit_code;
   if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
@@ -158,27 +159,27 @@ std::pair<cli::Released::Why, int> Waiting::Judge(const WaitOutcome& outcome) co
   return {Why::kDefect, kExitInternal};
 }
 
-void Waiting::Explain(const WaitOutcome& outcome) {
+void QueueWait::Explain(const WaitOutcome& outcome) {
   if (const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome)) {
     ExplainQueue(*decided);
   } else if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
-    in_.report.StoppedWhileWaiting(Shown(), interrupted->signal_number);
+    in_.report.StoppedWhileWaiting(DisplayPath(), interrupted->signal_number);
   } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
-    in_.report.ToldToLeave(Shown(), told->revocation);
+    in_.report.ToldToLeave(DisplayPath(), told->revocation);
   } else if (const auto* endless = std::get_if<cli::UsageError>(&outcome)) {
     throw cli::UsageError(*endless);
   }
 }
 
-void Waiting::ExplainQueue(const lock::AcquireOutcome& outcome) {
+void QueueWait::ExplainQueue(const lock::AcquireOutcome& outcome) {
   if (const auto* busy = std::get_if<lock::Busy>(&outcome)) {
     in_.report.NotTaken(ended_at_, *busy, in_.options);
   } else if (std::holds_alternative<lock::Unreachable>(outcome)) {
-    in_.report.Unreachable(in_.connector.Tried(), in_.options.server.connect_timeout,
-                           in_.connector.IsHopeless());
+    in_.report.Unreachable(in_.session_driver.Tried(), in_.options.server.connect_timeout,
+                           in_.session_driver.IsHopeless());
   } else if (const auto* refused = std::get_if<lock::Refused>(&outcome)) {
-    in_.connector.session().IsCloseRefused() ? in_.report.OtherSchemeWanted()
-                                             : in_.report.Refused(*refused);
+    in_.session_driver.session().IsCloseRefused() ? in_.report.OtherSchemeWanted()
+                                                  : in_.report.Refused(*refused);
   } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
     in_.report.Unusable(ended_at_, *unusable);
   } else if (const auto* quota = std::get_if<lock::QuotaExceeded>(&outcome)) {

@@ -1,4 +1,4 @@
-#include "commands/outer.h"
+#include "commands/nesting.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 
 #include "cli/messages.h"
 #include "commands/console.h"
-#include "commands/surroundings.h"
-#include "commands/visit.h"
-#include "lock/held_check.h"
+#include "commands/run_metadata.h"
+#include "commands/short_session.h"
 #include "lock/holders.h"
+#include "lock/ownership_check.h"
 #include "process/ancestry.h"
 #include "process/identity.h"
 
@@ -46,19 +46,19 @@ void RequireCovered(protocol::Mode held, const cli::RunOptions& options, const l
                     protocol::Mode mode) {
   if (options.min_interval) {
     // The interval is read and written by whoever takes the lock: without it this would always run.
-    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.shown()),
+    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.display_path()),
                           std::string(protocol::ModeName(mode)));
   }
   if (!options.no_nest && protocol::Covers(held, mode)) return;
-  if (WaitsWithoutEnd(held, options, mode)) throw WaitsBehindWriter(lock.shown());
-  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.shown(),
+  if (WaitsWithoutEnd(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
+  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.display_path(),
                                     protocol::ModeName(held), protocol::ModeName(mode)),
                         std::string(protocol::ModeName(mode)));
 }
 
 cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lock,
                              protocol::Mode mode) {
-  return {fmt::format(cli::message::kHolderSilent, lock.shown(), holder.holder.pid,
+  return {fmt::format(cli::message::kHolderSilent, lock.display_path(), holder.holder.pid,
                       protocol::ModeName(mode)),
           std::string(protocol::ModeName(mode))};
 }
@@ -67,8 +67,9 @@ cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lo
 std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::LockName& lock,
                                 const std::vector<lock::ContenderId>& nodes,
                                 process::Signals& signals, cli::Report& report) {
-  Visit visit(options.server, signals, report);
-  lock::HeldCheck check(visit.store(), visit.clock(), lock, nodes, options.server.connect_timeout);
+  ShortSession visit(options.server, signals, report);
+  lock::OwnershipCheck check(visit.store(), visit.clock(), lock, nodes,
+                             options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
   visit.Leave();
   return check.is_held();
@@ -78,7 +79,7 @@ std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::Lock
 struct Nesting {
   lock::Ticket ticket;
   std::unique_ptr<process::NestingLink> link;
-  bool queues_beside = false;  // OuterLocks::QueueBeside()
+  bool queues_beside = false;  // AncestorLocks::QueueBeside()
 };
 
 /// Asks the zklock above us that holds `held`, which is in `lock`. Or the exit status.
@@ -110,12 +111,12 @@ std::variant<Nesting, int> AskOuter(const cli::RunOptions& options, const lock::
 std::variant<Nesting, int> NestsIn(const cli::RunOptions& options, const lock::LockName& lock,
                                    protocol::Mode mode, pid_t below, process::Signals& signals,
                                    cli::Report& report) {
-  const auto held = protocol::FindHeld(HeldAbove(getppid()), lock.path);
+  const auto held = protocol::FindHeld(AncestorHolds(getppid()), lock.path);
   if (!held) return Nesting{};
   const auto is_held = AreHeld(options, lock, {{held->node, held->token}}, signals, report);
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
   if (!std::get<bool>(is_held)) return Nesting{};
-  const auto held_there = HeldAbove(below);
+  const auto held_there = AncestorHolds(below);
   if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
     if (StaysOut(held->mode, options, mode)) {
       Nesting none;
@@ -128,8 +129,8 @@ std::variant<Nesting, int> NestsIn(const cli::RunOptions& options, const lock::L
   // What is held here ends with our command, which may be long before that process does.
   if (MayWaitBehind(held->mode, options, mode)) return Nesting{};
   throw cli::UsageError(
-      fmt::format(cli::message::kWaitsForOwner, lock.shown(), protocol::ModeName(held->mode), below,
-                  protocol::ModeName(mode)),
+      fmt::format(cli::message::kWaitsForOwner, lock.display_path(), protocol::ModeName(held->mode),
+                  below, protocol::ModeName(mode)),
       std::string(protocol::ModeName(mode)));
 }
 
@@ -140,7 +141,7 @@ std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock:
   if (options.try_only || options.wait) return std::nullopt;
   const std::string leases = lock.path + "/" + std::string(protocol::kLeases);
   std::vector<lock::ContenderId> leases_above;
-  for (const protocol::HeldLock& one : HeldAbove(getppid())) {
+  for (const protocol::HeldLock& one : AncestorHolds(getppid())) {
     if (protocol::ParentOf(one.node) == leases) leases_above.push_back({one.node, one.token});
   }
   if (leases_above.size() < *options.permits) return std::nullopt;
@@ -149,12 +150,13 @@ std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock:
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
   if (!std::get<bool>(is_held)) return std::nullopt;
   throw cli::UsageError(
-      fmt::format(cli::message::kPermitsHeldAbove, lock.shown(), *options.permits), "exclusive");
+      fmt::format(cli::message::kPermitsHeldAbove, lock.display_path(), *options.permits),
+      "exclusive");
 }
 
 }  // namespace
 
-std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
+std::vector<protocol::HeldLock> AncestorHolds(pid_t below) {
   const auto variable = GetEnvironment("ZKLOCK_HELD");
   if (!variable) return {};
   auto held = protocol::ParseHeld(*variable);
@@ -167,10 +169,10 @@ std::vector<protocol::HeldLock> HeldAbove(pid_t below) {
   return held;
 }
 
-std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
-                                           std::vector<cli::WantedLock>& wanted, OuterLocks& outer,
-                                           pid_t below, process::Signals& signals,
-                                           cli::Report& report, Steps& steps) {
+std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
+                                        std::vector<cli::WantedLock>& wanted, AncestorLocks& outer,
+                                        pid_t below, process::Signals& signals, cli::Report& report,
+                                        EventBroadcaster& steps) {
   const std::string& chroot = options.server.servers.chroot;
   for (auto one = wanted.begin(); one != wanted.end();) {
     const lock::LockName lock = lock::LockName::In(chroot, one->path);
@@ -183,7 +185,7 @@ std::optional<int> LeaveOutWhatIsHeldAbove(const cli::RunOptions& options,
     if (nesting.queues_beside) outer.QueueBeside(one->path);
     if (nesting.link) {
       outer.Add(nesting.ticket, std::move(nesting.link));
-      steps.Tell(cli::Nested{one->path});
+      steps.Publish(cli::Nested{one->path});
       one = wanted.erase(one);
     } else {
       ++one;
@@ -237,7 +239,7 @@ std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(
 
 FoundHolds LookForHolds(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
                         process::Signals& signals, cli::Report& report) {
-  Visit visit(server, signals, report);
+  ShortSession visit(server, signals, report);
   lock::Holders holders(visit.store(), visit.clock(), lock, server.connect_timeout);
   if (const auto signal = visit.RunUntilLeft(holders, [] { return false; })) {
     return LookStopped{*signal};
