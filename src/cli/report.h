@@ -7,7 +7,7 @@
 #include "cli/contender_data.h"
 #include "cli/options.h"
 #include "cli/step.h"
-#include "lock/acquire.h"
+#include "lock/outcome.h"
 #include "process/message_sink.h"
 #include "process/supervisor.h"
 

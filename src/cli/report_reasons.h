@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lock/acquire.h"
+#include "lock/outcome.h"
 #include "process/name_lookup.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"

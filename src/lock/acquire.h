@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/callback_scope.h"
 #include "lock/holder_search.h"
+#include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
@@ -56,77 +56,6 @@ struct AcquireRequest {
     return below.empty() ? lock.path : lock.path + "/" + below;
   }
 };
-
-/// The lock is ours: by the list, by an answered commit after everything that went before us had
-/// gone, and by the lease.
-struct Acquired {
-  Ticket ticket;
-};
-/// Not taken because of somebody else.
-struct Busy {
-  enum class Why {
-    kTaken,       ///< `try`: not free
-    kWaitOver,    ///< the wait is over
-    kRemoved,     ///< somebody deleted our contender: we were told to leave
-    kQueueFull,   ///< as many wait as may
-    kSuperseded,  ///< a newer one has come
-  };
-  Why why = Why::kTaken;
-  std::string blocker;       ///< the contender in the way; may be empty
-  std::string blocker_data;  ///< its data: somebody else's, to be shown and not believed
-};
-/// No server had a session for us in time.
-struct Unreachable {};
-/// The servers refuse.
-struct Refused {
-  std::string operation;  ///< "create a contender in", "list"
-  std::string path;       ///< as the user knows it
-  zookeeper::Error error = zookeeper::Error::kNoAuth;
-  std::string right;       ///< what an ACL has to grant for it: "CREATE", "READ", "DELETE"
-  std::string right_path;  ///< on which znode, as the user knows it
-};
-/// The LOCK cannot be used like this.
-struct Unusable {
-  enum class Why {
-    kShortSessions,     ///< the granted session time-out is less than the least
-    kNumbersUsedUp,     ///< its sequence numbers are
-    kNobodysContender,  ///< `child` in it ends with no session
-    kEphemeral,         ///< it is somebody's ephemeral znode
-    kBelowEphemeral,    ///< a znode above it is
-    kLocalSessions,     ///< the servers give sessions that can own no contender
-    kOldServers,        ///< the servers do not know a request that we need
-    kLastRunUnknown,    ///< the data of `child`, kept by --min-interval, cannot be understood
-    kHasPermits,        ///< a semaphore, and ours wants none
-    kHasNoPermits,      ///< in use without, and ours wants one
-    kOtherPermits,      ///< a semaphore of `permits`, and ours has another number
-    kUnknownPermits,    ///< a zklock has a permit, and of how many is written nowhere
-    kIncompatible,      ///< `incompatible` does not see ours
-  };
-  Why why = Why::kEphemeral;
-  std::string child{};
-  std::size_t permits = 0;
-  std::optional<protocol::IncompatibleContender> incompatible{};
-};
-/// A hard quota keeps us from creating or writing a znode.
-struct QuotaExceeded {
-  std::string path;   ///< what could not be created or written, as the user knows it
-  std::string limit;  ///< the znode that has the quota; `path` where it could not be found
-};
-/// The servers answered what sound servers do not.
-struct Defect {
-  enum class What {
-    kAnswer,     ///< `operation` on `path` was answered with `error`
-    kNotListed,  ///< our contender in `path` is there, but not in the list
-    kVanishes,   ///< `path` goes as often as it is made
-  };
-  What what = What::kAnswer;
-  std::string path;       ///< as the user knows it
-  std::string operation;  ///< as in Refused
-  zookeeper::Error error = zookeeper::Error::kOther;
-};
-
-using AcquireOutcome =
-    std::variant<Acquired, Busy, HeldForUs, Unreachable, Refused, Unusable, QuotaExceeded, Defect>;
 
 /// What happens on the way, for progress and events. Calls come while the acquisition works.
 class AcquireObserver {

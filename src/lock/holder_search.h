@@ -8,23 +8,11 @@
 #include <vector>
 
 #include "lock/callback_scope.h"
+#include "lock/outcome.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
-
-/// Whether somebody who holds in this mode, and whose data this is, holds for us. Anyone may have
-/// written the data: it is a claim.
-using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
-
-/// A LOCK is held for us already, by this contender: HoldsForUs says so, and the servers that it is
-/// still there. Waiting would never end.
-struct HeldForUs {
-  protocol::Mode mode = protocol::Mode::kExclusive;
-  std::string path;  ///< its znode, chroot included
-  std::int64_t token = 0;
-  std::string data{};  ///< a claim: the caller asks the process that it names for proof
-};
 
 /// Looks, for one who has to wait, whether LOCK is held for that one by --hold, so that the wait
 /// would never end. It begins with a list that is there already, goes over the session of the

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/event_source.h"
-#include "lock/acquire.h"
 #include "lock/callback_scope.h"
+#include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/last_run.h"
 #include "zookeeper/store.h"

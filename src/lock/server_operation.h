@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/event_source.h"
-#include "lock/acquire.h"
 #include "lock/callback_scope.h"
+#include "lock/outcome.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
