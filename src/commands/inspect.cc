@@ -146,7 +146,7 @@ class Inspection {
     request.most_contenders = 1;
     lock::Survey survey(session_.store(), session_.clock(), request, &view);
     if (const auto status = session_.Run(survey)) return *status;
-    session_.Leave();
+    session_.Close();
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
@@ -159,7 +159,7 @@ class Inspection {
     const std::vector<std::string> unlistable = survey_->result().unlistable;
     survey_.reset();
     if (status && output_.error() == 0) return *status;
-    session_.Leave();
+    session_.Close();
     if (const auto ended = Drain()) return *ended;
     if (!unlistable.empty()) report_.Say(cli::Unlistable(unlistable));
     return kExitOk;
@@ -207,7 +207,7 @@ class Inspection {
     const auto status = signal ? kExitSignalBase + *signal : session_.Failure(*survey_);
     survey_.reset();
     if (output_.error() != 0) return CannotPrint();
-    session_.Leave();
+    session_.Close();
     return status.value_or(kExitOk);
   }
 

@@ -10,9 +10,8 @@
 
 #include "cli/messages.h"
 #include "commands/console.h"
-#include "commands/run_metadata.h"
+#include "commands/holder_claim.h"
 #include "commands/short_session.h"
-#include "lock/holders.h"
 #include "lock/ownership_check.h"
 #include "process/ancestry.h"
 #include "process/identity.h"
@@ -71,7 +70,7 @@ std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::Lock
   lock::OwnershipCheck check(visit.store(), visit.clock(), lock, nodes,
                              options.server.connect_timeout);
   if (const auto status = visit.Run(check)) return *status;
-  visit.Leave();
+  visit.Close();
   return check.is_held();
 }
 
@@ -156,19 +155,6 @@ std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock:
 
 }  // namespace
 
-std::vector<protocol::HeldLock> AncestorHolds(pid_t below) {
-  const auto variable = GetEnvironment("ZKLOCK_HELD");
-  if (!variable) return {};
-  auto held = protocol::ParseHeld(*variable);
-  const std::vector<process::ProcessId> lineage = process::Lineage(below);
-  std::erase_if(held, [&](const protocol::HeldLock& one) {
-    return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& process) {
-      return process.pid == one.pid && process.start_time == one.start_time;
-    });
-  });
-  return held;
-}
-
 std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
                                         std::vector<cli::WantedLock>& wanted, AncestorLocks& outer,
                                         pid_t below, process::Signals& signals, cli::Report& report,
@@ -235,34 +221,6 @@ std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(
   }
   passed_over.insert(claim->socket);
   return nullptr;
-}
-
-FoundHolds LookForHolds(const cli::ServerOptions& server, const lock::LockName& lock, pid_t below,
-                        process::Signals& signals, cli::Report& report) {
-  ShortSession visit(server, signals, report);
-  lock::Holders holders(visit.store(), visit.clock(), lock, server.connect_timeout);
-  if (const auto signal = visit.RunUntilLeft(holders, [] { return false; })) {
-    return LookStopped{*signal};
-  }
-  if (const auto status = visit.Failure(holders)) return *status;
-  visit.Leave();
-  const process::Identity self = process::ThisProcess();
-  const std::vector<process::ProcessId> lineage = process::Lineage(below);
-  std::vector<OwnHold> found;
-  for (const lock::Holder& holder : holders.holders()) {
-    const auto claim = ClaimIn(holder.data, holder.path, self);
-    if (!claim || FindIn(lineage, claim->owner) == lineage.end()) continue;
-    found.push_back({{.lock = lock,
-                      .mode = holder.name.mode(),
-                      .path = holder.path,
-                      .session = holder.stat.ephemeral_owner,
-                      .token = holder.stat.created_zxid},
-                     *claim});
-  }
-  std::stable_sort(found.begin(), found.end(), [&](const OwnHold& one, const OwnHold& other) {
-    return FindIn(lineage, one.claim.owner) < FindIn(lineage, other.claim.owner);
-  });
-  return found;
 }
 
 }  // namespace zklock::commands

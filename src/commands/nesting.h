@@ -21,10 +21,6 @@
 
 namespace zklock::commands {
 
-/// What the living zklocks hold that the process `below` runs under, by $ZKLOCK_HELD: a claim, to
-/// be checked. The outermost first.
-[[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t below);
-
 /// Leaves out of `wanted` what zklocks above us hold for the process `below`, ours or one that
 /// somebody named, and adds it to `outer`: $ZKLOCK_HELD says so, they are living ancestors, their
 /// contenders are still there by a committed check, and they let us run under their locks. With a
@@ -66,22 +62,5 @@ struct KeeperFound {
     const KeeperFound& found, const cli::RunOptions& options, protocol::Mode mode,
     const process::Identity& self, PassedOver& passed_over, process::Signals& signals,
     cli::Report& report);
-
-/// A contender of --hold that says that it holds for us.
-struct OwnHold {
-  lock::Ticket ticket;
-  HolderClaim claim;
-};
-/// A signal ended the look; nothing has been reported.
-struct LookStopped {
-  int signal_number = 0;
-};
-/// Or the exit status, when that could not be found out; the error has been reported.
-using FoundHolds = std::variant<std::vector<OwnHold>, LookStopped, int>;
-
-/// The holders of `lock` whose data says that they hold by --hold for the process `below` or one
-/// above it: of this host, boot and PID namespace. The nearest first. AskHolder() asks for proof.
-[[nodiscard]] FoundHolds LookForHolds(const cli::ServerOptions& server, const lock::LockName& lock,
-                                      pid_t below, process::Signals& signals, cli::Report& report);
 
 }  // namespace zklock::commands

@@ -2,17 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
-#include <vector>
 
 #include "base/exit_status.h"
 #include "commands/console.h"
-#include "commands/nesting.h"
-#include "commands/short_session.h"
+#include "lock/holders.h"
 #include "lock/ownership_check.h"
+#include "process/ancestry.h"
 #include "protocol/contender_name.h"
 #include "protocol/held.h"
 #include "protocol/lock_path.h"
@@ -20,8 +20,9 @@
 namespace zklock::commands {
 namespace {
 
-/// That of one LOCK: the contender is its child, or its lease where it is a semaphore.
-std::optional<protocol::HeldLock> HeldIn(const std::string& lock) {
+/// What an ancestor claims to hold of one LOCK: the contender is a child of it, or of a semaphore's
+/// znode for permits.
+std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   const auto held = AncestorHolds(getppid());
   for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
     if (const auto found = protocol::FindHeld(held, parent)) return *found;
@@ -29,7 +30,57 @@ std::optional<protocol::HeldLock> HeldIn(const std::string& lock) {
   return std::nullopt;
 }
 
+/// Asks the keepers that claim to hold for the calling shell. Returns the exit status if one proves
+/// it, or if the question could not be answered.
+std::optional<int> AskKeepers(const cli::InspectOptions& options, process::Signals& signals,
+                              cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  // The shell that holds may have become this zklock, by exec.
+  const auto found = FindOwnHolds(
+      session, lock::LockName::In(options.server.servers.chroot, options.path), getpid());
+  if (const auto* status = std::get_if<int>(&found)) return *status;
+  for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
+    const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
+                                          options.server.connect_timeout, signals);
+    if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
+      return StoppedBy(stopped->signal_number, report);
+    }
+    if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
+                                                     const lock::LockName& lock, pid_t pid) {
+  lock::Holders holders(session.store(), session.clock(), lock, session.connect_timeout());
+  if (const auto status = session.Run(holders)) return *status;
+  session.Close();
+  const process::Identity self = process::ThisProcess();
+  const std::vector<process::ProcessId> lineage = process::Lineage(pid);
+  const auto distance_to = [&](const OwnHold& hold) {
+    return std::find(lineage.begin(), lineage.end(), hold.claim.owner) - lineage.begin();
+  };
+  std::vector<OwnHold> found;
+  for (const lock::Holder& holder : holders.holders()) {
+    const auto claim = ClaimIn(holder.data, holder.path, self);
+    if (!claim) continue;
+    found.push_back({{.lock = lock,
+                      .mode = holder.name.mode(),
+                      .path = holder.path,
+                      .session = holder.stat.ephemeral_owner,
+                      .token = holder.stat.created_zxid},
+                     *claim});
+  }
+  std::erase_if(found, [&](const OwnHold& hold) {
+    return distance_to(hold) == static_cast<std::ptrdiff_t>(lineage.size());
+  });
+  std::stable_sort(found.begin(), found.end(), [&](const OwnHold& one, const OwnHold& other) {
+    return distance_to(one) < distance_to(other);
+  });
+  return found;
+}
 
 int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                 cli::Report& report) {
@@ -37,44 +88,30 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   std::vector<protocol::HeldLock> held;
   if (options.path.empty()) {
     held = AncestorHolds(getppid());
-  } else if (const auto one = HeldIn(chroot + options.path)) {
+  } else if (const auto one = AncestorHoldOf(chroot + options.path)) {
     held.push_back(*one);
-  } else {
-    // The shell that holds may have become this zklock, by exec.
-    const FoundHolds found = LookForHolds(options.server, lock::LockName::In(chroot, options.path),
-                                          getpid(), signals, report);
-    if (const auto* status = std::get_if<int>(&found)) return *status;
-    if (const auto* stopped = std::get_if<LookStopped>(&found)) {
-      return StoppedBy(stopped->signal_number, report);
-    }
-    for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
-      const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
-                                            options.server.connect_timeout, signals);
-      if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-        return StoppedBy(stopped->signal_number, report);
-      }
-      if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
-    }
+  } else if (const auto status = AskKeepers(options, signals, report)) {
+    return *status;
   }
   if (held.empty()) {
     report.NothingIsMine(options.path);
     return kExitLost;
   }
-  ShortSession visit(options.server, signals, report);
+  ShortSession session(options.server, signals, report);
   for (const protocol::HeldLock& one : held) {
-    // Of another chroot it is told of by its whole path.
-    const bool within = one.node.rfind(chroot + "/", 0) == 0;
-    const lock::LockName lock{protocol::ParentOf(one.node), within ? chroot : ""};
-    lock::OwnershipCheck check(visit.store(), visit.clock(), lock, {{one.node, one.token}},
+    // A lock of another chroot is shown by its path on the servers.
+    const bool is_within = one.node.rfind(chroot + "/", 0) == 0;
+    const lock::LockName lock{protocol::ParentOf(one.node), is_within ? chroot : ""};
+    lock::OwnershipCheck check(session.store(), session.clock(), lock, {{one.node, one.token}},
                                options.server.connect_timeout);
-    if (const auto status = visit.Run(check)) return *status;
+    if (const auto status = session.Run(check)) return *status;
     if (!check.is_held()) {
-      visit.Leave();
+      session.Close();
       report.NoLongerMine(lock.display_path());
       return kExitLost;
     }
   }
-  visit.Leave();
+  session.Close();
   return kExitOk;
 }
 

@@ -1,14 +1,34 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <variant>
+#include <vector>
+
 #include "cli/options.h"
 #include "cli/report.h"
+#include "commands/holder_claim.h"
+#include "commands/short_session.h"
+#include "lock/ticket.h"
 #include "process/signals.h"
 
 namespace zklock::commands {
 
-/// `zklock inspect --mine`: whether what this command runs under, or what its shell holds, is still
-/// held, by a committed check. 0 if all of it is, 76 if something is not, or nothing is known to
-/// be; else the status of what kept it from finding out.
+/// A contender of --hold that claims to hold for us.
+struct OwnHold {
+  lock::Ticket ticket;
+  HolderClaim claim;
+};
+/// The holders of `lock` whose data claims that they hold by --hold for the process `pid` or an
+/// ancestor of it, the nearest first. AskHolder() asks for proof. Closes the session. Or the exit
+/// status; the error has been reported.
+[[nodiscard]] std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
+                                                                   const lock::LockName& lock,
+                                                                   pid_t pid);
+
+/// `zklock inspect --mine`: whether the locks that this command runs under, or its shell holds, are
+/// still held, by a committed check. Returns 0 if all are, 76 if one is not or none is known, or
+/// the status of the error that prevented the check.
 [[nodiscard]] int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                               cli::Report& report);
 

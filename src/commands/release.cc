@@ -14,7 +14,7 @@
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
-#include "commands/nesting.h"
+#include "commands/own_locks.h"
 #include "commands/short_session.h"
 #include "lock/delete_contender.h"
 #include "lock/request_release.h"
@@ -66,7 +66,7 @@ std::variant<std::vector<cli::ContenderView>, int> Find(const cli::ReleaseOption
                        .most_data = cli::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
   if (const auto status = visit.Run(survey)) return *status;
-  visit.Leave();
+  visit.Close();
 
   const lock::LockSurvey& lock = survey.result().locks.front();
   std::vector<cli::ContenderView> meant = cli::DescribeQueue(lock);
@@ -182,7 +182,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::Conten
   if (options.wait) {
     if (const auto status = Await(visit, options, asked)) return *status;
   }
-  visit.Leave();
+  visit.Close();
   return asked.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
@@ -198,18 +198,16 @@ int AwaitRelease(const cli::ReleaseOptions& options, const lock::Ticket& ticket,
   contender.name = protocol::BaseOf(ticket.path);
   ShortSession visit(options.server, signals, report);
   if (const auto status = Await(visit, options, {contender})) return *status;
-  visit.Leave();
+  visit.Close();
   return kExitOk;
 }
 
 /// What the calling shell holds by --hold: asks its keeper, and waits until that has released it.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   // The shell that holds may have become this zklock, by exec.
-  const FoundHolds found = LookForHolds(options.server, LockOf(options), getpid(), signals, report);
+  ShortSession session(options.server, signals, report);
+  const auto found = FindOwnHolds(session, LockOf(options), getpid());
   if (const int* status = std::get_if<int>(&found)) return *status;
-  if (const auto* stopped = std::get_if<LookStopped>(&found)) {
-    return StoppedBy(stopped->signal_number, report);
-  }
   std::optional<pid_t> silent;
   for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRelease,

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/contender_data.h"
-#include "commands/nesting.h"
+#include "commands/holder_claim.h"
 #include "protocol/held.h"
 
 namespace zklock::commands {

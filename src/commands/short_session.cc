@@ -20,12 +20,12 @@ std::optional<int> ShortSession::Run(lock::ServerOperation& operation) {
 }
 
 std::optional<int> ShortSession::RunUntilLeft(lock::ServerOperation& operation,
-                                              const std::function<bool()>& left,
+                                              const std::function<bool()>& is_left,
                                               const AroundStop& around_stop) {
   loop_.Add(operation);
   const auto signal = RunUntil(
-      loop_, signals_, [&] { return operation.IsOver() || session_driver_.IsHopeless() || left(); },
-      around_stop);
+      loop_, signals_,
+      [&] { return operation.IsOver() || session_driver_.IsHopeless() || is_left(); }, around_stop);
   loop_.Remove(operation);
   return signal;
 }
@@ -36,8 +36,8 @@ std::optional<int> ShortSession::Failure(const lock::ServerOperation& operation)
   return std::nullopt;
 }
 
-void ShortSession::Leave() {
-  // Unconfirmed it expires, and nothing of it stays.
+void ShortSession::Close() {
+  // If the close is not confirmed, the session expires; it holds nothing.
   (void)session_driver_.Close();
 }
 
@@ -48,8 +48,8 @@ int ShortSession::Explain(const lock::OperationFailure& failure) {
     return kExitUnavailable;
   }
   if (const auto* refused = std::get_if<lock::Refused>(&failure)) {
-    // Whether any credentials would do shows when the session is closed.
-    if (refused->error == zookeeper::Error::kAuthRequired) Leave();
+    // The close shows whether the servers accept any credentials of ours.
+    if (refused->error == zookeeper::Error::kAuthRequired) Close();
     session_driver_.session().IsCloseRefused() ? report_.OtherSchemeWanted()
                                                : report_.Refused(*refused);
     return kExitRefused;

@@ -14,31 +14,34 @@
 
 namespace zklock::commands {
 
-/// A short stay on the servers that holds nothing: one session, operations one after the other.
+/// A session that holds nothing, for a few operations, one after the other.
 class ShortSession {
  public:
+  /// All outlive it.
   ShortSession(const cli::ServerOptions& options, process::Signals& signals, cli::Report& report);
 
   /// For the operations to be made with.
   [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
   [[nodiscard]] const Clock& clock() const { return clock_; }
+  [[nodiscard]] Duration connect_timeout() const { return options_.connect_timeout; }
 
-  /// For what is to be served together with an operation.
+  /// For sources that are to be served while an operation runs.
   [[nodiscard]] process::EventLoop& loop() { return loop_; }
 
-  /// Runs an operation to its end. None: it has its result. Else the exit status; why has been
-  /// said.
+  /// Runs an operation to its end. Returns none if it has its result; else the exit status: the
+  /// error, or the signal that stopped it, has been reported.
   [[nodiscard]] std::optional<int> Run(lock::ServerOperation& operation);
-  /// For one that somebody looks at: runs it to its end, or until `left`, or until a signal ends
-  /// it: then its number. Nothing has been said; Failure() does.
+  /// Runs an operation to its end, until `is_left`, or until a signal stops it: then returns the
+  /// signal. Reports nothing; Failure() does.
   [[nodiscard]] std::optional<int> RunUntilLeft(lock::ServerOperation& operation,
-                                                const std::function<bool()>& left,
+                                                const std::function<bool()>& is_left,
                                                 const AroundStop& around_stop = {});
-  /// None: the operation has its result, or was left. Else the exit status; why has been said.
+  /// None if the operation has its result, or was left. Else the exit status; the error has been
+  /// reported.
   [[nodiscard]] std::optional<int> Failure(const lock::ServerOperation& operation);
 
-  /// Ends the session, for good.
-  void Leave();
+  /// Closes the session. No operation can follow.
+  void Close();
 
  private:
   [[nodiscard]] int Explain(const lock::OperationFailure& failure);

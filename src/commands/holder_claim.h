@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/ticket.h"
+#include "process/identity.h"
+#include "process/nesting_link.h"
+#include "process/signals.h"
+#include "protocol/held.h"
+
+namespace zklock::commands {
+
+/// A claim that a process holds a LOCK for us: from $ZKLOCK_HELD, or from a contender's data, which
+/// anyone may have written. AskHolder() finds out whether it is true.
+struct HolderClaim {
+  std::string node;            ///< the contender's path, chroot included
+  process::ProcessId holder;   ///< the process that claims to hold
+  std::string socket;          ///< where it listens
+  process::ProcessId owner{};  ///< with --hold the owner, else the holder
+};
+[[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
+/// None if the data names no owner, or one outside the host, boot or PID namespace of `self`.
+[[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
+                                                 const process::Identity& self);
+
+/// What $ZKLOCK_HELD says that the process `pid` or living ancestors of it hold, the outermost
+/// first. A claim, to be verified.
+[[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
+
+/// The process in the claim has ended, or no longer holds.
+struct HoldsNothing {};
+/// It lets nothing (more) run under the lock; or for kRelease: we run under the lock ourselves.
+struct Refuses {};
+/// It is alive, but does not prove that it holds: nobody answers at its socket, or another process.
+struct NoProof {};
+/// A signal interrupted the wait for the answer.
+struct AskingStopped {
+  int signal_number = 0;
+};
+/// The link is in the state kHeld or kReleasing.
+using HolderAnswer = std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses,
+                                  NoProof, AskingStopped>;
+
+/// Asks the process in the claim, and waits up to `patience` for its answer.
+[[nodiscard]] HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
+                                     Duration patience, process::Signals& signals);
+
+}  // namespace zklock::commands
