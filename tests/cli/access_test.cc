@@ -1,5 +1,5 @@
-// Credentials and ACLs against a real server: who may queue, look, wait and take away, and what the
-// others are told. zklock-protocol(7), ACCESS, has it in words.
+// Credentials and ACLs against a real server: which users may queue, inspect, wait and delete, and
+// what the others are told. See zklock-protocol(7), ACCESS.
 
 #include <sys/stat.h>
 
@@ -39,7 +39,7 @@ Child WaitAs(const std::string& user, const std::string& lock) {
   return waiter;
 }
 
-/// Refused with 77, in one line.
+/// Checks that zklock refuses with 77 and one line of explanation, and returns that line.
 std::string RefusalOf(const std::string& user, const Words& words) {
   const Finished finished = RunAs(user, words);
   CAPTURE(user, words, finished.err);
@@ -51,14 +51,14 @@ std::string RefusalOf(const std::string& user, const Words& words) {
   return lines[0];
 }
 
-/// A file of credentials as it should be.
+/// A file of credentials with safe permissions.
 std::string AuthFile(const TemporaryDirectory& directory, const std::string& text) {
   std::string file = directory.Write("auth", text);
   REQUIRE(chmod(file.c_str(), 0600) == 0);
   return file;
 }
 
-/// A place of a test's own that anyone may use, so that no user makes /t his own.
+/// A parent znode for one test, open to everyone: no user comes to own /t.
 std::string NewPlace(const char* name) { return Tree().Create(NewLock(name)); }
 
 std::string OnlyChild(Tree& tree, const std::string& lock) {
@@ -72,7 +72,7 @@ const Words kEveryones = {"world:anyone 31"};
 
 }  // namespace
 
-TEST_CASE("with credentials the znodes are their bearer's, and everyone may read them") {
+TEST_CASE("with credentials, znodes belong to their creator and everyone may read them") {
   Tree tree;
   const std::string parent = NewPlace("creator") + "/parent";
   const std::string lock = parent + "/lock";
@@ -82,7 +82,7 @@ TEST_CASE("with credentials the znodes are their bearer's, and everyone may read
   CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kCreators);
 }
 
-TEST_CASE("the option --acl open leaves everything to everyone, as it is without credentials") {
+TEST_CASE("--acl open gives everyone all permissions, as a run without credentials does") {
   Tree tree;
   const auto check = [&](const std::string& user, const Words& words) {
     const std::string lock = NewPlace("open") + "/lock";
@@ -94,7 +94,7 @@ TEST_CASE("the option --acl open leaves everything to everyone, as it is without
   check("", {"exclusive"});
 }
 
-TEST_CASE("the option --acl creator without credentials, or with another word, is a usage error") {
+TEST_CASE("--acl creator without credentials, or an unknown --acl, is a usage error") {
   for (const char* acl : {"creator", "", "all"}) {
     const Finished finished = RunZklock({"exclusive", "--acl", acl, "/t/x", "--", "true"});
     CHECK(finished.exit == Exited(64));
@@ -126,11 +126,12 @@ TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AU
   CHECK(owners({"ZKLOCK_AUTH=", "ZKLOCK_AUTH_FILE="}, {}) == kEveryones);
 }
 
-TEST_CASE("no credential reaches the command, nested or not, nor anything that others see") {
+TEST_CASE("no credential reaches the command, a nested run, or anything that other users can see") {
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "digest:alice:tulip\n");
   const std::string lock = NewPlace("leak") + "/lock";
-  // Its own environment, that of all above it up to the outermost zklock, and of one nested.
+  // The command's own environment, that of each ancestor up to the outermost zklock, and that of a
+  // nested run.
   const std::string script =
       "env; "
       "pid=$PPID; while [ $pid -gt 1 ] && [ $pid != $TEST ]; do tr '\\0' '\\n' "
@@ -149,15 +150,15 @@ TEST_CASE("no credential reaches the command, nested or not, nor anything that o
   CHECK_THAT(finished.out, Catch::Contains("ZKLOCK_TOKEN="));
   CHECK(finished.out.find("tulip") == std::string::npos);
   CHECK(finished.err.find("tulip") == std::string::npos);
-  // What was taken out is gone from the command's environment, not only empty.
+  // In the command's environment the variable is removed, not just empty.
   for (const std::string& line : Lines(finished.out)) {
-    if (line.starts_with("ZKLOCK_AUTH=")) CHECK(line == "ZKLOCK_AUTH=");  // of zklock's, in /proc
+    if (line.starts_with("ZKLOCK_AUTH=")) CHECK(line == "ZKLOCK_AUTH=");  // zklock's, in /proc
   }
   const Finished command = RunAs(kAlice, {"exclusive", lock, "--", "env"});
   CHECK(command.out.find("ZKLOCK_AUTH") == std::string::npos);
 }
 
-TEST_CASE("a file of credentials that others can read: 77, and the servers are not asked") {
+TEST_CASE("a credentials file that others can read exits with 77 before any server is contacted") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("auth", "digest:alice:tulip\n");
   REQUIRE(chmod(file.c_str(), 0644) == 0);
@@ -177,7 +178,7 @@ TEST_CASE("a file of credentials that others can read: 77, and the servers are n
   CHECK(peer.connections() == 0);
 }
 
-TEST_CASE("credentials that are none: 78, with file and line and without what stands there") {
+TEST_CASE("malformed credentials exit with 78, naming file and line but not the contents") {
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "# us\nalice/tulip\n");
   const auto refuse = [](const Words& words, const Words& variables) {
@@ -200,7 +201,7 @@ TEST_CASE("credentials that are none: 78, with file and line and without what st
              Catch::Contains(file + "-not: cannot be read: No such file"));
 }
 
-TEST_CASE("credentials that the servers refuse: 77 at once, and nothing is left") {
+TEST_CASE("credentials that the servers reject exit with 77 at once and leave nothing behind") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("refused"));
   for (const Words& words :
@@ -218,7 +219,7 @@ TEST_CASE("credentials that the servers refuse: 77 at once, and nothing is left"
 }
 
 TEST_CASE(
-    "an incompatible may look at a creator's LOCK, and learns what else he lacks, and where") {
+    "another user may inspect a creator's LOCK and is told which permission is missing where") {
   Tree tree;
   const std::string parent = NewPlace("incompatible") + "/parent";
   const std::string lock = parent + "/lock";
@@ -227,7 +228,7 @@ TEST_CASE(
   for (const std::string user : {"", kBob}) {
     CHECK(RunAs(user, {"inspect", lock}).exit == Exited(0));
     CHECK(RunAs(user, {"inspect", "-q", lock}).exit == Exited(75));
-    // Visibly busy: nothing needs to be created to know.
+    // The lock is visibly busy: no contender is needed to find out.
     CHECK(RunAs(user, {"try", lock, "--", "true"}).exit == Exited(75));
     CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
                Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
@@ -245,7 +246,7 @@ TEST_CASE(
   CHECK(holder.Wait() == Exited(0));
 }
 
-TEST_CASE("whoever has the same credentials takes turns, and may take away") {
+TEST_CASE("users with the same credentials take turns, and may delete each other's contenders") {
   const std::string lock = NewPlace("turns") + "/lock";
   Tree tree;
   Child first = HoldAs(kAlice, lock);
@@ -257,7 +258,7 @@ TEST_CASE("whoever has the same credentials takes turns, and may take away") {
   CHECK(first.Wait() == Exited(76));
 }
 
-TEST_CASE("two users share a LOCK that an administrator made, who alone takes away") {
+TEST_CASE("two users share a LOCK made by an administrator, who alone may delete") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("shared"));
   chief.SetAcl(lock, {{kOperator, kAll}, {kAlice, kRead | kCreate}, {kBob, kRead | kCreate}});
@@ -266,7 +267,7 @@ TEST_CASE("two users share a LOCK that an administrator made, who alone takes aw
   Child bob = WaitAs(kBob, lock);
   const Words release = {"release", lock, "--force", "--yes", "--contender", contender};
   CHECK_THAT(RunAs(kBob, release).err, Catch::Contains("DELETE on " + lock + " is missing"));
-  // Not even its own creator: a znode is deleted by a right on its parent.
+  // Not even the contender's creator: deleting needs a permission on the parent.
   CHECK(RunAs(kAlice, release).exit == Exited(77));
   CHECK_THAT(RefusalOf("", {"exclusive", lock, "--", "true"}),
              Catch::Contains("list") || Catch::Contains("CREATE on " + lock));
@@ -276,11 +277,11 @@ TEST_CASE("two users share a LOCK that an administrator made, who alone takes aw
   CHECK(alice.Wait() == Exited(76));
   bob.CloseInput();
   CHECK(bob.Wait() == Exited(0));
-  // No right to delete is needed to let go.
+  // Releasing needs no permission to delete.
   CHECK(chief.Children(lock).empty());
 }
 
-TEST_CASE("in an open LOCK an incompatible can delete any contender, whatever its own ACL says") {
+TEST_CASE("in an open LOCK any user can delete any contender, whatever its own ACL") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("open"));
   Child alice = HoldAs(kAlice, lock);
@@ -291,7 +292,7 @@ TEST_CASE("in an open LOCK an incompatible can delete any contender, whatever it
   CHECK(alice.Wait() == Exited(76));
 }
 
-TEST_CASE("a predecessor that may not be read is waited for by way of its LOCK's children") {
+TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK") {
   Tree chief(kOperator);
   const std::string lock = chief.Create(NewLock("unreadable"));
   chief.SetAcl(lock, {{kOperator, kAll}, {kAlice, kRead | kCreate}, {kBob, kRead | kCreate}});
@@ -305,7 +306,7 @@ TEST_CASE("a predecessor that may not be read is waited for by way of its LOCK's
   CHECK(bob.ReadLine() == "held");
 }
 
-TEST_CASE("credentials are sent anew after each reconnect: holder and waiter prove themselves") {
+TEST_CASE("holder and waiter authenticate again after each reconnect") {
   Proxy proxy(TestServers());
   const std::string lock = NewPlace("reconnect") + "/lock";
   const auto through_proxy = [&](ChildOptions options) {
@@ -316,7 +317,7 @@ TEST_CASE("credentials are sent anew after each reconnect: holder and waiter pro
   REQUIRE(holder.ReadLine() == "held");
   Child waiter = Child::Start(through_proxy(HolderOptions({"exclusive", "--verbose"}, lock)));
   waiter.ReadErrUntil("waiting for " + lock);
-  // From now on no one but alice can even check her contenders.
+  // From now on only alice can even check her contenders.
   Tree as_alice(kAlice);
   for (const std::string& contender : as_alice.Children(lock)) {
     as_alice.SetAcl(lock + "/" + contender, {{kAlice, kAll}});
@@ -330,7 +331,7 @@ TEST_CASE("credentials are sent anew after each reconnect: holder and waiter pro
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("servers that want credentials: 77 without, at work with them") {
+TEST_CASE("servers that require credentials answer 77 without them and work with them") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   const auto run = [&](const std::string& user, const Words& words) {
     ChildOptions options = As(user, Zklock(words));
@@ -347,7 +348,7 @@ TEST_CASE("servers that want credentials: 77 without, at work with them") {
   }
 }
 
-TEST_CASE("the guard's close is let in where servers want credentials") {
+TEST_CASE("the guard can close the session on servers that require credentials") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   ChildOptions options = As(kAlice, HolderOptions({"exclusive", "--session-timeout", "40s"}, "/x"));
   options.also_environment.push_back("ZKLOCK_SERVERS=" + server.address());
@@ -355,12 +356,12 @@ TEST_CASE("the guard's close is let in where servers want credentials") {
   REQUIRE(holder.ReadLine() == "held");
   Tree tree(kAlice, server.address());
   holder.Signal(SIGKILL);
-  // Long before the session's own end.
+  // Long before the session would expire.
   tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 
-TEST_CASE("credentials that own nothing: 77 for the ACL they cannot have") {
-  // The servers take an address for who somebody is, but not for a creator.
+TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that they cannot have") {
+  // The servers accept an address as an identity, but not as a creator.
   const std::string lock = NewPlace("ip") + "/lock";
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
   options.also_environment = {"ZKLOCK_AUTH=ip:me"};
@@ -371,7 +372,7 @@ TEST_CASE("credentials that own nothing: 77 for the ACL they cannot have") {
   CHECK(Run(std::move(options)).exit == Exited(0));
 }
 
-TEST_CASE("TLS that this zklock cannot speak: 78, with the way to it, and no connection without") {
+TEST_CASE("TLS options without TLS support exit with 78, point to stunnel and open no connection") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const auto check = [&](const Words& words, const std::string& variable, const char* option) {
     ChildOptions options = Zklock(words);

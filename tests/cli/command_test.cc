@@ -15,8 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A command that says "ready", then the name of each signal it gets, until its input ends. What
-/// only looks for signals between two system calls would sleep through one that comes just there.
+/// A command that writes "ready", then the name of each signal it gets, until its input ends. A
+/// command that checks for signals only between two system calls could sleep through one that
+/// arrives in between.
 Words Echoing() {
   return {"python3", "-c",
           "import os, select, signal\n"
@@ -50,8 +51,8 @@ struct NamedSignal {
 
 }  // namespace
 
-TEST_CASE("every exit status of the command comes through") {
-  // As readers, so that they need not wait for each other.
+TEST_CASE("every exit status of the command is passed on") {
+  // As readers, so that they do not wait for each other.
   const std::string lock = NewLock("status");
   constexpr int kAtOnce = 16;
   for (int first = 0; first < 256; first += kAtOnce) {
@@ -69,7 +70,7 @@ TEST_CASE("every exit status of the command comes through") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("a command that is killed by signal N gives 128 + N") {
+TEST_CASE("a command killed by signal N exits with 128 + N") {
   const std::string lock = NewLock("killed");
   const std::vector<int> signals = {SIGHUP,  SIGINT,  SIGQUIT,  SIGILL,  SIGTRAP,   SIGABRT,
                                     SIGBUS,  SIGFPE,  SIGKILL,  SIGUSR1, SIGSEGV,   SIGUSR2,
@@ -84,7 +85,7 @@ TEST_CASE("a command that is killed by signal N gives 128 + N") {
   }
 }
 
-TEST_CASE("a command that is not there gives 127, and nobody waits for a typo") {
+TEST_CASE("a command that is not found exits with 127 without queueing") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const std::string lock = NewLock("typo");
   const std::string not_found = "command not found; ";
@@ -106,7 +107,7 @@ TEST_CASE("a command that is not there gives 127, and nobody waits for a typo") 
 TEST_CASE("a command that cannot be executed gives 126, without joining the queue") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const TemporaryDirectory directory;
-  const std::string script = directory.Write("script", "#!/bin/sh\n");  // may not be executed
+  const std::string script = directory.Write("script", "#!/bin/sh\n");  // not executable
   for (const std::string& command : {script, directory.path(), std::string("/etc/passwd")}) {
     CAPTURE(command);
     const Finished finished =
@@ -118,7 +119,7 @@ TEST_CASE("a command that cannot be executed gives 126, without joining the queu
   CHECK(peer.connections() == 0);
 }
 
-TEST_CASE("what only the kernel finds out leaves the queue empty all the same") {
+TEST_CASE("an error found only by exec leaves the queue empty") {
   Tree tree;
   const TemporaryDirectory directory;
   const std::string no_interpreter = directory.WriteProgram("missing", "#!/no/such/interpreter\n");
@@ -128,14 +129,14 @@ TEST_CASE("what only the kernel finds out leaves the queue empty all the same") 
   CHECK(Lines(finished.err).size() == 1);
   CHECK(tree.Children(lock).empty());
 
-  // As execvp(3): a text that names no interpreter is a shell's.
+  // As execvp(3) does: a text file without an interpreter line is run by the shell.
   const std::string bare = directory.WriteProgram("bare", "echo \"by a shell: $1\"\n");
   const Finished bare_finished = RunZklock({"exclusive", lock, "--", bare, "a b"});
   CHECK(bare_finished.exit == Exited(0));
   CHECK(bare_finished.out == "by a shell: a b\n");
 }
 
-TEST_CASE("a shell line is run by -c") {
+TEST_CASE("-c runs a shell command line") {
   const std::string lock = NewLock("shell");
   const Finished finished =
       RunZklock({"exclusive", "-c", "echo \"$0 $#\" | tr a-z A-Z; exit 3", lock});
@@ -144,7 +145,7 @@ TEST_CASE("a shell line is run by -c") {
   CHECK(RunZklock({"exclusive", lock, "-c", ""}).exit == Exited(0));
 }
 
-TEST_CASE("signals that are sent to zklock reach the command") {
+TEST_CASE("signals sent to zklock reach the command") {
   Child child = Child::Start(EchoingUnder({"exclusive", NewLock("forward")}));
   REQUIRE(child.ReadLine() == "ready");
   const std::vector<NamedSignal> signals = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
@@ -158,10 +159,10 @@ TEST_CASE("signals that are sent to zklock reach the command") {
   }
   child.CloseInput();
   CHECK(child.Wait() == Exited(0));
-  CHECK_FALSE(child.TryReadLine());  // none came twice
+  CHECK_FALSE(child.TryReadLine());  // each arrived once
 }
 
-TEST_CASE("a command that ends by the signal that was passed on tells so") {
+TEST_CASE("a command killed by a forwarded signal is reported as killed by it") {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     const std::string lock = NewLock("passed");
     Child holder = StartHolder(lock);
@@ -171,7 +172,7 @@ TEST_CASE("a command that ends by the signal that was passed on tells so") {
   }
 }
 
-TEST_CASE("a signal ends a wait, and the queue is left before zklock ends") {
+TEST_CASE("a signal ends a wait, and zklock leaves the queue before it ends") {
   const std::string lock = NewLock("ended");
   Tree tree;
   Child holder = StartHolder(lock);
@@ -182,7 +183,7 @@ TEST_CASE("a signal ends a wait, and the queue is left before zklock ends") {
     Proxy proxy(TestServers());
     Child waiter = StartWaiter({"exclusive", "-z", proxy.address()}, lock);
     CHECK(tree.Children(lock).size() == 2);
-    proxy.Delay(120ms);  // so that leaving takes its time
+    proxy.Delay(120ms);  // leaving takes a while
     const auto before = std::chrono::steady_clock::now();
     waiter.Signal(signal.number);
     CHECK(waiter.Wait() == Exited(128 + signal.number));
@@ -208,7 +209,7 @@ TEST_CASE("a signal ends the search for a server") {
   }
 }
 
-TEST_CASE("what was ignored when zklock started does not end its wait") {
+TEST_CASE("a signal ignored since zklock started does not end its wait") {
   const std::string lock = NewLock("nohup");
   Child holder = StartHolder(lock);
   ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
@@ -223,19 +224,20 @@ TEST_CASE("what was ignored when zklock started does not end its wait") {
   waiter.Signal(SIGHUP);
   waiter.Signal(SIGINT);
   waiter.Signal(SIGQUIT);
-  // Of two signals the lower one is taken first: had one of those counted, it would be the status.
+  // Of two pending signals the lower is delivered first: an ignored one that counted would give the
+  // status.
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
 }
 
-TEST_CASE("what was ignored when zklock started is not passed on") {
+TEST_CASE("a signal ignored since zklock started is not forwarded") {
   ChildOptions options = EchoingUnder({"exclusive", NewLock("nohup")});
   options.prepare = [] {
     ResetSignals();
     std::signal(SIGHUP, SIG_IGN);
     std::signal(SIGUSR1, SIG_IGN);
   };
-  Child child = Child::Start(options);  // the command itself ignores nothing
+  Child child = Child::Start(options);  // the command itself ignores none
   REQUIRE(child.ReadLine() == "ready");
   child.Signal(SIGHUP);
   child.Signal(SIGUSR1);

@@ -1,4 +1,4 @@
-// Servers of other configurations than the tests' own: a run, a hand-over and a loss with each.
+// A run, a hand-over and a loss on servers configured differently from the tests' own.
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -14,12 +14,12 @@
 namespace zklock::test {
 namespace {
 
-/// What scripts/zookeeper starts.
+/// A group of servers that scripts/zookeeper starts.
 struct Configuration {
   std::string name;
   Words settings;
   int size = 1;
-  Words options = {};  ///< of scripts/zookeeper
+  Words options = {};  ///< for scripts/zookeeper
 };
 
 const std::vector<Configuration>& Configurations() {
@@ -62,8 +62,8 @@ void Lose(const std::string& servers) {
   CHECK(holder.Wait() == Exited(76));
 }
 
-/// Ways to ask for a LOCK with a limit, each beside the others, where no server puts a contender
-/// into the queue: whether somebody holds it is not known, and `-E 0` must not hide that.
+/// Runs every way to bound a wait, side by side, against a server that never creates the contender.
+/// Whether the LOCK is held is then unknown, and `-E 0` must not hide that.
 std::vector<Finished> NeverQueued(const std::string& servers, const Words& more) {
   std::vector<Child> children;
   for (Words words : std::vector<Words>{{"exclusive", "--wait", "1s"},
@@ -89,7 +89,7 @@ std::vector<Finished> NeverQueued(const std::string& servers, const Words& more)
   return all;
 }
 
-/// The server's answer to a four letter word.
+/// The server's answer to a four-letter command.
 std::string Ask(const std::string& server, const std::string& word) {
   const std::size_t colon = server.rfind(':');
   const std::string socket = "/dev/tcp/" + server.substr(0, colon) + "/" + server.substr(colon + 1);
@@ -99,7 +99,7 @@ std::string Ask(const std::string& server, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("servers of every configuration have commands run, handed over to and ended") {
+TEST_CASE("commands run, hand over and end on servers of every configuration") {
   for (const Configuration& configuration : Configurations()) {
     CAPTURE(configuration.name);
     const OwnServer servers(configuration.settings, configuration.size, configuration.options);
@@ -108,7 +108,7 @@ TEST_CASE("servers of every configuration have commands run, handed over to and 
   }
 }
 
-TEST_CASE("a job's last run is found on servers that throttle requests") {
+TEST_CASE("the last run of a job is found on servers that throttle requests") {
   const OwnServer server(Configurations().front().settings);
   const Words job = {"exclusive", "--min-interval", "1h", "/t/job", "--", "echo", "ran"};
   CHECK(Run(ZklockAt(server.address(), job)).out == "ran\n");
@@ -118,14 +118,14 @@ TEST_CASE("a job's last run is found on servers that throttle requests") {
   CHECK(again.out.empty());
 }
 
-TEST_CASE("a server that closes on a large request is no conflict, and is told of") {
+TEST_CASE("a server that closes the connection on a large request is an error, not a conflict") {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
   for (const Finished& finished : NeverQueued(server.address(), {"-l", std::string(2000, 'x')})) {
     CHECK_THAT(finished.err, Catch::Contains("jute.maxbuffer"));
   }
 }
 
-TEST_CASE("a server that gives a session and hangs is no conflict") {
+TEST_CASE("a server that grants a session and then hangs is an error, not a conflict") {
   Proxy proxy(TestServers());
   proxy.EditReplies([](const std::string& request, std::string reply) {
     return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
@@ -135,7 +135,7 @@ TEST_CASE("a server that gives a session and hangs is no conflict") {
   }
 }
 
-TEST_CASE("servers that enforce credentials keep no session of one that has none") {
+TEST_CASE("servers that enforce authentication keep no session of a client without credentials") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   for (const std::string credentials : {"", "nosuchscheme:x"}) {
     ChildOptions options = ZklockAt(server.address(), {"exclusive", "/t/lock", "--", "true"});

@@ -13,7 +13,7 @@
 
 #include "cli/zklock.h"
 
-// What the project's pages and help say, taken apart.
+// Parsers for the project's manual pages and help texts.
 
 namespace zklock::test {
 
@@ -35,14 +35,14 @@ inline std::string HelpOf(const std::string& subcommand) {
   return finished.out;
 }
 
-/// Manual text as a reader sees it.
+/// Manual text as readers see it.
 inline std::string WithoutEscapes(const std::string& text) {
   const std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
   return std::regex_replace(std::regex_replace(plain, std::regex(R"(\\-)"), "-"),
                             std::regex(R"(\\\(aq)"), "'");
 }
 
-/// From the line `begin` to the next one that starts with `end`, both left out.
+/// The lines between the line `begin` and the next line that starts with `end`.
 inline Words Section(const std::string& text, const std::string& begin, const std::string& end) {
   const Words lines = Lines(text);
   auto first = std::find(lines.begin(), lines.end(), begin);
@@ -58,12 +58,12 @@ inline Set Union(Set set, const Set& more) {
   return set;
 }
 
-/// The options of a help text: "-w,--wait DURATION", as it writes them.
+/// The options of a help text, spelled as it spells them: "-w,--wait DURATION".
 inline Set HelpOptions(const std::string& help) {
   Set options;
   for (const std::string& line : Section(help, "Options:", "LOCK is")) {
     if (!line.starts_with("  -")) continue;
-    // What the option does is set off by two blanks, or on a line of its own.
+    // The description follows two blanks, or is on a line of its own.
     const std::string option = line.substr(2);
     options.insert(option.substr(0, option.find("  ")));
   }
@@ -71,14 +71,14 @@ inline Set HelpOptions(const std::string& help) {
   return options;
 }
 
-/// The options of mdoc's `.It Fl` lines, as the help text would write them.
+/// The options of mdoc's `.It Fl` lines, spelled as the help text spells them.
 inline Set ManualOptions(const Words& lines) {
   Set options;
   for (const std::string& line : lines) {
     if (!line.starts_with(".It Fl ")) continue;
     std::istringstream words(line.substr(4));
     std::string option;
-    bool attached = true;  // to what is before it
+    bool attached = true;  // to the word before
     for (std::string word; words >> word;) {
       if (word == "Fl") {
         option += "-";
@@ -102,7 +102,7 @@ inline Set OptionsUnder(const std::string& heading) {
   return options;
 }
 
-/// All numbers in the first `group` of each line that matches.
+/// The number in the first group of each line that matches `pattern`.
 inline Set Numbers(const Words& lines, const std::string& pattern) {
   static const std::regex number("[0-9]+");
   const std::regex wanted(pattern);
@@ -118,7 +118,7 @@ inline Set Numbers(const Words& lines, const std::string& pattern) {
   return numbers;
 }
 
-/// What `pattern`'s first group is in each match.
+/// The first group of each match of `pattern`.
 inline Set Matches(const std::string& text, const std::string& pattern) {
   const std::regex wanted(pattern);
   Set found;

@@ -16,7 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 }  // namespace
 
-TEST_CASE("holder, blocked, next: each waits for the one before it") {
+TEST_CASE("holder, blocked and next each wait for the one before") {
   const std::string lock = NewLock("hands");
   Child holder = StartHolder(lock);
   Child blocked = StartWaiter(lock);
@@ -36,19 +36,19 @@ TEST_CASE("holder, blocked, next: each waits for the one before it") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("the lock is free when zklock has ended, however far the servers are") {
+TEST_CASE("the lock is free once zklock has ended, even if the servers are far away") {
   const std::string lock = NewLock("free");
   Tree tree;
   tree.Create(lock);
   Proxy proxy(TestServers());
   {
     Child near = StartHolder({"exclusive", "-z", proxy.address()}, lock);
-    proxy.Delay(120ms);  // what zklock sends last arrives only so much later
+    proxy.Delay(120ms);  // delays even zklock's last request
     const auto before = SteadyClock::now();
     near.CloseInput();
     CHECK(near.Wait() == Exited(0));
     CHECK(tree.Children(lock).empty());
-    CHECK(SteadyClock::now() - before >= 240ms);  // there and back
+    CHECK(SteadyClock::now() - before >= 240ms);  // one round trip
   }
   CHECK(RunZklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}).exit == Exited(0));
   CHECK(tree.Children(lock).empty());
@@ -65,8 +65,7 @@ TEST_CASE("the lock is free when zklock has ended, however far the servers are")
   CHECK(SteadyClock::now() - before >= 240ms);
 }
 
-TEST_CASE(
-    "every spelling of not waiting leaves at once, with the conflict code, and makes nothing") {
+TEST_CASE("every way not to wait exits at once with the conflict code and creates nothing") {
   const std::string lock = NewLock("busy");
   Child holder = StartHolder(lock);
   Tree tree;
@@ -91,12 +90,12 @@ TEST_CASE(
                                  Catch::EndsWith(", is before us); the command was not run\n"));
     CHECK(Lines(finished.err).size() == 1);
   }
-  // Nor did one come and go: the next contender's number is the one after the holder's.
+  // Nor was one created and deleted: the next sequence number follows the holder's.
   CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
              Catch::EndsWith("-0000000001"));
 }
 
-TEST_CASE("a free LOCK is taken with --wait 0, as with --nonblock") {
+TEST_CASE("--wait 0 takes a free LOCK, as --nonblock does") {
   const Words spellings = GENERATE(Words{"--wait", "0"}, Words{"-w0s"}, Words{"-n"});
   const std::vector<Words> commands = {{"exclusive"},
                                        {"read"},
@@ -119,7 +118,7 @@ TEST_CASE("a free LOCK is taken with --wait 0, as with --nonblock") {
   }
 }
 
-TEST_CASE("a free LOCK is held for a shell with --wait 0") {
+TEST_CASE("--wait 0 --hold takes a free LOCK for the shell") {
   ChildOptions script = Zklock({});
   script.argv = {"sh", "-c", "\"$0\" exclusive --wait 0 --hold $1 && \"$0\" release $1; echo $?",
                  Binary(), NewLock("free")};
@@ -128,7 +127,7 @@ TEST_CASE("a free LOCK is held for a shell with --wait 0") {
   CHECK(finished.out == "0\n");
 }
 
-TEST_CASE("a free LOCK is taken with wait = 0 in a configuration file") {
+TEST_CASE("wait = 0 in a configuration file takes a free LOCK") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.conf", "wait = 0\n");
   const Finished finished =
@@ -137,7 +136,7 @@ TEST_CASE("a free LOCK is taken with wait = 0 in a configuration file") {
   CHECK(finished.out == "ran\n");
 }
 
-TEST_CASE("try takes what is free") {
+TEST_CASE("try takes a free LOCK") {
   const std::string lock = NewLock("free");
   const Finished finished = RunZklock({"try", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE"});
   CHECK(finished.exit == Exited(0));
@@ -150,7 +149,7 @@ TEST_CASE("try takes what is free") {
   CHECK(RunZklock({"try", "--write", lock, "--", "true"}).exit == Exited(75));
 }
 
-TEST_CASE("try does not pass a writer that waits") {
+TEST_CASE("a reader's try does not overtake a waiting writer") {
   const std::string lock = NewLock("fair");
   Child reader = StartHolder({"read"}, lock);
   Child writer = StartWaiter({"write"}, lock);
@@ -168,7 +167,7 @@ TEST_CASE("the conflict code can be chosen from 0 to 255") {
   }
 }
 
-TEST_CASE("a wait that is over ends with the conflict code, not before, and leaves the queue") {
+TEST_CASE("a wait ends when its time is over, with the conflict code, and leaves the queue") {
   const std::string lock = NewLock("over");
   Child holder = StartHolder(lock);
   Tree tree;
@@ -180,14 +179,14 @@ TEST_CASE("a wait that is over ends with the conflict code, not before, and leav
   CHECK(SteadyClock::now() - before < 20s);
   CHECK(finished.exit == Exited(75));
   CHECK(finished.out.empty());
-  // Who is before us may not be known by then.
+  // The holder's name may be unknown by then.
   CHECK_THAT(finished.err,
              Catch::StartsWith("zklock: " + lock + " did not become free within 500ms") &&
                  Catch::EndsWith("; the command was not run\n"));
   CHECK(tree.Children(lock) == alone);
 }
 
-TEST_CASE("readers run together") {
+TEST_CASE("readers hold together") {
   const std::string lock = NewLock("readers");
   std::vector<Child> readers;
   for (int i = 0; i < 5; ++i) readers.push_back(StartHolder({"read"}, lock));
@@ -200,7 +199,7 @@ TEST_CASE("readers run together") {
   CHECK(writer.ReadLine() == "held");
 }
 
-TEST_CASE("a reader waits behind a writer that waits") {
+TEST_CASE("a reader waits for a writer that queued before it") {
   const std::string lock = NewLock("fair");
   Child holder = StartHolder({"read"}, lock);
   Child writer = StartWaiter({"write"}, lock);
@@ -212,7 +211,7 @@ TEST_CASE("a reader waits behind a writer that waits") {
   CHECK(reader.ReadLine() == "held");
 }
 
-TEST_CASE("exclusive, write and read meet on one LOCK") {
+TEST_CASE("exclusive, write and read compete for one LOCK") {
   const std::vector<std::string> modes = {"exclusive", "write", "read"};
   for (const std::string& first : modes) {
     for (const std::string& second : modes) {
@@ -225,14 +224,14 @@ TEST_CASE("exclusive, write and read meet on one LOCK") {
   }
 }
 
-TEST_CASE("different LOCKs do not exclude each other, nor does one below another") {
+TEST_CASE("different LOCKs do not exclude each other, not even a parent and its child") {
   const std::string lock = NewLock("apart");
   Child holder = StartHolder(lock);
   CHECK(RunZklock({"try", lock + "-2", "--", "true"}).exit == Exited(0));
   CHECK(RunZklock({"try", lock + "/below", "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a waiter whose contender is deleted leaves with the conflict code") {
+TEST_CASE("a waiter whose contender is deleted exits with the conflict code") {
   const std::string lock = NewLock("removed");
   Child holder = StartHolder(lock);
   Child waiter = StartWaiter(lock);
@@ -243,20 +242,20 @@ TEST_CASE("a waiter whose contender is deleted leaves with the conflict code") {
   CHECK(waiter.out().empty());
 }
 
-TEST_CASE("200 contenders at once add one each to a plain file, and the sum is right") {
+TEST_CASE("200 contenders each increment a counter in a file, and no increment is lost") {
   constexpr int kContenders = 200;
   const TemporaryDirectory directory;
   const std::string file = directory.Write("counter", "0\n");
   const std::string lock = NewLock("counter");
-  Child holder = StartHolder(lock);  // so that all of them are in the queue at one time
+  Child holder = StartHolder(lock);  // keeps all of them in the queue
   std::vector<Child> contenders;
   for (int i = 0; i < kContenders; ++i) {
-    // Read, then write: two that run together lose a count.
+    // Read, then write: two that run together lose an increment.
     contenders.push_back(Child::Start(Zklock(
         {"exclusive", "--progress", "none", lock, "--", "sh", "-c",
          "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));
   }
-  // A session each time: nobody keeps it alive while the test waits for two hundred commands.
+  // A new Tree each time: nothing keeps its session alive while the test waits for 200 commands.
   Tree().WaitForChildren(lock, kContenders + 1);
   CHECK(directory.Read("counter") == "0\n");
   holder.CloseInput();
@@ -272,7 +271,7 @@ TEST_CASE("200 contenders at once add one each to a plain file, and the sum is r
   Tree().WaitForChildren(lock, 0);
 }
 
-TEST_CASE("contenders that come and go at random leave the sum right, and nothing behind") {
+TEST_CASE("contenders that join and leave at random lose no increment and leave no znodes") {
   constexpr int kContenders = 60;
   const TemporaryDirectory directory;
   const std::string file = directory.Write("counter", "0\n");

@@ -1,4 +1,4 @@
-// What happens to servers and connections while a command runs, and to zklock itself.
+// Failures of servers, of connections and of zklock itself while a command runs.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -21,7 +21,7 @@ std::string Joined(const std::vector<std::string>& servers) {
   return text;
 }
 
-/// The one that a client is connected to, of two that were never cut.
+/// The one of two uncut proxies that a client is connected to.
 Proxy& Used(Proxy& first, Proxy& second) { return first.connections() > 0 ? first : second; }
 
 std::size_t Count(const std::string& text, const std::string& part) {
@@ -34,7 +34,7 @@ std::size_t Count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs to its end") {
+TEST_CASE("with --on-lost warn a lost lock is reported once, and the command runs to its end") {
   const std::string lock = NewLock("warn");
   Proxy proxy(TestServers());
   const auto hold = [&](const std::string& timeout) {
@@ -44,18 +44,18 @@ TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs
   };
   std::optional<Child> holder;
   std::string reason;
-  SECTION("when it is taken away") {
+  SECTION("by deleting the contender") {
     reason = "was taken away (our contender was deleted)";
-    holder = hold("40s");  // no slow answer makes the lease end first
+    holder = hold("40s");  // so that no slow answer ends the lease first
     Tree tree;
     tree.Delete(lock + "/" + tree.Children(lock).front());
   }
-  SECTION("when no server can be reached") {
+  SECTION("because no server can be reached") {
     reason = "is lost (no server confirmed it in time)";
     holder = hold("4s");
     proxy.Freeze();
   }
-  SECTION("when the session has expired") {
+  SECTION("because the session has expired") {
     reason = "is lost (";
     holder = hold("4s");
     holder->Signal(SIGSTOP);
@@ -65,7 +65,7 @@ TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs
   }
   holder->ReadErrUntil("zklock: " + lock + " " + reason);
   holder->ReadErrUntil(": the command runs on, and others may too (--on-lost warn)\n");
-  Child next = StartHolder(lock);  // the servers have given it to the next
+  Child next = StartHolder(lock);  // the servers have given the lock away
   CHECK_FALSE(holder->HasEnded());
   holder->Write("3\n");
   CHECK(holder->Wait() == Exited(76));
@@ -73,7 +73,7 @@ TEST_CASE("with --on-lost warn a lost lock is told of once, and the command runs
   CHECK_FALSE(next.HasEnded());
 }
 
-TEST_CASE("a connection that is half open costs nothing while another server is there") {
+TEST_CASE("a half-open connection costs nothing while another server answers") {
   const std::string lock = NewLock("half");
   const BlackHole hole;
   Proxy first(TestServers());
@@ -89,7 +89,7 @@ TEST_CASE("a connection that is half open costs nothing while another server is 
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("when zklock is killed, a server that is silent does not keep the lock from the next") {
+TEST_CASE("when zklock is killed, a silent server does not delay the next holder") {
   const std::string lock = NewLock("killed");
   Proxy first(TestServers());
   Proxy second(TestServers());
@@ -100,7 +100,7 @@ TEST_CASE("when zklock is killed, a server that is silent does not keep the lock
   Child next = StartWaiter(lock);
   Used(first, second).Freeze();
   holder.Signal(SIGKILL);
-  CHECK(next.ReadLine(12s) == "held");  // a third of the time-out for one would be longer
+  CHECK(next.ReadLine(12s) == "held");  // less than a third of the time-out
 }
 
 }  // namespace zklock::test

@@ -1,5 +1,5 @@
-// Whoever can write to a holder's znode can say there for whom it is held. No zklock believes that
-// without proof by the process that is said to hold.
+// Anyone who can write to a holder's znode can claim there that it is held for some process. No
+// zklock believes that claim unless the holding process confirms it.
 
 #include <unistd.h>
 
@@ -15,8 +15,7 @@
 namespace zklock::test {
 namespace {
 
-/// Data that says that the process `holder`, which listens at `socket`, holds by --hold for
-/// `owner`.
+/// Data claiming that the process `holder`, listening at `socket`, holds by --hold for `owner`.
 std::string DataOf(pid_t holder, pid_t owner, const std::string& socket) {
   const auto start = [](pid_t pid) {
     return std::to_string(process::ReadProcessStat(pid)->id.start_time);
@@ -28,7 +27,7 @@ std::string DataOf(pid_t holder, pid_t owner, const std::string& socket) {
          R"(,"startTime":)" + start(owner) + R"(,"socket":")" + socket + R"("}})";
 }
 
-/// A holder, and a shell that its data names as the owner.
+/// A holder whose data names a shell as the owner.
 struct Forged {
   const std::string lock = NewLock("forged");
   Child holder = StartHolder(lock);
@@ -45,15 +44,17 @@ struct Forged {
   }
 };
 
-TEST_CASE("A forged owner lets nothing run beside the holder") {
+TEST_CASE("A forged owner does not let a second command run beside the holder") {
   Forged forged("$Z try -q $L -- echo ran");
-  SECTION("said of a process that listens nowhere") { forged.Write(getpid(), "zklock-nobody"); }
-  SECTION("said of the holder") { forged.Write(forged.holder.pid(), "zklock-nobody"); }
-  SECTION("said of init") { forged.Write(1, "zklock-nobody"); }
+  SECTION("the forged holder listens nowhere") { forged.Write(getpid(), "zklock-nobody"); }
+  SECTION("the forged holder is the real one") {
+    forged.Write(forged.holder.pid(), "zklock-nobody");
+  }
+  SECTION("the forged holder is init") { forged.Write(1, "zklock-nobody"); }
   CHECK(forged.shell.ReadLine() == "75");
 }
 
-TEST_CASE("A forged owner with a socket of another process lets nothing run beside the holder") {
+TEST_CASE("A forged owner with another process's socket does not let a second command run") {
   Forged forged("$Z exclusive --connect-timeout 5s $L -- echo ran");
   const std::string name = "zklock-forged-" + process::MakeUuid();
   const UniqueFd listener = process::ListenAt(name);
@@ -62,7 +63,7 @@ TEST_CASE("A forged owner with a socket of another process lets nothing run besi
   CHECK_THAT(forged.shell.err(), Catch::Contains("does not answer"));
 }
 
-TEST_CASE("A forged owner cannot release what somebody else holds, nor see it as its own") {
+TEST_CASE("A forged owner can neither release another process's lock nor see it as its own") {
   Forged forged("$Z inspect --mine -q $L; echo $?; $Z release $L");
   forged.Write(forged.holder.pid(), "zklock-nobody");
   CHECK(forged.shell.ReadLine() == "76");
@@ -71,7 +72,7 @@ TEST_CASE("A forged owner cannot release what somebody else holds, nor see it as
   CHECK(Tree().Children(forged.lock).size() == 1);
 }
 
-TEST_CASE("A forged release of the owner's releases nothing behind the owner's back") {
+TEST_CASE("A forged request in the owner's name still signals the owner") {
   const std::string lock = NewLock("forged");
   Child script =
       Child::Start(Script(lock,

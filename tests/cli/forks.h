@@ -15,26 +15,26 @@
 
 namespace zklock::test {
 
-/// Whether those who use it can fork.
+/// Controls whether zklocks started with it can fork.
 class Forks {
  public:
-  /// From now on nobody can.
+  /// Every fork fails from now on.
   void Refuse() {
     const std::string fifo = directory_.Path("refused");
     if (mkfifo(directory_.Path("new").c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
     refused_.Reset(open(directory_.Path("new").c_str(), O_RDWR | O_CLOEXEC));
     if (!refused_) throw std::runtime_error("no fifo");
-    // Where it appears there is somebody who reads it.
+    // Created elsewhere and renamed, so that it has a reader from the moment it appears.
     if (rename(directory_.Path("new").c_str(), fifo.c_str()) != 0) throw std::runtime_error(fifo);
   }
-  /// From now on no guard gets to fork its command.
+  /// From now on every guard stops before it forks its command.
   void HoldGuards() const {
     if (mkfifo(directory_.Path("refused.held").c_str(), 0600) != 0) {
       throw std::runtime_error("mkfifo");
     }
   }
   void Allow() { unlink(directory_.Path("refused").c_str()); }
-  /// Waits until somebody has tried and was refused. Each is told of once.
+  /// Waits until a fork was attempted and refused. Each refusal is reported once.
   void WaitForRefusal() {
     pollfd polled{refused_.get(), POLLIN, 0};
     const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);
@@ -56,14 +56,14 @@ class Forks {
                   [](const std::string& variable) { return variable.starts_with("LD_PRELOAD="); });
     options.also_environment.push_back(preloaded);
     options.also_environment.push_back("ZKLOCK_TEST_FORKS=" + directory_.Path("refused"));
-    // AddressSanitizer wants to be the first library otherwise.
+    // AddressSanitizer otherwise insists on being the first library.
     options.also_environment.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
     return options;
   }
 
  private:
   const TemporaryDirectory directory_;
-  UniqueFd refused_;  // both ends of the fifo
+  UniqueFd refused_;  // both ends of the FIFO
 };
 
 }  // namespace zklock::test

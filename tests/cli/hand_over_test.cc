@@ -1,4 +1,4 @@
-// The record that a release leaves in LOCK's data, and what a hand-over costs by it, read from the
+// The record that a release leaves in LOCK's data, and the cost of a hand-over, both read from the
 // bytes between zklock and the server.
 
 #include <algorithm>
@@ -33,8 +33,8 @@ Words WordsOf(const std::vector<Frame>& requests) {
   return words;
 }
 
-/// As zklock makes it, but persistent: a container the servers may take as soon as it is empty, and
-/// the record with it.
+/// A LOCK like zklock's, but persistent: the servers may delete a container, and the record in it,
+/// as soon as it is empty.
 std::string MadeLock(Tree& tree, const char* name) {
   return tree.Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
 }
@@ -47,7 +47,7 @@ std::optional<ReleaseRecord> RecordIn(Tree& tree, const std::string& lock) {
   return data->last_release;
 }
 
-/// How many bytes the answers to these requests have, and all events.
+/// The size of the answers to these requests, and of all events.
 std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests) {
   std::size_t bytes = 0;
   for (const Frame& reply : FramesOf(proxy.Replies(), false)) {
@@ -61,7 +61,7 @@ std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests
 
 }  // namespace
 
-TEST_CASE("a run leaves a record: who, in which mode, for how long, how it ended, where") {
+TEST_CASE("a release records contender, mode, duration, result and host") {
   Tree tree;
   const std::string lock = MadeLock(tree, "record");
   std::int64_t token = 0;
@@ -87,11 +87,11 @@ TEST_CASE("a run leaves a record: who, in which mode, for how long, how it ended
   CHECK(RecordIn(tree, lock)->status == 128 + SIGKILL);
 }
 
-TEST_CASE("the record counts how long the command ran") {
+TEST_CASE("the record states how long the command ran") {
   const std::string lock = NewLock("seconds");
   Child holder = StartHolder(lock);
   const auto began = std::chrono::steady_clock::now();
-  Child waiter = StartWaiter(lock);  // takes a moment, whatever it is
+  Child waiter = StartWaiter(lock);  // takes a moment
   const auto at_least = std::chrono::steady_clock::now() - began;
   holder.CloseInput();
   REQUIRE(holder.Wait() == Exited(0));
@@ -103,7 +103,7 @@ TEST_CASE("the record counts how long the command ran") {
   CHECK(record->ran < kPatience);
 }
 
-TEST_CASE("a lock below a chroot has its record there") {
+TEST_CASE("a LOCK below a chroot has its record there") {
   const std::string chroot = NewLock("chroot");
   const Words words = {"exclusive", "-z", TestServers() + chroot};
   Child holder = StartHolder(words, "/jobs/a");
@@ -114,7 +114,7 @@ TEST_CASE("a lock below a chroot has its record there") {
   CHECK(RecordIn(tree, chroot + "/jobs/a"));
 }
 
-TEST_CASE("record, end and close leave in one piece, and are one transaction and the close") {
+TEST_CASE("record and delete are one transaction, sent in one piece with the close") {
   Tree tree;
   const std::string lock = MadeLock(tree, "piece");
   const Proxy proxy(TestServers());
@@ -126,7 +126,7 @@ TEST_CASE("record, end and close leave in one piece, and are one transaction and
   CHECK(protocol::ParseLockData(znode->data)->last_release);
   CHECK(znode->data_zxid == znode->children_zxid);
 
-  // Not heartbeats and looks at what is there, whenever they come.
+  // Without heartbeats and reads, which are sent at no fixed moment.
   const auto writes_in = [](Words words) {
     std::erase_if(words, [](const std::string& what) {
       return what == "ping" || what.starts_with("check ") || what.starts_with("get ");
@@ -140,7 +140,7 @@ TEST_CASE("record, end and close leave in one piece, and are one transaction and
   CHECK(writes[2] == "multi " + lock);
   CHECK(writes[3] == "close");
 
-  // In front of what a connection begins with, so that the piece is read as frames.
+  // Prefixed like the start of a connection, so that the piece parses as frames.
   const auto pieces = proxy.Requests();
   const Words last = writes_in(WordsOf(FramesOf(std::string(4, '\0') + pieces.back(), true)));
   CHECK(last == Words{"multi " + lock, "close"});
@@ -167,13 +167,13 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   REQUIRE(holder.Wait() == Exited(0));
   REQUIRE(next.ReadLine() == "held");
   const std::string own = lock + "/" + InQueueOrder(driver.Children(lock)).front();
-  // It asks for its watch beside its command.
+  // zklock sets its watch while the command runs.
   next.CloseInput();
   CHECK(next.Wait() == Exited(0));
 
   const auto requests = RequestsOf(proxy);
   const Words all = WordsOf(requests);
-  // When it joined: by that list it also knows whom to ask whether its own shell holds.
+  // The list from when it joined also names the contenders to ask whether they hold for its shell.
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
   CHECK(proxy.connections() == 1);
   const auto heartbeat = std::find(all.begin(), all.end(), "check " + own);
@@ -184,7 +184,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   CHECK(AnsweredBytes(proxy, hand_over) <= 1024);
 }
 
-TEST_CASE("a release asks nothing of those further behind") {
+TEST_CASE("a release causes no requests by contenders further back") {
   const std::string lock = NewLock("behind");
   Child holder = StartHolder(lock);
   Child next = StartWaiter(lock);
@@ -203,7 +203,7 @@ TEST_CASE("a release asks nothing of those further behind") {
   REQUIRE(behind.ReadLine() == "held");
 }
 
-TEST_CASE("a command that was stopped because its lock was lost leaves no record") {
+TEST_CASE("a command stopped because its lock was lost leaves no record") {
   Tree tree;
   const std::string lock = MadeLock(tree, "lost");
   Child holder = StartHolder(lock);
@@ -212,7 +212,7 @@ TEST_CASE("a command that was stopped because its lock was lost leaves no record
   CHECK_FALSE(RecordIn(tree, lock));
 }
 
-TEST_CASE("a LOCK with somebody else's data is used, and its data is left alone") {
+TEST_CASE("a LOCK with foreign data can be used, and its data is left alone") {
   const std::string data = GENERATE("", "somebody else's", "zklock/2 x");
   const std::string lock = NewLock("foreign");
   Tree tree;
@@ -228,7 +228,7 @@ TEST_CASE("a LOCK with somebody else's data is used, and its data is left alone"
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a LOCK that may not be written to is let go all the same") {
+TEST_CASE("a LOCK whose data may not be written is released all the same") {
   const std::string lock = NewLock("refused");
   Tree tree;
   tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
@@ -244,7 +244,7 @@ TEST_CASE("a LOCK that may not be written to is let go all the same") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("data that comes into LOCK while it is held is left alone, and the lock let go") {
+TEST_CASE("data written to LOCK while it is held is left alone, and the lock is released") {
   Tree tree;
   const std::string lock = MadeLock(tree, "meanwhile");
   Child holder = StartHolder(lock);

@@ -1,4 +1,4 @@
-// Where the system refuses what a keeper needs, the loss of its lock must not be a silent one.
+// When the system denies a keeper what it needs, the loss of its lock must not go unnoticed.
 
 #include <sys/resource.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Its only child, as soon as it has one: of a keeper its guard.
+/// The only child of `process`, as soon as it exists. The only child of a keeper is its guard.
 pid_t ChildOf(pid_t process) {
   const std::string number = std::to_string(process);
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -34,7 +34,7 @@ pid_t ChildOf(pid_t process) {
   throw std::runtime_error("no child of " + number);
 }
 
-/// Waits until /proc shows of a process what `is_seen` looks for.
+/// Waits until `is_seen` holds for a process's entry in /proc.
 template <typename Predicate>
 void WaitUntilSeen(pid_t process, Predicate is_seen) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -63,7 +63,7 @@ void WaitUntilTaken(pid_t process, int signal) {
 
 constexpr char kHold[] = "$Z exclusive --hold $L || exit; echo held; read x";
 
-TEST_CASE("A keeper that can fork no look-up of names holds on and is there to release") {
+TEST_CASE("A keeper that cannot fork a name look-up keeps the lock and can release it later") {
   const Names names;
   Forks forks;
   names.Set("server", OwnAddress(1));
@@ -81,7 +81,7 @@ TEST_CASE("A keeper that can fork no look-up of names holds on and is there to r
   forks.Refuse();
   proxy.reset();
   forks.WaitForRefusal();
-  forks.WaitForRefusal();  // so it tries again
+  forks.WaitForRefusal();  // it tries again
   proxy.emplace(TestServers(), address);
   forks.Allow();
   CHECK(KeeperOf(lock) == keeper);
@@ -90,18 +90,17 @@ TEST_CASE("A keeper that can fork no look-up of names holds on and is there to r
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE(
-    "A keeper that the system no longer lets work tells the owner, whose end ends the session") {
+TEST_CASE("A keeper that can no longer work signals the owner, whose end ends the session") {
   const std::string lock = NewLock("unwound");
   Child script = Child::Start(Script(lock, kHold));
   REQUIRE(script.ReadLine() == "held");
-  const rlimit none{0, 0};  // it can wait for nothing any more
+  const rlimit none{0, 0};  // without descriptors it cannot wait for anything
   REQUIRE(prlimit(KeeperOf(lock), RLIMIT_NOFILE, &none, nullptr) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
-  Tree().WaitForChildren(lock, 0, 15s);  // and not after the session's 30 s
+  Tree().WaitForChildren(lock, 0, 15s);  // well before the session's 30 s
 }
 
-TEST_CASE("A guard of the owner that is killed is replaced as soon as a process can be had") {
+TEST_CASE("A killed owner's guard is replaced as soon as a process can be forked") {
   Forks forks;
   const std::string lock = NewLock("guard");
   Child script = Child::Start(forks.Use(Script(lock, kHold)));
@@ -110,29 +109,29 @@ TEST_CASE("A guard of the owner that is killed is replaced as soon as a process 
   forks.Refuse();
   REQUIRE(kill(ChildOf(keeper), SIGKILL) == 0);
   forks.WaitForRefusal();
-  forks.WaitForRefusal();  // so it tries again
+  forks.WaitForRefusal();  // it tries again
   forks.Allow();
   (void)ChildOf(keeper);
   REQUIRE(kill(keeper, SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("A stopped guard of the owner is woken by the keeper's death, and tells the owner") {
+TEST_CASE("A stopped owner's guard is woken by the keeper's death and signals the owner") {
   const std::string lock = NewLock("guard");
   Child script = Child::Start(Script(lock, kHold));
   REQUIRE(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   const pid_t guard = ChildOf(keeper);
-  // By then it has asked to be woken. A guard that is stopped in its first instants is not.
+  // By then it has asked the kernel to wake it. A guard stopped in its first instants has not.
   WaitUntilSeen(guard, [](const auto& stat) { return stat.name == "lock-guard"; });
   REQUIRE(kill(guard, SIGSTOP) == 0);
   WaitUntilSeen(guard, [](const auto& stat) { return stat.state == 'T'; });
   REQUIRE(kill(keeper, SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
-  Tree().WaitForChildren(lock, 0, 15s);  // and not after the session's 30 s
+  Tree().WaitForChildren(lock, 0, 15s);  // well before the session's 30 s
 }
 
-TEST_CASE("A keeper whose guard cannot be replaced tells the owner itself before the lease ends") {
+TEST_CASE("A keeper that cannot replace its guard signals the owner itself before the lease ends") {
   Forks forks;
   const std::string lock = NewLock("guard");
   Proxy proxy(TestServers());
@@ -151,7 +150,7 @@ TEST_CASE("A keeper whose guard cannot be replaced tells the owner itself before
   CHECK(script.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("A signal that comes as the lock does is the owner's only if it has been told it holds") {
+TEST_CASE("A signal that arrives with the lock reaches the owner only if told that it holds") {
   const std::string lock = NewLock("signal");
   Child holder = StartHolder(lock);
   Child script = Child::Start(Script(lock,
@@ -162,10 +161,10 @@ TEST_CASE("A signal that comes as the lock does is the owner's only if it has be
   const pid_t keeper = ChildOf(front);
   REQUIRE(kill(front, SIGSTOP) == 0);
   holder.CloseInput();
-  (void)ChildOf(keeper);  // so it holds
+  (void)ChildOf(keeper);  // it holds
   REQUIRE(kill(keeper, SIGTERM) == 0);
   WaitUntilTaken(keeper, SIGTERM);
-  SECTION("not if the one that waits for it has got the signal as well") {
+  SECTION("not if the zklock in front was signalled as well") {
     REQUIRE(kill(front, SIGTERM) == 0);
     REQUIRE(kill(front, SIGCONT) == 0);
     CHECK(script.ReadLine() == "143");
@@ -173,7 +172,7 @@ TEST_CASE("A signal that comes as the lock does is the owner's only if it has be
     script.Write("\n");
     CHECK(script.ReadLine() == "over");
   }
-  SECTION("but if that one goes on to say that it is held") {
+  SECTION("but if the zklock in front continues and reports the lock") {
     REQUIRE(kill(front, SIGCONT) == 0);
     const std::string first = script.ReadLine();
     const std::string second = script.ReadLine();

@@ -9,7 +9,7 @@
 
 namespace zklock::test {
 
-/// A script in which $Z is zklock and $L a LOCK of the test's own. Its standard input stays open.
+/// A script in which $Z is zklock and $L a LOCK for this test. Its standard input stays open.
 inline ChildOptions Script(const std::string& lock, const std::string& text,
                            const std::string& shell = "bash") {
   ChildOptions options;
@@ -26,10 +26,10 @@ inline pid_t Number(const std::string& data, const std::string& mark) {
   if (at == std::string::npos) throw std::runtime_error("no " + mark + " in " + data);
   return std::stoi(data.substr(at + mark.size()));
 }
-/// The process that holds, from its contender's data.
+/// The pid of the process that holds, from its contender's data.
 inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
   const std::string contender = lock + "/" + tree.Children(lock).at(0);
-  // The owner's is before it, in braces of its own.
+  // The owner's pid precedes it, in a nested object.
   const std::string data = tree.Get(contender)->data;
   return Number(data.substr(data.find('}')), "\"pid\":");
 }

@@ -1,4 +1,4 @@
-// --hold and release: scripts that lock a part of themselves, with each of their ways to end.
+// --hold and release: scripts that lock a part of themselves, and every way such a script can end.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@
 namespace zklock::test {
 namespace {
 
-TEST_CASE("A script holds a lock for a part of itself, and releases it") {
+TEST_CASE("A script holds a lock for a part of itself and releases it") {
   const auto shell = GENERATE(as<std::string>{}, "bash", "dash");
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
@@ -38,7 +38,7 @@ TEST_CASE("A script holds a lock for a part of itself, and releases it") {
   CHECK_FALSE(script.HasEnded());
 }
 
-TEST_CASE("However the script ends, the lock is let go of") {
+TEST_CASE("However the script ends, the lock is released") {
   const auto end = GENERATE(as<std::string>{}, "exit 0", "exit 3", "kill -KILL $$", "kill $$",
                             "exec true", "set -u; echo $unset_variable", "return_from_nothing");
   CAPTURE(end);
@@ -57,14 +57,14 @@ TEST_CASE("An owner that executes another program is the same owner") {
   Child script = Child::Start(Script(lock, "$Z exclusive --hold $L && exec cat"));
   Tree tree;
   script.Write("through\n");
-  REQUIRE(script.ReadLine() == "through");  // cat runs
+  REQUIRE(script.ReadLine() == "through");  // cat is running
   CHECK(tree.Children(lock).size() == 1);
   script.CloseInput();
   CHECK(script.Wait() == Exited(0));
   tree.WaitForChildren(lock, 0);
 }
 
-TEST_CASE("A shell that becomes a zklock does not wait for what it holds itself") {
+TEST_CASE("A shell that executes zklock does not wait for the lock it holds itself") {
   const std::string lock = NewLock("hold");
   const Finished finished =
       Run(Script(lock, "$Z exclusive --hold $L && exec $Z exclusive $L -- echo ran"));
@@ -72,7 +72,7 @@ TEST_CASE("A shell that becomes a zklock does not wait for what it holds itself"
   CHECK(finished.out == "ran\n");
 }
 
-TEST_CASE("What the shell holds is no full queue to what runs below it, but to others it is") {
+TEST_CASE("--max-queue counts the shell's hold for others, but not for runs below the shell") {
   const auto mode = GENERATE(as<std::string>{}, "exclusive", "write");
   CAPTURE(mode);
   const std::string lock = NewLock("hold");
@@ -89,7 +89,7 @@ TEST_CASE("What the shell holds is no full queue to what runs below it, but to o
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("A shell that becomes a zklock, as with its last command, may ask and release") {
+TEST_CASE("A shell that executes zklock may still inspect and release what it holds") {
   const auto last = GENERATE(as<std::string>{}, "inspect --mine -q $L", "release $L");
   CAPTURE(last);
   const std::string lock = NewLock("hold");
@@ -99,7 +99,7 @@ TEST_CASE("A shell that becomes a zklock, as with its last command, may ask and 
   Tree().WaitForChildren(lock, 0);
 }
 
-TEST_CASE("Ctrl-C ends the script, and the lock with it") {
+TEST_CASE("Ctrl-C ends the script and releases the lock") {
   const std::string lock = NewLock("hold");
   ChildOptions options = Script(lock, "$Z exclusive --hold $L && echo held; sleep 1000");
   options.keep_stdin = false;
@@ -111,7 +111,7 @@ TEST_CASE("Ctrl-C ends the script, and the lock with it") {
   tree.WaitForChildren(lock, 0);
 }
 
-TEST_CASE("Ctrl-C while it waits leaves the queue and ends the script") {
+TEST_CASE("Ctrl-C during the wait leaves the queue and ends the script") {
   const std::string lock = NewLock("hold");
   Child holder = StartHolder(lock);
   ChildOptions options = Script(lock, "$Z exclusive -v --hold $L; echo went on");
@@ -124,9 +124,9 @@ TEST_CASE("Ctrl-C while it waits leaves the queue and ends the script") {
   CHECK(script.out().find("went on") == std::string::npos);
 }
 
-TEST_CASE("Nothing of the keeper keeps a pipe open or says a word") {
+TEST_CASE("The keeper keeps no pipe open and prints nothing") {
   const std::string lock = NewLock("hold");
-  // cat ends only when nobody has the other end of its pipe open any more.
+  // cat ends only when the last writer has closed the pipe.
   const Finished finished =
       Run(Script(lock,
                  "exec 7>&1; x=$($Z exclusive --hold --owner-pid $$ $L 2>&1 7>&1 | cat);"
@@ -146,7 +146,7 @@ TEST_CASE("One shell holds two LOCKs, and releases them one by one") {
   CHECK(finished.out == "both\nfree\ndone\n");
 }
 
-TEST_CASE("With --permits each --hold has a permit of its own, and a release lets go of one") {
+TEST_CASE("With --permits each --hold takes its own permit, and a release releases one") {
   const std::string lock = NewLock("hold");
   const Finished finished =
       Run(Script(lock,
@@ -158,7 +158,7 @@ TEST_CASE("With --permits each --hold has a permit of its own, and a release let
   CHECK(finished.out == "two\n75\n0\none\n0\n75\n");
 }
 
-TEST_CASE("What the shell holds is not waited for below it: by --hold again, or by a command") {
+TEST_CASE("A run below the shell, with --hold or a command, does not wait for the shell's hold") {
   const std::string lock = NewLock("hold");
   const Finished finished =
       Run(Script(lock,
@@ -169,7 +169,7 @@ TEST_CASE("What the shell holds is not waited for below it: by --hold again, or 
   CHECK(finished.out == "twice\nbelow\ndeeper\n75\n");
 }
 
-TEST_CASE("What runs below is told of the contender that holds for its shell") {
+TEST_CASE("A run below the shell is given the contender that holds for the shell") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -192,7 +192,7 @@ TEST_CASE("What runs below is told of the contender that holds for its shell") {
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("What the shell holds is known in every dialect, and released") {
+TEST_CASE("The shell's hold is recognised and released in every dialect") {
   const auto dialect = GENERATE(as<std::string>{}, "curator", "kazoo", "simple");
   CAPTURE(dialect);
   const std::string lock = NewLock("hold");
@@ -207,7 +207,7 @@ TEST_CASE("What the shell holds is known in every dialect, and released") {
   CHECK(finished.out == "twice\nbelow\ntried\n0\n0\nfree\n");
 }
 
-TEST_CASE("A reader is not kept by a writer that waits for its own shell") {
+TEST_CASE("A waiting writer does not block a reader whose shell holds") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(
       lock, "$Z read --hold $L && echo held; read x; $Z read $L -- echo below; $Z release $L; :"));
@@ -219,7 +219,7 @@ TEST_CASE("A reader is not kept by a writer that waits for its own shell") {
   CHECK(writer.ReadLine() == "held");
 }
 
-TEST_CASE("Of several LOCKs the one that the shell holds is left out, the others are taken") {
+TEST_CASE("Of several LOCKs, the one that the shell holds is skipped and the others are taken") {
   const std::string held = GENERATE("a", "b");
   CAPTURE(held);
   const std::string lock = NewLock("hold");
@@ -229,13 +229,13 @@ TEST_CASE("Of several LOCKs the one that the shell holds is left out, the others
                 "done; $Z release $L-" +
                 held));
   CAPTURE(finished.err);
-  const std::string both = lock + "-a " + lock + "-b\n";  // the command is told of
+  const std::string both = lock + "-a " + lock + "-b\n";  // as exported to the command
   CHECK(finished.out == both + both);
 }
 
 namespace {
 
-/// What went to the servers through `proxy`, but pings.
+/// The requests sent through `proxy`, without pings.
 Words RequestsThrough(const Proxy& proxy) {
   const auto pieces = proxy.Requests();
   Words words;
@@ -248,7 +248,7 @@ Words RequestsThrough(const Proxy& proxy) {
 
 }  // namespace
 
-TEST_CASE("A try asks whether the shell holds over the one session it has, and by one list") {
+TEST_CASE("try asks whether the shell holds with its one session and one list request") {
   const bool ours = GENERATE(false, true);
   CAPTURE(ours);
   const std::string lock = NewLock("hold");
@@ -271,10 +271,10 @@ TEST_CASE("A try asks whether the shell holds over the one session it has, and b
   CHECK(requests.back() == "close");
 }
 
-TEST_CASE("What waits under its own shell's hold asks for it over the one session it has") {
+TEST_CASE("A waiter queued after its own shell's hold checks it with its one session") {
   const std::string lock = NewLock("hold");
   const Proxy proxy(TestServers());
-  // A line of progress would ask too.
+  // A progress line would cause requests too.
   ChildOptions options =
       Script(lock,
              "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive --progress none $L -- true; "
@@ -295,13 +295,13 @@ TEST_CASE("What waits under its own shell's hold asks for it over the one sessio
 }
 
 TEST_CASE(
-    "A connection that is lost while it is asked whether the shell holds is no wait for ever") {
+    "A connection lost during the check for the shell's hold does not make the wait endless") {
   const std::string lock = NewLock("hold");
   Proxy proxy(TestServers());
   ChildOptions options =
       Script(lock, "$Z exclusive --hold $L; ZKLOCK_SERVERS=$VIA $Z exclusive -v $L -- echo below");
   options.also_environment.push_back("VIA=" + proxy.address());
-  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is under way
+  proxy.Delay(std::chrono::milliseconds(50));  // so that the answer is still on its way
   Child script = Child::Start(std::move(options));
   script.ReadErrUntil("waiting for");
   proxy.Cut();
@@ -309,7 +309,7 @@ TEST_CASE(
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("A signal ends a wait of which it is not known yet whether it is for the shell's own") {
+TEST_CASE("A signal ends a wait before it is known whether the shell itself holds") {
   const auto signal = GENERATE(SIGTERM, SIGINT);
   const std::string lock = NewLock("hold");
   Child holder = StartHolder(lock);
@@ -326,7 +326,7 @@ TEST_CASE("A signal ends a wait of which it is not known yet whether it is for t
   CHECK_THAT(waiter.err(), Catch::Contains("left the queue"));
 }
 
-TEST_CASE("A hold that may not be read cannot be known, and is waited for") {
+TEST_CASE("A hold whose data may not be read is waited for") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -355,7 +355,7 @@ TEST_CASE("With --no-nest the shell's own hold is waited for, but not for ever")
   CHECK_THAT(finished.err, Catch::Contains("for ever"));
 }
 
-TEST_CASE("What a zklock above holds is held already: --hold takes nothing and goes on at once") {
+TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the LOCK") {
   const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   CAPTURE(outer, inner);
@@ -369,14 +369,14 @@ TEST_CASE("What a zklock above holds is held already: --hold takes nothing and g
   CHECK(tree.Children(lock).size() == 1);
   CHECK(tree.Children(lock + "-also").size() == 1);
   script.Write("\n");
-  CHECK(script.ReadLine() == "75");  // nothing of its own
+  CHECK(script.ReadLine() == "75");  // it has nothing of its own to release
   CHECK(script.Wait() == Exited(0));
   CHECK_THAT(script.err(), Catch::Contains(lock + " is held for us by a zklock above"));
   CHECK(tree.Children(lock).empty());
   tree.WaitForChildren(lock + "-also", 0);
 }
 
-TEST_CASE("Where --hold would wait for a zklock above for ever it is told") {
+TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") {
   const std::string lock = NewLock("hold");
   const auto run = [&](const std::string& outer, const std::string& inner) {
     return Run(Script(
@@ -407,13 +407,13 @@ TEST_CASE("A shell that holds as a reader is told why it can never write") {
   Child script = Child::Start(options);
   CHECK(script.ReadLine() == "64");
   CHECK(script.ReadLine() == "64");
-  CHECK(Tree().Children(lock).size() == 1);  // who is refused is in nobody's way
+  CHECK(Tree().Children(lock).size() == 1);  // the refused run left nothing in the queue
   script.CloseInput();
   script.Wait();
   CHECK_THAT(script.err(), Catch::Contains("for ever"));
 }
 
-TEST_CASE("Somebody else's hold is waited for") {
+TEST_CASE("Another shell's hold is waited for") {
   const std::string lock = NewLock("hold");
   Child first = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
   REQUIRE(first.ReadLine() == "held");
@@ -422,7 +422,7 @@ TEST_CASE("Somebody else's hold is waited for") {
   CHECK(other.out == "75\n75\n");
 }
 
-TEST_CASE("The owner is told by its signal when the lock is taken away, and nobody else is") {
+TEST_CASE("When the lock is deleted, the owner and only the owner is signalled") {
   const std::string lock = NewLock("hold");
   Child script = Child::Start(
       Script(lock,
@@ -435,8 +435,7 @@ TEST_CASE("The owner is told by its signal when the lock is taken away, and nobo
   CHECK(script.Wait() == Exited(9));
 }
 
-TEST_CASE(
-    "A keeper that is killed is no silent loss: the owner is told, its end ends the session") {
+TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends the session") {
   const auto signal = GENERATE(SIGKILL, SIGTERM);
   const std::string lock = NewLock("hold");
   Child script = Child::Start(Script(lock, "$Z exclusive --hold $L; echo held; read x"));
@@ -444,10 +443,10 @@ TEST_CASE(
   REQUIRE(kill(KeeperOf(lock), signal) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
   Tree tree;
-  tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // and not after the session's 30 s
+  tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
 }
 
-TEST_CASE("The close for a keeper that was killed is let in where servers want credentials") {
+TEST_CASE("The session of a killed keeper is closed even if servers require credentials") {
   const OwnServer server({"enforce.auth.enabled=true", "enforce.auth.schemes=digest"});
   ChildOptions options =
       Script("/x", "$Z exclusive --hold --session-timeout 40s $L; echo held; read x");
@@ -458,11 +457,11 @@ TEST_CASE("The close for a keeper that was killed is let in where servers want c
   Tree tree("alice:tulip", server.address());
   REQUIRE(kill(KeeperOf("/x", tree), SIGKILL) == 0);
   CHECK(script.Wait() == Killed(SIGTERM));
-  // Long before the session's own end.
+  // Long before the session would expire.
   tree.WaitForChildren("/x", 0, std::chrono::seconds(30));
 }
 
-TEST_CASE("A keeper that hangs is no silent loss: the owner is told before the lease ends") {
+TEST_CASE("When the keeper is stopped, the owner is signalled before the lease ends") {
   const std::string lock = NewLock("hold");
   Child script =
       Child::Start(Script(lock, "$Z exclusive --hold --session-timeout 4s $L; echo held; read x"));
@@ -473,7 +472,7 @@ TEST_CASE("A keeper that hangs is no silent loss: the owner is told before the l
   REQUIRE(kill(keeper, SIGKILL) == 0);
 }
 
-TEST_CASE("When the servers fall silent the owner is told before the lease ends") {
+TEST_CASE("When the servers stop answering, the owner is signalled before the lease ends") {
   const std::string lock = NewLock("hold");
   Proxy proxy(TestServers());
   ChildOptions options =
@@ -491,7 +490,7 @@ TEST_CASE("When the servers fall silent the owner is told before the lease ends"
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("Under cron, with no terminal, no input and next to no environment") {
+TEST_CASE("It works under cron, with no terminal, no input and almost no environment") {
   const std::string lock = NewLock("hold");
   ChildOptions options;
   options.argv = {"setsid", "-w", "/bin/sh", "-c",
@@ -506,12 +505,12 @@ TEST_CASE("Under cron, with no terminal, no input and next to no environment") {
   options.prepare = ResetSignals;
   const Finished finished = Run(options);
   CHECK(finished.exit == Exited(0));
-  CHECK(finished.out == "part\nreleased\n");  // and the pipe to the mail ends with the script
+  CHECK(finished.out == "part\nreleased\n");  // the script's end closes the pipe to the mail
   CHECK(finished.err.empty());
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("Under a CI agent that starts a script in a session of its own and collects its output") {
+TEST_CASE("It works under a CI agent that gives the script its own session and reads its output") {
   const std::string lock = NewLock("hold");
   Child agent = Child::Start(Script(
       lock,
@@ -536,25 +535,25 @@ TEST_CASE("A hold in a subshell ends with the subshell") {
   CHECK(script.ReadLine() == "after");
 }
 
-TEST_CASE("A release is no loss: the owner gets no signal") {
+TEST_CASE("A release sends the owner no signal") {
   const std::string lock = NewLock("hold");
   const Finished finished = Run(
       Script(lock, "trap 'echo told' TERM; $Z exclusive --hold $L; $Z release $L; echo released"));
   CHECK(finished.out == "released\n");
 }
 
-TEST_CASE("A keeper that can fork no guard says so and lets go of what nobody uses") {
+TEST_CASE("A keeper that cannot fork a guard reports it and releases the lock") {
   const std::string lock = NewLock("guardless");
   Child holder = StartHolder(lock);
   const TemporaryDirectory directory;
   ChildOptions options = Script(lock, "$Z exclusive --hold $L; echo $?; read x");
   options.also_environment.push_back("ZKLOCK_CONFIG=/dev/null");
-  // The search for leaks wants a process of its own.
+  // The leak checker needs a process of its own.
   options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
   const bool is_root = geteuid() == 0;
   if (is_root) {
-    // Root has no limit, and may not set another user's: a user that nothing else runs as, and who
-    // has a shell, a zklock and its keeper.
+    // Root has no limit and cannot set another user's. Run as a user with no other processes,
+    // limited to a shell, a zklock and its keeper.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     std::filesystem::copy_file(Binary(), directory.Path("zklock"));
     std::erase(options.also_environment, "Z=" + Binary());
@@ -579,7 +578,7 @@ TEST_CASE("A keeper that can fork no guard says so and lets go of what nobody us
   CHECK_THAT(script.err(), Catch::Contains("fork"));
 }
 
-TEST_CASE("a --hold that cannot be is refused before anything is asked of the servers") {
+TEST_CASE("An impossible --hold is refused before any request to the servers") {
   const std::string lock = NewLock("hold");
   CHECK(RunZklock({"exclusive", "--hold", lock, "--", "true"}).exit == Exited(64));
   CHECK(RunZklock({"exclusive", "--hold", "-c", "true", lock}).exit == Exited(64));
@@ -592,7 +591,7 @@ TEST_CASE("a --hold that cannot be is refused before anything is asked of the se
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("A conflict, and servers that are not there, have --hold's status as a run's") {
+TEST_CASE("With --hold, a conflict and unreachable servers have the same exit status as in a run") {
   const std::string lock = NewLock("hold");
   Child holder = StartHolder(lock);
   const Finished finished =

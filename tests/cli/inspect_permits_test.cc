@@ -1,4 +1,4 @@
-// inspect and release on semaphores: zklock's, and those of real Curator programs.
+// inspect and release on semaphores of zklock and of real Curator programs.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -28,7 +28,7 @@ std::string Inspect(Words arguments) {
   return finished.out;
 }
 
-/// The one LOCK, as the manual page describes it.
+/// The one LOCK in the output, in the form that the manual page describes.
 json InspectJson(const std::string& lock) {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
@@ -45,14 +45,14 @@ json InspectJson(const std::string& lock) {
 
 const Words kTwoPermits{"exclusive", "--progress", "none", "--permits", "2"};
 
-/// Its way through the turnstile is over when its command runs: both children are as they stay.
+/// The command runs, so the turnstile has been passed: both children stay as they are.
 Child StartPermit(const std::string& lock) {
   Child holder = StartHolder(kTwoPermits, lock);
   Tree().WaitForChildren(lock + "/locks", std::size_t{0});
   return holder;
 }
 
-/// Waits for a permit, and has a lease.
+/// Waits for a permit, with a znode in `leases`.
 Child StartFirstWaiter(const std::string& lock, std::size_t holders = 2) {
   Child waiter = Child::Start(HolderOptions(kTwoPermits, lock));
   Tree().WaitForChildren(lock + "/leases", holders + 1);
@@ -67,7 +67,7 @@ Child StartSecondWaiter(const std::string& lock) {
 
 }  // namespace
 
-TEST_CASE("a semaphore is one queue, with its permits used and free") {
+TEST_CASE("a semaphore is shown as one queue, with its used and free permits") {
   const std::string root = NewLock("permits");
   const std::string lock = root + "/s";
   Child first = StartPermit(lock);
@@ -118,7 +118,7 @@ TEST_CASE("a semaphore is one queue, with its permits used and free") {
                         !Catch::Contains("red"));
 }
 
-TEST_CASE("a semaphore that nobody uses any more is free, and says how many permits it has") {
+TEST_CASE("an unused semaphore is free and shows how many permits it has") {
   const std::string lock = NewLock("permits");
   CHECK(RunZklock({"exclusive", "--permits", "3", lock, "--", "true"}).exit == Exited(0));
   Tree tree;
@@ -132,7 +132,7 @@ TEST_CASE("a semaphore that nobody uses any more is free, and says how many perm
   CHECK(found["free"] == 3);
 }
 
-TEST_CASE("a watcher sees each change of a semaphore, in its leases and in its turnstile") {
+TEST_CASE("a watcher sees each change among a semaphore's permits and in its turnstile") {
   const std::string lock = NewLock("permits");
   Child first = StartPermit(lock);
   Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));
@@ -158,11 +158,11 @@ TEST_CASE("a watcher sees each change of a semaphore, in its leases and in its t
   until(1, 1);
 }
 
-TEST_CASE("a deadlock through a semaphore is one only when no holder can go on") {
+TEST_CASE("a wait cycle through a semaphore is a deadlock only if no holder can proceed") {
   const std::string root = NewLock("permits");
   const std::string semaphore = root + "/s";
   const std::string lock = root + "/l";
-  // A holder of a permit that wants the lock, when it is told to.
+  // Holds a permit, and asks for the lock when told to.
   const auto start = [&] {
     ChildOptions options =
         Zklock({"exclusive", "--progress", "none", "--permits", "2", semaphore, "--", "sh", "-c",
@@ -189,7 +189,7 @@ TEST_CASE("a deadlock through a semaphore is one only when no holder can go on")
   CHECK_THAT(Inspect({"--dot", root}), Catch::Contains("1 deadlock, in red"));
 }
 
-TEST_CASE("release --holders asks all that have a permit, --all the waiters too") {
+TEST_CASE("release --holders asks all permit holders, --all also the waiters") {
   const auto all = GENERATE(false, true);
   const std::string lock = NewLock("permits");
   Child first = StartPermit(lock);
@@ -213,7 +213,7 @@ TEST_CASE("release --holders asks all that have a permit, --all the waiters too"
   }
 }
 
-TEST_CASE("release --contender takes the exact one: a holder, or a waiter by either of its names") {
+TEST_CASE("release --contender accepts a holder, or a waiter by either of its names") {
   const std::string lock = NewLock("permits");
   Child first = StartPermit(lock);
   Child second = StartPermit(lock);
@@ -231,16 +231,16 @@ TEST_CASE("release --contender takes the exact one: a holder, or a waiter by eit
     CHECK_FALSE(fourth.HasEnded());
     CHECK(release(contenders[1]["name"]) == Exited(75));
   }
-  SECTION("who waits for a permit, by its lease") {
+  SECTION("a waiter for a permit, by its znode in leases") {
     CHECK(release(contenders[2]["name"]) == Exited(0));
     CHECK(third.Wait() == Exited(75));
   }
-  SECTION("the same, by its name in the turnstile") {
+  SECTION("the same waiter, by its name in the turnstile") {
     const Words names = InQueueOrder(Tree().Children(lock + "/locks"));
     CHECK(release(names.at(0)) == Exited(0));
     CHECK(third.Wait() == Exited(75));
   }
-  SECTION("who waits in the turnstile") {
+  SECTION("a waiter in the turnstile") {
     CHECK(release(contenders[3]["name"]) == Exited(0));
     CHECK(fourth.Wait() == Exited(75));
     CHECK_FALSE(third.HasEnded());
@@ -248,7 +248,7 @@ TEST_CASE("release --contender takes the exact one: a holder, or a waiter by eit
   CHECK_FALSE(first.HasEnded());
 }
 
-TEST_CASE("release --force deletes leases, and what waits") {
+TEST_CASE("release --force deletes permits and waiters") {
   const std::string lock = NewLock("permits");
   Child first = StartPermit(lock);
   Child second = StartPermit(lock);
@@ -262,7 +262,7 @@ TEST_CASE("release --force deletes leases, and what waits") {
   CHECK(fourth.Wait() == Exited(75));
 }
 
-TEST_CASE("a shell that holds a permit lets go of it, and is told that it holds") {
+TEST_CASE("a shell that holds a permit can release it and see that it holds it") {
   const std::string lock = NewLock("permits");
   ChildOptions options = Zklock({});
   options.argv = {"bash", "-c", R"("$Z" exclusive --hold --permits 2 "$L"; "$Z" inspect --mine "$L"
@@ -280,9 +280,9 @@ TEST_CASE("a shell that holds a permit lets go of it, and is told that it holds"
   CHECK_FALSE(other.HasEnded());
 }
 
-TEST_CASE("a semaphore of Curator's programs is shown as one, and cannot be asked, only forced") {
+TEST_CASE("a semaphore of Curator programs is shown as one, and can only be released by force") {
   const std::string lock = NewLock("permits");
-  // Both of one session, as in a program with many threads.
+  // Both in one session, as in a program with many threads.
   LockPeer curator = LockPeer::Curator();
   for (const char* const name : {"first", "third"}) {
     REQUIRE(curator.Ask(name, "make semaphore:2 " + lock) == "made");
@@ -296,7 +296,7 @@ TEST_CASE("a semaphore of Curator's programs is shown as one, and cannot be aske
   CHECK(found["contenders"][0]["program"] == "Curator");
   CHECK(found["contenders"][0]["state"] == "held");
 
-  // Beside it a zklock, which writes how many there are where nobody has; and one that waits.
+  // A zklock that holds, and writes the number of permits if none is recorded; and one that waits.
   Child second = StartPermit(lock);
   curator.Tell("third", "acquire");
   Tree().WaitForChildren(lock + "/leases", 3);

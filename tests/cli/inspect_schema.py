@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Holds the output of `zklock inspect --json` to what the manual page says of it.
+"""Checks the output of `zklock inspect --json` against the manual page.
 
     inspect_schema.py MANUAL [--lines] < OUTPUT
 
-Every object has exactly the documented fields, in that order, each of its documented type and, where
-those are listed, one of the documented values. Prints what is wrong, and exits with 1 then.
+Every object must have exactly the documented fields, in that order, each of its documented type and,
+where the values are listed, one of them. Prints all deviations; exits with 1 if there are any.
 """
 
 import json
@@ -37,7 +37,7 @@ def fields_of(manual, heading):
             name, types, values = match.groups()
             fields.append((name, types.split(" or "), values.split(", ") if values else None))
     if not fields:
-        sys.exit(f"the manual says nothing of the object of a {heading}")
+        sys.exit(f"the manual does not describe the object of a {heading}")
     return fields
 
 
@@ -48,9 +48,9 @@ def check_object(value, fields, where):
     for name, types, values in fields:
         item = value[name]
         if not any(TYPES[kind](item) for kind in types):
-            wrong.append(f"{where}.{name} is {item!r}, no {' or '.join(types)}")
+            wrong.append(f"{where}.{name} is {item!r}, not {' or '.join(types)}")
         elif values and item is not None and item not in values:
-            wrong.append(f"{where}.{name} is {item!r}, none of {values}")
+            wrong.append(f"{where}.{name} is {item!r}, not one of {values}")
     for name in ("since", "ended"):
         if isinstance(value.get(name), str):
             if not MOMENT.match(value[name]):
@@ -82,7 +82,7 @@ def check_lock(lock, schema, where):
     else:
         free = used = None
         if lock["permits"] is not None or lock["held"] != bool(names):
-            wrong.append(f"{where} is no semaphore, and has {lock['permits']} permits")
+            wrong.append(f"{where} is no semaphore but has {lock['permits']} permits")
     if (lock["used"], lock["free"]) != (used, free):
         wrong.append(f"{where} has {lock['used']} permits used and {lock['free']} free")
 

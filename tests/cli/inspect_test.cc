@@ -21,7 +21,7 @@ std::string Source(const std::string& path) {
   return std::string(source) + "/" + path;
 }
 
-/// What `zklock inspect ARGUMENTS` prints; it says nothing else.
+/// The standard output of `zklock inspect ARGUMENTS`, which must succeed and print no message.
 std::string Inspect(Words arguments) {
   arguments.insert(arguments.begin(), "inspect");
   const Finished finished = RunZklock(arguments);
@@ -31,7 +31,7 @@ std::string Inspect(Words arguments) {
   return finished.out;
 }
 
-/// Holds JSON to the manual page, with a reader that is not ours.
+/// Checks JSON against the manual page with an independent reader.
 void CheckSchema(const std::string& text, const Words& arguments = {}) {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
@@ -49,21 +49,21 @@ json InspectJson(const std::string& path) {
   return json::parse(text);
 }
 
-/// Nothing that a terminal would obey, or that no terminal shows.
+/// Checks for control sequences and for characters that no terminal shows.
 void CheckHarmless(const std::string& text) {
   CAPTURE(text);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     CHECK((byte >= 0x20 || byte == '\n'));
     CHECK(byte != 0x7f);
-    // C1 in UTF-8; right-to-left override.
+    // C1 controls in UTF-8, then the right-to-left override.
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
     CHECK_FALSE((byte == 0xc2 && next < 0xa0));
     CHECK(text.compare(i, 3, "\u202e") != 0);
   }
 }
 
-TEST_CASE("a lock that is not there is free") {
+TEST_CASE("a lock that does not exist is free") {
   const std::string lock = NewLock("inspect");
   CHECK(Inspect({lock}) == lock + ": free (it is not there)\n");
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
@@ -71,7 +71,7 @@ TEST_CASE("a lock that is not there is free") {
   CHECK(Inspect({"--root", lock}) == lock + ": free (it is not there)\n");
 }
 
-TEST_CASE("a queue is shown with who holds, who waits, and what they say of themselves") {
+TEST_CASE("a queue is shown with its holders and waiters and their metadata") {
   const std::string lock = NewLock("inspect");
   Child holder = StartHolder({"write", "--label", "nightly"}, lock);
   Child reader = StartWaiter({"read"}, lock);
@@ -96,7 +96,7 @@ TEST_CASE("a queue is shown with who holds, who waits, and what they say of them
   CHECK(found["contenders"][0]["token"] == std::to_string(znode.created_zxid));
 }
 
-TEST_CASE("what is below a path is shown with a line for each lock that is in use") {
+TEST_CASE("a path is shown with one line for each lock in use below it") {
   const std::string root = NewLock("inspect");
   Child first = StartHolder(root + "/a/b");
   Child second = StartHolder(root + "/c");
@@ -110,7 +110,7 @@ TEST_CASE("what is below a path is shown with a line for each lock that is in us
   CHECK(RunZklock({"inspect", "-q", root}).exit == Exited(75));
 }
 
-TEST_CASE("whatever others write into a lock, the terminal and JSON are safe from it") {
+TEST_CASE("nothing that others write into a lock reaches the terminal or breaks the JSON") {
   const std::string lock = NewLock("hostile");
   Tree tree;
   const std::string escapes = "\x1b[2J\x1b]0;gotcha\x07\u202e\u009b31m\x7f";
@@ -129,7 +129,7 @@ TEST_CASE("whatever others write into a lock, the terminal and JSON are safe fro
     tree.Create(lock + "/_c_" + kUuid + "-lock-", ZnodeKind::kEphemeralSequential, text);
     tree.Create(lock + "/0123456789abcdef__lock__", ZnodeKind::kEphemeralSequential, text);
   }
-  // The servers refuse controls in names, but for a few.
+  // The servers reject most control characters in names.
   tree.Create(lock + "/\u202eevil \"quoted\" \\n\u200b-lock-", ZnodeKind::kEphemeralSequential);
   tree.Create(lock + "/\u202econfig");
 
@@ -148,7 +148,7 @@ TEST_CASE("whatever others write into a lock, the terminal and JSON are safe fro
   CHECK(InspectJson(lock)[0]["contenders"].size() == 3 * data.size() + 1);
 }
 
-TEST_CASE("a long queue is shown whole") {
+TEST_CASE("a long queue is shown in full") {
   const std::string lock = NewLock("long");
   Tree tree;
   tree.Create(lock);
@@ -163,7 +163,7 @@ TEST_CASE("a long queue is shown whole") {
   CHECK(InspectJson(lock)[0]["contenders"].size() == kLong);
 }
 
-TEST_CASE("output that nobody reads ends it, and a reader that is slow gets all of it") {
+TEST_CASE("a closed pipe ends the output, and a slow reader gets all of it") {
   const std::string lock = NewLock("slow");
   Tree tree;
   tree.Create(lock);
@@ -197,7 +197,7 @@ TEST_CASE("output that nobody reads ends it, and a reader that is slow gets all 
   }
 }
 
-TEST_CASE("two nested callers in opposite orders are shown as the deadlock that they are") {
+TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
   const std::string root = NewLock("deadlock");
   const auto nested = [&](const std::string& outer, const std::string& inner) {
     ChildOptions options = Zklock({"exclusive", root + outer, "--", "sh", "-c",
@@ -218,7 +218,7 @@ TEST_CASE("two nested callers in opposite orders are shown as the deadlock that 
   second.ReadErrUntil("waiting for");
   const std::string graph = Inspect({"--dot", root});
   CHECK_THAT(graph, Catch::StartsWith("digraph") && Catch::Contains("1 deadlock, in red"));
-  // Both locks, their holders and their waiters: four edges.
+  // Both locks, both holders and both waiters: four edges.
   std::size_t red = 0;
   for (const std::string& line : Lines(graph)) {
     if (line.find("->") != std::string::npos && line.find("color=red") != std::string::npos) ++red;
@@ -226,7 +226,7 @@ TEST_CASE("two nested callers in opposite orders are shown as the deadlock that 
   CHECK(red == 4);
 }
 
-TEST_CASE("with --watch off a terminal JSON lines come as things change") {
+TEST_CASE("without a terminal --watch prints a JSON line for each change") {
   const std::string lock = NewLock("watch");
   Child watcher = Child::Start(Zklock({"inspect", "--watch", lock}));
   std::string all = watcher.ReadLine() + "\n";
@@ -249,7 +249,7 @@ TEST_CASE("with --watch off a terminal JSON lines come as things change") {
   CHECK(watcher.err().empty());
 }
 
-TEST_CASE("a watcher sees what happened while its server was away") {
+TEST_CASE("a watcher sees what changed while its server was away") {
   const std::string lock = NewLock("watch");
   ChildOptions options = Zklock({"inspect", "--watch", lock});
   Proxy proxy(TestServers());
@@ -263,7 +263,7 @@ TEST_CASE("a watcher sees what happened while its server was away") {
   CHECK(json::parse(line)["contenders"][0]["pid"] == holder.pid());
 }
 
-TEST_CASE("wrong combinations of inspect's options are told apart") {
+TEST_CASE("contradictory options of inspect are usage errors") {
   for (const Words& words : {Words{"--json", "--dot"}, Words{"--dot", "--watch"},
                              Words{"-q", "--json"}, Words{"-q", "--watch"}, Words{"-q", "--dot"}}) {
     Words arguments{"inspect"};

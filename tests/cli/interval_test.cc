@@ -1,4 +1,4 @@
-// --min-interval: a job that ran a moment ago is not run again, on whichever host.
+// --min-interval: a job that ran a moment ago does not run again, on any host.
 
 #include <unistd.h>
 
@@ -34,11 +34,11 @@ TEST_CASE("a job that succeeded less than the interval ago is not run again") {
   CHECK_THAT(again.err, Catch::Contains(lock + " ran") && Catch::Contains(host) &&
                             Catch::Contains("--min-interval 1h"));
   CHECK(Tree().Children(lock) == std::vector<std::string>{"last-run"});
-  // Whoever does not ask is not kept from it.
+  // A run without the option is not affected.
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a crontab's line is quiet about it") {
+TEST_CASE("a crontab line can stay quiet about it") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).exit == Exited(0));
   const Finished quiet =
@@ -47,7 +47,7 @@ TEST_CASE("a crontab's line is quiet about it") {
   CHECK(quiet.err.empty());
 }
 
-TEST_CASE("a job whose last run cannot be found out is not run") {
+TEST_CASE("a job whose last run cannot be determined does not run") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).out == "ran\n");
   Tree().SetAcl(lock + "/last-run", kWrite | kAdmin);
@@ -55,24 +55,24 @@ TEST_CASE("a job whose last run cannot be found out is not run") {
   CHECK(again.exit == Exited(77));
   CHECK(again.out.empty());
   CHECK_THAT(again.err, Catch::Contains("READ on " + lock + "/last-run is missing"));
-  // The lock is free again.
+  // The lock has been released.
   CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("when the interval is over it runs again") {
+TEST_CASE("when the interval is over the job runs again") {
   const std::string lock = NewLock("interval");
   const auto before = std::chrono::steady_clock::now();
   CHECK(Run(Job("2s", lock)).exit == Exited(0));
-  // Its end is the event, and who asks again and again sees it.
+  // Nothing announces the end of the interval: ask until it is over.
   Finished finished;
   do {
     finished = Run(Job("2s", lock));
   } while (finished.exit == Exited(75));
   CHECK(finished.out == "ran\n");
-  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // and not sooner
+  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // not earlier
 }
 
-TEST_CASE("a failed run does not count, and does not hide a success") {
+TEST_CASE("a failed run does not count, and does not hide an earlier success") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock, "3")).exit == Exited(3));
   CHECK(Run(Job("1h", lock)).exit == Exited(0));
@@ -80,14 +80,14 @@ TEST_CASE("a failed run does not count, and does not hide a success") {
   CHECK(Run(Job("1h", lock)).exit == Exited(75));
 }
 
-TEST_CASE("a success without the option counts too, for as long as the LOCK keeps its record") {
-  // No container, which the servers may take between the runs.
+TEST_CASE("a success without the option counts too, as long as LOCK keeps its record") {
+  // Not a container, which the servers may delete between the runs.
   const std::string lock = Tree().Create(NewLock("interval"), ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK(Run(Job("1h", lock)).exit == Exited(75));
 }
 
-TEST_CASE("readers keep no writer from its run, and show nobody that one has run") {
+TEST_CASE("readers do not count as runs and do not hide a writer's last run") {
   const std::string lock = NewLock("interval");
   const auto write = [&] {
     return RunZklock({"write", "--min-interval", "1h", lock, "--", "true"}).exit;
@@ -102,18 +102,18 @@ TEST_CASE("readers keep no writer from its run, and show nobody that one has run
   CHECK(write() == Exited(0));
   read({"read"});
   CHECK(write() == Exited(75));
-  // It is still the last run, to who asks for that.
+  // inspect still shows it as the last run.
   CHECK_THAT(RunZklock({"inspect", "--json", lock}).out, Catch::Contains("\"mode\":\"read\""));
 }
 
-TEST_CASE("what the last success needs outlives an empty LOCK") {
+TEST_CASE("the record of the last success outlives an empty LOCK") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).exit == Exited(0));
-  // A persistent child: the servers reap containers without children only.
+  // A persistent child: the servers delete only childless containers.
   CHECK(Tree().Get(lock + "/last-run").has_value());
 }
 
-TEST_CASE("hosts whose clocks are hours apart agree") {
+TEST_CASE("hosts whose clocks are hours apart agree on the interval") {
   const std::string lock = NewLock("interval");
   const auto skewed = [&](const std::string& seconds) {
     ChildOptions options = Job("1h", lock);
@@ -129,7 +129,7 @@ TEST_CASE("hosts whose clocks are hours apart agree") {
   CHECK(Run(Job("1h", lock)).exit == Exited(75));
   CHECK(Run(skewed("-10800")).exit == Exited(75));
   CHECK(Run(skewed("7200")).exit == Exited(75));
-  // The clock that they have is the skewed one.
+  // The clock really is skewed.
   ChildOptions date = skewed("86400000");
   date.argv = {"date", "+%s"};
   const std::int64_t now = std::stoll(Run(date).out);
@@ -139,7 +139,7 @@ TEST_CASE("hosts whose clocks are hours apart agree") {
                   86'000'000);
 }
 
-TEST_CASE("two that come together run it once") {
+TEST_CASE("two jobs started at the same time run once") {
   const std::string lock = NewLock("interval");
   Child first = Child::Start(Job("1h", lock));
   Child second = Child::Start(Job("1h", lock));
@@ -148,7 +148,7 @@ TEST_CASE("two that come together run it once") {
   CHECK(((one == Exited(0) && other == Exited(75)) || (one == Exited(75) && other == Exited(0))));
 }
 
-TEST_CASE("an interval that is no span, or for readers or permits, is refused") {
+TEST_CASE("an invalid interval, or one for readers or permits, is refused") {
   CHECK(RunZklock({"exclusive", "--min-interval", "soon", "/t/x", "--", "true"}).exit ==
         Exited(64));
   CHECK(RunZklock({"read", "--min-interval", "1h", "/t/x", "--", "true"}).exit == Exited(64));

@@ -1,4 +1,4 @@
-// The command and zklock are one job: they stop together, and go on together.
+// The command and zklock are one job: they stop together and continue together.
 
 #include <sys/wait.h>
 
@@ -20,7 +20,7 @@ pid_t HolderOf(const std::string& lock) {
   return std::stoi(data.substr(data.find(mark) + mark.size()));
 }
 
-/// What the shell calls a job that reads the terminal from the background.
+/// How a shell reports a job stopped for reading the terminal from the background.
 struct ShellCase {
   std::string name;
   Words words;
@@ -29,27 +29,27 @@ struct ShellCase {
 const std::vector<ShellCase> kShells = {{"bash", Terminal::Bash(), "Stopped"},
                                         {"zsh", Terminal::Zsh(), "suspended"}};
 
-/// Starts `line` in the background, where it is to stop, and brings it back.
+/// Starts `line` in the background, waits until it stops, and brings it to the foreground.
 void StopAndBringBack(Terminal& terminal, const std::string& line, const std::string& stopped) {
-  terminal.Type("set -b");  // the shell tells of its jobs at once
+  terminal.Type("set -b");  // makes the shell report changes of its jobs at once
   terminal.Type(line + " &");
   terminal.ReadUntil("stays ours for");
   terminal.ReadUntil(stopped);
-  // What is typed before the prompt may be read by the shell's line editor.
+  // Text typed before the prompt may be read by the shell's line editor.
   terminal.Type("echo \"read\"ing");
   terminal.ReadUntil("reading");
   terminal.AwaitPrompt();
   terminal.Type("fg");
-  terminal.ReadUntil("exclusive");  // the shell shows the line again
+  terminal.ReadUntil("exclusive");  // the shell repeats the command line
 }
 
 void TypeToCat(Terminal& terminal) {
   terminal.Type("the word");
   terminal.ReadUntil("the word");  // the echo
-  terminal.ReadUntil("the word");  // and cat's
+  terminal.ReadUntil("the word");  // and cat's copy
 }
 
-TEST_CASE("A background command that reads the terminal is brought back by fg") {
+TEST_CASE("fg resumes a background command that read the terminal") {
   const auto shell = GENERATE(from_range(kShells));
   const bool ends_by_key = GENERATE(true, false);
   CAPTURE(shell.name, ends_by_key);
@@ -62,7 +62,7 @@ TEST_CASE("A background command that reads the terminal is brought back by fg") 
   CHECK(Tree().Children(terminal.lock()).empty());
 }
 
-TEST_CASE("A nested job is brought back by fg") {
+TEST_CASE("fg resumes a nested job") {
   Terminal terminal("job");
   StopAndBringBack(terminal, "$Z exclusive $L -- $Z exclusive $L -- cat", "Stopped");
   TypeToCat(terminal);
@@ -70,7 +70,7 @@ TEST_CASE("A nested job is brought back by fg") {
   CHECK(terminal.Status() == "0.");
 }
 
-/// A job in the foreground of a terminal, whose command says its pid, and answers USR1.
+/// A foreground job on a terminal. Its command prints its pid and answers USR1.
 class Job {
  public:
   Job() : terminal("job") {
@@ -99,27 +99,27 @@ class Job {
   pid_t zklock = 0;
 };
 
-TEST_CASE("zklock stops when its command alone is stopped, and goes on with it") {
+TEST_CASE("zklock stops when only its command is stopped, and continues with it") {
   Job job;
   REQUIRE(kill(job.command, SIGSTOP) == 0);
   job.AwaitStop();
-  SECTION("by the shell") {
+  SECTION("continued by the shell") {
     job.BringBack();
     job.CheckThatBothRun();
     job.terminal.Press('C');
     CHECK(job.terminal.Status() == "130.");
   }
-  SECTION("when somebody continues the command alone") {
+  SECTION("continued through the command alone") {
     REQUIRE(kill(job.command, SIGCONT) == 0);
     job.CheckThatBothRun();
   }
-  SECTION("when somebody continues zklock alone") {
+  SECTION("continued through zklock alone") {
     REQUIRE(kill(job.zklock, SIGCONT) == 0);
     job.CheckThatBothRun();
   }
 }
 
-TEST_CASE("A command that is killed while it is stopped ends the job") {
+TEST_CASE("A command killed while stopped ends the job") {
   Job job;
   REQUIRE(kill(job.command, SIGSTOP) == 0);
   job.AwaitStop();
@@ -129,7 +129,7 @@ TEST_CASE("A command that is killed while it is stopped ends the job") {
   job.terminal.ReadUntil("ended 137.");
 }
 
-TEST_CASE("TSTP sent to zklock alone stops the command too") {
+TEST_CASE("TSTP sent only to zklock stops the command too") {
   Job job;
   REQUIRE(kill(job.zklock, SIGTSTP) == 0);
   job.AwaitStop();
@@ -138,7 +138,7 @@ TEST_CASE("TSTP sent to zklock alone stops the command too") {
   job.CheckThatBothRun();
 }
 
-TEST_CASE("A command that ignores Ctrl-Z goes on, and zklock with it") {
+TEST_CASE("A command that ignores Ctrl-Z keeps running, and so does zklock") {
   Terminal terminal("job");
   terminal.Type(
       "$Z exclusive $L -- sh -c 'trap \"\" TSTP; echo be\"\"gun; read x; echo \"go\"t $x'");
@@ -150,7 +150,7 @@ TEST_CASE("A command that ignores Ctrl-Z goes on, and zklock with it") {
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("A command that is stopped for longer than its lease is ended, and the lock let go") {
+TEST_CASE("A command stopped for longer than its lease is killed, and the lock is released") {
   Terminal terminal("job");
   terminal.Type("$Z exclusive --session-timeout 4s -k 200ms $L -- cat &");
   terminal.ReadUntil("stays ours for");
@@ -159,8 +159,8 @@ TEST_CASE("A command that is stopped for longer than its lease is ended, and the
   CHECK(terminal.Status() == "76.");
 }
 
-TEST_CASE("A command that is stopped alone for longer than its lease ends its zklock too") {
-  // No shell knows of the job: nobody would continue zklock.
+TEST_CASE("A command stopped alone for longer than its lease ends zklock too") {
+  // No shell controls this job, so nothing would continue zklock.
   const std::string lock = NewLock("job");
   Child child = Child::Start(Zklock({"exclusive", "--session-timeout", "4s", lock, "--", "sh", "-c",
                                      "echo $$; exec sleep 1000"}));
@@ -170,15 +170,15 @@ TEST_CASE("A command that is stopped alone for longer than its lease ends its zk
   CHECK(child.Wait() == Exited(76));
 }
 
-TEST_CASE("Where nobody would continue it, zklock goes on without its stopped command") {
-  // A session's leader is an orphaned process group.
+TEST_CASE("zklock does not stop with its command if nothing would continue it") {
+  // The process group of a session leader is orphaned.
   const std::string lock = NewLock("job");
   Child child = Child::StartOnTerminal(
       Zklock({"exclusive", lock, "--", "sh", "-c", "echo \"pid $$.\"; read x; echo \"got $x\""}));
   child.ReadUntil("pid ");
   const pid_t command = std::stoi(child.ReadUntil("."));
   REQUIRE(kill(command, SIGSTOP) == 0);
-  // It answers who asks for the lock: the stopped command is ended.
+  // zklock still answers a request to release: it ends the stopped command.
   CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
   CHECK(child.Wait() == Exited(76));
   CHECK(child.out().find("stays ours") == std::string::npos);

@@ -1,4 +1,4 @@
-// The largest values that options take: each has to work, not only to be accepted.
+// The largest option values: each must work, not merely be accepted.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace zklock::test {
 
-TEST_CASE("the longest session time-out is granted by servers that allow it") {
+TEST_CASE("servers that allow it grant the longest session time-out") {
   const OwnServer server({"maxSessionTimeout=2147483647"});
   Words words = {"exclusive", "-v",    "-z", server.address(), "--session-timeout",
                  "12d",       "/lock", "--", "echo",           "ran"};
@@ -26,8 +26,8 @@ TEST_CASE("the longest session time-out is granted by servers that allow it") {
         "zklock: --session-timeout '12d1ms' is too long: at most 12d");
 }
 
-TEST_CASE("the largest numbers and durations of a run work, on a free LOCK and a held one") {
-  const std::string longest = "106751d23h";  // of what fits into 64 bits of nanoseconds
+TEST_CASE("the largest numbers and durations work in a run, with a free LOCK and a held one") {
+  const std::string longest = "106751d23h";  // what fits into 64 bits of nanoseconds
   const std::vector<Words> options = {{"--wait", longest},           {"--connect-timeout", longest},
                                       {"--kill-after", longest},     {"--min-interval", longest},
                                       {"--max-queue", "2147483647"}, {"--permits", "2147483647"}};

@@ -13,12 +13,12 @@
 
 namespace zklock::test {
 
-/// How long a program of another library may take: a Java that compiles its program first has been
-/// seen to take minutes on a busy machine.
+/// How long a program of another library may take. Java, compiling the program first, has taken
+/// minutes on a busy machine.
 inline constexpr std::chrono::minutes kPeerPatience{5};
 
-/// A program that locks by another library, with as many locks as a test wants, each known by a
-/// name without blanks. It ends with this object, and what it holds is released with its session.
+/// A program that locks through another library, with any number of locks, each known by a name
+/// without blanks. Destroying the object ends the program; its locks are released with its session.
 class LockPeer {
  public:
   static LockPeer Curator() { return LockPeer({PeerProgram("curator-peer"), TestServers()}); }
@@ -29,7 +29,7 @@ class LockPeer {
     return LockPeer({program, TestServers(), PeerProgram("visit")});
   }
 
-  /// What a lock is told next, in the peers' language: "acquire 200".
+  /// Sends a lock a command in the peers' language, such as "acquire 200".
   void Tell(const std::string& name, const std::string& words) {
     child_.Write(name + " " + words + "\n");
   }

@@ -1,4 +1,4 @@
-// What is left of a long queue's list.
+// The memory that remains of a long queue's list.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -8,7 +8,7 @@
 
 #include "cli/zklock.h"
 
-// With sanitizers in it a binary keeps what it has freed, to see who still uses it.
+// With sanitizers a program keeps freed memory to detect later uses.
 #ifndef __SANITIZE_ADDRESS__
 
 namespace zklock::test {
@@ -16,7 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// KiB of its own.
+/// Private memory, in KiB.
 long PrivateMemory(const Child& child) {
   std::ifstream status("/proc/" + std::to_string(child.pid()) + "/status");
   for (std::string word; status >> word;) {
@@ -26,11 +26,11 @@ long PrivateMemory(const Child& child) {
   throw std::runtime_error("no RssAnon");
 }
 
-TEST_CASE("who waits behind a long queue keeps no memory of its list") {
+TEST_CASE("a waiter in a long queue frees the memory of its list") {
   Tree tree;
   const std::string near = NewLock("near");
   const std::string far = NewLock("far");
-  // Long names, so that the list is that of a longer queue: 240 KB.
+  // Long names, so that the list is as large as that of a longer queue: 240 KB.
   const std::string contender = "/" + std::string(180, 'x') + "-lock-";
   const auto fill = [&](const std::string& lock, int count) {
     for (int i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ TEST_CASE("who waits behind a long queue keeps no memory of its list") {
   fill(far, 1200);
   const Child one = StartWaiter({"exclusive", "--progress", "none"}, near);
   const Child other = StartWaiter({"exclusive", "--progress", "none"}, far);
-  // It says that it waits before the last of its requests is answered.
+  // It reports the wait before its last request is answered.
   const auto patience = SteadyClock::now() + kPatience;
   const auto more = [&] { return PrivateMemory(other) - PrivateMemory(one); };
   while (more() >= 200 && SteadyClock::now() < patience) std::this_thread::yield();

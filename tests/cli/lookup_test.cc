@@ -1,4 +1,4 @@
-// Names of servers: a resolver that takes its time, and addresses that change.
+// Server names: slow resolvers and changing addresses.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -21,7 +21,7 @@ const std::string kSecond = OwnAddress(2);
 
 }  // namespace
 
-TEST_CASE("a resolver that does not answer holds up neither --connect-timeout nor a signal") {
+TEST_CASE("a resolver that does not answer delays neither --connect-timeout nor a signal") {
   const Names names;
   names.SetSlow("slow");
   const std::string lock = NewLock("resolver");
@@ -42,7 +42,7 @@ TEST_CASE("a resolver that does not answer holds up neither --connect-timeout no
   }
 }
 
-TEST_CASE("a name that is not resolved keeps nobody from the other servers") {
+TEST_CASE("a name that is never resolved does not keep zklock from the other servers") {
   const Names names;
   names.SetSlow("slow");
   names.Set("quick", "127.0.0.1");
@@ -58,7 +58,7 @@ TEST_CASE("a name that is not resolved keeps nobody from the other servers") {
   }
 }
 
-TEST_CASE("a server whose address changes is found again, and the command lives") {
+TEST_CASE("a server whose address changes is found again, and the command keeps running") {
   const Names names;
   names.Set("moving", kFirst);
   const std::string lock = NewLock("moving");
@@ -69,8 +69,8 @@ TEST_CASE("a server whose address changes is found again, and the command lives"
   REQUIRE(holder.ReadLine() == "held");
   names.Set("moving", "127.0.0.1");
 
-  SECTION("when nobody listens at the old one any more") { proxy.reset(); }
-  SECTION("when the old one falls silent") { proxy->Freeze(); }
+  SECTION("the old address refuses connections") { proxy.reset(); }
+  SECTION("the old address stops answering") { proxy->Freeze(); }
   holder.ReadErrUntil("the server does not answer");
   holder.ReadErrUntil(lock + ": confirmed, still ours");
   holder.Write("5\n");
@@ -78,7 +78,7 @@ TEST_CASE("a server whose address changes is found again, and the command lives"
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("a resolver that falls silent does not cost a held lock") {
+TEST_CASE("a resolver that stops answering does not lose a held lock") {
   const Names names;
   names.Set("server", kFirst);
   const std::string lock = NewLock("silent");
@@ -91,14 +91,14 @@ TEST_CASE("a resolver that falls silent does not cost a held lock") {
   REQUIRE(holder.ReadLine() == "held");
   names.SetSlow("server");
   proxy.reset();
-  const Child asked = names.WaitForQuestion("server");  // and is not answered
+  const Child asked = names.WaitForQuestion("server");  // and gets no answer
   proxy.emplace(TestServers(), address);
   holder.ReadErrUntil(lock + ": confirmed, still ours");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
 }
 
-TEST_CASE("a resolver that fails for now does not cost the addresses that were known") {
+TEST_CASE("a resolver that fails temporarily does not lose the known addresses") {
   const Names names;
   names.Set("first", kFirst);
   names.Set("second", kSecond);
@@ -111,7 +111,7 @@ TEST_CASE("a resolver that fails for now does not cost the addresses that were k
                                             "30s", "-z", "first" + port + ",second" + port},
                                            lock)));
   REQUIRE(holder.ReadLine() == "held");
-  // Only the first is resolved, and nobody is there.
+  // Only the first name resolves, and nothing listens there.
   names.Set("second", "");
   names.SetSlow("first");
   first.reset();
@@ -119,14 +119,14 @@ TEST_CASE("a resolver that fails for now does not cost the addresses that were k
   Child question = names.WaitForQuestion("first");
   names.SetSlow("first");
   question.Write(kFirst + "\n");
-  const Child next = names.WaitForQuestion("first");  // so the answer has been taken
+  const Child next = names.WaitForQuestion("first");  // the answer has been read
   second.emplace(TestServers(), kSecond + port);
   holder.ReadErrUntil(lock + ": confirmed, still ours");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
 }
 
-TEST_CASE("a look-up for which no process can be had does not cost a held lock") {
+TEST_CASE("a look-up that cannot fork does not lose a held lock") {
   const Names names;
   Forks forks;
   names.Set("server", kFirst);
@@ -139,11 +139,11 @@ TEST_CASE("a look-up for which no process can be had does not cost a held lock")
   forks.Refuse();
   proxy.reset();
   forks.WaitForRefusal();
-  forks.WaitForRefusal();  // so it tries again
-  SECTION("when the server comes back while there is none") {
+  forks.WaitForRefusal();  // it tries again
+  SECTION("the server returns while fork still fails") {
     proxy.emplace(TestServers(), kFirst + port);
   }
-  SECTION("when the server is somewhere else, and there is one again") {
+  SECTION("the server has moved, and fork works again") {
     names.Set("server", "127.0.0.1");
     forks.Allow();
   }

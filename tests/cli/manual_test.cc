@@ -1,4 +1,4 @@
-// The manual pages say what README and the code say: variables, examples.
+// The manual pages agree with README and the code on variables and examples.
 
 #include <catch2/catch.hpp>
 #include <regex>
@@ -10,7 +10,7 @@
 namespace zklock::test {
 namespace {
 
-/// The blocks behind README's `<!-- example: NAME -->` marks.
+/// The blocks after README's `<!-- example: NAME -->` comments.
 Words ReadmeExamples() {
   const std::string readme = ReadSource("README.md");
   Words examples;
@@ -24,7 +24,7 @@ Words ReadmeExamples() {
   return examples;
 }
 
-TEST_CASE("zklock(1) names the variables that stand in for options") {
+TEST_CASE("zklock(1) names the variables that replace options") {
   Set read;
   for (const std::string file : {"grammar", "run_options", "queue_options"}) {
     read.merge(Matches(ReadSource("src/cli/" + file + ".cc"), "\"(ZKLOCK_[A-Z_]+)\""));
@@ -48,7 +48,7 @@ TEST_CASE("zklock(1) has README's examples") {
   }
 }
 
-TEST_CASE("no line of a manual page is lost by being taken for a macro") {
+TEST_CASE("no line of a manual page is lost because it looks like a macro") {
   const std::regex macro(R"(\.([A-Z][a-z0-9]( .*)?|\\".*))");
   for (const std::string page :
        {"zklock.1", "zklock-inspect.1", "zklock-release.1", "zklock-protocol.7"}) {

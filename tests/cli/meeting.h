@@ -12,26 +12,26 @@
 
 namespace zklock::test {
 
-/// A program in tests/peers, by its name.
+/// The path of a program in tests/peers.
 inline std::string PeerProgram(std::string_view name) {
   const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
   if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set: run it by ctest");
   return std::string(source) + "/tests/peers/" + std::string(name);
 }
 
-/// Where contenders that should not hold together find each other out; see tests/peers/visit.
+/// Detects contenders that hold at the same time but must not; see tests/peers/visit.
 class Meeting {
  public:
   Meeting() { static_cast<void>(directory_.Write("count", "0\n")); }
 
   [[nodiscard]] const std::string& path() const { return directory_.path(); }
-  /// A visit's command line.
+  /// The command line of one visit.
   [[nodiscard]] Words Visit(const std::string& name, const std::string& limit) const {
     return {PeerProgram("visit"), path(), name, limit};
   }
-  /// The names of those who were here, in their order.
+  /// The visitors' names in order.
   [[nodiscard]] Words Order() const { return Lines(directory_.Read("order")); }
-  /// Nobody met anybody else, and of those who were to be alone no count was lost.
+  /// Checks that no forbidden visitors met, and that no exclusive visitor's increment was lost.
   void CheckApart(int alone) const {
     CHECK(directory_.Read("wrong").empty());
     CHECK(directory_.Read("count") == std::to_string(alone) + "\n");
@@ -41,7 +41,7 @@ class Meeting {
   TemporaryDirectory directory_;
 };
 
-/// `zklock WORDS -- COMMAND`, so many times, one after the other, until one fails.
+/// `zklock WORDS -- COMMAND`, `count` times in a row, until one fails.
 inline Child StartRounds(int count, const Words& words, const Words& command) {
   ChildOptions options = Zklock({});
   options.argv = {"sh",

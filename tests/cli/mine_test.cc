@@ -1,4 +1,4 @@
-// inspect --mine: is what we hold still ours?
+// inspect --mine: does this process still hold the lock?
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 namespace zklock::test {
 namespace {
 
-/// A shell line in which $Z is zklock and $L a LOCK.
+/// A shell command line in which $Z is zklock and $L a LOCK.
 ChildOptions Line(const std::string& lock, const std::string& text) {
   return {.argv = {"/bin/sh", "-c", text},
           .also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers(),
@@ -17,7 +17,7 @@ ChildOptions Line(const std::string& lock, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a command under a lock finds it held, by name or all of them") {
+TEST_CASE("a command under a lock sees its locks as held, by name or all together") {
   const std::string lock = NewLock("mine");
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z inspect --mine")).exit == Exited(0));
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z inspect --mine $L")).exit == Exited(0));
@@ -26,7 +26,7 @@ TEST_CASE("a command under a lock finds it held, by name or all of them") {
         Exited(0));
 }
 
-TEST_CASE("what is not held is not ours") {
+TEST_CASE("a lock that is not held is not reported as ours") {
   const std::string lock = NewLock("mine");
   const Finished nothing = Run(Line(lock, "$Z inspect --mine"));
   CHECK(nothing.exit == Exited(76));
@@ -38,7 +38,7 @@ TEST_CASE("what is not held is not ours") {
   CHECK(Run(Line(lock, "$Z exclusive $L-b -- $Z inspect --mine $L")).exit == Exited(76));
 }
 
-TEST_CASE("a lock that was taken away is no longer ours, before zklock has ended the command") {
+TEST_CASE("a deleted lock is not reported as ours, even before zklock has ended the command") {
   const std::string lock = NewLock("mine");
   Child run = Child::Start([&] {
     auto options = Line(lock,
@@ -54,7 +54,7 @@ TEST_CASE("a lock that was taken away is no longer ours, before zklock has ended
   CHECK(run.Wait() == Exited(76));
 }
 
-TEST_CASE("a shell that holds by --hold asks by the LOCK's name") {
+TEST_CASE("a shell that holds by --hold can ask by the LOCK's name") {
   const std::string lock = NewLock("mine");
   const Finished finished =
       Run(Line(lock,

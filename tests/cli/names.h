@@ -13,8 +13,8 @@
 
 namespace zklock::test {
 
-/// Addresses of the loopback network that no test running beside this one has: the server's port is
-/// to be used at each of them.
+/// An address of the loopback network that no concurrent test uses. The tests combine it with the
+/// server's port.
 inline std::string OwnAddress(int number) {
   const auto pid = static_cast<unsigned>(getpid());
   return "127." + std::to_string(64 * number + static_cast<int>(pid >> 16 & 63)) + "." +
@@ -22,21 +22,21 @@ inline std::string OwnAddress(int number) {
 }
 inline std::string PortOf(const std::string& address) { return address.substr(address.rfind(':')); }
 
-/// What the preloaded resolver knows, name by name.
+/// The addresses that the preloaded resolver answers with.
 class Names {
  public:
-  /// From now on; whoever asks already is not told.
+  /// From now on. A query that is already waiting is not answered.
   void Set(const std::string& name, const std::string& address) const {
     const std::string file = directory_.Write("new", address + "\n");
     Put(file, name);
   }
-  /// Whoever asks for it waits.
+  /// Makes queries for `name` wait.
   void SetSlow(const std::string& name) const {
     const std::string fifo = directory_.Path("new");
     if (mkfifo(fifo.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
     Put(fifo, name);
   }
-  /// Waits until somebody asks for a slow name. The answer is what the child is told to Write().
+  /// Waits for a query for a slow name. Write() to the child gives the answer.
   [[nodiscard]] Child WaitForQuestion(const std::string& name) const {
     Child other_end =
         Child::Start({.argv = {"sh", "-c", "exec 3>\"$0\"; echo asked; read x; echo $x >&3",
@@ -51,7 +51,7 @@ class Names {
     if (resolver == nullptr) throw std::runtime_error("ZKLOCK_TEST_RESOLVER is not set");
     options.also_environment.push_back(std::string("LD_PRELOAD=") + resolver);
     options.also_environment.push_back("ZKLOCK_TEST_NAMES=" + directory_.path());
-    // AddressSanitizer wants to be the first library otherwise.
+    // AddressSanitizer otherwise insists on being the first library.
     options.also_environment.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
     return options;
   }

@@ -19,7 +19,7 @@ struct Nested {
   std::string outer = NewLock("outer");
   std::string inner = NewLock("inner");
 
-  /// `zklock LOCK -- COMMAND`, which has a nested run of another lock in it and says "held PID".
+  /// `zklock LOCK -- COMMAND`. COMMAND contains a nested run of another lock and writes "held PID".
   [[nodiscard]] Child Start(const Words& command) const {
     Words words = {"exclusive", "--session-timeout", "30s", outer, "--"};
     words.insert(words.end(), command.begin(), command.end());
@@ -28,7 +28,7 @@ struct Nested {
     options.keep_stdin = true;
     return Child::Start(options);
   }
-  /// And not after the session's 30 s.
+  /// Well before the session's 30 s.
   void CheckThatNothingIsLeft() const {
     Tree tree;
     tree.WaitForChildren(inner, 0, 15s);
@@ -45,7 +45,7 @@ const Words kNestedHold = {"sh", "-c",
 
 pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
 
-TEST_CASE("when an outer zklock is killed the guards of nested runs close their sessions") {
+TEST_CASE("when an outer zklock is killed, the guards of nested runs close their sessions") {
   const Nested nested;
   SECTION("a nested run") {
     Child zklock = nested.Start(kNestedRun);
@@ -63,7 +63,7 @@ TEST_CASE("when an outer zklock is killed the guards of nested runs close their 
   }
 }
 
-TEST_CASE("when an outer guard is killed the guards of nested runs close their sessions") {
+TEST_CASE("when an outer guard is killed, the guards of nested runs close their sessions") {
   const Nested nested;
   Child zklock = nested.Start(kNestedHold);
   const std::string line = zklock.ReadLine();

@@ -17,7 +17,8 @@
 namespace zklock::test {
 namespace {
 
-/// A command for nested runs: says "in" and its contender, ends when it can read from the FIFO $F.
+/// A command for nested runs: writes "in" and its contender, ends when it can read from the FIFO
+/// $F.
 constexpr char kNested[] = "sh -c 'echo in $ZKLOCK_NODE; read x <$F; echo out'";
 
 /// A FIFO that nested commands wait for.
@@ -27,7 +28,7 @@ class Gate {
     if (mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
   }
   [[nodiscard]] std::string variable() const { return "F=" + path_; }
-  /// Lets one command go on.
+  /// Lets one command continue.
   void Open() const { std::ofstream(path_) << "\n"; }
 
  private:
@@ -39,13 +40,13 @@ ChildOptions WithGate(ChildOptions options, const Gate& gate) {
   return options;
 }
 
-/// The contender's path, from the line "in PATH".
+/// The contender's path from the line "in PATH".
 std::string NodeIn(const std::string& line) {
   if (line.rfind("in /", 0) != 0) throw std::runtime_error("not started: " + line);
   return line.substr(3);
 }
 
-TEST_CASE("A lock is kept until the nested run that outlives the command has ended") {
+TEST_CASE("A lock is held until a nested run that outlives the command has ended") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
   const std::string lock = NewLock("nested");
@@ -66,7 +67,7 @@ TEST_CASE("A lock is kept until the nested run that outlives the command has end
   CHECK(outer.err().find("outlives") == std::string::npos);
 }
 
-TEST_CASE("A run nested below a nested one starts although the outer command has ended") {
+TEST_CASE("A run nested in a nested run starts even after the outer command has ended") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
   const std::string lock = NewLock("nested");
@@ -100,7 +101,7 @@ TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for")
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("A nested run that outlives the command ends when the lock is taken away") {
+TEST_CASE("A nested run that outlives the command ends when the lock is deleted") {
   const std::string lock = NewLock("nested");
   Child outer = Child::Start(
       Script(lock,
@@ -128,7 +129,7 @@ TEST_CASE("A nested run that outlives the command ends when the outer zklock is 
   outer.ReadToEnd();
 }
 
-TEST_CASE("A nested run ends before the lease of an outer zklock that is stopped") {
+TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease") {
   const std::string lock = NewLock("nested");
   Child outer = Child::Start(
       Script(lock,
@@ -145,7 +146,7 @@ TEST_CASE("A nested run ends before the lease of an outer zklock that is stopped
   CHECK(next.ReadLine() == "held");
 }
 
-TEST_CASE("A release waits for the nested runs of the shell that holds") {
+TEST_CASE("A release waits for nested runs of the shell that holds") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
   const std::string lock = NewLock("nested");
@@ -164,7 +165,7 @@ TEST_CASE("A release waits for the nested runs of the shell that holds") {
   CHECK(next.ReadLine() == "held");
 }
 
-TEST_CASE("A lock of --hold is kept until the nested run that outlives the shell has ended") {
+TEST_CASE("A lock held by --hold is kept until a nested run that outlives the shell has ended") {
   const TemporaryDirectory directory;
   const Gate gate(directory.path());
   const std::string lock = NewLock("nested");
@@ -181,7 +182,7 @@ TEST_CASE("A lock of --hold is kept until the nested run that outlives the shell
   CHECK(RunZklock({"exclusive", "-q", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("A nested run ends with 76 when the lock of --hold is lost or has to be released") {
+TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be released") {
   const std::string lock = NewLock("nested");
   const auto how = GENERATE(as<std::string>{}, "deleted", "asked for", "told to end", "killed");
   CAPTURE(how);
@@ -204,7 +205,7 @@ TEST_CASE("A nested run ends with 76 when the lock of --hold is lost or has to b
   CHECK_THAT(script.err(), Catch::Contains("is lost"));
 }
 
-TEST_CASE("A nested run ends before the lease of a keeper that is stopped") {
+TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
   const std::string lock = NewLock("nested");
   Child script = Child::Start(
       Script(lock,
@@ -220,9 +221,9 @@ TEST_CASE("A nested run ends before the lease of a keeper that is stopped") {
   CHECK(next.ReadLine() == "held");
 }
 
-TEST_CASE("A killed keeper's session lasts while a nested run may still rely on it") {
+TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on it") {
   // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
-  // It has a session of its own, or the end of the shell would continue it.
+  // It runs in its own session, because the end of the shell would otherwise continue it.
   const std::string lock = NewLock("nested");
   Child script = Child::Start(
       Script(lock,
@@ -245,7 +246,7 @@ TEST_CASE("A killed keeper's session lasts while a nested run may still rely on 
   CHECK(next.ReadLine() == "held");
 }
 
-TEST_CASE("A release from below a nested run is refused, since it would wait for itself") {
+TEST_CASE("A release from within a nested run is refused, because it would wait for itself") {
   const std::string lock = NewLock("nested");
   const Finished finished =
       Run(Script(lock,
@@ -255,7 +256,7 @@ TEST_CASE("A release from below a nested run is refused, since it would wait for
   CHECK_THAT(finished.err, Catch::Contains("cannot be released from here"));
 }
 
-TEST_CASE("Of several LOCKs the nested one ends the command, and the own ones are released") {
+TEST_CASE("With several LOCKs, losing the nested one ends the command and releases the others") {
   const std::string lock = NewLock("nested");
   Child script = Child::Start(
       Script(lock,
@@ -270,7 +271,7 @@ TEST_CASE("Of several LOCKs the nested one ends the command, and the own ones ar
   CHECK(tree.Children(lock + "-b").empty());
 }
 
-TEST_CASE("A run that waits for a second LOCK leaves when the first is no longer held for it") {
+TEST_CASE("A run waiting for a second LOCK leaves when the first is no longer held for it") {
   const std::string lock = NewLock("nested");
   Child holder = StartHolder(lock + "-b");
   Child script = Child::Start(Script(

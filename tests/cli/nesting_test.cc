@@ -7,13 +7,14 @@
 namespace zklock::test {
 namespace {
 
-/// Runs a shell line in which $Z is zklock and $L a LOCK of the test's own.
+/// A shell command line in which $Z is zklock and $L a LOCK for this test.
 ChildOptions Line(const std::string& lock, const std::string& text) {
   return {.argv = {"/bin/sh", "-c", text},
           .also_environment = {"Z=" + Binary(), "L=" + lock, "ZKLOCK_SERVERS=" + TestServers()}};
 }
 
-TEST_CASE("A zklock under one that excludes goes on at once, whatever it asks for") {
+TEST_CASE(
+    "A zklock nested under a lock that excludes others continues at once, whatever it requests") {
   const auto outer = GENERATE(as<std::string>{}, "exclusive", "write");
   const auto inner = GENERATE(as<std::string>{}, "exclusive", "write", "read", "try");
   CAPTURE(outer, inner);
@@ -25,7 +26,8 @@ TEST_CASE("A zklock under one that excludes goes on at once, whatever it asks fo
   CHECK(finished.out == "ran\n");
 }
 
-TEST_CASE("It runs under the outer lock: the same contender, the same token, no second one") {
+TEST_CASE(
+    "A nested run runs under the outer lock: same contender, same token, no second contender") {
   const std::string lock = NewLock("nesting");
   const Finished finished =
       Run(Line(lock,
@@ -38,10 +40,11 @@ TEST_CASE("It runs under the outer lock: the same contender, the same token, no 
   CHECK(tree.Children(lock).empty());
 }
 
-/// One line of what a command is told of its locks, without the shell's own quotes.
+/// Prints the command's lock variables on one line, without shell quoting.
 const std::string kTell = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NODE, $ZKLOCK_TOKEN";
 
-/// It runs below: `zklock exclusive $L`, then `words`. What the outer and the inner were told.
+/// Runs `words` under `zklock exclusive $L` and returns the variables of the outer and the inner
+/// command.
 Words Told(const std::string& lock, const std::string& words) {
   ChildOptions options =
       Line(lock, "$Z exclusive $L -- sh -c '" + kTell + "; " + words + " -- sh -c \"$TELL\"'");
@@ -54,7 +57,7 @@ Words Told(const std::string& lock, const std::string& words) {
   return lines;
 }
 
-TEST_CASE("A command is told of every LOCK that was asked for, whoever holds it, and of no other") {
+TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, and no other") {
   const std::string lock = NewLock("nesting");
   const Words again = Told(lock, "$Z read $L");
   CHECK(again[1] == again[0]);
@@ -68,7 +71,7 @@ TEST_CASE("A command is told of every LOCK that was asked for, whoever holds it,
                           Catch::Contains(", " + token + " "));
 }
 
-TEST_CASE("A reader may read again, and is told why it can never write") {
+TEST_CASE("A reader may nest a reader, and is told why it can never nest a writer") {
   const std::string lock = NewLock("nesting");
   CHECK(Run(Line(lock, "$Z read $L -- $Z read $L -- true")).exit == Exited(0));
   const Finished finished = Run(Line(lock, "$Z read $L -- $Z write $L -- true"));
@@ -77,7 +80,7 @@ TEST_CASE("A reader may read again, and is told why it can never write") {
 }
 
 TEST_CASE(
-    "With --no-nest a reader under a reader queues, and where it would wait for itself it is "
+    "--no-nest queues a reader under a reader, and refuses a run that would wait for itself"
     "told") {
   const std::string lock = NewLock("nesting");
   const Finished finished = Run(Line(lock,
@@ -97,7 +100,7 @@ TEST_CASE(
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
 }
 
-TEST_CASE("A reader with --no-nest is told when a writer waits for the reader above it") {
+TEST_CASE("A --no-nest reader is refused when a writer waits for the reader above it") {
   const auto outer = GENERATE(as<std::string>{}, "exec $Z read $L -- sh -c 'echo in; read x; ",
                               "$Z read --hold $L || exit; sh -c 'echo in; read x; ");
   CAPTURE(outer);
@@ -121,7 +124,7 @@ TEST_CASE("A reader with --no-nest is told when a writer waits for the reader ab
   CHECK(writer.ReadLine() == "held");
 }
 
-TEST_CASE("One permit does not stand for another, and who would wait for its own is told") {
+TEST_CASE("One permit does not replace another, and no run may wait for its own permit") {
   const std::string lock = NewLock("nesting");
   const std::string two = "$Z exclusive --permits 2 $L -- ";
   CHECK(Run(Line(lock, two + two + "true")).exit == Exited(0));
@@ -130,14 +133,14 @@ TEST_CASE("One permit does not stand for another, and who would wait for its own
   CHECK_THAT(refused.err, Catch::Contains("for ever"));
   const std::string whole = NewLock("nesting");
   CHECK(Run(Line(whole, "$Z exclusive $L -- " + two + "true")).exit == Exited(0));
-  // Who does not wait for ever finds out by itself.
+  // A run with a limit is not refused: it ends by itself.
   CHECK(Run(Line(lock, two + two + "$Z try -q --permits 2 $L -- true")).exit == Exited(75));
   CHECK(Run(Line(lock, two + two + "$Z exclusive -q -w 0.1 --permits 2 $L -- true")).exit ==
         Exited(75));
 }
 
-TEST_CASE("A permit that was taken away from the outer zklock is waited for") {
-  // The outer zklock is stopped, so that it cannot act on its loss before the inner one asks.
+TEST_CASE("A permit deleted from the outer zklock is waited for") {
+  // The outer zklock is stopped so that it cannot react to its loss before the inner one asks.
   const std::string lock = NewLock("nesting");
   Child outer = Child::Start([&] {
     auto options = Line(lock,
@@ -163,7 +166,7 @@ TEST_CASE("A third LOCK between the two changes nothing") {
       Exited(0));
 }
 
-TEST_CASE("Without the environment it is an incompatible") {
+TEST_CASE("Without the environment a nested run is a contender like any other") {
   const auto without = [](const std::string& program) {
     CAPTURE(program);
     const Finished finished =
@@ -181,7 +184,7 @@ TEST_CASE("Without the environment it is an incompatible") {
   }
 }
 
-TEST_CASE("What is told of a zklock that does not live hides nothing of one that does") {
+TEST_CASE("A stale claim in the environment does not hide a live one") {
   const std::string lock = NewLock("nesting");
   const Finished finished =
       Run(Line(lock,
@@ -192,7 +195,7 @@ TEST_CASE("What is told of a zklock that does not live hides nothing of one that
   CHECK(finished.out == "ours\n");
 }
 
-TEST_CASE("A copied environment of a lock that somebody else holds counts for nothing") {
+TEST_CASE("A copied environment has no effect on a lock that another zklock holds") {
   const std::string lock = NewLock("nesting");
   Child holder = Child::Start([&] {
     auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x; :'");
@@ -208,8 +211,8 @@ TEST_CASE("A copied environment of a lock that somebody else holds counts for no
   CHECK(holder.Wait() == Exited(0));
 }
 
-TEST_CASE("When the outer lock was taken away while the outer zklock still lives, it queues") {
-  // The outer zklock is stopped, so that it cannot act on its loss before the inner one asks.
+TEST_CASE("When the outer lock was deleted but the outer zklock still lives, a nested run queues") {
+  // The outer zklock is stopped so that it cannot react to its loss before the inner one asks.
   const std::string lock = NewLock("nesting");
   Child outer = Child::Start([&] {
     auto options = Line(lock,
@@ -223,7 +226,7 @@ TEST_CASE("When the outer lock was taken away while the outer zklock still lives
   outer.Signal(SIGSTOP);
   outer.WaitUntilStopped();
   tree.Delete(node);
-  // Somebody else has it now, so that a queueing `try` finds it taken.
+  // Another zklock holds it now, so that a queueing `try` finds it taken.
   Child next = Child::Start([&] {
     auto options = Line(lock, "$Z exclusive $L -- sh -c 'echo next; read x; :'");
     options.keep_stdin = true;
@@ -237,7 +240,7 @@ TEST_CASE("When the outer lock was taken away while the outer zklock still lives
   CHECK(next.Wait() == Exited(0));
 }
 
-TEST_CASE("What runs nested ends when the outer lock is taken away") {
+TEST_CASE("A nested run ends when the outer lock is deleted") {
   const std::string lock = NewLock("nesting");
   Child outer = Child::Start(Line(
       lock,
@@ -245,10 +248,10 @@ TEST_CASE("What runs nested ends when the outer lock is taken away") {
   const std::string node = outer.ReadLine();
   Tree().Delete(node);
   CHECK(outer.Wait() == Exited(76));
-  outer.ReadToEnd();  // nobody of the tree has its output open any more
+  outer.ReadToEnd();  // no process of the tree still has its output open
 }
 
-TEST_CASE("What runs nested ends when the outer lock is asked for and released") {
+TEST_CASE("A nested run ends when the outer lock is released on request") {
   const std::string lock = NewLock("nesting");
   Child outer = Child::Start(
       Line(lock, "exec $Z exclusive $L -- $Z exclusive $L -- sh -c 'echo in; exec sleep 1000'"));

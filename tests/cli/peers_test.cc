@@ -1,4 +1,4 @@
-// Locks that programs of other libraries hold, run for real (tests/peers).
+// Locks held by programs of other libraries, run for real (tests/peers).
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A lock of the peer's, `holds`: and in its hands.
+/// Makes a lock of the peer, and acquires it if `holds`.
 void Make(LockPeer& peer, const std::string& name, const std::string& recipe_and_path, bool holds) {
   REQUIRE(peer.Ask(name, "make " + recipe_and_path) == "made");
   if (holds) REQUIRE(peer.Ask(name, "acquire") == "acquired");
@@ -24,7 +24,7 @@ json Contenders(const std::string& lock) {
   return json::parse(finished.out)[0]["contenders"];
 }
 
-TEST_CASE("locks that Curator's programs hold are shown as theirs") {
+TEST_CASE("locks held by Curator programs are shown as Curator's") {
   const std::string lock = NewLock("curator");
   LockPeer peer = LockPeer::Curator();
   Make(peer, "writer", "write " + lock, true);
@@ -48,7 +48,7 @@ TEST_CASE("locks that Curator's programs hold are shown as theirs") {
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("(Curator)"));
 }
 
-TEST_CASE("locks that kazoo's programs hold are shown as theirs") {
+TEST_CASE("locks held by kazoo programs are shown as kazoo's") {
   const std::string lock = NewLock("kazoo");
   LockPeer peer = LockPeer::Kazoo();
   Make(peer, "holder", "lock " + lock + " the nightly build", true);

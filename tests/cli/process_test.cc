@@ -1,4 +1,4 @@
-// What zklock's own processes keep of their surroundings while the command runs.
+// What zklock's own processes keep of their environment while the command runs.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -39,13 +39,13 @@ TEST_CASE("zklock and its guard keep no directory busy while the command runs") 
   const std::string lock = NewLock("directory");
   const Words command = {"--", "sh", "-c", "echo $$; read x || exit 0"};
   Words words = {"exclusive", lock};
-  SECTION("under a lock of its own") {}
+  SECTION("under its own lock") {}
   SECTION("nested") { words.insert(words.end(), {"--", Binary(), "exclusive", lock}); }
   words.insert(words.end(), command.begin(), command.end());
   run(words);
 }
 
-TEST_CASE("a parent-death signal that zklock was started with reaches the command") {
+TEST_CASE("the parent-death signal set for zklock reaches the command") {
   ChildOptions options = Zklock({});
   options.argv.clear();
   options.body = [lock = NewLock("orphan")] {
@@ -54,7 +54,7 @@ TEST_CASE("a parent-death signal that zklock was started with reaches the comman
       ResetSignals();
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       execl(Binary().c_str(), "zklock", "exclusive", lock.c_str(), "--", "sh", "-c",
-            // The job says it, once it is executed: a shell just forked may swallow the TERM.
+            // The job reports once it is executing: a shell that has only forked may miss the TERM.
             "trap 'echo TERM; kill $!; exit' TERM; sh -c 'echo ready; exec sleep 1000' & wait",
             nullptr);
       _exit(127);

@@ -1,6 +1,6 @@
-// The promises of mutual exclusion and of no orphans, on the whole program. "Nobody of the command
-// runs any more" is not measured by time: every process of it keeps an flock(2) on a file, and the
-// next holder's command fails unless it gets that at once.
+// The promises of mutual exclusion and of no orphans, tested on the whole program. Timing is not
+// used to detect leftover processes: every process of a command holds an flock(2) on one file, and
+// the next holder's command fails unless it gets that lock at once.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A tree that no stop signal ends: a child, one in a session of its own, an orphan in a session of
-/// its own. Each says "up"; each has the file locked for as long as it lives.
+/// A process tree that no stop signal ends: a child, a child in its own session, and an orphan in
+/// its own session. Each writes "up" and keeps the file locked while it lives.
 const std::string kStubbornTree =
     "trap '' TERM HUP INT CONT; "
     "sh -c 'echo up; exec sleep 1000' & "
@@ -29,7 +29,7 @@ const std::string kStubbornTree =
     "echo up; exec sleep 1000";
 constexpr int kTreeSize = 4;
 
-/// The command's own word on exclusion: `flock` fails with 1 if anybody still has the file.
+/// Detects two commands at once: `flock` fails with 1 if another process still has the file locked.
 class Arena {
  public:
   /// `zklock WORDS LOCK -- …` with the stubborn tree.
@@ -42,7 +42,7 @@ class Arena {
     return child;
   }
 
-  /// `zklock exclusive LOCK -- …`, queued behind it. It says "alone" if it is.
+  /// `zklock exclusive LOCK -- …`, queued next. It writes "alone" if it runs alone.
   Child StartNext() const {
     Child child = Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--",
                                        "flock", "-n", file_, "echo", "alone"}));
@@ -64,7 +64,7 @@ void MustRunAlone(Child& next) {
 
 }  // namespace
 
-TEST_CASE("when the lock is taken away, the command is ended, all of it, and only then zklock") {
+TEST_CASE("when the lock is deleted, the whole command is ended first, then zklock ends") {
   const Arena arena;
   Child holder =
       arena.StartStubborn({"exclusive", "--kill-after", "100ms", "--session-timeout", "40s"});
@@ -73,15 +73,15 @@ TEST_CASE("when the lock is taken away, the command is ended, all of it, and onl
   REQUIRE(children.size() == 1);
   tree.Delete(arena.lock + "/" + children.front());
   CHECK(holder.Wait(20s) == Exited(76));  // at once: the lease would last longer
-  holder.ReadToEnd();                     // whoever had its standard output has gone
-  // At the moment of its end, not some time later: the file is free.
+  holder.ReadToEnd();                     // every process with its standard output is gone
+  // The file is free by the moment zklock ends, not some time later.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
   CHECK(said[0] == "zklock: " + arena.lock +
                        " was taken away (our contender was deleted): the command is ended");
 }
 
-TEST_CASE("zklock does not end before what it ran has ended") {
+TEST_CASE("zklock does not end before everything it ran has ended") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("file", "");
   for (int i = 0; i < 5; ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("zklock does not end before what it ran has ended") {
   }
 }
 
-TEST_CASE("a command that heeds the stop signal gets the time to") {
+TEST_CASE("a command that handles the stop signal gets time to clean up") {
   const std::string lock = NewLock("grace");
   Child holder =
       Child::Start(Zklock({"exclusive", "--stop-signal", "USR1", lock, "--", "perl", "-e",
@@ -116,12 +116,12 @@ TEST_CASE("without a server the command is ended before the servers give the loc
       arena.StartStubborn({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"});
   Child next = arena.StartNext();
 
-  SECTION("when nothing passes any more") {
+  SECTION("nothing passes in either direction") {
     proxy.Freeze();
     MustRunAlone(next);
     CHECK(holder.Wait() == Exited(76));
   }
-  SECTION("when requests arrive, and no answer comes back") {
+  SECTION("requests arrive, but no answer returns") {
     proxy.FreezeReplies();
     CHECK(holder.Wait() == Exited(76));
     MustRunAlone(next);
@@ -138,13 +138,13 @@ TEST_CASE("a server that is away for less than the lease costs nothing") {
   Child holder = Child::Start(options);
   REQUIRE(holder.ReadLine() == "held");
 
-  SECTION("because connections broke") {
+  SECTION("its connections broke") {
     for (int i = 0; i < 5; ++i) {
       proxy.Cut();
       holder.ReadErrUntil(lock + ": confirmed, still ours");
     }
   }
-  SECTION("because it hung") {
+  SECTION("it hung") {
     proxy.Freeze();
     holder.ReadErrUntil("the server does not answer");
     proxy.Thaw();
@@ -156,7 +156,7 @@ TEST_CASE("a server that is away for less than the lease costs nothing") {
   CHECK(holder.Wait() == Exited(5));
 }
 
-TEST_CASE("a waiter keeps its place over a server that is away") {
+TEST_CASE("a waiter keeps its place while a server is away") {
   const std::string lock = NewLock("place");
   Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
@@ -166,14 +166,14 @@ TEST_CASE("a waiter keeps its place over a server that is away") {
   const auto queue = tree.Children(lock);
   const int connections = proxy.connections();
 
-  SECTION("when the lock became free before it came back") {
+  SECTION("the lock became free before the server returned") {
     proxy.Freeze();
     holder.CloseInput();
     CHECK(holder.Wait() == Exited(0));
     proxy.Cut();
     proxy.Thaw();
   }
-  SECTION("when the lock becomes free afterwards") {
+  SECTION("the lock becomes free afterwards") {
     proxy.Cut();
     waiter.ReadErrUntil("waiting for");
     CHECK(proxy.connections() > connections);
@@ -184,7 +184,7 @@ TEST_CASE("a waiter keeps its place over a server that is away") {
   CHECK(InQueueOrder(queue).back() == tree.Children(lock).front());
 }
 
-TEST_CASE("a waiter whose session expired queues anew") {
+TEST_CASE("a waiter whose session expired queues again") {
   const std::string lock = NewLock("anew");
   Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
@@ -203,10 +203,9 @@ TEST_CASE("a waiter whose session expired queues anew") {
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE(
-    "when zklock is killed, its command dies, and the next one need not wait for the time-out") {
+TEST_CASE("when zklock is killed, its command is killed and the next contender runs at once") {
   const Arena arena;
-  // The granted 40 s would be longer than the patience below.
+  // The granted 40 s exceed the patience below.
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
   Child next = arena.StartNext();
   holder.Signal(SIGKILL);
@@ -216,8 +215,7 @@ TEST_CASE(
   CHECK(holder.Wait() == Killed(SIGKILL));
 }
 
-TEST_CASE(
-    "when zklock's whole process group is killed, what the command started dies all the same") {
+TEST_CASE("when zklock's process group is killed, everything the command started is killed too") {
   const Arena arena;
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
   Child next = arena.StartNext();
@@ -238,7 +236,7 @@ TEST_CASE("when zklock is stopped, its command does not outlive the lease") {
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("a waiter that was stopped for longer than its session does not start by mistake") {
+TEST_CASE("a waiter stopped for longer than its session does not start its command by mistake") {
   const Arena arena;
   Child holder = arena.StartStubborn({"exclusive"});
   Child waiter = Child::Start(Zklock(
@@ -247,14 +245,14 @@ TEST_CASE("a waiter that was stopped for longer than its session does not start 
   waiter.Signal(SIGSTOP);
   waiter.WaitUntilStopped();
   Tree tree;
-  tree.WaitForChildren(arena.lock, 1);  // the stopped one's session is over
+  tree.WaitForChildren(arena.lock, 1);  // the stopped waiter's session is over
   waiter.Signal(SIGCONT);
   waiter.ReadErrUntil("queued anew");
   waiter.ReadErrUntil("waiting for");
   CHECK(waiter.out().empty());
 }
 
-TEST_CASE("the end of the command is not held up by servers that do not answer") {
+TEST_CASE("servers that do not answer do not delay the end of the command") {
   const std::string lock = NewLock("hang");
   Proxy proxy(TestServers());
   Child holder = Child::Start(HolderOptions({"exclusive", "-v", "-z", proxy.address()}, lock));
@@ -265,9 +263,9 @@ TEST_CASE("the end of the command is not held up by servers that do not answer")
   CHECK_THAT(holder.err(), Catch::Contains("no server confirmed the release of " + lock));
 }
 
-TEST_CASE("what outlives a command that ended by itself is left, and told of") {
+TEST_CASE("processes that outlive a command that ended by itself are left running and reported") {
   const std::string lock = NewLock("left");
-  // It has told its pid before the command ends.
+  // It has printed its pid before the command ends.
   Child child =
       Child::Start(Zklock({"exclusive", lock, "--", "perl", "-e",
                            "$| = 1; pipe(my $read, my $write);"
@@ -282,7 +280,7 @@ TEST_CASE("what outlives a command that ended by itself is left, and told of") {
   CHECK(kill(std::stoi(pid), SIGKILL) == 0);
 }
 
-TEST_CASE("a contender that is created though its answer is lost is no ghost") {
+TEST_CASE("a contender whose create succeeded but was never answered is not left behind") {
   const std::string lock = NewLock("ghost");
   Tree tree;
   tree.Create(lock);
@@ -292,13 +290,13 @@ TEST_CASE("a contender that is created though its answer is lost is no ghost") {
     if (request.starts_with("create " + lock + "/")) *is_silent = true;
     return *is_silent ? std::nullopt : std::optional(std::move(real));
   });
-  // It is told to go, and cannot know that it is in the queue.
+  // The signal arrives while zklock cannot know that it is in the queue.
   Child child = Child::Start(
       Zklock({"exclusive", "-z", proxy.address(), "--session-timeout", "40s", lock, "--", "true"}));
   tree.WaitForChildren(lock, 1);
   child.Signal(SIGTERM);
   CHECK(child.Wait() == Exited(128 + SIGTERM));
-  tree.WaitForChildren(lock, 0, 20s);  // and not with the session's own end
+  tree.WaitForChildren(lock, 0, 20s);  // well before the session would expire
 }
 
 }  // namespace zklock::test

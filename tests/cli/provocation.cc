@@ -8,7 +8,7 @@
 namespace zklock::test {
 namespace {
 
-/// A pattern of what a message's text may become.
+/// A pattern that matches every text a message can expand to.
 std::string PatternOf(const std::string& text) {
   static const std::regex place("\\{[0-9]*\\}");
   static const std::regex special(R"([.^$|()\[\]*+?\\])");

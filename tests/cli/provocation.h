@@ -13,20 +13,19 @@ namespace zklock::test {
 /// The constants of src/cli/messages.h and their texts.
 [[nodiscard]] const std::map<std::string, std::string>& ListedMessages();
 
-/// Whether `line` is the message, with something in place of each {}, perhaps behind a place of its
-/// own ("FILE:LINE: ").
+/// Whether `line` is the message with each {} filled in, possibly after a location ("FILE:LINE: ").
 [[nodiscard]] bool IsMessage(const std::string& line, const std::string& text);
-/// Whether `words` are the message, with something in place of each {}.
+/// Whether `words` are the message with each {} filled in.
 [[nodiscard]] bool AreWordsOf(const std::string& words, const std::string& text);
 
-/// A message that is to be said.
+/// A message that is expected.
 struct Saying {
   Saying(const char* name) : message(name) {}  // NOLINT: a list of names reads better
-  std::string message;                         ///< its constant's name
+  std::string message;                         ///< the name of its constant
   bool is_part = false;
-  std::string words{};  ///< of a part, with what is in place of each {}
+  std::string words{};  ///< of a part: its text with each {} filled in
 };
-/// A message that is a part of a line: one with a {} in it, and few words besides, these words.
+/// A message that is part of a line: one with a {} in it and few other words, expanding to `words`.
 [[nodiscard]] inline Saying Part(const char* name, std::string words = "") {
   Saying saying(name);
   saying.is_part = true;
@@ -34,17 +33,17 @@ struct Saying {
   return saying;
 }
 
-/// What makes zklock say some messages; what it said on standard error, or on its terminal.
+/// Makes zklock print some messages; returns its standard error or its terminal.
 struct Provocation {
   std::vector<Saying> says;
   std::function<std::string()> provoke;
 };
 using Provocations = std::vector<Provocation>;
 
-/// Each provokes, and checks that zklock says just those (and whatever else besides).
+/// Runs each and checks that zklock prints its messages (it may print others).
 void CheckProvocations(const Provocations& provocations);
 
-// By theme. Making the list starts nothing.
+// By subject. Building a list starts nothing.
 [[nodiscard]] Provocations PathProvocations();
 [[nodiscard]] Provocations RunProvocations();
 [[nodiscard]] Provocations QueueProvocations();
@@ -55,14 +54,14 @@ void CheckProvocations(const Provocations& provocations);
 [[nodiscard]] Provocations InspectProvocations();
 [[nodiscard]] Provocations ReleaseProvocations();
 [[nodiscard]] Provocations NestingProvocations();
-/// What no test can make happen to a whole zklock, and why: said by itself.
+/// Messages that no test can provoke from a whole zklock, with the reason: produced directly.
 [[nodiscard]] Provocations SaidAloneProvocations();
 
-/// What a zklock said that has ended like this.
+/// The standard error of a zklock that ended with `exit`.
 [[nodiscard]] std::string Said(const Finished& finished, const Exit& exit);
-/// `zklock WORDS`, to its end.
+/// Runs `zklock WORDS` to its end.
 [[nodiscard]] std::string SaidBy(const Words& words, int status);
-/// `zklock WORDS`, by way of `servers`.
+/// `zklock WORDS`, connecting to `servers`.
 [[nodiscard]] ChildOptions ZklockAt(const std::string& servers, const Words& words);
 
 }  // namespace zklock::test

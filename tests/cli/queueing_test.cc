@@ -1,4 +1,4 @@
-// --max-queue, --supersede and --dialect simple: who stands in a queue, and who does not.
+// --max-queue, --supersede and --dialect simple: which contenders may stay in a queue.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace zklock::test {
 
-TEST_CASE("who finds as many waiting as may leaves at once") {
+TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
   const std::string lock = NewLock("queueing");
   Child holder = StartHolder(lock);
-  // Long enough to be told of a full queue on a slow machine; who is let in waits it out.
+  // Long enough to see a full queue on a slow machine; a waiter that is let in waits it out.
   const auto told = [&](const std::string& wait, const std::string& most) {
     const Finished finished =
         RunZklock({"exclusive", "--wait", wait, "--max-queue", most, lock, "--", "true"});
@@ -35,7 +35,7 @@ TEST_CASE("a free lock is taken whatever --max-queue says") {
   CHECK(RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("the newest waiting one wins, and the running one is not disturbed") {
+TEST_CASE("the newest superseding waiter wins, and the holder is not disturbed") {
   const std::string lock = NewLock("queueing");
   Child running = StartHolder({"exclusive", "--supersede"}, lock);
   Child older = StartWaiter({"exclusive", "--supersede"}, lock);
@@ -51,7 +51,7 @@ TEST_CASE("the newest waiting one wins, and the running one is not disturbed") {
   CHECK(newer.ReadLine() == "held");
 }
 
-TEST_CASE("with --max-queue the newest takes the place of the one that it supersedes") {
+TEST_CASE("with --max-queue the newest waiter takes the place of the one it supersedes") {
   const std::string lock = NewLock("queueing");
   Child running = StartHolder(lock);
   const Words newest = {"exclusive", "--supersede", "--max-queue", "1"};
@@ -64,7 +64,7 @@ TEST_CASE("with --max-queue the newest takes the place of the one that it supers
   CHECK(newer.Wait() == Exited(0));
 }
 
-TEST_CASE("in the simple dialect the lock is one znode of that name") {
+TEST_CASE("in the simple dialect the lock is one znode with the LOCK's own path") {
   const std::string lock = NewLock("queueing");
   Child holder = StartHolder({"exclusive", "--dialect", "simple"}, lock);
   Tree tree;
@@ -79,7 +79,7 @@ TEST_CASE("in the simple dialect the lock is one znode of that name") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a simple lock that another program holds is waited for") {
+TEST_CASE("a simple lock held by another program is waited for") {
   const std::string lock = NewLock("queueing");
   Tree tree;
   tree.Create(lock);
@@ -92,7 +92,7 @@ TEST_CASE("a simple lock that another program holds is waited for") {
   }
 }
 
-TEST_CASE("a lock of one znode and a queue refuse each other, with the option that mends it") {
+TEST_CASE("a one-znode lock and a queue refuse each other and name the option to use") {
   const std::string lock = NewLock("queueing");
   {
     Child holder = StartHolder(lock);
@@ -107,7 +107,7 @@ TEST_CASE("a lock of one znode and a queue refuse each other, with the option th
   CHECK_THAT(refused.err, Catch::Contains("--dialect simple"));
 }
 
-TEST_CASE("a simple lock that is taken away ends the command") {
+TEST_CASE("deleting a simple lock ends the command") {
   const std::string lock = NewLock("queueing");
   Child run = Child::Start(Zklock(
       {"exclusive", "--dialect", "simple", lock, "--", "sh", "-c", "echo held; exec sleep 1000"}));
@@ -116,10 +116,10 @@ TEST_CASE("a simple lock that is taken away ends the command") {
   CHECK(run.Wait() == Exited(76));
 }
 
-// In the simple dialect the next holder's znode has the same name. To see what a holder makes of
-// that, it is stopped while its own is deleted by force and the next one takes the lock.
+// In the simple dialect the next holder's znode has the same path. To test a holder's reaction,
+// stop it, delete its znode by force, and let the next contender take the lock.
 
-TEST_CASE("a simple lock that the next one has taken over ends the command") {
+TEST_CASE("a simple lock taken over by the next holder ends the command") {
   const std::string lock = NewLock("queueing");
   Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
   Child second = StartWaiter({"exclusive", "--dialect", "simple"}, lock);
@@ -136,7 +136,7 @@ TEST_CASE("a simple lock that the next one has taken over ends the command") {
   CHECK(second.Wait() == Exited(0));
 }
 
-TEST_CASE("a simple lock that the next one has taken over is not deleted by a release") {
+TEST_CASE("a release does not delete a simple lock that the next holder has taken over") {
   const std::string lock = NewLock("queueing");
   Child first = StartHolder({"exclusive", "--dialect", "simple"}, lock);
   first.Signal(SIGSTOP);
@@ -150,7 +150,8 @@ TEST_CASE("a simple lock that the next one has taken over is not deleted by a re
   CHECK(tree.Exists(lock + "/lock"));
 }
 
-TEST_CASE("a run below a simple lock that the next one has taken over does not go on under it") {
+TEST_CASE(
+    "a nested run does not continue under a simple lock that the next holder has taken over") {
   const std::string lock = NewLock("queueing");
   const Words inner = Zklock({"try", "--dialect", "simple", lock, "--", "true"}).argv;
   std::string script = "echo held; read line; \"$@\"; echo $?; read line";

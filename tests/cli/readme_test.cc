@@ -25,7 +25,7 @@ std::string ReadWhole(const fs::path& path) {
   return text.str();
 }
 
-/// The block below `<!-- example: NAME -->` in README or `.\" example: NAME` in zklock(1).
+/// The block after `<!-- example: NAME -->` in README or `.\" example: NAME` in zklock(1).
 std::string Example(const std::string& name) {
   const auto block = [](const std::string& text, const std::string& mark,
                         const std::string& end) -> std::optional<std::string> {
@@ -44,7 +44,7 @@ std::string Example(const std::string& name) {
   return WithoutEscapes(*in_manual);
 }
 
-/// A crontab line's command, as cron gives it to the shell.
+/// The command of a crontab line, as cron passes it to the shell.
 std::string CronCommand(const std::string& line) {
   std::istringstream words(line);
   std::string skipped;
@@ -54,8 +54,8 @@ std::string CronCommand(const std::string& line) {
   return command;
 }
 
-/// A directory with the programs that the examples run, each telling that it ran; zklock and they
-/// are on the path; LOCKs are below a chroot of the test's own.
+/// A directory with the programs that the examples run, each reporting its run. They and zklock are
+/// in PATH; LOCKs are below a chroot for this test.
 class Desk {
  public:
   Desk() {
@@ -97,7 +97,7 @@ class Desk {
   std::string servers_;
 };
 
-/// Runs an example; what it printed on standard output.
+/// Runs an example and returns its standard output.
 std::string OutputOf(const Desk& desk, const std::string& shell_text) {
   const Finished finished = Run(desk.Shell(shell_text));
   CAPTURE(shell_text, finished.out, finished.err);
@@ -106,7 +106,7 @@ std::string OutputOf(const Desk& desk, const std::string& shell_text) {
   return finished.out;
 }
 
-/// A holder of `lock` that holds until it is told, for as long as the object lives.
+/// Holds `lock` as long as the object lives.
 class Holder {
  public:
   Holder(const Desk& desk, const std::string& lock)
@@ -127,7 +127,7 @@ class Holder {
   Child child_;
 };
 
-TEST_CASE("README's crontab line runs the job on one host and keeps quiet on the others") {
+TEST_CASE("README's crontab line runs the job on one host and stays quiet on the others") {
   const Desk desk;
   const std::string command = CronCommand(Example("cron"));
   CHECK(OutputOf(desk, command) == "backup.sh ran with:\n");
@@ -135,12 +135,12 @@ TEST_CASE("README's crontab line runs the job on one host and keeps quiet on the
   CHECK(OutputOf(desk, command).empty());
 }
 
-TEST_CASE("The queueing crontab line passes its arguments on") {
+TEST_CASE("The queueing crontab line passes on its arguments") {
   const Desk desk;
   CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
 
-TEST_CASE("The crontab line for short jobs runs them once") {
+TEST_CASE("README's crontab line for short jobs runs them once") {
   const Desk desk;
   const std::string command = CronCommand(Example("interval"));
   CHECK(OutputOf(desk, command) == "report.sh ran with:\n");
@@ -152,7 +152,7 @@ TEST_CASE("The examples for GitLab, Jenkins and make run") {
   const std::string gitlab = Example("gitlab");
   CHECK(OutputOf(desk, gitlab.substr(gitlab.find("zklock"))) == "make ran with: deploy\n");
   const std::string jenkins = Example("jenkins");
-  // What stands in the quotes is the shell's.
+  // The quoted part is a shell command.
   CHECK(OutputOf(desk, "BUILD_URL=https://ci.example/7; eval \"" + std::string("$(cat <<'END'\n") +
                            jenkins.substr(4, jenkins.rfind('\'') - 4) + "\nEND\n)\"") ==
         "make ran with: deploy\n");
@@ -161,7 +161,7 @@ TEST_CASE("The examples for GitLab, Jenkins and make run") {
   CHECK(OutputOf(desk, "/usr/bin/make -s release") == "sign.sh ran with:\n");
 }
 
-TEST_CASE("README's script locks a part of itself, and lets go at the end") {
+TEST_CASE("README's script locks a part of itself and releases the lock at the end") {
   const Desk desk;
   CHECK(OutputOf(desk, "set -e\n" + Example("hold") + "zklock try /jobs/rotate -- echo free\n") ==
         "rotate.sh ran with: --keep 14\nfree\n");
@@ -188,7 +188,7 @@ TEST_CASE("The reindexing example takes all of its locks or none") {
         Exited(75));
 }
 
-TEST_CASE("The script that locks itself gets its arguments") {
+TEST_CASE("README's script locks itself and keeps its arguments") {
   const Desk desk;
   desk.Write("report.sh",
              "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
@@ -196,10 +196,10 @@ TEST_CASE("The script that locks itself gets its arguments") {
         "exclusive /jobs/report: --month this one\n");
 }
 
-TEST_CASE("The script locks itself even in a daemon that has outlived the lock") {
+TEST_CASE("README's script locks itself even in a daemon that has outlived an earlier lock") {
   const Desk desk;
   desk.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
-  // The daemon has all variables of the first run, whose lock was released before it goes on.
+  // The daemon has all variables of the first run, whose lock is released before it continues.
   ChildOptions options = desk.Shell(
       "zklock exclusive -q /jobs/report -- sh -c 'echo $ZKLOCK_TOKEN; "
       "exec 3<&0; setsid sh -c \"read go <&3; ./report.sh\" 2>/dev/null &'; echo over");
@@ -210,13 +210,13 @@ TEST_CASE("The script locks itself even in a daemon that has outlived the lock")
   {
     const Holder other(desk, "/jobs/report");
     shell.Write("\n");
-    // It queues behind the other, instead of running beside.
+    // It queues after the other run instead of running beside it.
     desk.WaitForContenders("/jobs/report", 2);
   }
   CHECK(shell.ReadLine() != first);
 }
 
-TEST_CASE("The script tells a conflict from a failure") {
+TEST_CASE("README's script tells a conflict from a failure") {
   const Desk desk;
   const std::string example = Example("conflict");
   CHECK(OutputOf(desk, example) == "import.sh ran with:\nimported\n");
@@ -228,7 +228,7 @@ TEST_CASE("The script tells a conflict from a failure") {
   CHECK(OutputOf(desk, example) == "the import failed\n");
 }
 
-TEST_CASE("The publisher gets a token that grows") {
+TEST_CASE("README's publisher gets an increasing token") {
   const Desk desk;
   const auto token = [&] {
     const std::string out = OutputOf(desk, Example("token"));
@@ -240,13 +240,13 @@ TEST_CASE("The publisher gets a token that grows") {
   CHECK(token() > first);
 }
 
-TEST_CASE("README's backup with credentials runs, under a LOCK of its own") {
+TEST_CASE("README's backup with credentials runs, under its own LOCK") {
   const Desk desk;
   std::string example = Example("auth");
   const std::string file = "/etc/zklock.auth";
   const std::size_t found = example.find(file);
   REQUIRE(found != std::string::npos);
-  // In the directory it runs in: /etc is not the test's.
+  // In the current directory: tests do not write to /etc.
   example.replace(found, file.size(), "./zklock.auth");
   const Finished without = Run(desk.Shell(example));
   CHECK(without.exit == Exited(78));
@@ -255,7 +255,7 @@ TEST_CASE("README's backup with credentials runs, under a LOCK of its own") {
   CHECK(Run(desk.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
 }
 
-TEST_CASE("README's look at a queue shows who holds") {
+TEST_CASE("README's inspect example shows the holder") {
   const Desk desk;
   const Holder other(desk, "/jobs/backup");
   const std::string out = OutputOf(desk, Example("inspect"));
@@ -263,11 +263,11 @@ TEST_CASE("README's look at a queue shows who holds") {
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
 }
 
-TEST_CASE("README's picture shows what zklock shows") {
+TEST_CASE("README's picture shows what zklock prints") {
   const fs::path screens = fs::path(getenv("ZKLOCK_SOURCE_DIR")) / "tests/screens";
   CHECK_THAT(ReadWhole(screens.parent_path().parent_path() / "README.md"),
              Catch::Contains("](tests/screens/hand-over.svg)"));
-  // Small enough for a page that is read in two minutes.
+  // Small enough for a page that takes two minutes to read.
   CHECK(fs::file_size(screens / "hand-over.svg") < 40000);
   const Finished finished =
       Run({.argv = {"/usr/bin/python3", "-B", screens / "picture.py", "--check", "--zklock",

@@ -1,5 +1,5 @@
-// The guard and the command are forked while the servers still commit what gives us the lock: what
-// can happen meanwhile.
+// The guard and the command are forked while the servers still commit the write that acquires the
+// lock. These tests cover what can happen in the meantime.
 
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A proxy that keeps the first reply to such a request, and with it all behind it, until opened.
+/// A proxy that holds back the first reply to a given request, and all that follows, until opened.
 class Gate {
  public:
   explicit Gate(std::string request) {
@@ -52,7 +52,7 @@ class Gate {
       throw std::runtime_error("no such request");
     }
   }
-  /// Until something else was answered after that reply.
+  /// Waits until a later request was answered.
   void WaitUntilPassed() const {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (passed_since_ == 0) {
@@ -63,9 +63,9 @@ class Gate {
   void Open() {
     if (!std::exchange(is_open_, true)) open_.set_value();
   }
-  /// From now on nothing comes through.
+  /// Nothing passes from now on.
   void Freeze() { proxy_.Freeze(); }
-  /// Instead: the reply is lost, and the connection.
+  /// Loses the reply and the connection instead of passing it.
   void Break() {
     loses_ = true;
     Open();
@@ -80,7 +80,7 @@ class Gate {
   std::promise<void> reached_;
   std::promise<void> open_;
   std::shared_future<void> opened_ = open_.get_future().share();
-  Proxy proxy_{TestServers()};  // its thread uses all above
+  Proxy proxy_{TestServers()};  // its thread uses all members above
 };
 
 struct Ready {
@@ -88,7 +88,7 @@ struct Ready {
   pid_t command = 0;
 };
 
-/// Waits until zklock has both, and the guard has left its session.
+/// Waits until zklock has forked both and the guard has left its session.
 Ready WaitForReady(const Child& zklock) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
@@ -112,7 +112,7 @@ pid_t WaitForChild(const Child& zklock) {
   }
 }
 
-/// Ended; an orphan is for others to reap.
+/// Returns once the process has ended, even if it is an orphan not reaped yet.
 void WaitUntilGone(pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (auto stat = process::ReadProcessStat(pid); stat && !stat->is_dead;
@@ -132,7 +132,7 @@ std::string MadeLock(const std::string& name) {
   return lock;
 }
 
-/// A zklock whose create the servers have done, and that has not heard of it. All is ready.
+/// A zklock whose create was committed but not yet answered, with guard and command forked.
 struct Joining {
   explicit Joining(const std::string& name, const Words& words = {"exclusive"})
       : lock(MadeLock(name)),
@@ -149,7 +149,7 @@ struct Joining {
 
 }  // namespace
 
-TEST_CASE("while the servers commit the command is ready, and begins with their answer") {
+TEST_CASE("the command is forked while the servers commit, and executed when they answer") {
   Joining joining("ready");
   CHECK(ProgramOf(joining.ready.command) == std::filesystem::canonical(Binary()).string());
   joining.gate.Open();
@@ -160,28 +160,28 @@ TEST_CASE("while the servers commit the command is ready, and begins with their 
   CHECK(joining.zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("the guard has left the process group before anything is in the queue") {
+TEST_CASE("the guard has left the process group before the contender exists") {
   const std::string lock = MadeLock("early");
   Gate gate("connect");
   Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
   gate.WaitUntilReached();
-  const Ready ready = WaitForReady(zklock);  // though zklock has no session to create it with
+  const Ready ready = WaitForReady(zklock);  // although zklock has no session yet
   CHECK(process::ReadProcessStat(ready.guard).value().name == "lock-guard");
   CHECK(getpgid(ready.command) == zklock.pid());
-  SECTION("and closes the session that came later") {
+  SECTION("and closes the session created afterwards") {
     gate.Open();
     REQUIRE(zklock.ReadLine() == "held");
     CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
     zklock.SignalGroup(SIGKILL);
   }
-  SECTION("and has nothing to close where none came") { zklock.SignalGroup(SIGKILL); }
+  SECTION("and closes nothing if no session was created") { zklock.SignalGroup(SIGKILL); }
   WaitUntilGone(ready.command);
   WaitUntilGone(ready.guard);
-  // The servers have answered the close before the guard ended.
+  // The guard ends only after the servers have answered its close.
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("nothing is in the queue while a guard is in the process group") {
+TEST_CASE("no contender exists while a guard is in the process group") {
   const std::string lock = MadeLock("slow");
   Forks forks;
   Gate gate("connect");
@@ -191,10 +191,10 @@ TEST_CASE("nothing is in the queue while a guard is in the process group") {
   const pid_t guard = WaitForChild(zklock);
   gate.Open();
   Tree().WaitForChildren(lock, 1);
-  CHECK_FALSE(process::ReadProcessStat(guard));  // it had its time; there may be a new one
+  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
 }
 
-TEST_CASE("forks that are refused before the lock is asked for are tried again") {
+TEST_CASE("a fork refused before the session exists is tried again") {
   const std::string lock = MadeLock("refused");
   Forks forks;
   Gate gate("connect");
@@ -209,7 +209,7 @@ TEST_CASE("forks that are refused before the lock is asked for are tried again")
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("nothing is ready early where the first contender cannot be the holder") {
+TEST_CASE("nothing is forked early if the first contender cannot be the holder") {
   const std::string lock = MadeLock("several");
   Gate gate("create " + lock + "-a");
   Child zklock =
@@ -220,7 +220,7 @@ TEST_CASE("nothing is ready early where the first contender cannot be the holder
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {
+TEST_CASE("a waiter forks its command only while its turn is confirmed") {
   const std::string lock = MadeLock("turn");
   Child holder = StartHolder(lock);
   Gate gate("check " + lock);
@@ -240,19 +240,19 @@ TEST_CASE("a waiter has no command ready, but when its turn is confirmed") {
   CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
 }
 
-TEST_CASE("a signal while the servers commit ends it all before the command begins") {
+TEST_CASE("a signal during the commit ends the run before the command is executed") {
   Joining joining("signal");
-  SECTION("before the answer is there") { joining.zklock.Signal(SIGTERM); }
-  SECTION("beside the answer") {
+  SECTION("before the answer") { joining.zklock.Signal(SIGTERM); }
+  SECTION("together with the answer") {
     joining.zklock.Signal(SIGSTOP);
     joining.zklock.WaitUntilStopped();
     joining.zklock.Signal(SIGTERM);
     joining.gate.Open();
-    // Long enough for the answer to be there; if it is not, this is the other section.
+    // Long enough for the answer to arrive; otherwise this repeats the section above.
     std::this_thread::sleep_for(100ms);
     joining.zklock.Signal(SIGCONT);
   }
-  SECTION("to the whole group, as the terminal sends it") { joining.zklock.SignalGroup(SIGTERM); }
+  SECTION("to the whole group, as from a terminal") { joining.zklock.SignalGroup(SIGTERM); }
   joining.gate.Open();
   CHECK(joining.zklock.Wait() == Exited(128 + SIGTERM));
   CHECK(joining.zklock.out().empty());
@@ -261,7 +261,7 @@ TEST_CASE("a signal while the servers commit ends it all before the command begi
   WaitUntilGone(joining.ready.guard);
 }
 
-TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command if that has begun") {
+TEST_CASE("Ctrl-C at any moment ends the run, and reaches a command that has begun") {
   const bool nested = GENERATE(false, true);
   CAPTURE(nested);
   const std::string lock = MadeLock("moment");
@@ -281,12 +281,12 @@ TEST_CASE("Ctrl-C ends it at whatever moment it comes, and reaches the command i
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("a command that is stopped as it begins keeps zklock from nothing") {
+TEST_CASE("a command stopped before it is executed does not block zklock") {
   Joining joining("stopped", {"exclusive", "--verbose"});
   REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
   joining.gate.Open();
-  joining.gate.WaitUntilPassed();  // it is held, and looked after
-  // As with Ctrl-Z: the shell waits until all of the job have stopped.
+  joining.gate.WaitUntilPassed();  // zklock holds the lock and refreshes it
+  // As with Ctrl-Z: the shell waits until the whole job has stopped.
   joining.zklock.Signal(SIGTSTP);
   joining.zklock.WaitUntilStopped();
   CHECK(joining.zklock.err().find("running") == std::string::npos);
@@ -296,7 +296,7 @@ TEST_CASE("a command that is stopped as it begins keeps zklock from nothing") {
   CHECK(joining.zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("a signal while the last run is asked for ends it before the command begins") {
+TEST_CASE("a signal while zklock reads the last run ends it before the command is executed") {
   const std::string lock = MadeLock("asked");
   Gate gate("get " + lock + "/last-run");
   Child zklock =
@@ -309,7 +309,7 @@ TEST_CASE("a signal while the last run is asked for ends it before the command b
   Tree().WaitForChildren(lock, 0);
 }
 
-TEST_CASE("a signal while a run is recorded does not wait for that") {
+TEST_CASE("a signal while zklock records a run interrupts the recording") {
   const std::string lock = MadeLock("recorded");
   Gate gate("set " + lock + "/last-run");
   Child zklock =
@@ -320,12 +320,12 @@ TEST_CASE("a signal while a run is recorded does not wait for that") {
   const auto told_at = std::chrono::steady_clock::now();
   zklock.Signal(SIGTERM);
   CHECK(zklock.Wait() == Exited(0));
-  CHECK(std::chrono::steady_clock::now() - told_at < 20s);  // not until the lease's end
+  CHECK(std::chrono::steady_clock::now() - told_at < 20s);  // well before the lease ends
   zklock.ReadToEnd();
   CHECK_THAT(zklock.err(), Catch::Contains("--min-interval"));
 }
 
-TEST_CASE("what is to run on without its lock does not begin without it") {
+TEST_CASE("with --on-lost warn the command does not start if the lock is already lost") {
   Joining joining("late", {"exclusive", "-v", "--on-lost", "warn", "--session-timeout", "4s"});
   REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
   joining.gate.Open();
@@ -336,20 +336,20 @@ TEST_CASE("what is to run on without its lock does not begin without it") {
   CHECK(joining.zklock.err().find("running") == std::string::npos);
 }
 
-TEST_CASE("when zklock is killed while the servers commit, its guard leaves the queue for it") {
+TEST_CASE("when zklock is killed during the commit, its guard removes the contender") {
   Joining joining("killed");
-  SECTION("alone") { joining.zklock.Signal(SIGKILL); }
-  SECTION("with its group, the command in it") { joining.zklock.SignalGroup(SIGKILL); }
+  SECTION("zklock alone") { joining.zklock.Signal(SIGKILL); }
+  SECTION("its whole group, including the command") { joining.zklock.SignalGroup(SIGKILL); }
   joining.gate.Open();
   WaitUntilGone(joining.ready.command);
   WaitUntilGone(joining.ready.guard);
-  // The servers have answered the close before the guard ended.
+  // The guard ends only after the servers have answered its close.
   CHECK(Tree().Children(joining.lock).empty());
   joining.zklock.ReadToEnd();
   CHECK(joining.zklock.out().empty());
 }
 
-TEST_CASE("what is ready when the connection is lost is not what runs in the end") {
+TEST_CASE("after a lost connection the forked command is discarded and a new one runs") {
   Joining joining("cut");
   joining.gate.Break();
   CHECK(joining.zklock.ReadLine() == "held");

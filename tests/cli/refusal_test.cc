@@ -1,5 +1,5 @@
-// What zklock refuses, and how it says so: the status, one line (two for wrong words), nothing on
-// standard output, nothing left on the servers.
+// Everything zklock refuses: the exit status, one line of explanation (two for a usage error),
+// nothing on standard output, nothing left on the servers.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Refused for its words, before any connection.
+/// Checks that `words` are a usage error before any connection.
 void CheckUsageError(const Words& words) {
   CAPTURE(words);
   const Peer peer(Peer::Manner::kSaysNothing);
@@ -33,7 +33,7 @@ void CheckUsageError(const Words& words) {
   CHECK(peer.connections() == 0);
 }
 
-/// `words` as an option of each kind of run.
+/// Checks `option` with each kind of run.
 void CheckBadOption(const Words& option) {
   for (const char* subcommand : {"exclusive", "read", "write", "try"}) {
     Words words = {subcommand};
@@ -61,7 +61,7 @@ Refusal Refuse(const Words& words) {
 
 }  // namespace
 
-TEST_CASE("every LOCK that is no usable path is refused before any connection") {
+TEST_CASE("every unusable LOCK path is refused before any connection") {
   const std::vector<std::string> bad = {"",
                                         "/",
                                         "//",
@@ -99,7 +99,7 @@ TEST_CASE("every LOCK that is no usable path is refused before any connection") 
   CheckUsageError({"release", "/a/", "--contender", "x", "--force"});
 }
 
-TEST_CASE("a root or a chroot that is no usable path is refused") {
+TEST_CASE("an unusable root or chroot is refused") {
   for (const char* root : {"relative", "/a/", "/a//b", "/zookeeper", "/a/.."}) {
     CheckUsageError({"exclusive", "--root", root, "lock", "--", "true"});
   }
@@ -108,7 +108,7 @@ TEST_CASE("a root or a chroot that is no usable path is refused") {
   }
 }
 
-TEST_CASE("every DURATION that is none is refused, wherever one is asked for") {
+TEST_CASE("every invalid DURATION is refused, in every option that takes one") {
   const std::vector<std::string> bad = {"",
                                         " ",
                                         "x",
@@ -145,13 +145,13 @@ TEST_CASE("every DURATION that is none is refused, wherever one is asked for") {
   CheckUsageError({"write", "--session-timeout", "1000d", "/t/x", "--", "true"});
 }
 
-TEST_CASE("every conflict code that is no status is refused") {
+TEST_CASE("every invalid conflict exit code is refused") {
   for (const char* code : {"256", "-1", "x", "", "1x", "0x10", "99999999999", " 1", "1.5"}) {
     CheckBadOption({"-E", code});
   }
 }
 
-TEST_CASE("unknown options, missing values and superfluous words are refused") {
+TEST_CASE("unknown options, missing values and superfluous arguments are refused") {
   CheckBadOption({"--frob"});
   CheckBadOption({"-x"});
   CheckBadOption({"--wai=1"});
@@ -169,7 +169,7 @@ TEST_CASE("unknown options, missing values and superfluous words are refused") {
     CheckUsageError({"exclusive", "/t/x", option, "--", "true"});
   }
   CheckUsageError({"exclusive", "/t/x", "--wait", "--", "true"});
-  // An empty value is one: it does not make the next word the value.
+  // An empty value is a value: the next argument is not used instead.
   CheckUsageError({"exclusive", "--servers=", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "--wait=", "1s", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "--nonblock=", "/t/x", "--", "true"});
@@ -186,7 +186,7 @@ TEST_CASE("a run without a command, or with two, is refused") {
   CheckUsageError({"exclusive"});
 }
 
-TEST_CASE("words that exclude each other are refused") {
+TEST_CASE("contradictory options are refused") {
   CheckUsageError({"try", "--wait", "1s", "/t/x", "--", "true"});
   CheckUsageError({"try", "-w", "0", "/t/x", "--", "true"});
   CheckUsageError({"try", "--read", "--write", "/t/x", "--", "true"});
@@ -196,7 +196,7 @@ TEST_CASE("words that exclude each other are refused") {
   CheckUsageError({"release", "/t/x", "--force"});
 }
 
-TEST_CASE("a bad value in the environment is refused as an argument would be") {
+TEST_CASE("an invalid value in the environment is refused as on the command line") {
   for (const char* variable :
        {"ZKLOCK_ROOT=relative", "ZKLOCK_CONNECT_TIMEOUT=x", "ZKLOCK_SESSION_TIMEOUT=0"}) {
     ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
@@ -208,7 +208,7 @@ TEST_CASE("a bad value in the environment is refused as an argument would be") {
   }
 }
 
-TEST_CASE("no subcommand, or an unknown one, is refused") {
+TEST_CASE("a missing or unknown subcommand is refused") {
   for (const Words& words : {Words{}, Words{"exlusive", "/t/x", "--", "true"}, Words{""},
                              Words{"--frob"}, Words{"--"}, Words{"/t/x", "--", "true"}}) {
     CAPTURE(words);
@@ -222,7 +222,7 @@ TEST_CASE("no subcommand, or an unknown one, is refused") {
   }
 }
 
-TEST_CASE("foreign bytes in wrong words are shown, not given to the terminal") {
+TEST_CASE("control characters in wrong arguments are escaped, not sent to the terminal") {
   const Finished finished =
       RunZklock({"exclusive", "/a\x1b]0;owned\x07\nzklock: all is fine", "--", "true"});
   CHECK(finished.exit == Exited(64));
@@ -231,7 +231,8 @@ TEST_CASE("foreign bytes in wrong words are shown, not given to the terminal") {
   CHECK(finished.err.find('\x07') == std::string::npos);
 }
 
-TEST_CASE("no server: 69 within the time allowed, naming those that were tried") {
+TEST_CASE(
+    "unreachable servers exit with 69 within the time allowed, naming those that were tried") {
   const ClosedPort first;
   const ClosedPort second;
   const auto before = SteadyClock::now();
@@ -246,34 +247,34 @@ TEST_CASE("no server: 69 within the time allowed, naming those that were tried")
   CHECK_THAT(refusal.line, Catch::Contains(second.address() + " (Connection refused)"));
 }
 
-TEST_CASE("servers that make a local session a whole one when it queues are served") {
+TEST_CASE("servers that upgrade local sessions when an ephemeral znode is created work") {
   const OwnServer servers({"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}, 3);
   CHECK(RunZklock({"exclusive", "-z", servers.address(), "/t/x", "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a peer that is no ZooKeeper server: 69 with the reason") {
+TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
   const auto refuse = [](const std::string& address) {
     const auto refusal = Refuse({"try", "-z", address, "--connect-timeout", "1s",
                                  "--session-timeout", "4s", "/t/x", "--", "true"});
     CHECK(refusal.finished.exit == Exited(69));
     return refusal.line;
   };
-  SECTION("one that closes at once") {
+  SECTION("closes at once") {
     const Peer peer(Peer::Manner::kClosesAtOnce);
     CHECK_THAT(refuse(peer.address()),
                Catch::Contains(peer.address() + " (closes the connection at once: "));
   }
-  SECTION("a web server") {
+  SECTION("is a web server") {
     const Peer peer(Peer::Manner::kSpeaksHttp);
     CHECK_THAT(refuse(peer.address()),
                Catch::Contains(peer.address() + " (answers, but it is no ZooKeeper server: "));
   }
-  SECTION("one that says nothing") {
+  SECTION("says nothing") {
     const Peer peer(Peer::Manner::kSaysNothing);
     CHECK_THAT(refuse(peer.address()),
                Catch::Contains(peer.address() + " (is connected, but gives no session: "));
   }
-  SECTION("one that does not even answer the connect") {
+  SECTION("does not complete the connection") {
     const BlackHole hole;
     CHECK_THAT(refuse(hole.address()),
                Catch::Contains(hole.address() + " (does not answer a connect: "));
@@ -295,7 +296,7 @@ TEST_CASE("bad servers among good ones do not matter") {
   }
 }
 
-TEST_CASE("a server's name that does not exist is told of at once") {
+TEST_CASE("an unknown server name is reported at once") {
   const auto before = SteadyClock::now();
   const auto refusal = Refuse({"exclusive", "-z", "no-such-host.invalid:2181", "--connect-timeout",
                                "5s", "/t/x", "--", "true"});
@@ -312,7 +313,7 @@ TEST_CASE("a server is found by its name") {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // whose runtime wants /proc before zklock does
-TEST_CASE("without /proc: 71, before anything is on the servers") {
+TEST_CASE("without /proc zklock exits with 71 before anything is created") {
   Tree tree;
   const std::string lock = NewLock("no-proc");
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
@@ -332,7 +333,7 @@ TEST_CASE("without /proc: 71, before anything is on the servers") {
 }
 #endif
 
-TEST_CASE("a LOCK whose ACL lets nobody queue: 77, with the LOCK and what to look at") {
+TEST_CASE("a LOCK whose ACL denies queueing exits with 77 and names LOCK") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("acl"));
   tree.SetAcl(lock, kRead | kAdmin);
@@ -341,7 +342,7 @@ TEST_CASE("a LOCK whose ACL lets nobody queue: 77, with the LOCK and what to loo
   CHECK_THAT(refusal.line, Catch::Contains("not authorised") && Catch::Contains(lock));
 }
 
-TEST_CASE("a LOCK that may not be listed: 77, and no contender is left in it") {
+TEST_CASE("a LOCK that may not be listed exits with 77 and leaves no contender") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("acl"));
   tree.SetAcl(lock, kCreate | kDelete | kAdmin);
@@ -354,7 +355,7 @@ TEST_CASE("a LOCK that may not be listed: 77, and no contender is left in it") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a LOCK that may not be made: 77") {
+TEST_CASE("a LOCK that may not be created exits with 77") {
   Tree tree;
   const std::string parent = tree.Create(NewLock("acl"));
   tree.SetAcl(parent, kRead | kAdmin);
@@ -364,7 +365,7 @@ TEST_CASE("a LOCK that may not be made: 77") {
   CHECK(tree.Children(parent).empty());
 }
 
-TEST_CASE("a LOCK that is there is used though its parent lets nobody create") {
+TEST_CASE("an existing LOCK can be used even if its parent denies creating") {
   Tree tree;
   const std::string parent = NewLock("acl");
   const std::string lock = tree.Create(parent + "/lock");
@@ -384,15 +385,15 @@ TEST_CASE("a contender that may not be read is waited for all the same") {
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a LOCK in use by programs that would not see us: 78, with the name and a remedy") {
+TEST_CASE("a LOCK in use by programs that would not see zklock exits with 78 and a remedy") {
   Tree tree;
   const std::string lock = NewLock("dialect");
   std::string other;
-  SECTION("kazoo's") {
+  SECTION("a kazoo lock") {
     other = "0123456789abcdef0123456789abcdef__lock__";
     other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
   }
-  SECTION("kazoo's reader") {
+  SECTION("a kazoo reader") {
     other = "0123456789abcdef0123456789abcdef__rlock__";
     other = BaseName(tree.Create(lock + "/" + other, ZnodeKind::kEphemeralSequential));
   }
@@ -413,7 +414,8 @@ TEST_CASE("a LOCK in use by programs that would not see us: 78, with the name an
   }
 }
 
-TEST_CASE("Curator's mutex and our exclusive contenders meet; its mutex refuses our readers") {
+TEST_CASE(
+    "Curator's mutex and exclusive contenders wait for each other; with it readers are refused") {
   Tree tree;
   const std::string lock = NewLock("curator");
   const std::string mutex = tree.Create(lock + "/_c_0e2d8a1c-5b9f-4f2e-9b9e-1c2d3e4f5a6b-lock-",
@@ -425,7 +427,7 @@ TEST_CASE("Curator's mutex and our exclusive contenders meet; its mutex refuses 
   CHECK(waiter.ReadLine() == "held");
 }
 
-TEST_CASE("a LOCK that is somebody's ephemeral znode: 78") {
+TEST_CASE("a LOCK that is an ephemeral znode exits with 78") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("ephemeral"), ZnodeKind::kEphemeral);
   CHECK(Refuse({"exclusive", lock, "--", "true"}).finished.exit == Exited(78));
@@ -433,17 +435,17 @@ TEST_CASE("a LOCK that is somebody's ephemeral znode: 78") {
   CHECK(Refuse({"try", lock, "--", "true"}).finished.exit == Exited(78));
 }
 
-TEST_CASE("a foreign contender's name is shown without its control characters") {
+TEST_CASE("a foreign contender's name is printed without its control characters") {
   Tree tree;
   const std::string lock = NewLock("bytes");
-  // What the servers let pass in a name is not harmless on a terminal: U+202E turns text around.
+  // Names that the servers accept can still be harmful on a terminal: U+202E reverses text.
   tree.Create(lock + "/evil\xe2\x80\xae-lock-", ZnodeKind::kEphemeralSequential);
   const auto refusal = Refuse({"try", lock, "--", "true"});
   CHECK(refusal.finished.exit == Exited(75));
   CHECK(refusal.line.find("\xe2\x80\xae") == std::string::npos);
 }
 
-TEST_CASE("a session time-out that the servers cut below four seconds: 78") {
+TEST_CASE("a session time-out that the servers limit to less than four seconds exits with 78") {
   const auto refusal =
       Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"});
   CHECK(refusal.finished.exit == Exited(78));

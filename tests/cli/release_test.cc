@@ -1,4 +1,4 @@
-// release for operators: asking, forcing, waiting, and the question on a terminal.
+// release for operators: requesting, forcing, waiting, and the confirmation on a terminal.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -10,7 +10,8 @@ namespace {
 
 std::string OnlyContender(const std::string& lock) { return Tree().Children(lock).at(0); }
 
-TEST_CASE("A holder that is asked ends its command, says who asked and why, and ends with 76") {
+TEST_CASE(
+    "A holder asked to release ends its command, reports who asked and why, and exits with 76") {
   const auto mode = GENERATE(as<std::string>{}, "exclusive", "read", "write");
   const std::string lock = NewLock("release");
   Child holder = StartHolder({mode}, lock);
@@ -25,7 +26,7 @@ TEST_CASE("A holder that is asked ends its command, says who asked and why, and 
   CHECK(Lines(holder.err()).size() == 1);
 }
 
-TEST_CASE("A waiter that is asked leaves with its status for a conflict; the holder stays") {
+TEST_CASE("A waiter asked to release leaves with the conflict code; the holder stays") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder(lock);
   Child waiter = StartWaiter({"exclusive", "-E", "5"}, lock);
@@ -36,7 +37,7 @@ TEST_CASE("A waiter that is asked leaves with its status for a conflict; the hol
   CHECK(Tree().Children(lock).size() == 1);
 }
 
-TEST_CASE("release --holders asks all that hold, --all the waiters too") {
+TEST_CASE("release --holders asks all holders, --all the waiters too") {
   const auto all = GENERATE(false, true);
   const std::string lock = NewLock("release");
   Child first = StartHolder({"read"}, lock);
@@ -52,7 +53,7 @@ TEST_CASE("release --holders asks all that hold, --all the waiters too") {
   }
 }
 
-TEST_CASE("A Curator contender is asked by Curator's own message, an incompatible not at all") {
+TEST_CASE("A Curator contender is asked by Curator's own message, an incompatible one not at all") {
   const std::string lock = NewLock("release");
   Tree tree;
   const std::string curator = tree.Create(lock + "/_c_6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
@@ -68,7 +69,7 @@ TEST_CASE("A Curator contender is asked by Curator's own message, an incompatibl
   CHECK(tree.Get(incompatible)->data == "data");
 }
 
-TEST_CASE("Curator's message asks a zklock too; other data, and a megabyte of it, do not") {
+TEST_CASE("Curator's message also asks a zklock; other data, even a megabyte of it, does not") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder(lock);
   Tree tree;
@@ -88,7 +89,7 @@ TEST_CASE("Curator's message asks a zklock too; other data, and a megabyte of it
   CHECK(next.Wait() == Exited(76));
 }
 
-TEST_CASE("release --force deletes at once, and says what that means") {
+TEST_CASE("release --force deletes at once and states the consequences") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder(lock);
   const Finished finished = RunZklock({"release", "--holders", "--force", "--yes", lock});
@@ -97,7 +98,8 @@ TEST_CASE("release --force deletes at once, and says what that means") {
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("A newer holder is never hit: the name is exact, and a free LOCK has nobody") {
+TEST_CASE(
+    "A newer holder is never hit: the name must match exactly, and a free LOCK has no match") {
   const std::string lock = NewLock("release");
   std::string old;
   {
@@ -112,7 +114,7 @@ TEST_CASE("A newer holder is never hit: the name is exact, and a free LOCK has n
   CHECK_FALSE(holder.HasEnded());
 }
 
-TEST_CASE("Without a terminal it wants --yes; on one it shows who is meant and asks") {
+TEST_CASE("Without a terminal --yes is required; on a terminal it lists its targets and asks") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
   CHECK(RunZklock({"release", "--holders", lock}).exit == Exited(64));
@@ -130,7 +132,7 @@ TEST_CASE("Without a terminal it wants --yes; on one it shows who is meant and a
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("A hold that is asked tells its owner, who has the time to end") {
+TEST_CASE("A request to a --hold is passed to its owner, which has time to end") {
   const std::string lock = NewLock("release");
   ChildOptions options = Zklock({});
   options.argv = {"bash", "-c", R"(trap 'echo told; exit 4' TERM
@@ -144,7 +146,7 @@ TEST_CASE("A hold that is asked tells its owner, who has the time to end") {
   CHECK(script.out() == "held\ntold\n");
 }
 
-TEST_CASE("Words that say two things, or nothing, are refused") {
+TEST_CASE("Contradictory or missing targets are refused") {
   for (const Words& words :
        {Words{"--holders", "--all"}, Words{"--force"}, Words{"--wait"}, Words{"--reason", "x"},
         Words{"--contender", "a/b"}, Words{"--holders", "--force", "--wait"}}) {

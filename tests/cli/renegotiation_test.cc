@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// Before a server whose first connect grants what is asked for, and later ones 6 s.
+/// In front of a server whose first connect grants the time-out asked for, and later ones 6 s.
 class Shortener {
  public:
   Shortener() {
@@ -33,17 +33,17 @@ class Shortener {
     is_shortened_ = state->is_shortened.get_future();
     proxy_.EditReplies([state](const std::string& request, std::string reply) {
       if (request == "connect" && ++state->connects > 1) {
-        const std::uint32_t granted = 6'000;  // after the length and the protocol's version
+        const std::uint32_t granted = 6'000;  // after the length and the protocol version
         for (std::size_t i = 0; i < 4; ++i) {
           reply[8 + i] = static_cast<char>(granted >> (24 - 8 * i));
         }
       } else if (state->connects > 1 && !std::exchange(state->told, true)) {
-        state->is_shortened.set_value();  // the client has seen it, and asked for something
+        state->is_shortened.set_value();  // the client has seen it and sent a request
       }
       return std::optional(std::move(reply));
     });
   }
-  /// Returns when the client has been granted the shorter one.
+  /// Returns when the shorter time-out has been granted.
   void Shorten() {
     proxy_.Cut();
     if (is_shortened_.wait_for(kPatience) != std::future_status::ready) {
@@ -60,8 +60,8 @@ class Shortener {
 }  // namespace
 
 // Both servers run from the start: the shorter time-out counts from the last contact with the first
-// one, and a server that is restarted can take longer than that.
-TEST_CASE("a command is dead before the time-out is over that another server has shortened") {
+// one, and restarting a server can take longer than that.
+TEST_CASE("the command is dead before a time-out shortened by another server is over") {
   const OwnServer servers({"maxSessionTimeout=40000", "2:maxSessionTimeout=12000"}, 2);
   const std::string both = servers.address();
   const std::size_t comma = both.find(',');
@@ -79,7 +79,7 @@ TEST_CASE("a command is dead before the time-out is over that another server has
   CHECK(Clock::now() - last_heard < 12s);
 }
 
-TEST_CASE("a lock is held on under a time-out that was shortened, and released") {
+TEST_CASE("a lock is held under a shortened time-out, and released") {
   const std::string lock = NewLock("shortened");
   Shortener shortener;
   Child holder = StartHolder(
@@ -91,7 +91,7 @@ TEST_CASE("a lock is held on under a time-out that was shortened, and released")
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("the owner of a lock is told before a shortened time-out is over") {
+TEST_CASE("the owner of a lock is signalled before a shortened time-out is over") {
   Shortener shortener;
   ChildOptions options =
       Script(NewLock("shortened"),

@@ -1,5 +1,5 @@
-// What the command gets: all as without zklock, but for what the contract names. Most tests run one
-// probe twice, once by itself and once under zklock, and compare what it saw.
+// The command's environment: the same as without zklock, except for what the contract names. Most
+// tests run a probe with and without zklock and compare the results.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@
 namespace zklock::test {
 namespace {
 
-/// How a probe is started, with zklock and without.
+/// How a probe is started.
 struct Setting {
   std::function<void()> prepare = ResetSignals;
   std::vector<int> inherit{};
@@ -65,7 +65,7 @@ std::string ValueOf(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the arguments reach the command word for word") {
+TEST_CASE("the arguments reach the command unchanged") {
   const Words odd = {"sh",        "-c",    "for word; do printf '<%s>\\n' \"$word\"; done",
                      "zero",      "a b",   "",
                      "--",        "-q",    "--wait",
@@ -79,12 +79,12 @@ TEST_CASE("the arguments reach the command word for word") {
   CHECK(UnderZklock({}, odd) == wanted);
 }
 
-TEST_CASE("the command's own name stays as it was typed") {
+TEST_CASE("the command's argv[0] is the name as typed") {
   const Words probe = {"sh", "-c", "tr '\\0' '\\n' </proc/$$/cmdline | head -n 1"};
   CHECK(UnderZklock({}, probe) == "sh\n");
 }
 
-TEST_CASE("the environment is as it was, and tells of the lock besides") {
+TEST_CASE("the environment is unchanged except for the lock variables") {
   const std::string lock = NewLock("environment");
   ChildOptions options =
       Zklock({"write", "--acl", "open", lock, "--", "cat", "/proc/self/environ"});
@@ -117,7 +117,7 @@ TEST_CASE("the environment is as it was, and tells of the lock besides") {
   CHECK_THAT(after[4], Catch::StartsWith("ZKLOCK_HELD="));
 }
 
-TEST_CASE("what is told of the lock is what the servers know") {
+TEST_CASE("the lock variables match the servers' data") {
   const std::string lock = NewLock("told");
   Child holder = Child::Start([&] {
     ChildOptions options =
@@ -135,7 +135,7 @@ TEST_CASE("what is told of the lock is what the servers know") {
   CHECK(znode->ephemeral_owner != 0);
 }
 
-TEST_CASE("stale words of another lock in the environment are replaced") {
+TEST_CASE("stale variables of another lock are replaced") {
   const std::string lock = NewLock("stale");
   ChildOptions options = Zklock({"read", lock, "--", "sh", "-c", "echo $ZKLOCK_MODE $ZKLOCK_LOCK"});
   options.also_environment = {"ZKLOCK_MODE=write", "ZKLOCK_LOCK=/other", "ZKLOCK_TOKEN=7",
@@ -143,7 +143,7 @@ TEST_CASE("stale words of another lock in the environment are replaced") {
   CHECK(Run(options).out == "read " + lock + "\n");
 }
 
-TEST_CASE("the tokens of holders grow") {
+TEST_CASE("the tokens of successive holders increase") {
   const std::string lock = NewLock("tokens");
   long long last = 0;
   for (int i = 0; i < 5; ++i) {
@@ -155,7 +155,7 @@ TEST_CASE("the tokens of holders grow") {
   }
 }
 
-TEST_CASE("the same descriptors are open in the command, and none of zklock's") {
+TEST_CASE("the command has the same descriptors open, and none of zklock's") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("file", "through descriptor nine\n");
   const UniqueFd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -168,8 +168,8 @@ TEST_CASE("the same descriptors are open in the command, and none of zklock's") 
   if (nine.get() == 9) CHECK(UnderZklock(setting, reading) == "through descriptor nine\n");
 }
 
-TEST_CASE("standard streams that are closed stay closed, and do no harm") {
-  const auto closed = GENERATE(range(1, 8));  // a bit for each of the three
+TEST_CASE("closed standard streams stay closed and do no harm") {
+  const auto closed = GENERATE(range(1, 8));  // one bit per stream
   CAPTURE(closed);
   Setting setting;
   setting.prepare = [closed] {
@@ -178,7 +178,7 @@ TEST_CASE("standard streams that are closed stay closed, and do no harm") {
       if ((closed & 1 << stream) != 0) close(stream);
     }
   };
-  // It tells by its status which are open.
+  // The exit status shows which are open.
   const std::string probe =
       "status=0; for fd in 0 1 2; do"
       "  if [ -e /proc/$$/fd/$fd ]; then status=$((status + (1 << fd))); fi;"
@@ -191,7 +191,7 @@ TEST_CASE("standard streams that are closed stay closed, and do no harm") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("standard input and output are the command's") {
+TEST_CASE("standard input and output belong to the command") {
   const std::string lock = NewLock("streams");
   ChildOptions options = Zklock({"exclusive", "-v", lock, "--", "sh", "-c", "cat; echo E >&2"});
   std::string much;
@@ -203,11 +203,11 @@ TEST_CASE("standard input and output are the command's") {
   CHECK_THAT(finished.err, Catch::Contains("\nE\n"));
 }
 
-TEST_CASE("a message for which a file has no room ends nothing") {
+TEST_CASE("a message that does not fit into its file ends nothing") {
   const TemporaryDirectory directory;
   const std::string log = directory.Write("log", std::string(2000, 'x'));
   const std::string lock = NewLock("full");
-  // 1 is 512 bytes in some shells, 1024 in others.
+  // A unit is 512 bytes in some shells, 1024 in others.
   const Finished finished =
       Run({.argv = {"sh", "-c", "ulimit -f 1; exec \"$@\" 2>>" + log, "sh", Binary(), "exclusive",
                     "--verbose", lock, "--", "sh", "-c", "ulimit -f; exit 7"},
@@ -217,8 +217,8 @@ TEST_CASE("a message for which a file has no room ends nothing") {
   CHECK(Tree().Children(lock).empty());
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own
-TEST_CASE("whatever descriptors are short, nothing stays in the queue") {
+#ifndef __SANITIZE_ADDRESS__  // the sanitizer needs descriptors of its own
+TEST_CASE("a shortage of descriptors at any point leaves nothing in the queue") {
   const std::string lock = NewLock("short");
   int refused = 0;
   for (int limit = 7; limit < 24; ++limit) {
@@ -230,16 +230,16 @@ TEST_CASE("whatever descriptors are short, nothing stays in the queue") {
     CAPTURE(finished.err);
     if (finished.exit != Exited(0)) ++refused;
     CHECK((finished.exit == Exited(0) || finished.exit == Exited(71)));
-    Tree().WaitForChildren(lock, 0, std::chrono::seconds(20));  // no session has run out by then
+    Tree().WaitForChildren(lock, 0, std::chrono::seconds(20));  // too early for a session to expire
   }
   CHECK(refused > 0);
   CHECK(refused < 17);
 }
 #endif
 
-TEST_CASE("signal mask, dispositions and umask are as they were") {
+TEST_CASE("signal mask, dispositions and umask are unchanged") {
   Setting setting;
-  SECTION("by default") {}
+  SECTION("defaults") {}
   SECTION("some blocked, some ignored") {
     setting.prepare = [] {
       ResetSignals();
@@ -271,7 +271,7 @@ TEST_CASE("signal mask, dispositions and umask are as they were") {
   CHECK_FALSE(ValueOf(alone, "Umask").empty());
 }
 
-TEST_CASE("working directory, priority and limits are as they were") {
+TEST_CASE("working directory, priority and limits are unchanged") {
   const TemporaryDirectory directory;
   Setting setting{.directory = directory.path()};
   setting.prepare = [] {

@@ -1,4 +1,4 @@
-// --permits: never more than N together, N reached, in their order.
+// --permits: never more than N holders, N of them at once, in the order of the queue.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -20,7 +20,7 @@ Finished TryPermit(const std::string& permits, const std::string& lock) {
 
 }  // namespace
 
-TEST_CASE("as many hold as there are permits, and no more") {
+TEST_CASE("there are as many holders as permits, and no more") {
   const std::string lock = NewLock("permits");
   Child first = StartPermit("2", lock);
   CHECK(TryPermit("2", lock).exit == Exited(0));
@@ -36,14 +36,14 @@ TEST_CASE("as many hold as there are permits, and no more") {
   CHECK(TryPermit("2", lock).exit == Exited(0));
 }
 
-TEST_CASE("of several that try at once as many get in as there are permits") {
+TEST_CASE("of several that try at once, as many succeed as there are permits") {
   for (int round = 0; round < 5; ++round) {
     const std::string lock = NewLock("permits");
     std::vector<Child> tries;
     for (int i = 0; i < 4; ++i) {
       tries.push_back(Child::Start(HolderOptions({"try", "-q", "--permits", "2"}, lock)));
     }
-    // Who gets in stays: the two that do not get in end while the two that do are there.
+    // The two winners stay until the two losers have ended.
     std::size_t in = 0;
     for (Child& one : tries) {
       if (one.TryReadLine() == "held") ++in;
@@ -60,7 +60,7 @@ TEST_CASE("of several that try at once as many get in as there are permits") {
   }
 }
 
-TEST_CASE("who has its lease and is still in the turnstile keeps no other permit from a try") {
+TEST_CASE("a holder still in the turnstile does not make a try for a free permit fail") {
   const std::string lock = NewLock("permits");
   Tree tree;
   tree.Create(lock + "/leases", ZnodeKind::kPersistent, "2");
@@ -75,7 +75,7 @@ TEST_CASE("who has its lease and is still in the turnstile keeps no other permit
   CHECK(self.Wait() == Exited(0));
 }
 
-TEST_CASE("who waits for a permit gets the next one, in the order of the queue") {
+TEST_CASE("waiters for a permit get the next ones in the order of the queue") {
   const std::string lock = NewLock("permits");
   Child one = StartPermit("2", lock);
   Child two = StartPermit("2", lock);
@@ -87,12 +87,12 @@ TEST_CASE("who waits for a permit gets the next one, in the order of the queue")
   two.CloseInput();
   CHECK(waiter.ReadLine() == "held");
   CHECK(two.Wait() == Exited(0));
-  tree.WaitForChildren(lock + "/leases", 3);  // the later one now stands in the turnstile
+  tree.WaitForChildren(lock + "/leases", 3);  // the later one is in the turnstile now
   one.CloseInput();
   CHECK(later.ReadLine() == "held");
 }
 
-TEST_CASE("who is stopped while it waits for a permit names the LOCK once") {
+TEST_CASE("a waiter for a permit names LOCK once when it is ended by a signal") {
   const std::string lock = NewLock("permits");
   Child holder = StartPermit("1", lock);
   Child waiter = StartWaiter({"exclusive", "--permits", "1"}, lock);
@@ -104,7 +104,7 @@ TEST_CASE("who is stopped while it waits for a permit names the LOCK once") {
   CHECK(said.find(lock, at + 1) == std::string::npos);
 }
 
-TEST_CASE("a holder of a permit that is killed gives it back") {
+TEST_CASE("a killed holder gives its permit back") {
   const std::string lock = NewLock("permits");
   Child holder = StartPermit("1", lock);
   holder.Signal(SIGKILL);
@@ -112,7 +112,7 @@ TEST_CASE("a holder of a permit that is killed gives it back") {
         Exited(0));
 }
 
-TEST_CASE("another number is refused while somebody has a permit, and taken when nobody has") {
+TEST_CASE("another number of permits is refused while one is held, and accepted when none is") {
   const std::string lock = NewLock("permits");
   {
     Child holder = StartPermit("2", lock);
@@ -126,7 +126,7 @@ TEST_CASE("another number is refused while somebody has a permit, and taken when
   CHECK(Tree().Get(lock + "/leases")->data == "3");
 }
 
-TEST_CASE("two numbers never run together where the leases were made by somebody else") {
+TEST_CASE("two numbers of permits never run together if another program made the semaphore") {
   const std::string lock = NewLock("permits");
   Tree tree;
   tree.Create(lock + "/leases", ZnodeKind::kPersistent, "10.0.0.1");
@@ -146,7 +146,7 @@ TEST_CASE("two numbers never run together where the leases were made by somebody
   CHECK(three.Wait() == Exited(0));
 }
 
-TEST_CASE("a permit whose number may not be written is not taken") {
+TEST_CASE("a permit is not taken if the number may not be written") {
   const std::string lock = NewLock("permits");
   Tree tree;
   tree.Create(lock + "/leases");
@@ -156,7 +156,7 @@ TEST_CASE("a permit whose number may not be written is not taken") {
   CHECK_THAT(refused.err, Catch::Contains("WRITE on " + lock + "/leases"));
 }
 
-TEST_CASE("a semaphore in use is no plain lock, and the other way round") {
+TEST_CASE("a semaphore in use cannot be a plain lock, nor the other way round") {
   const std::string lock = NewLock("permits");
   {
     Child holder = StartPermit("2", lock);
@@ -173,7 +173,7 @@ TEST_CASE("a semaphore in use is no plain lock, and the other way round") {
   CHECK_THAT(permit.err, Catch::Contains("without permits"));
 }
 
-TEST_CASE("the command knows its LOCK, and its lease by path and token") {
+TEST_CASE("the command is given its LOCK, and its permit's path and token") {
   const std::string lock = NewLock("permits");
   const Finished finished = RunZklock({"exclusive", "--permits", "3", lock, "--", "sh", "-c",
                                        "echo $ZKLOCK_LOCK; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN"});
@@ -184,11 +184,11 @@ TEST_CASE("the command knows its LOCK, and its lease by path and token") {
   CHECK(std::stoll(lines[2]) > 0);
 }
 
-TEST_CASE("of many that want one of three permits never more than three run") {
+TEST_CASE("of many contenders for three permits never more than three run") {
   const std::string lock = NewLock("permits");
   const TemporaryDirectory directory;
-  // Each marks itself, counts the marks, and goes: the most that were seen is the most that ran.
-  // The first ones stay until three are there.
+  // Each makes a mark, counts the marks and leaves: the highest count is the number that ran
+  // together. The first ones stay until there are three.
   const std::string job =
       "touch $0/run.$$; ls $0 | grep -c run >>$0/seen; "
       "until grep -q '[3-9]' $0/seen; do sleep 0.01; done; sleep 0.05; rm $0/run.$$";
@@ -204,7 +204,7 @@ TEST_CASE("of many that want one of three permits never more than three run") {
   CHECK(most == 3);
 }
 
-TEST_CASE("permits that are no number, and what does not go with them, are refused") {
+TEST_CASE("invalid numbers of permits, and options that exclude --permits, are refused") {
   const std::vector<Words> wrong = {{"exclusive", "--permits", "0", "/t/x"},
                                     {"exclusive", "--permits", "-1", "/t/x"},
                                     {"exclusive", "--permits", "two", "/t/x"},

@@ -12,7 +12,7 @@
 namespace zklock::test {
 namespace {
 
-/// Two LOCKs of a test's own, in the order of their paths.
+/// Two new LOCKs in the order of their paths.
 struct Pair {
   std::string root = NewLock("set");
   std::string a = root + "/a";
@@ -49,7 +49,7 @@ TEST_CASE("the command of a set gets one value for each LOCK, in the order of th
   CHECK(Tree().Children(pair.b).empty());
 }
 
-TEST_CASE("a set of which one is taken takes none, for who does not wait") {
+TEST_CASE("without waiting, a set of which one LOCK is taken takes none") {
   const Pair pair;
   Child holder = StartHolder(pair.b);
   const Finished finished = RunWith({"try", pair.a, pair.b}, {"true"});
@@ -68,14 +68,14 @@ TEST_CASE("modes may be mixed in one set") {
   CHECK(RunWith({"exclusive", "-n", "--write", pair.a, pair.b}, {"true"}).exit == Exited(75));
 }
 
-TEST_CASE("callers that name the same LOCKs in any order never wait for each other for ever") {
+TEST_CASE("callers that name the same LOCKs in different orders never deadlock") {
   const Pair pair;
   const std::vector<Words> orders = {{pair.a, pair.b, pair.c}, {pair.c, pair.b, pair.a},
                                      {pair.b, pair.c, pair.a}, {pair.c, pair.a, pair.b},
                                      {pair.b, pair.a, pair.c}, {pair.a, pair.c, pair.b}};
   std::vector<Child> callers;
   for (const Words& order : orders) {
-    // Each takes and leaves them many times, as quickly as it can.
+    // Each takes and releases them many times, as fast as it can.
     ChildOptions options = Zklock({});
     options.argv = {"sh", "-c",     "for i in 1 2 3 4 5 6 7 8; do \"$@\" -- true || exit; done",
                     "sh", Binary(), "exclusive"};
@@ -87,8 +87,8 @@ TEST_CASE("callers that name the same LOCKs in any order never wait for each oth
   CHECK(Tree().Children(pair.c).empty());
 }
 
-TEST_CASE("of callers in opposite orders all get through and never two hold one of the LOCKs") {
-  // ZKLOCK_TEST_ROUNDS=150 is about a minute on two idle cores.
+TEST_CASE("callers in opposite orders all succeed, and no LOCK is ever held twice") {
+  // ZKLOCK_TEST_ROUNDS=150 takes about a minute on two idle cores.
   const char* const wanted = std::getenv("ZKLOCK_TEST_ROUNDS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 15;
   REQUIRE(rounds > 0);
@@ -108,7 +108,7 @@ TEST_CASE("of callers in opposite orders all get through and never two hold one 
         i % 2 == 0 ? Words{"exclusive", pair.a, pair.b} : Words{"exclusive", pair.b, pair.a},
         both));
   }
-  // And those who want only one of them, so that sets are kept waiting at the second too.
+  // And callers that want only one of the LOCKs, so that sets also wait for the second.
   callers.push_back(StartRounds(rounds, {"exclusive", pair.a}, at_a.Visit("one-of-a", "1")));
   callers.push_back(StartRounds(rounds, {"exclusive", pair.b}, at_b.Visit("one-of-b", "1")));
   for (Child& caller : callers) {
@@ -125,7 +125,7 @@ TEST_CASE("of callers in opposite orders all get through and never two hold one 
   }
 }
 
-TEST_CASE("a set of which one is taken away is lost as a whole") {
+TEST_CASE("a set is lost when one of its locks is deleted") {
   const Pair pair;
   ChildOptions options =
       Zklock({"exclusive", pair.a, pair.b, "--", "sh", "-c", "echo held; exec sleep 1000"});
@@ -138,7 +138,7 @@ TEST_CASE("a set of which one is taken away is lost as a whole") {
   CHECK(tree.Children(pair.b).empty());
 }
 
-TEST_CASE("what is taken away while the rest of the set is waited for ends the wait") {
+TEST_CASE("deleting a lock already taken ends the wait for the rest of the set") {
   const Pair pair;
   Child holder = StartHolder(pair.b);
   ChildOptions options = Zklock({"exclusive", pair.a, pair.b, "--", "true"});
@@ -150,16 +150,16 @@ TEST_CASE("what is taken away while the rest of the set is waited for ends the w
   CHECK(tree.Children(pair.b).size() == 1);
 }
 
-TEST_CASE("of a set, what a zklock above holds is not queued for") {
+TEST_CASE("a set does not queue for a LOCK held by a zklock above") {
   const Pair pair;
   const Finished finished = RunWith({"exclusive", pair.a}, {Binary(), "exclusive", pair.a, pair.b,
                                                             "--", "sh", "-c", "echo $ZKLOCK_LOCK"});
   CAPTURE(finished.err);
   CHECK(finished.exit == Exited(0));
-  CHECK(finished.out == pair.a + " " + pair.b + "\n");  // it is told of both
+  CHECK(finished.out == pair.a + " " + pair.b + "\n");  // the variables name both
 }
 
-TEST_CASE("under a set each of its LOCKs is held for those below") {
+TEST_CASE("under a set each of its LOCKs is held for nested runs") {
   const Pair pair;
   const Finished finished =
       RunWith({"exclusive", pair.a, pair.b}, {Binary(), "exclusive", "-n", pair.b, "--", "true"});

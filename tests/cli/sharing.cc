@@ -17,7 +17,7 @@ std::string Joined(const Words& words) {
   return text;
 }
 
-/// What a peer's lock is told, so that it comes to the meeting.
+/// The command that makes a peer's lock take part in the meeting.
 std::string Rounds(const Meeting& meeting, int count, const std::string& limit) {
   return "rounds " + std::to_string(count) + " " + meeting.path() + " " + limit;
 }
@@ -45,7 +45,7 @@ void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairi
   const std::string& lock = place.locks.front();
   const Words words = place.With(pairing.zklock);
   Tree tree;
-  // Of several permits all but one are taken, and not by the two that this is about.
+  // All permits but one are taken by other holders.
   std::vector<Child> others;
   for (std::size_t i = 1; i < pairing.permits; ++i) others.push_back(StartHolder(words, lock));
 
@@ -165,7 +165,7 @@ void CheckRefusals(LockPeer& peer, const std::vector<Refusal>& refusals) {
       CHECK(finished.out.empty());
       CHECK_THAT(finished.err, Catch::Contains("; " + refusal.remedy));
     }
-    // The servers take away an emptied container of the peer's whenever they like.
+    // The servers may delete the peer's emptied container at any time.
     for (const std::string& child : tree.Children(lock)) {
       CHECK_THAT(before, Catch::VectorContains(child));
     }

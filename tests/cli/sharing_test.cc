@@ -1,5 +1,6 @@
-// One LOCK shared with programs of other libraries, run for real (tests/peers): handed over both
-// ways, contended for, queued for together, and refused where they would not see us.
+// One LOCK shared with programs of other libraries, run for real (tests/peers): handed over in both
+// directions, contended for, queued for together, and refused where they would not see our
+// contenders.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -32,7 +33,7 @@ const Words kTwoPermits = {"exclusive", "--permits", "2"};
 
 // ---- Curator, and ZooKeeper's own recipe -----------------------------------------------------
 
-TEST_CASE("locks are shared with Curator's and with ZooKeeper's own recipe") {
+TEST_CASE("locks can be shared with Curator's recipes and ZooKeeper's own") {
   LockPeer peer = LockPeer::Curator();
   CheckPairings(
       peer, {{.recipe = "mutex", .zklock = {"exclusive"}},
@@ -40,7 +41,8 @@ TEST_CASE("locks are shared with Curator's and with ZooKeeper's own recipe") {
              {.recipe = "write", .zklock = {"write"}},
              {.recipe = "semaphore-mutex", .zklock = {"exclusive", "--permits", "1"}, .permits = 1},
              {.recipe = "semaphore:2", .zklock = kTwoPermits, .permits = 2},
-             // WriteLock waits for ever when its predecessor goes between its list and its watch.
+             // WriteLock waits for ever if its predecessor is deleted between its list and its
+             // watch.
              {.recipe = "recipes", .zklock = {"exclusive"}, .contends = false}});
 }
 
@@ -55,7 +57,7 @@ TEST_CASE("readers and writers take turns with Curator's") {
                    {"", {"read"}, "readers"},
                    {"", {"write"}, "1"}},
                   place);
-  // Readers hold together.
+  // Readers hold at the same time.
   const std::string& lock = place.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder({"read"}, lock);
@@ -63,7 +65,7 @@ TEST_CASE("readers and writers take turns with Curator's") {
   CHECK(RunZklock({"try", "--read", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("what would not see Curator's or ZooKeeper's own recipe is refused with its remedy") {
+TEST_CASE("modes and dialects that Curator's and ZooKeeper's recipes would not see are refused") {
   LockPeer peer = LockPeer::Curator();
   std::vector<Refusal> refusals;
   for (const char* recipe : {"mutex", "recipes"}) {
@@ -89,12 +91,12 @@ TEST_CASE("what would not see Curator's or ZooKeeper's own recipe is refused wit
   CheckRefusals(peer, refusals);
 }
 
-TEST_CASE("ten of zklock's and two libraries' are handed one lock in the order of the queue") {
+TEST_CASE("ten contenders of zklock and two libraries get one lock in queue order") {
   LockPeer curator = LockPeer::Curator();
   LockPeer go = LockPeer::Go();
   const std::map<std::string, Recipe> recipes = {
       {"curator", {&curator, "mutex"}}, {"recipes", {&curator, "recipes"}}, {"go", {&go, "lock"}}};
-  // Curator's mutex does not see the other recipe's contenders, with zklock or without.
+  // Curator's mutex does not see the other recipe's contenders, with or without zklock.
   CheckQueue({"exclusive"}, recipes,
              {"curator-1", "go-1", "zklock-1", "curator-2", "zklock-2", "zklock-3", "go-2", "go-3",
               "zklock-4", "curator-3"});
@@ -103,8 +105,9 @@ TEST_CASE("ten of zklock's and two libraries' are handed one lock in the order o
               "recipes-6", "zklock-8", "go-6"});
 }
 
-TEST_CASE("the C recipe's names are waited for, and ours can be put in its order") {
-  // As its library makes them; whoever is first by what follows the last dash holds.
+TEST_CASE("the C recipe's contenders are waited for, and its order includes ours") {
+  // Names as its library makes them; the holder is the first in the order of what follows the last
+  // dash.
   Tree tree;
   const std::string lock = NewLock("recipe");
   const std::string theirs =
@@ -129,12 +132,12 @@ TEST_CASE("the C recipe's names are waited for, and ours can be put in its order
 
 // ---- go-zookeeper -------------------------------------------------------------------------------
 
-TEST_CASE("locks are shared with go-zookeeper's") {
+TEST_CASE("locks can be shared with go-zookeeper") {
   LockPeer peer = LockPeer::Go();
   CheckPairings(peer, {{.recipe = "lock", .zklock = {"exclusive"}, .has_limit = false}});
 }
 
-TEST_CASE("what would not see go-zookeeper's lock is refused with its remedy") {
+TEST_CASE("modes and dialects that go-zookeeper would not see are refused") {
   LockPeer peer = LockPeer::Go();
   CheckRefusals(peer, {{"lock", {"read"}, kUseExclusive},
                        {"lock", {"write"}, kUseExclusive},
@@ -145,7 +148,7 @@ TEST_CASE("what would not see go-zookeeper's lock is refused with its remedy") {
 
 // ---- kazoo --------------------------------------------------------------------------------------
 
-TEST_CASE("locks are shared with kazoo's in its dialect") {
+TEST_CASE("locks can be shared with kazoo in its dialect") {
   LockPeer peer = LockPeer::Kazoo();
   CheckPairings(peer, {{.recipe = "lock", .zklock = kKazooDialect},
                        {.recipe = "write", .zklock = kKazooDialect},
@@ -159,7 +162,7 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = write});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = read});
   const Place place({});
-  // Without kazoo's own readers: those of 2.8 wait for writers that came later, and so for ever.
+  // Without kazoo's readers: those of 2.8 wait for writers behind them, and so for ever.
   CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, place);
   const std::string& lock = place.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
@@ -168,7 +171,7 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   CHECK(RunZklock(read + Words{"--nonblock", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("what would not see kazoo's is refused with its remedy, and its Semaphore altogether") {
+TEST_CASE("modes and dialects that kazoo would not see are refused, and its Semaphore always") {
   LockPeer peer = LockPeer::Kazoo();
   std::vector<Refusal> refusals;
   for (const char* recipe : {"lock", "read", "write"}) {
@@ -187,7 +190,7 @@ TEST_CASE("what would not see kazoo's is refused with its remedy, and its Semaph
   CheckRefusals(peer, refusals);
 }
 
-TEST_CASE("ten of zklock's and kazoo's are handed one lock in the order of the queue") {
+TEST_CASE("ten contenders of zklock and kazoo get one lock in queue order") {
   LockPeer peer = LockPeer::Kazoo();
   CheckQueue(kKazooDialect, {{"lock", {&peer, "lock"}}, {"write", {&peer, "write"}}},
              {"lock-1", "zklock-1", "write-1", "lock-2", "zklock-2", "zklock-3", "write-2",
@@ -196,12 +199,12 @@ TEST_CASE("ten of zklock's and kazoo's are handed one lock in the order of the q
 
 // ---- the lock of one znode ----------------------------------------------------------------------
 
-TEST_CASE("a lock of one znode is shared in the dialect simple") {
+TEST_CASE("a one-znode lock can be shared in the simple dialect") {
   LockPeer peer = LockPeer::Kazoo();
   CheckPairings(peer, {{.recipe = "znode", .zklock = kSimpleDialect, .has_queue = false}});
 }
 
-TEST_CASE("what would not see a lock of one znode is refused with its remedy") {
+TEST_CASE("modes and dialects that a one-znode lock would not see are refused") {
   LockPeer peer = LockPeer::Kazoo();
   CheckRefusals(peer, {{"znode", {"exclusive"}, kUseSimple},
                        {"znode", {"read"}, kUseSimple},

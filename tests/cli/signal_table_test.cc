@@ -12,7 +12,7 @@
 namespace zklock::test {
 namespace {
 
-/// By default these end a process: the queue is left, and the command gets them.
+/// Signals that end a process by default: zklock leaves the queue, or the command gets them.
 std::vector<int> Ending() {
   std::vector<int> signals = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,   SIGUSR1,  SIGUSR2,
                               SIGALRM, SIGABRT, SIGXCPU, SIGXFSZ,   SIGPIPE,  SIGVTALRM,
@@ -20,21 +20,21 @@ std::vector<int> Ending() {
                               SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,    SIGRTMIN, SIGRTMAX - 1};
   return signals;
 }
-/// These stop one.
+/// Signals that stop a process by default.
 const std::vector<int> kStopping = {SIGTSTP, SIGTTIN, SIGTTOU};
-/// These do neither: only the command gets them.
+/// Signals that do neither: only the command gets them.
 const std::vector<int> kHarmless = {SIGCONT, SIGWINCH};
 
 enum class Target { kZklock, kGroup };
 void Send(const Child& child, Target target, int number) {
   target == Target::kZklock ? child.Signal(number) : child.SignalGroup(number);
 }
-// To the group they come twice, unless the second finds the first not taken yet: zklock cannot know
-// who else got it.
+// A signal to the group arrives twice, unless the second finds the first still pending: zklock
+// cannot know which other processes got it.
 int MostTimes(Target target) { return target == Target::kZklock ? 1 : 2; }
 
-/// zklock with a command that says "ready", then the number of each signal it gets, until its input
-/// ends. The signals that stop a process stop it.
+/// zklock with a command that writes "ready", then the number of each signal it gets, until its
+/// input ends. Signals that stop a process stop the command too.
 class Counted {
  public:
   explicit Counted(const std::string& name) : zklock(Child::Start(Options(NewLock(name)))) {
@@ -60,7 +60,7 @@ class Counted {
     options.keep_stdin = true;
     return options;
   }
-  /// Until the command has got this signal, once more.
+  /// Waits until the command has got this signal once more.
   void Await(int number) {
     for (;;) {
       const int got = std::stoi(zklock.ReadLine());
@@ -68,8 +68,8 @@ class Counted {
       if (got == number) return;
     }
   }
-  /// Until zklock has passed on all that it has got: it takes the lower numbers first. The guard
-  /// does not continue it any more either, which would take a later stop back.
+  /// Waits until zklock has forwarded everything pending: lower numbers are delivered first. By
+  /// then the guard has also stopped sending CONT, which would cancel a later stop.
   void Settle() {
     zklock.Signal(SIGRTMAX);
     Await(SIGRTMAX);
@@ -85,7 +85,7 @@ class Counted {
   std::map<int, int> counts;
 };
 
-TEST_CASE("Signals: while the command runs, it gets each") {
+TEST_CASE("Signals: a running command gets each of them") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   Counted counted("signals");
@@ -104,7 +104,7 @@ TEST_CASE("Signals: while the command runs, it gets each") {
   }
 }
 
-TEST_CASE("Signals: while the command runs, one that stops stops both") {
+TEST_CASE("Signals: a stop signal stops zklock and a running command") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   Counted counted("signals");
@@ -120,7 +120,7 @@ TEST_CASE("Signals: while the command runs, one that stops stops both") {
   CHECK(counted.counts.size() == 1);
 }
 
-TEST_CASE("Signals: what a stopped job gets comes when it goes on") {
+TEST_CASE("Signals: a stopped job gets pending signals when it continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   Counted counted("signals");
@@ -135,7 +135,7 @@ TEST_CASE("Signals: what a stopped job gets comes when it goes on") {
     counted.Await(number);
     counted.Settle();
   }
-  for (const int number : kStopping) {  // as the kernel has it, CONT takes it back
+  for (const int number : kStopping) {  // CONT cancels a pending stop, as in the kernel
     CAPTURE(number);
     counted.zklock.Signal(SIGTSTP);
     counted.zklock.WaitUntilStopped();
@@ -152,9 +152,9 @@ TEST_CASE("Signals: what a stopped job gets comes when it goes on") {
   }
 }
 
-TEST_CASE("Signals: a command that one kills gives 128 + its number") {
+TEST_CASE("Signals: a command killed by one exits with 128 + its number") {
   const std::string lock = NewLock("signals");
-  std::vector<Child> children;  // as readers, so that they need not wait for each other
+  std::vector<Child> children;  // as readers, so that they do not wait for each other
   for (const int number : Ending()) {
     children.push_back(StartHolder({"read"}, lock));
     children.back().Signal(number);
@@ -180,7 +180,7 @@ TEST_CASE("Signals: each that ends a process ends the wait") {
   CHECK(Tree().Children(lock).size() == 1);
 }
 
-TEST_CASE("Signals: a wait that one stops goes on") {
+TEST_CASE("Signals: a stopped wait continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   const std::string lock = NewLock("signals");
@@ -199,7 +199,7 @@ TEST_CASE("Signals: a wait that one stops goes on") {
   CHECK(waiter.Wait() == Exited(0));
 }
 
-TEST_CASE("Signals: a stopped wait ends when it goes on") {
+TEST_CASE("Signals: a signal sent to a stopped wait ends it when it continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   const std::string lock = NewLock("signals");
@@ -223,20 +223,20 @@ struct Key {
   int number;
 };
 
-TEST_CASE("Signals: what is typed reaches the command once") {
+TEST_CASE("Signals: a signal typed on the terminal reaches the command once") {
   const auto typed = GENERATE(Key{'C', SIGINT}, Key{'\\', SIGQUIT});
   CAPTURE(typed.number);
   Child zklock = Child::StartOnTerminal(Counted::Options(NewLock("signals")));
   zklock.ReadUntil("ready");
   zklock.Write(std::string(1, static_cast<char>(typed.key & 0x1f)));
   zklock.ReadUntil(std::to_string(typed.number) + "\r\n");
-  zklock.Signal(SIGUSR1);  // had zklock passed the other on, that would be before
+  zklock.Signal(SIGUSR1);  // a forwarded copy would arrive before this one
   CHECK(zklock.ReadUntil("\n") == std::to_string(SIGUSR1) + "\r\n");
   zklock.Write("\x04");
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("Signals: what is typed in the queue ends the wait") {
+TEST_CASE("Signals: a signal typed on the terminal ends a wait") {
   const auto typed = GENERATE(Key{'C', SIGINT}, Key{'\\', SIGQUIT});
   CAPTURE(typed.number);
   Terminal terminal("signals");
@@ -249,7 +249,7 @@ TEST_CASE("Signals: what is typed in the queue ends the wait") {
   CHECK(Tree().Children(terminal.lock()).size() == 1);
 }
 
-TEST_CASE("Signals: Ctrl-Z in the queue stops the wait, and fg goes on") {
+TEST_CASE("Signals: Ctrl-Z stops a wait, and fg continues it") {
   Terminal terminal("signals");
   Child holder = StartHolder(terminal.lock());
   terminal.Type("$Z exclusive -v $L -- true");
@@ -262,7 +262,7 @@ TEST_CASE("Signals: Ctrl-Z in the queue stops the wait, and fg goes on") {
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("Signals: a timer that zklock inherits is the command's") {
+TEST_CASE("Signals: a timer inherited by zklock reaches the command") {
   ChildOptions options =
       Zklock({"exclusive", NewLock("signals"), "--", "sh", "-c",
               "trap 'echo cleaned up; exit 3' ALRM; sleep 1000 & while :; do wait; done"});
@@ -274,20 +274,20 @@ TEST_CASE("Signals: a timer that zklock inherits is the command's") {
   CHECK(child.Wait() == Exited(3));
 }
 
-TEST_CASE("Signals: what the command sends to its own group does not come back to it") {
+TEST_CASE("Signals: a signal that the command sends to its own group is not sent back to it") {
   Child child = Child::Start(
       Zklock({"exclusive", NewLock("signals"), "--", "python3", "-c",
               "import os, signal\n"
               "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN, signal.SIGUSR1])\n"
               "signal.signal(signal.SIGRTMIN, lambda *_: None)\n"
-              "os.kill(0, signal.SIGRTMIN)\n"  // each of these is counted by itself
+              "os.kill(0, signal.SIGRTMIN)\n"  // queued, so each one counts
               "print('sent', flush=True)\n"
               "signal.sigwait([signal.SIGUSR1])\n"
               "count = 0\n"
               "while signal.sigtimedwait([signal.SIGRTMIN], 0): count += 1\n"
               "print(count, flush=True)\n"}));
   CHECK(child.ReadLine() == "sent");
-  child.Signal(SIGUSR1);  // passed on after what zklock got before
+  child.Signal(SIGUSR1);  // forwarded after anything that zklock got before
   CHECK(child.ReadLine() == "1");
   CHECK(child.Wait() == Exited(0));
 }

@@ -7,8 +7,8 @@
 
 namespace zklock::test {
 
-/// An interactive shell on a terminal, in which $Z is zklock and $L a LOCK of the test's own. What
-/// is typed is echoed, so the words that a test waits for are typed with a pair of quotes inside.
+/// An interactive shell on a terminal, in which $Z is zklock and $L a LOCK for this test. The
+/// terminal echoes what is typed, so type a pair of quotes inside any word that the test waits for.
 class Terminal {
  public:
   explicit Terminal(const std::string& name, Words shell = Bash())
@@ -22,10 +22,10 @@ class Terminal {
   void Type(const std::string& line) { shell_.Write(line + "\n"); }
   void Press(char key) { shell_.Write(std::string(1, static_cast<char>(key & 0x1f))); }
   std::string ReadUntil(const std::string& text) { return shell_.ReadUntil(text); }
-  /// The shell reads again. What is typed before may be thrown away with a Ctrl-C, or be read by
-  /// what still runs.
+  /// Waits until the shell reads again. Input typed earlier may be discarded by a Ctrl-C or read by
+  /// the running command.
   void AwaitPrompt() { shell_.ReadUntil("ready> "); }
-  /// The status of the command line that runs, when it has ended.
+  /// Waits for the running command line and returns its status.
   std::string Status() {
     AwaitPrompt();
     Type("echo \"sta\"tus $?.");

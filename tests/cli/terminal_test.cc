@@ -9,7 +9,7 @@
 namespace zklock::test {
 namespace {
 
-TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's loop") {
+TEST_CASE("Ctrl-C ends the command, releases the lock and ends the shell's loop") {
   Terminal terminal("terminal");
   terminal.Type(
       "for i in 1 2 3; do $Z exclusive $L -- sh -c 'echo tu\"\"rn; exec sleep 1000'; done");
@@ -20,24 +20,24 @@ TEST_CASE("Ctrl-C ends the command, lets go of the lock, and ends the shell's lo
   CHECK(Tree().Children(terminal.lock()).empty());
 }
 
-/// Scripts that say "then STATUS." after a command that has said "begun".
+/// A script that writes "then STATUS." after a command that has written "begun".
 struct ScriptCase {
   std::string shell;
   std::string first_line;
-  std::string status;  // how it spells $?
+  std::string status;  // how the shell spells $?
 };
 const std::vector<ScriptCase> kScripts = {
     {"bash", "", "$?"},
-    // Otherwise fish ends a script with Ctrl-C, whatever its commands do.
+    // Without this, fish ends a script on Ctrl-C whatever its commands do.
     {"fish", "status job-control full\n", "$status"}};
 
-/// Until Ctrl-C, which it handles as `handler` says.
+/// Loops until Ctrl-C, handled by `handler`.
 std::string Looping(const std::string& handler) {
   return "perl -e '$| = 1; $SIG{INT} = " + handler +
          "; print \"begun\\n\"; select(undef, undef, undef, 0.2) while 1'";
 }
 
-TEST_CASE("A script goes on after a command that handles Ctrl-C, whatever it exits with") {
+TEST_CASE("A script continues after a command that handles Ctrl-C, whatever its exit status") {
   const auto script = GENERATE(from_range(kScripts));
   const std::string status = GENERATE("130", "7");
   CAPTURE(script.shell, status);
@@ -70,7 +70,7 @@ TEST_CASE("A script ends when Ctrl-C kills the command") {
 
 TEST_CASE("Ctrl-C reaches the command once") {
   Terminal terminal("terminal");
-  // The background process keeps `wait` waiting, and has INT ignored, as the shell arranges.
+  // The background process keeps `wait` waiting; the shell starts it with INT ignored.
   terminal.Type(
       "$Z exclusive $L -- sh -c 'trap \"n=\\$((n+1)); echo ag\\\"\\\"ain\" INT; "
       "trap \"echo co\\\"\\\"unt \\$n.; exit\" TERM; "
@@ -78,7 +78,7 @@ TEST_CASE("Ctrl-C reaches the command once") {
   terminal.ReadUntil("begun");
   terminal.Press('C');
   terminal.ReadUntil("again");
-  // Had zklock passed it on, that would be before what it passes on now.
+  // A forwarded copy would arrive before the signal sent now.
   const std::string contender = terminal.lock() + "/" + Tree().Children(terminal.lock()).at(0);
   const std::string data = Tree().Get(contender)->data;
   const std::string mark = "\"pid\":";
@@ -88,7 +88,7 @@ TEST_CASE("Ctrl-C reaches the command once") {
   CHECK(terminal.ReadUntil(".") == "1.");
 }
 
-TEST_CASE("Ctrl-C in the queue leaves it") {
+TEST_CASE("Ctrl-C during a wait leaves the queue") {
   Terminal terminal("terminal");
   Child holder = StartHolder(terminal.lock());
   terminal.Type("$Z exclusive -v $L -- true");
@@ -99,7 +99,7 @@ TEST_CASE("Ctrl-C in the queue leaves it") {
   CHECK(Tree().Children(terminal.lock()).size() == 1);
 }
 
-TEST_CASE("Ctrl-Z stops the job and says for how long; fg goes on within the lease") {
+TEST_CASE("Ctrl-Z stops the job and says for how long it may; fg resumes it within the lease") {
   Terminal terminal("terminal");
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; read x; echo \"go\"t $x'");
   terminal.ReadUntil("begun");
@@ -109,13 +109,13 @@ TEST_CASE("Ctrl-Z stops the job and says for how long; fg goes on within the lea
   terminal.AwaitPrompt();
   CHECK(Tree().Children(terminal.lock()).size() == 1);
   terminal.Type("fg");
-  terminal.ReadUntil("exclusive");  // the shell shows the line again
+  terminal.ReadUntil("exclusive");  // the shell repeats the command line
   terminal.Type("the word");
   terminal.ReadUntil("got the word");
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("A job stopped for longer than its lease has lost lock and command when it goes on") {
+TEST_CASE("A job stopped for longer than its lease has lost lock and command when it continues") {
   Terminal terminal("terminal");
   terminal.Type(
       "$Z exclusive --session-timeout 4s -k 200ms $L -- "
@@ -124,24 +124,24 @@ TEST_CASE("A job stopped for longer than its lease has lost lock and command whe
   terminal.Press('Z');
   terminal.ReadUntil("Stopped");
   terminal.AwaitPrompt();
-  Child next = StartHolder(terminal.lock());  // as soon as the servers give it away
+  Child next = StartHolder(terminal.lock());  // once the servers have given the lock away
   terminal.Type("fg");
   CHECK(terminal.Status() == "76.");
   CHECK(terminal.screen().find("survived") == std::string::npos);
 }
 
-TEST_CASE("A command reads from the terminal as without zklock") {
+TEST_CASE("A command can read the terminal as it can without zklock") {
   Terminal terminal("terminal");
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; cat'");
   terminal.ReadUntil("begun");
   terminal.Type("a line");
   terminal.ReadUntil("a line");  // the echo
-  terminal.ReadUntil("a line");  // and cat's
+  terminal.ReadUntil("a line");  // and cat's copy
   terminal.Press('D');
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("In the middle of a pipeline it is one process of the job like the others") {
+TEST_CASE("In a pipeline it is a process of the job like the others") {
   Terminal terminal("terminal");
   terminal.Type("yes | $Z exclusive $L -- sed 's/y/&&&&/' | head -n 1");
   terminal.ReadUntil("yyyy");
@@ -154,7 +154,7 @@ TEST_CASE("In the middle of a pipeline it is one process of the job like the oth
   CHECK(Tree().Children(terminal.lock()).empty());
 }
 
-TEST_CASE("A terminal that goes away ends the command and lets go of the lock") {
+TEST_CASE("A terminal that hangs up ends the command and releases the lock") {
   Terminal terminal("terminal");
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; exec sleep 1000'");
   terminal.ReadUntil("begun");
@@ -162,7 +162,7 @@ TEST_CASE("A terminal that goes away ends the command and lets go of the lock") 
   CHECK(RunZklock({"exclusive", terminal.lock(), "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("With nohup the terminal may go away") {
+TEST_CASE("With nohup the terminal may hang up") {
   Terminal terminal("terminal");
   const std::string fifo = "/tmp/zklock-nohup-" + BaseName(terminal.lock());
   REQUIRE(Run({.argv = {"mkfifo", fifo}}).exit == Exited(0));
@@ -170,7 +170,7 @@ TEST_CASE("With nohup the terminal may go away") {
                 "' >/dev/null 2>" + fifo + "-log &");
   Child writer = Child::Start(
       {.argv = {"sh", "-c", "exec >" + fifo + "; echo open >&2; read x"}, .keep_stdin = true});
-  writer.ReadErrUntil("open");  // the command reads the other end: it runs
+  writer.ReadErrUntil("open");  // the command reads the other end, so it is running
   terminal.shell().HangUp();
   terminal.shell().Wait();
   const std::string contender = Tree().Children(terminal.lock()).at(0);

@@ -1,4 +1,4 @@
-// TLS by stunnel, as README shows it, to a real server's secure port.
+// TLS through stunnel, configured as in README, to a real server's secure port.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,8 +19,8 @@
 namespace zklock::test {
 namespace {
 
-/// A loopback port that is kept for whoever binds it with SO_REUSEADDR, as stunnel and the server
-/// do.
+/// A loopback port reserved for a program that binds it with SO_REUSEADDR, as stunnel and the
+/// server do.
 class KeptPort {
  public:
   KeptPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -53,7 +53,7 @@ void Replace(std::string& text, const std::string& old, const std::string& repla
   }
 }
 
-/// The fenced block behind `<!-- stunnel: NAME -->` in README.
+/// The fenced block after `<!-- stunnel: NAME -->` in README.
 std::string Block(const std::string& name) {
   const char* source = getenv("ZKLOCK_SOURCE_DIR");
   REQUIRE(source != nullptr);
@@ -66,8 +66,8 @@ std::string Block(const std::string& name) {
   return readme.substr(begin, readme.find("```", begin) - begin);
 }
 
-/// In `directory`: ca.pem, other-ca.pem, and server.pem and host.pem with key and certificate by
-/// ca.pem.
+/// Writes to `directory`: ca.pem, other-ca.pem, and server.pem and host.pem, each a key and a
+/// certificate signed by ca.pem.
 void MakeCertificates(const TemporaryDirectory& directory) {
   ChildOptions options;
   options.argv = {"sh", "-ec", R"(
@@ -89,7 +89,8 @@ void MakeCertificates(const TemporaryDirectory& directory) {
   REQUIRE(made.exit == Exited(0));
 }
 
-TEST_CASE("README's stunnel carries zklock to the servers' secure ports, and to no other's") {
+TEST_CASE(
+    "README's stunnel connects zklock to the servers' secure ports, and to no other server's") {
   const TemporaryDirectory directory;
   MakeCertificates(directory);
   const KeptPort secure;
@@ -131,7 +132,7 @@ TEST_CASE("README's stunnel carries zklock to the servers' secure ports, and to 
   CAPTURE(finished.err, stunnel.err());
   CHECK(finished.exit == Exited(works ? 0 : 69));
   CHECK(finished.out == (works ? "locked\n" : ""));
-  // Without stunnel the secure port is no server that zklock can talk to.
+  // Without stunnel zklock cannot talk to the secure port.
   const Finished plain =
       RunZklock({"try", "-z", secure.address(), "--connect-timeout", "1s", "/x", "--", "true"});
   CHECK(plain.exit == Exited(69));

@@ -3,14 +3,14 @@
 
 #include "cli/zklock.h"
 
-// A binary with sanitizers in it cannot run under valgrind, and need not.
+// A binary built with sanitizers cannot run under valgrind, and need not.
 #ifndef __SANITIZE_ADDRESS__
 
 namespace zklock::test {
 namespace {
 
-/// `zklock ARGUMENTS` under valgrind, which makes its status 99 when it finds anything. Only zklock
-/// itself and the processes that it forks, not what they execute.
+/// `zklock ARGUMENTS` under valgrind, which makes the status 99 if it finds an error. Covers zklock
+/// and the processes that it forks, but not the programs they execute.
 Finished RunUnderValgrind(const Words& arguments) {
   ChildOptions options = Zklock(arguments);
   const Words valgrind = {"valgrind",
@@ -23,7 +23,7 @@ Finished RunUnderValgrind(const Words& arguments) {
   return Run(std::move(options));
 }
 
-TEST_CASE("valgrind finds nothing in a run, a conflict, a look and a usage error") {
+TEST_CASE("valgrind finds no error in a run, a conflict, an inspect and a usage error") {
   const std::string lock = NewLock("valgrind");
   CHECK(RunUnderValgrind({"exclusive", lock, "--", "sh", "-c", "exit 7"}).exit == Exited(7));
   {

@@ -29,7 +29,7 @@ Child InspectOnTerminal(Words arguments, int rows, int columns, const Words& env
   ChildOptions options = Zklock(arguments);
   options.also_environment = {"TERM=xterm-256color", "NO_COLOR="};
   for (const std::string& one : environment) options.also_environment.push_back(one);
-  // Its size is set before it looks.
+  // Sets the terminal's size before zklock reads it.
   options.prepare = [rows, columns] {
     ResetSignals();
     SetTerminalSize(rows, columns);
@@ -37,7 +37,7 @@ Child InspectOnTerminal(Words arguments, int rows, int columns, const Words& env
   return Child::StartOnTerminal(options);
 }
 
-/// The lines of the last frame that came, without their escape sequences.
+/// The lines of the latest frame, without escape sequences.
 Words NextFrame(Child& child) {
   const std::string drawn = child.ReadUntil(kFrameEnd);
   const std::size_t begin = drawn.rfind("\x1b[?2026h\x1b[H");
@@ -56,14 +56,14 @@ Words NextFrame(Child& child) {
   return lines;
 }
 
-/// Frames until one begins so.
+/// Reads frames until one begins with `first_line`.
 Words FrameWith(Child& child, const std::string& first_line) {
   Words frame = NextFrame(child);
   while (frame.front() != first_line) frame = NextFrame(child);
   return frame;
 }
 
-TEST_CASE("on a terminal a queue is watched in place") {
+TEST_CASE("on a terminal --watch redraws the queue in place") {
   const std::string lock = NewLock("screen");
   Child watcher = InspectOnTerminal({"--watch", lock}, 24, 80);
   CHECK_THAT(watcher.ReadUntil("\x1b[?25l"), Catch::StartsWith("\x1b[?1049h"));
@@ -87,14 +87,14 @@ TEST_CASE("on a terminal a queue is watched in place") {
 
   watcher.Write("\x03");
   watcher.ReadToEnd();
-  // The kernel tells a shell that asks how it ended.
+  // The wait status shows a shell that it was interrupted.
   CHECK(watcher.Wait() == Killed(SIGINT));
-  // The terminal is as it was when the kernel comes to show the key, if it does so late.
+  // The terminal has been restored by the time the kernel echoes the key, which can be late.
   CHECK_THAT(watcher.out(),
              Catch::EndsWith("\x1b[?25h\x1b[?1049l") || Catch::EndsWith("\x1b[?25h\x1b[?1049l^C"));
 }
 
-TEST_CASE("a terminal that cannot be drawn on is told line by line") {
+TEST_CASE("on a terminal that cannot move the cursor --watch prints lines") {
   const Words term = GENERATE(Words{"TERM=dumb"}, Words{"TERM="}, Words{"-u", "TERM"});
   CAPTURE(term);
   const std::string lock = NewLock("screen");
@@ -111,7 +111,7 @@ TEST_CASE("a terminal that cannot be drawn on is told line by line") {
   CHECK(watcher.out().find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("a terminal's new size is drawn for, and no more asked than is known") {
+TEST_CASE("a resize redraws the screen without another request to the servers") {
   const std::string lock = NewLock("screen");
   Child holder = StartHolder({"exclusive", "--label", "https://ci.example/job/4711"}, lock);
   Child watcher = InspectOnTerminal({"--watch", lock}, 24, 200);
@@ -123,7 +123,7 @@ TEST_CASE("a terminal's new size is drawn for, and no more asked than is known")
   CHECK_THAT(FrameWith(watcher, title)[3], Catch::EndsWith("sh [https://ci.example/job/4711]"));
 }
 
-TEST_CASE("a long queue is cut to the screen, and the rest counted") {
+TEST_CASE("a long queue is cut to the screen, and the rest is counted") {
   const std::string lock = NewLock("screen");
   Tree tree;
   tree.Create(lock);
@@ -137,7 +137,7 @@ TEST_CASE("a long queue is cut to the screen, and the rest counted") {
   CHECK(frame.back() == "2 to 7 wait, each for the one before it");
 }
 
-TEST_CASE("Ctrl-Z gives the screen back, and fg takes it again") {
+TEST_CASE("Ctrl-Z restores the screen, and fg redraws it") {
   const std::string lock = NewLock("screen");
   ChildOptions options = Zklock({});
   options.argv = {"bash", "--norc", "--noprofile", "-i"};
@@ -164,7 +164,7 @@ TEST_CASE("Ctrl-Z gives the screen back, and fg takes it again") {
   shell.ReadUntil("status 130.");
 }
 
-TEST_CASE("a watcher whose servers go away gives the screen back before it says so") {
+TEST_CASE("a watcher that loses its servers restores the screen before it reports the error") {
   const std::string lock = NewLock("screen");
   Proxy proxy(TestServers());
   Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "5s", lock}, 24, 80,
@@ -177,7 +177,7 @@ TEST_CASE("a watcher whose servers go away gives the screen back before it says 
   CHECK(watcher.Wait() == Exited(69));
 }
 
-TEST_CASE("on a terminal a queue has colours, unless they are refused") {
+TEST_CASE("on a terminal a queue has colours unless they are disabled") {
   const std::string lock = NewLock("screen");
   const Child holder = StartHolder(lock);
   const auto shown = [&](const Words& environment) {
@@ -192,7 +192,7 @@ TEST_CASE("on a terminal a queue has colours, unless they are refused") {
   }
 }
 
-TEST_CASE("lines fit the terminal, and elsewhere what COLUMNS says") {
+TEST_CASE("lines fit the terminal, or $COLUMNS without one") {
   const std::string lock = NewLock("screen");
   const Child holder = StartHolder({"exclusive", "--label", std::string(300, 'x')}, lock);
   Child child = InspectOnTerminal({lock}, 24, 70, {"NO_COLOR=1", "COLUMNS=33"});

@@ -17,14 +17,14 @@ namespace zklock::test {
 
 using Words = std::vector<std::string>;
 
-/// The zklock that was built with these tests.
+/// The zklock built with these tests.
 inline std::string Binary() {
   const char* binary = std::getenv("ZKLOCK_BINARY");
   if (binary == nullptr) throw std::runtime_error("ZKLOCK_BINARY is not set: run it by ctest");
   return binary;
 }
 
-/// As a login shell would start it: whatever runs the tests may ignore or block signals.
+/// The signal state of a login shell: whatever runs the tests may ignore or block signals.
 inline void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
   sigset_t none;
@@ -34,7 +34,7 @@ inline void ResetSignals() {
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/// This process's environment without what it may say to zklock.
+/// This process's environment without zklock's variables.
 inline Words PlainEnvironment() {
   Words variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -43,23 +43,23 @@ inline Words PlainEnvironment() {
   return variables;
 }
 
-/// `zklock ARGUMENTS`, with the tests' server.
+/// `zklock ARGUMENTS`, using the tests' server.
 inline ChildOptions Zklock(const Words& arguments) {
   ChildOptions options;
   options.argv = {Binary()};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.environment = PlainEnvironment();
   options.environment->push_back("ZKLOCK_SERVERS=" + TestServers());
-  options.environment->push_back("ZKLOCK_CONFIG=/dev/null");  // not what this machine may have
+  options.environment->push_back("ZKLOCK_CONFIG=/dev/null");  // ignore this host's configuration
   options.prepare = ResetSignals;
   return options;
 }
 
-/// `zklock ARGUMENTS`, run to its end.
+/// Runs `zklock ARGUMENTS` to its end.
 inline Finished RunZklock(const Words& arguments) { return Run(Zklock(arguments)); }
 
-/// `zklock WORDS LOCK -- COMMAND` where the command says "held" and ends with status 0 when
-/// CloseInput() is called (or with what it is told to Write()).
+/// `zklock WORDS LOCK -- COMMAND`. COMMAND writes "held", and exits with status 0 after
+/// CloseInput(), or with the status given to Write().
 inline ChildOptions HolderOptions(Words words, const std::string& lock) {
   for (const char* word : {"--", "sh", "-c", "echo held; read status; exit ${status:-0}"}) {
     words.emplace_back(word);
@@ -69,7 +69,7 @@ inline ChildOptions HolderOptions(Words words, const std::string& lock) {
   options.keep_stdin = true;
   return options;
 }
-/// Started, and surely in its command.
+/// Returns once its command is running.
 inline Child StartHolder(const Words& words, const std::string& lock) {
   Child holder = Child::Start(HolderOptions(words, lock));
   const std::string line = holder.ReadLine();
@@ -78,7 +78,7 @@ inline Child StartHolder(const Words& words, const std::string& lock) {
 }
 inline Child StartHolder(const std::string& lock) { return StartHolder({"exclusive"}, lock); }
 
-/// Started, and surely queued behind somebody. `words` end with the subcommand's options.
+/// Returns once it is waiting in the queue. `words` end with options of the subcommand.
 inline Child StartWaiter(Words words, const std::string& lock) {
   words.insert(words.begin() + 1, "--verbose");
   Child waiter = Child::Start(HolderOptions(std::move(words), lock));
@@ -87,7 +87,7 @@ inline Child StartWaiter(Words words, const std::string& lock) {
 }
 inline Child StartWaiter(const std::string& lock) { return StartWaiter({"exclusive"}, lock); }
 
-/// The lines of a text.
+/// The lines of `text`.
 inline Words Lines(const std::string& text) {
   Words lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -98,7 +98,7 @@ inline Words Lines(const std::string& text) {
   return lines;
 }
 
-/// `/t/x/HOST-UUID-lock-0000000000` without its LOCK.
+/// The last component of a path: HOST-UUID-lock-0000000000 of /t/x/HOST-UUID-lock-0000000000.
 inline std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace zklock::test
