@@ -13,21 +13,21 @@ namespace {
 constexpr const char* kFile = "a file";
 
 void TrySetting(const cli::Setting& setting, const std::vector<std::string>& lines) {
-  Require(cli::IsConfigurable(setting.name), "only options are set");
+  Require(cli::IsConfigurable(setting.name), "a setting names a configurable option");
   Require(setting.line >= 1 && static_cast<std::size_t>(setting.line) <= lines.size(),
           "a setting's line is one of the file's");
   const std::string& line = lines[static_cast<std::size_t>(setting.line) - 1];
   const std::size_t equals = line.find('=');
   Require(equals != std::string::npos, "a setting has an equals sign");
-  Require(line.find(setting.name) < equals, "its name stands before that");
+  Require(line.find(setting.name) < equals, "the name precedes the equals sign");
   Require(setting.value.empty() || line.find(setting.value, equals + 1) != std::string::npos,
           "its value stands behind that, letter by letter");
   const auto written = cli::ConfigText(setting.value);
-  Require(written.has_value(), "what a file said can be written again");
+  Require(written.has_value(), "a setting that was read can be written");
   const auto again = cli::ParseConfig(setting.name + " = " + *written + "  # written", kFile);
   Require(again.size() == 1 && again.front().value == setting.value,
           "a value is written so that it is read the same");
-  // Quoted, it would be the same.
+  // Quoting the value does not change it.
   if (setting.value.find('"') != std::string::npos) return;
   const auto quoted =
       cli::ParseConfig(setting.name + " = \"" + setting.value + "\" # quoted", kFile);

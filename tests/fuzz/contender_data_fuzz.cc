@@ -1,5 +1,5 @@
-// A znode's data, as anybody may have written it; and the same bytes, two lines of them, as our own
-// host, user, command and label.
+// A znode's data as anyone may have written it; and the input's first two lines as host, user,
+// command and label of our own data.
 
 #include <array>
 #include <cstdint>
@@ -21,13 +21,13 @@ using Word = std::optional<std::string> ContenderData::*;
 constexpr std::array<Word, 5> kWords{&ContenderData::host, &ContenderData::user,
                                      &ContenderData::boot_id, &ContenderData::command,
                                      &ContenderData::label};
-// Everyone's name fits, and so do a command and a label that leave room for the rest.
+// Any name, command or label up to this length always fits.
 constexpr std::size_t kAlwaysKept = 64;
 
 void RequirePossible(const ContenderData& data) {
   constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
   for (const auto& pid : {data.pid, data.owner ? std::optional(data.owner->pid) : std::nullopt}) {
-    Require(!pid || (*pid >= 1 && *pid <= kLargestPid), "a pid is one");
+    Require(!pid || (*pid >= 1 && *pid <= kLargestPid), "a pid is in range");
   }
   Require(data.version.value_or(0) >= 0, "a version is not negative");
   for (const Word word : kWords) {
@@ -35,7 +35,7 @@ void RequirePossible(const ContenderData& data) {
   }
 }
 
-/// Writes it as ours, and gives back what is then read.
+/// Writes `data` as zklock does, and reads it back.
 ContenderData WrittenAndRead(const ContenderData& data) {
   const std::string text = cli::FormatContenderData(data);
   Require(text.size() <= cli::kMostContenderData, "our own data is not too long");
@@ -43,7 +43,7 @@ ContenderData WrittenAndRead(const ContenderData& data) {
   Require(characters && characters->find_first_of(U"\n\r\t\x1b") == std::u32string::npos,
           "our own data is one line of UTF-8");
   const auto read = cli::ParseContenderData(text);
-  Require(read.has_value(), "what was written is read back");
+  Require(read.has_value(), "written data can be read back");
   RequirePossible(*read);
   return *read;
 }
@@ -52,30 +52,31 @@ void TryForeign(std::string_view text) {
   const auto data = cli::ParseContenderData(text);
   if (!data) return;
   RequirePossible(*data);
-  Require(text.size() <= cli::kMostContenderData, "too much data is no data");
-  // Blanks behind an object belong to nothing, until there are too many.
+  Require(text.size() <= cli::kMostContenderData, "oversized data is rejected");
+  // Trailing blanks are ignored up to the size limit.
   std::string padded(text);
   padded.resize(cli::kMostContenderData, ' ');
-  Require(cli::ParseContenderData(padded) == data, "as much as is read is read");
-  Require(!cli::ParseContenderData(padded + ' '), "one byte more is no data");
+  Require(cli::ParseContenderData(padded) == data, "data of the maximum size is read");
+  Require(!cli::ParseContenderData(padded + ' '), "data one byte longer is rejected");
   const ContenderData read = WrittenAndRead(*data);
-  Require(WrittenAndRead(read) == read, "what was written once stays as it is");
+  Require(WrittenAndRead(read) == read, "rewriting does not change the data");
   ContenderData expected = *data;
   for (const Word word : kWords) {
-    // Empty is left out.
+    // Empty fields are not written.
     if (((*data).*word).value_or("").empty()) (expected.*word).reset();
-    Require((read.*word).has_value() == (expected.*word).has_value(), "no text is lost or made");
+    Require((read.*word).has_value() == (expected.*word).has_value(),
+            "no text is lost or invented");
     if (!(read.*word)) continue;
-    Require((expected.*word)->starts_with(*(read.*word)), "text is cut at most");
+    Require((expected.*word)->starts_with(*(read.*word)), "text is only shortened");
     if ((expected.*word)->size() <= kAlwaysKept) {
       Require(read.*word == expected.*word, "short text is kept");
     }
     (expected.*word) = (read.*word);
   }
-  Require(read == expected, "the rest is kept");
+  Require(read == expected, "all other fields are kept");
 }
 
-/// Long enough to be cut, which few inputs are: the last byte says how often they are repeated.
+/// Repeats each part as often as the last byte says: few inputs would be long enough to be cut.
 std::vector<std::string> LongParts(std::string_view text) {
   auto parts = Split(text, '\n', 2);
   if (text.empty()) return parts;
@@ -99,12 +100,12 @@ void TryOurs(std::string_view text) {
                      .label = parts.front()};
   const ContenderData read = WrittenAndRead(data);
   Require(read.mode == data.mode && read.pid == data.pid && read.start_time == data.start_time,
-          "no text hides the numbers");
+          "no text displaces the numbers");
   for (const Word word : kWords) {
-    Require(read.*word != "", "what is empty is left out");
+    Require(read.*word != "", "empty text is left out");
     const std::string& whole = *(data.*word);
     if (!DecodeUtf8(whole)) continue;
-    Require((read.*word).has_value() == !whole.empty(), "no text is lost or made");
+    Require((read.*word).has_value() == !whole.empty(), "no text is lost or invented");
     Require(whole.starts_with((read.*word).value_or("")), "text is cut between characters");
   }
 }

@@ -1,5 +1,5 @@
-// Children of a LOCK, one a line: each name is read, then the queue that they make is judged. The
-// first line is also a host's name.
+// The children of a LOCK, one a line: parses each name, then checks the decisions about the queue
+// that they form. The first line is also used as a host name.
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ using Names = std::vector<std::string>;
 constexpr std::size_t kMostChildren = 16;
 constexpr std::string_view kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 constexpr std::array kModes{Mode::kExclusive, Mode::kWrite, Mode::kRead};
-constexpr std::array kDialects{Dialect::kCurator, Dialect::kKazoo};  // those with a queue
+constexpr std::array kDialects{Dialect::kCurator, Dialect::kKazoo};  // the dialects with a queue
 
 bool HasKazooMark(const ContenderName& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
@@ -64,7 +64,7 @@ std::string_view TextOf(Mark mark) {
   return "";
 }
 
-/// Whether the servers can have put a number of 32 bits behind some other name to make `name`.
+/// Whether `name` can be another name with a 32-bit sequence number appended by the servers.
 bool CanBeSequential(std::string_view name) {
   for (std::size_t size = 10; size <= 11 && size <= name.size(); ++size) {
     const std::string end(name.substr(name.size() - size));
@@ -79,7 +79,7 @@ bool CanBeSequential(std::string_view name) {
 
 void TryName(const std::string& name) {
   const auto parsed = protocol::ParseContenderName(name);
-  Require(parsed.has_value() == CanBeSequential(name), "what ends in a server's number counts");
+  Require(parsed.has_value() == CanBeSequential(name), "a name ending in a sequence number counts");
   if (!parsed) return;
   Require(parsed->full == name, "a name keeps its text");
   const std::string number = Numbered(parsed->number);
@@ -88,24 +88,24 @@ void TryName(const std::string& name) {
   Require(before.ends_with(TextOf(parsed->mark)), "a name has the mark that was found");
   for (const Mark mark : {Mark::kLock, Mark::kCuratorWrite, Mark::kCuratorRead, Mark::kKazooLock,
                           Mark::kKazooRead, Mark::kLease}) {
-    if (before.ends_with(TextOf(mark)))
-      Require(parsed->mark == mark, "a mark that is there counts");
+    if (before.ends_with(TextOf(mark))) Require(parsed->mark == mark, "a mark in a name is found");
   }
   const bool says_read = parsed->mark == Mark::kCuratorRead || parsed->mark == Mark::kKazooRead;
-  Require(parsed->reads() == says_read, "who reads has a reader's mark");
-  Require((parsed->mode() == Mode::kRead) == says_read, "who asks to read has a reader's mark");
+  Require(parsed->reads() == says_read, "a reader has a reader's mark");
+  Require((parsed->mode() == Mode::kRead) == says_read,
+          "a contender in read mode has a reader's mark");
   if (parsed->supersedes) {
     Require(parsed->program == Program::kZklock && name.find("-newest") != std::string::npos,
-            "only one of ours that says so supersedes");
+            "only a zklock name with -newest supersedes");
   }
   if (parsed->program == Program::kKazoo) {
-    Require(HasKazooMark(*parsed), "kazoo is known by its marks");
+    Require(HasKazooMark(*parsed), "kazoo's contenders have kazoo's marks");
   } else if (HasKazooMark(*parsed)) {
-    Require(parsed->program == Program::kZklock, "kazoo's marks are kazoo's or ours");
+    Require(parsed->program == Program::kZklock, "kazoo's marks belong to kazoo or zklock");
   }
 }
 
-/// A name as we make it, on a host with this name.
+/// Names as zklock makes them on a host with this name.
 void TryHost(const std::string& host) {
   for (const Mode mode : kModes) {
     for (const Dialect dialect : kDialects) {
@@ -113,14 +113,14 @@ void TryHost(const std::string& host) {
         const std::string prefix =
             protocol::MakeContenderPrefix(host, kUuid, mode, dialect, supersedes);
         Require(prefix.size() <= 40 + 1 + kUuid.size() + (supersedes ? 7 : 0) + 9,
-                "a host's name is cut");
+                "a long host name is cut");
         for (const std::int64_t number : {std::int64_t{0}, protocol::kLastUsableNumber}) {
           const auto parsed = protocol::ParseContenderName(prefix + Numbered(number));
           Require(parsed && parsed->number == number && parsed->program == Program::kZklock &&
                       parsed->reads() == (mode == Mode::kRead) &&
                       HasKazooMark(*parsed) == (dialect == Dialect::kKazoo) &&
                       parsed->supersedes == supersedes,
-                  "our own name is read back as ours");
+                  "a zklock name is read back as one");
         }
       }
     }
@@ -130,7 +130,7 @@ void TryHost(const std::string& host) {
   const auto parsed = protocol::ParseContenderName(lease + Numbered(7));
   Require(parsed && parsed->mark == Mark::kLease && parsed->program == Program::kZklock &&
               !parsed->supersedes,
-          "our own lease is read back as ours");
+          "the name of a zklock permit is read back as one");
 }
 
 bool Conflict(const ContenderName& a, const ContenderName& b) { return !a.reads() || !b.reads(); }
@@ -146,7 +146,7 @@ const ContenderName* Find(const std::vector<ContenderName>& queue, std::string_v
   return found == queue.end() ? nullptr : &*found;
 }
 
-/// What one contender decides, against everyone in its list.
+/// The decision about one contender, checked against all others in its list.
 void TryDecision(const std::vector<ContenderName>& queue, const ContenderName& own,
                  const Decision& decision) {
   const bool usable = own.number >= 0 && own.number <= protocol::kLastUsableNumber;
@@ -157,21 +157,21 @@ void TryDecision(const std::vector<ContenderName>& queue, const ContenderName& o
   const ContenderName* predecessor = nullptr;
   if (wait != nullptr) {
     predecessor = Find(queue, wait->predecessor);
-    Require(predecessor != nullptr, "who is waited for is in the list");
-    Require(Lower(*predecessor, own), "who is waited for is lower");
-    Require(Conflict(*predecessor, own), "who is waited for excludes");
+    Require(predecessor != nullptr, "a predecessor is in the list");
+    Require(Lower(*predecessor, own), "a predecessor has a lower number");
+    Require(Conflict(*predecessor, own), "a predecessor conflicts");
   }
   for (const ContenderName& other : queue) {
     if (!usable || !Lower(other, own) || !Conflict(other, own)) continue;
-    Require(predecessor != nullptr, "who holds has nobody lower who excludes");
-    Require(!Lower(*predecessor, other), "who is waited for is the nearest");
+    Require(predecessor != nullptr, "a holder has no lower conflicting contender");
+    Require(!Lower(*predecessor, other), "a predecessor is the nearest conflict");
   }
 }
 
 void TryDecisions(const Names& children, const std::vector<ContenderName>& queue) {
   const Names backwards(children.rbegin(), children.rend());
   const auto waits_for = protocol::WaitsFor(queue);
-  Require(waits_for.size() == queue.size(), "all of the queue are shown");
+  Require(waits_for.size() == queue.size(), "the whole queue is described");
   std::vector<const ContenderName*> holders;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const ContenderName& own = queue[i];
@@ -180,19 +180,19 @@ void TryDecisions(const Names& children, const std::vector<ContenderName>& queue
     Require(decision == protocol::Decide(backwards, own.full), "the list's order does not matter");
     if (std::holds_alternative<protocol::NumbersUsedUp>(decision)) continue;
     const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
-    Require(waits_for[i].has_value() == (wait != nullptr), "who is shown to wait waits");
+    Require(waits_for[i].has_value() == (wait != nullptr), "a contender shown as waiting waits");
     if (wait != nullptr) {
-      Require(queue[*waits_for[i]].full == wait->predecessor, "it waits for whom it is shown to");
+      Require(queue[*waits_for[i]].full == wait->predecessor, "it waits for the predecessor shown");
       continue;
     }
     for (const ContenderName* const other : holders) {
-      Require(!Conflict(*other, own), "no two that exclude each other hold");
+      Require(!Conflict(*other, own), "no two holders conflict");
     }
     holders.push_back(&own);
   }
   if (!queue.empty() && queue.front().number >= 0 &&
       queue.front().number <= protocol::kLastUsableNumber) {
-    Require(!holders.empty(), "somebody holds");
+    Require(!holders.empty(), "a queue has a holder");
   }
 }
 
@@ -203,10 +203,10 @@ void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
     const std::string own = protocol::MakeContenderPrefix("us", kUuid, mode, Dialect::kCurator) +
                             Numbered(protocol::kLastUsableNumber);
     Require(protocol::Decide(children, own) == Decision(protocol::OwnMissing{}),
-            "who is not in the list is missing");
+            "a name not in the list is missing");
     children.push_back(own);
     const bool holds = protocol::Decide(children, own) == Decision(protocol::Hold{});
-    Require(holds == !busy, "busy is where a newcomer would wait");
+    Require(holds == !busy, "a queue is busy if a newcomer would wait");
     children.pop_back();
   }
 }
@@ -232,9 +232,10 @@ void TryStranger(const Names& children, const std::vector<ContenderName>& queue,
         return contender.full != own && IsStrange(contender, mode, dialect);
       });
   const auto incompatible = protocol::FindIncompatible(children, own, mode, dialect);
-  Require(incompatible.has_value() == (expected != queue.end()), "who cannot see us is found");
+  Require(incompatible.has_value() == (expected != queue.end()),
+          "an incompatible contender is found");
   if (!incompatible) return;
-  Require(incompatible->child == expected->full, "the first who cannot see us is named");
+  Require(incompatible->child == expected->full, "the first incompatible contender is named");
 }
 
 void TryStrangers(const Names& children, const std::vector<ContenderName>& queue) {
@@ -247,26 +248,27 @@ void TryStrangers(const Names& children, const std::vector<ContenderName>& queue
   }
 }
 
-/// What --max-queue, --supersede and --permits go by.
+/// The ranks used by --max-queue, --supersede and --permits.
 void TryPlaces(const Names& children, const std::vector<ContenderName>& queue) {
   const auto waits_for = protocol::WaitsFor(queue);
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const std::string& own = queue[i].full;
     const protocol::Rank rank = protocol::RankOf(children, own);
-    Require(rank.ahead == i && rank.waiting == waiting, "a rank is the place in the queue");
+    Require(rank.ahead == i && rank.waiting == waiting, "a rank is the position in the queue");
     if (waits_for[i]) ++waiting;
 
     const bool newer = std::any_of(queue.begin(), queue.end(), [&](const ContenderName& other) {
       return other.supersedes && Lower(queue[i], other);
     });
-    Require(protocol::IsSuperseded(children, own) == newer, "a later one that says so supersedes");
+    Require(protocol::IsSuperseded(children, own) == newer, "a later -newest contender supersedes");
 
     if (queue[i].number < 0 || queue[i].number > protocol::kLastUsableNumber) continue;
     for (const std::size_t permits : {std::size_t{1}, queue.size(), queue.size() + 1}) {
       const Decision decision = protocol::DecidePermit(children, own, permits);
       const auto* const wait = std::get_if<protocol::WaitFor>(&decision);
-      Require((wait == nullptr) == (queue.size() <= permits), "a permit is had while there is one");
+      Require((wait == nullptr) == (queue.size() <= permits),
+              "a contender waits only if no permit is free");
       Require(wait == nullptr ||
                   (wait->predecessor != own && Find(queue, wait->predecessor) != nullptr),
               "another lease is waited for");
@@ -279,15 +281,15 @@ void TryPlaces(const Names& children, const std::vector<ContenderName>& queue) {
 void Try(std::string_view input) {
   Names children = Split(input, '\n', kMostChildren);
   TryHost(children.front());
-  // A znode has no two children of one name.
+  // Names of siblings are unique.
   std::sort(children.begin(), children.end());
   children.erase(std::unique(children.begin(), children.end()), children.end());
 
   for (const std::string& name : children) TryName(name);
   const std::vector<ContenderName> queue = protocol::Queue(children);
-  Require(std::is_sorted(queue.begin(), queue.end(), Lower), "the queue is by number");
+  Require(std::is_sorted(queue.begin(), queue.end(), Lower), "the queue is ordered by number");
   const auto counting = std::count_if(children.begin(), children.end(), CanBeSequential);
-  Require(queue.size() == static_cast<std::size_t>(counting), "all who count are in the queue");
+  Require(queue.size() == static_cast<std::size_t>(counting), "all valid names are in the queue");
   TryDecisions(children, queue);
   TryPlaces(children, queue);
   TryNewcomer(children, queue);

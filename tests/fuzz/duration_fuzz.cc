@@ -1,4 +1,4 @@
-// A DURATION as it is typed; and the first eight bytes as a span that is shown.
+// A DURATION as typed; and the first eight bytes as a duration to be formatted.
 
 #include <algorithm>
 #include <array>
@@ -18,9 +18,9 @@ namespace {
 
 using std::chrono::microseconds;
 
-__extension__ using Wide = __int128;  // GCC's and Clang's; -Wpedantic wants it said
+__extension__ using Wide = __int128;  // an extension of GCC and Clang, marked for -Wpedantic
 constexpr Wide kLargest = Duration::max().count();
-// Any more digits overflow, and the leading zeros are cut before.
+// More digits overflow; leading zeros are removed before.
 constexpr std::size_t kMostDigits = 22;
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits{{
@@ -44,7 +44,7 @@ Wide ToNumber(std::string_view digits) {
   return number;
 }
 
-/// The whole sum in 128 bits and in fractions, where the code under test has 64 and steps.
+/// The sum computed in 128 bits, independent of the 64-bit steps of the code under test.
 std::optional<Wide> Expected(std::string_view text) {
   Wide total = 0;
   bool first = true;
@@ -76,11 +76,12 @@ std::optional<Wide> Expected(std::string_view text) {
 void TryShown(Duration span) {
   const std::string text = cli::FormatDuration(span);
   const auto read = cli::ParseDuration(text);
-  Require(read.has_value(), "what is shown can be typed");
-  Require(cli::FormatDuration(*read) == text, "what is typed is shown as it was");
+  Require(read.has_value(), "a formatted duration can be parsed");
+  Require(cli::FormatDuration(*read) == text, "a parsed duration formats as before");
   const Duration meant = std::max(span, Duration::zero());
   const Duration error = *read > meant ? *read - meant : meant - *read;
-  Require(error <= std::max<Duration>(meant / 20, microseconds(50)), "what is shown is near");
+  Require(error <= std::max<Duration>(meant / 20, microseconds(50)),
+          "a formatted duration is close");
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ void Try(std::string_view input) {
   std::int64_t bits = 0;
   if (input.size() < sizeof bits) return;
   std::memcpy(&bits, input.data(), sizeof bits);
-  // Of every size: the last byte says how many bits of it count.
+  // The last byte selects how many bits are used, so that all magnitudes occur.
   TryShown(Duration(bits >> (static_cast<unsigned char>(input.back()) % 64)));
 }
 

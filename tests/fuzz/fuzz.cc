@@ -30,9 +30,10 @@ std::string TakePart(std::string_view& text, char separator) {
 
 }  // namespace zklock::fuzz
 
-// libFuzzer's: `data` is a block of its own on the heap, so that reading beyond it is seen.
+// libFuzzer's entry point. `data` is a heap block of exactly `size` bytes, so an overread is
+// detected.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // A view of no bytes has a pointer here too, as it has everywhere else.
+  // As elsewhere in the code, even an empty view has a pointer.
   zklock::fuzz::Try(size == 0 ? std::string_view("")
                               : std::string_view(reinterpret_cast<const char*>(data), size));
   return 0;

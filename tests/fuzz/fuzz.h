@@ -7,20 +7,19 @@
 
 namespace zklock::fuzz {
 
-/// What a target does with one input, defined by each of them: returns whatever `input` is, and
-/// requires what must hold.
+/// Runs one input through a target; each target defines its own. Must return for any input, and
+/// requires the target's properties.
 void Try(std::string_view input);
 
-/// A property. Where it does not hold, the sentence is printed and the process aborts, which the
-/// fuzzer takes for a crash.
+/// If `holds` is false, prints `sentence` and aborts, which the fuzzer reports as a crash.
 void Require(bool holds, std::string_view sentence);
 
-/// The parts between separators: one more than there are separators, but `most` at the most, the
-/// last of which then has the rest.
+/// Splits `text` at separators into at most `most` parts; the last part has the rest.
 [[nodiscard]] std::vector<std::string> Split(std::string_view text, char separator,
                                              std::size_t most);
 
-/// Takes the first part of `text`, up to a separator, and leaves what is behind it.
+/// Removes the first part of `text`, up to a separator, and returns it. The separator is removed
+/// too.
 [[nodiscard]] std::string TakePart(std::string_view& text, char separator);
 
 }  // namespace zklock::fuzz

@@ -1,4 +1,4 @@
-// $ZKLOCK_HELD as it is found; and each line of it as the node of a lock that we tell.
+// $ZKLOCK_HELD as found; and each line of the input as the znode of a lock to be exported.
 
 #include <algorithm>
 #include <string>
@@ -20,11 +20,11 @@ void TryHeld(const std::vector<HeldLock>& held) {
   const std::string text = protocol::FormatHeld(held);
   Require(std::none_of(text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }),
           "a variable is one line");
-  Require(protocol::ParseHeld(text) == held, "what was told is read back");
-  // Older than this zklock, newer, or nobody's.
+  Require(protocol::ParseHeld(text) == held, "exported locks are read back");
+  // Entries of an older or newer zklock, or of none.
   Require(protocol::ParseHeld("  x:1:1:1:s:/a " + text +
                               " read:0:1:1:s:/a read:1:1:1:s:a read:1:1:1:s:/%4 ") == held,
-          "what cannot be read is left out, and no more");
+          "only unreadable entries are dropped");
 
   for (const HeldLock& one : held) {
     const std::string path = protocol::ParentOf(one.node);

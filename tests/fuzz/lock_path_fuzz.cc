@@ -1,4 +1,4 @@
-// A root on the first line, and behind it a LOCK.
+// A root on the first line, followed by a LOCK.
 
 #include <algorithm>
 #include <string>
@@ -11,12 +11,13 @@
 namespace zklock::fuzz {
 namespace {
 
-/// What ZooKeeper's PathUtils.validatePath lets pass, for which all above U+FFFF is surrogates.
+/// Characters that ZooKeeper's PathUtils.validatePath accepts. It sees everything above U+FFFF as
+/// surrogates.
 bool MayBeInPath(char32_t c) {
   return !IsControl(c) && !(c >= 0xD800 && c <= 0xF8FF) && !(c >= 0xFFF0);
 }
 
-/// The rules of lock_path.h.
+/// The rules in lock_path.h.
 bool IsGood(const std::string& path) {
   const auto characters = DecodeUtf8(path);
   if (!characters || !path.starts_with('/')) return false;

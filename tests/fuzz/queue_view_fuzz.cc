@@ -1,7 +1,7 @@
-// What `inspect` and `release` print of a LOCK that anybody may have written to. A line with the
-// terminal's width and the LOCK's path, then a line for each child: its name, a kind and the time
-// of its making (`e5`: ephemeral, `p5`: persistent, `u5`: unreadable), its data; by tabs. A newline
-// within any of them is written as the byte 1f.
+// The output of `inspect` and `release` for a LOCK that anyone may have written to. A line with the
+// terminal's width and the LOCK's path, then a line for each child: its name, its kind and creation
+// time (`e5`: ephemeral, `p5`: persistent, `u5`: unreadable), and its data, separated by tabs. A
+// newline within a field is written as the byte 1f.
 
 #include <algorithm>
 #include <charconv>
@@ -57,7 +57,8 @@ lock::QueueEntry MakeEntry(std::string_view rest) {
   return entry;
 }
 
-/// As lock::Survey leaves it: in queue order, who is no contender neither waiting nor waited for.
+/// A survey as lock::Survey leaves it: in queue order; non-contenders neither wait nor are waited
+/// for.
 LockSurvey MakeSurvey(std::string path, std::string_view children) {
   std::map<std::string, lock::QueueEntry> entries;
   for (const std::string& line : Split(children, '\n', kMostChildren)) {
@@ -111,12 +112,12 @@ std::string Render(const std::vector<LockSurvey>& locks, Arguments&&... argument
 }
 
 void TryQueue(const LockSurvey& survey, const std::vector<ContenderView>& queue) {
-  Require(queue.size() == survey.entries.size(), "everyone is described");
+  Require(queue.size() == survey.entries.size(), "every child is described");
   std::size_t position = 0;
   bool may_hold = true;
   for (const ContenderView& contender : queue) {
     if (contender.state == ContenderState::kNoContender) {
-      Require(!contender.position && !contender.waits_for, "who is no contender has no place");
+      Require(!contender.position && !contender.waits_for, "a non-contender has no position");
       ++position;
       continue;
     }
@@ -124,17 +125,17 @@ void TryQueue(const LockSurvey& survey, const std::vector<ContenderView>& queue)
     const bool holds = contender.state == ContenderState::kHeld;
     Require(!holds || may_hold, "the holders come first");
     may_hold = holds;
-    Require(contender.waits_for.has_value() == !holds, "who waits waits for somebody");
+    Require(contender.waits_for.has_value() == !holds, "a waiter has a predecessor");
     const std::size_t before = contender.waits_for ? contender.waits_for->position : 1;
-    Require(before >= 1 && (holds || before < position), "who is waited for stands before");
+    Require(before >= 1 && (holds || before < position), "a predecessor is earlier in the queue");
   }
 }
 
-/// `lines` of them, and nothing in them that a terminal would obey.
+/// Requires exactly `lines` lines without anything that a terminal would interpret.
 void RequireLines(const std::string& text, std::size_t lines) {
   RequireHarmless(text, /*lines=*/true);
   const auto ends = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-  Require(text.ends_with('\n') && ends == lines, "nobody adds a line or takes one away");
+  Require(text.ends_with('\n') && ends == lines, "the number of lines is as expected");
 }
 
 }  // namespace
@@ -154,13 +155,13 @@ void Try(std::string_view input) {
   for (const ContenderView& contender : queue) {
     RequireHarmless(cli::Meant("/jobs/nightly", contender), /*lines=*/false);
   }
-  // Only what is held is part of a tree.
+  // A tree lists only held locks.
   std::vector<LockSurvey> held;
   if (survey.IsHeld()) held = {survey, survey};
   for (LockSurvey& lock : held) lock.in_tree = true;
   RequireLines(Render<cli::QueueText>(held, survey.path, style), 1 + held.size());
 
-  // One line a LOCK, that a strict reader reads.
+  // One line for each LOCK, readable by a strict parser.
   const std::string json = Render<cli::QueueJson>({survey}, cli::QueueJson::Form::kLines);
   RequireLines(json, 1);
   Require(json.find_first_not_of(kPrintableAscii) == json.size() - 1, "JSON is ASCII");

@@ -1,4 +1,4 @@
-// A LOCK's data as it is found; and each line of it as the names in a record that we write.
+// A LOCK's data as found; and each line of the input as the names in a record to be written.
 
 #include <algorithm>
 #include <string>
@@ -19,7 +19,7 @@ constexpr std::size_t kLongestData = 1024;
 void TryText(const std::string& text) {
   const auto data = protocol::ParseLockData(text);
   if (!data) return;
-  Require(protocol::FormatLockData(*data) == text, "a LOCK's data is read to the letter");
+  Require(protocol::FormatLockData(*data) == text, "a LOCK's data is read exactly");
   Require(text.size() <= kLongestData, "a LOCK's data is short");
   Require(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }),
           "a LOCK's data is one line of ASCII");
@@ -35,7 +35,7 @@ void TryText(const std::string& text) {
 
 void Try(std::string_view input) {
   TryText(std::string(input));
-  // Past the marker, which is not easily found.
+  // After the marker, which the fuzzer would hardly find.
   TryText("zklock/1" + std::string(input));
   TryText("zklock/1 x read " + std::string(input));
 
@@ -52,13 +52,13 @@ void Try(std::string_view input) {
   const std::string text = protocol::FormatLockData({told});
   const auto read = protocol::ParseLockData(text);
   if (told.contender.substr(0, 255).find('/') != std::string::npos) {
-    Require(!read, "a path is no contender's name");
+    Require(!read, "a path is not accepted as a contender's name");
     return;
   }
-  Require(read && read->last_release, "what was written is read back");
+  Require(read && read->last_release, "a written record is read back");
   Require(read->last_release->mode == told.mode && read->last_release->token == told.token &&
               read->last_release->ran == told.ran && read->last_release->status == told.status,
-          "what was written is read back unchanged");
+          "a written record is read back unchanged");
 }
 
 }  // namespace zklock::fuzz

@@ -1,4 +1,4 @@
-// A server list, from a file, a variable or a command line.
+// A server list from a file, a variable or a command line.
 
 #include <string>
 #include <variant>
@@ -17,10 +17,10 @@ using zookeeper::ServerList;
 
 void TryServer(const Server& server) {
   Require(!server.host.empty(), "a server has a host");
-  // Of a name, or of a numeric address with a zone.
+  // A name, or a numeric address with a zone.
   Require(server.host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                         "0123456789.-_:%") == std::string::npos,
-          "a host has a host's characters");
+          "a host has valid characters");
   Require(!server.port.empty() && server.port.size() <= 5 && server.port.front() != '0' &&
               server.port.find_first_not_of("0123456789") == std::string::npos &&
               std::stoi(server.port) <= 65535,
@@ -30,7 +30,7 @@ void TryServer(const Server& server) {
 void RequireSame(const std::string& text, const ServerList& list) {
   const auto again = ParseServerList(text);
   const auto* const read = std::get_if<ServerList>(&again);
-  Require(read != nullptr && *read == list, "what is shown is read as the same");
+  Require(read != nullptr && *read == list, "a formatted list parses to the same list");
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ void Try(std::string_view input) {
   }
   Require(list.chroot.empty() || protocol::CheckAbsolutePath(list.chroot) ==
                                      std::variant<std::string, protocol::BadPath>(list.chroot),
-          "a chroot is a path that may be used");
+          "a chroot is a usable path");
   RequireSame(tight + list.chroot + '/', list);
   RequireSame(loose + list.chroot + "/ ", list);
-  // A blank at the end is the chroot's only with a slash behind it.
+  // A trailing blank belongs to the chroot only if a slash follows it.
   if (!list.chroot.ends_with(' ')) RequireSame(tight + list.chroot, list);
 }
 

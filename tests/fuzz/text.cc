@@ -10,8 +10,8 @@
 namespace zklock::fuzz {
 namespace {
 
-/// A row of the ABNF in RFC 3629, section 4: what the lead and the second byte are; any more are
-/// 80..BF.
+/// A row of the ABNF in RFC 3629, section 4: the ranges of the lead byte and the second byte. Any
+/// further bytes are 80..BF.
 struct Form {
   std::uint8_t first_lead, last_lead;
   std::uint8_t first_second, last_second;
@@ -26,7 +26,7 @@ constexpr std::array kForms{
     Form{0xF4, 0xF4, 0x80, 0x8F, 4, 0x07},
 };
 
-/// The first character, which is taken off `text`.
+/// Removes the first character from `text` and returns it.
 std::optional<char32_t> TakeCharacter(std::string_view& text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const auto* const form = std::find_if(kForms.begin(), kForms.end(), [&](const Form& candidate) {
@@ -71,11 +71,11 @@ bool IsControl(char32_t character) {
 
 void RequireHarmless(std::string_view text, bool lines) {
   const std::optional<std::u32string> characters = DecodeUtf8(text);
-  Require(characters.has_value(), "what is shown is UTF-8");
+  Require(characters.has_value(), "output is UTF-8");
   for (const char32_t character : *characters) {
     if (lines && character == '\n') continue;
-    Require(!IsControl(character), "what is shown has no control characters");
-    Require(!TurnsOrHides(character), "what is shown neither turns nor hides its neighbours");
+    Require(!IsControl(character), "output has no control characters");
+    Require(!TurnsOrHides(character), "output does not reorder or hide text");
   }
 }
 

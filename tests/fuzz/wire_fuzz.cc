@@ -1,4 +1,4 @@
-// Four bytes of an xid, a byte that says how the rest comes in pieces, and what a server sends.
+// Four bytes of an xid, a byte that selects how the rest is split, and a server's bytes.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 using zookeeper::Greeting;
 using zookeeper::ReplyScanner;
 
-/// Big-endian, four bytes of it at `position`.
+/// A big-endian number of four bytes at `position`.
 std::int32_t Number(std::string_view bytes, std::size_t position) {
   std::uint32_t number = 0;
   for (const char byte : bytes.substr(position, 4)) {
@@ -25,7 +25,7 @@ std::int32_t Number(std::string_view bytes, std::size_t position) {
   return static_cast<std::int32_t>(number);
 }
 
-/// Where the head of a reply without an error ends, if it is there.
+/// The end of the head of a reply without an error, if there is one.
 std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) {
   for (std::size_t begin = 0; begin + 8 <= stream.size();) {
     const auto length = std::max<std::int64_t>(Number(stream, begin), 4);
@@ -39,7 +39,7 @@ std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) 
   return std::nullopt;
 }
 
-/// Each piece a block of its own, so that reading beyond it is seen.
+/// Each piece is a separate heap block, so an overread is detected.
 std::vector<std::byte> Copy(std::string_view bytes) {
   std::vector<std::byte> copy(bytes.size());
   std::transform(bytes.begin(), bytes.end(), copy.begin(),
@@ -47,7 +47,7 @@ std::vector<std::byte> Copy(std::string_view bytes) {
   return copy;
 }
 
-/// Pieces of sizes that follow from `step`; 0: all at once.
+/// Feeds pieces of sizes derived from `step`; 0: all at once.
 void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
   const std::optional<std::size_t> reply = FindReply(stream, xid);
   ReplyScanner scanner(xid);
@@ -62,11 +62,11 @@ void TryPieces(std::string_view stream, std::int32_t xid, std::size_t step) {
     size = size * 7 % 13 + (step == 1 ? 0 : 1);
     if (step == 1) size = 1;
   } while (begin < stream.size());
-  Require(scanner.Feed(nullptr, 0) == reply.has_value(), "what was seen stays so");
+  Require(scanner.Feed(nullptr, 0) == reply.has_value(), "a reply once seen stays seen");
 }
 
-/// What is seen of releases does not depend on how the bytes come; nothing but a close's reply is
-/// seen where nothing lets go.
+/// Splitting does not change the releases that are detected, and only a close's reply is detected
+/// if no release is pending.
 void TryReleases(std::string_view stream, std::int32_t xid, std::size_t step) {
   std::vector<bool> asked;
   for (std::size_t bits = step; bits != 0; bits >>= 1U) asked.push_back((bits & 1U) != 0);
@@ -75,9 +75,9 @@ void TryReleases(std::string_view stream, std::int32_t xid, std::size_t step) {
   const bool seen = at_once.Feed(whole.data(), whole.size());
   ReplyScanner byte_by_byte(xid, asked);
   for (const std::byte& byte : whole) byte_by_byte.Feed(&byte, 1);
-  Require(byte_by_byte.Feed(nullptr, 0) == seen, "pieces tell what the whole tells");
+  Require(byte_by_byte.Feed(nullptr, 0) == seen, "splitting does not change the result");
   const bool closed = ReplyScanner(xid).Feed(whole.data(), whole.size());
-  Require(seen || !closed, "the close's reply is enough");
+  Require(seen || !closed, "the close's reply is sufficient");
   Require(step != 0 || seen == closed, "where nothing lets go only the close's reply is");
 }
 

@@ -28,14 +28,14 @@ import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
-/** A program that locks by Apache Curator, at its standard input's word. See curator-peer. */
+/** A program that locks through Apache Curator, driven by its standard input. See curator-peer. */
 public class CuratorPeer {
-    /** Whoever cannot connect in this time gives up: a test that has gone leaves nobody behind. */
+    /** Gives up if it cannot connect in this time, so that no program outlives its test. */
     static final int CONNECT_SECONDS = 180;
 
-    /** What the recipes have in common. */
+    /** The operations that the recipes have in common. */
     interface Recipe {
-        /** False when it was not there within the time; -1: waits for ever. */
+        /** False if the lock was not acquired in time; -1 waits for ever. */
         boolean acquire(long milliseconds) throws Exception;
 
         void release() throws Exception;
@@ -71,10 +71,10 @@ public class CuratorPeer {
         };
     }
 
-    /** The lock of ZooKeeper's own recipes, the Java twin of the one in C. */
+    /** The lock of ZooKeeper's own recipes, the Java counterpart of the one in C. */
     static Recipe ofRecipes(String servers, String path) throws Exception {
         CountDownLatch connected = new CountDownLatch(1);
-        // A session of its own: the recipe knows its znode by the session's number.
+        // A separate session: the recipe recognises its znode by the session id.
         ZooKeeper client = new ZooKeeper(servers, 30000, event -> {
             if (event.getState() == Watcher.Event.KeeperState.SyncConnected) connected.countDown();
         });
@@ -130,7 +130,7 @@ public class CuratorPeer {
         System.out.flush();
     }
 
-    /** One lock: does what it is told in a thread of its own, which Curator's mutexes belong to. */
+    /** One lock, served by one thread, because Curator's mutexes belong to a thread. */
     static class Contender {
         private final ExecutorService thread = Executors.newSingleThreadExecutor();
         private Recipe recipe;
@@ -195,6 +195,6 @@ public class CuratorPeer {
                     .obey(client, servers, arguments[1], words);
         }
         client.close();
-        System.exit(0);  // whatever its threads wait for
+        System.exit(0);  // whatever its threads are waiting for
     }
 }

@@ -1,9 +1,9 @@
-// A program that locks by go-zookeeper, for tests of living together.
+// A program that locks through go-zookeeper, for interoperability tests.
 //
 //	go_peer SERVERS VISIT
 //
-// Speaks the language of curator-peer, with one RECIPE: lock. It has no `acquire MS`: its lock waits
-// for ever. Needs Debian's golang-github-samuel-go-zookeeper-dev to be built.
+// Speaks the language of curator-peer, with one RECIPE: lock. `acquire` takes no MS: the library's
+// lock waits for ever. Needs Debian's golang-github-samuel-go-zookeeper-dev to build.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/samuel/go-zookeeper/zk"
 )
 
-// Whoever cannot connect in this time gives up: a test that has gone leaves nobody behind.
+// Gives up if it cannot connect in this time, so that an ended test leaves no program behind.
 const connectTime = 180 * time.Second
 
 var said sync.Mutex
@@ -31,7 +31,7 @@ func say(line string) {
 	fmt.Println(line)
 }
 
-// silent takes what the library logs of its connections.
+// silent discards the library's log.
 type silent struct{}
 
 func (silent) Printf(string, ...interface{}) {}
@@ -55,7 +55,7 @@ func connect(servers string) (*zk.Conn, error) {
 	}
 }
 
-// contender is one lock, and what it is told.
+// contender is one lock and its queue of commands.
 type contender struct {
 	name  string
 	told  chan []string

@@ -13,7 +13,7 @@
 
 namespace zklock::test {
 
-/// Wakes a loop at its moment.
+/// Wakes a loop at a given time.
 class Moment final : public EventSource {
  public:
   explicit Moment(TimePoint when) : when_(when) {}
@@ -25,16 +25,16 @@ class Moment final : public EventSource {
   TimePoint when_;
 };
 
-/// Runs a loop until `holds`, which is asked after each round; throws when that does not come.
+/// Runs a loop until `holds`, checked after each round, is true; throws after kPatience.
 inline void RunUntil(process::EventLoop& loop, const std::function<bool()>& holds) {
   Moment patience(BootClock::now() + kPatience);
   loop.Add(patience);
   while (!holds() && !patience.has_come()) loop.RunOnce();
   loop.Remove(patience);
-  if (!holds()) throw std::runtime_error("what was waited for did not come");
+  if (!holds()) throw std::runtime_error("the expected condition did not occur");
 }
 
-/// A real session in a loop of its own, and all that its listener was told.
+/// A real session in its own loop, recording all events for its listener.
 class Client final : public zookeeper::StoreListener {
  public:
   Client(const std::vector<std::string>& servers, Duration timeout, zookeeper::Access access = {})

@@ -1,4 +1,4 @@
-// How many segments go to the servers: each is one wake-up of the host's network, and of theirs.
+// The number of TCP segments sent to the servers: each one costs a wake-up on both hosts.
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -24,10 +24,10 @@ using zookeeper::NodeKind;
 using zookeeper::Reply;
 using zookeeper::Watch;
 
-// The longest that servers grant: no ping comes between for as long as a third of it.
+// The longest that the servers grant: no ping is sent for a third of it.
 constexpr Duration kTimeout = 40s;
 
-/// Segments with data that the session's connection has sent.
+/// The number of data segments that the session's connection has sent.
 unsigned SegmentsOf(zookeeper::Session& session) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -37,7 +37,7 @@ unsigned SegmentsOf(zookeeper::Session& session) {
 
 }  // namespace
 
-TEST_CASE("a handshake and each request leave in one segment") {
+TEST_CASE("a handshake and each request are sent in one segment") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("segments"));
   Client client({TestServers()}, kTimeout);
@@ -51,7 +51,7 @@ TEST_CASE("a handshake and each request leave in one segment") {
   CHECK(got->error == Error::kNone);
 }
 
-TEST_CASE("what one wake-up asks for leaves in one segment") {
+TEST_CASE("requests made in one wake-up are sent in one segment") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("segments"));
   Client client({TestServers()}, kTimeout);
@@ -72,7 +72,7 @@ TEST_CASE("what one wake-up asks for leaves in one segment") {
   CHECK(SegmentsOf(client.session()) == before + 1);
 }
 
-TEST_CASE("a release leaves at once, in one segment with the close") {
+TEST_CASE("a release is sent at once, in one segment with the close") {
   Tree tree;
   const std::string lock = tree.Create(NewLock("segments"));
   Client client({TestServers()}, kTimeout);
@@ -85,7 +85,7 @@ TEST_CASE("a release leaves at once, in one segment with the close") {
   const unsigned before = SegmentsOf(client.session());
   client.session().WriteAndDelete(lock, "released", 0, contender, [](const Reply&) {});
   client.session().BeginClose(1);
-  CHECK(SegmentsOf(client.session()) == before + 1);  // what is corked stays for 200 ms
+  CHECK(SegmentsOf(client.session()) == before + 1);  // corked data would wait for 200 ms
   client.RunUntil([&] { return client.session().IsClosed(); });
   CHECK(tree.Children(lock).empty());
   CHECK(tree.Get(lock)->data == "released");

@@ -1,5 +1,5 @@
-// Servers that throttle: "not executed at all, please retry", while what was sent after such a
-// request may have been executed.
+// Servers that throttle: they answer "not executed, please retry", although requests sent after the
+// throttled one may have been executed.
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -27,7 +27,7 @@ constexpr std::int32_t kThrottled = -127;
 
 std::int32_t ErrorOf(const std::string& reply) { return frames::Number(reply, 16); }
 
-/// A reply that has this error and nothing else.
+/// The head of `reply` with this error and no body.
 std::string WithError(const std::string& reply, std::int32_t error) {
   std::string answer = std::string("\0\0\0\x10", 4) + reply.substr(4, 12);
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -36,7 +36,7 @@ std::string WithError(const std::string& reply, std::int32_t error) {
   return answer;
 }
 
-/// Requests and their answers, as the proxy's thread sees them.
+/// Requests and replies recorded by the proxy's thread.
 struct Seen {
   std::mutex mutex;
   std::vector<std::string> requests;
@@ -45,7 +45,7 @@ struct Seen {
 
 }  // namespace
 
-TEST_CASE("requests that a server throttles are done in the end, in their order") {
+TEST_CASE("throttled requests are eventually executed, in order") {
   const OwnServer server({"request_throttle_max_requests=1", "throttled_op_wait_time=1",
                           "request_throttle_stall_time=20"});
   const auto seen = std::make_shared<Seen>();
@@ -88,7 +88,7 @@ TEST_CASE("requests that a server throttles are done in the end, in their order"
   CHECK(seen->throttled > 0);
 }
 
-TEST_CASE("what was done behind a throttled request is not done twice, and read again") {
+TEST_CASE("a write done after a throttled request is not repeated, and reads are") {
   Tree tree;
   const std::string place = tree.Create(NewLock("throttled"));
   const auto seen = std::make_shared<Seen>();
@@ -96,7 +96,7 @@ TEST_CASE("what was done behind a throttled request is not done twice, and read 
   proxy.EditReplies([seen](const std::string& request, std::string reply) {
     const std::lock_guard lock(seen->mutex);
     seen->requests.push_back(request.substr(0, request.find(' ')));
-    // Not the first time.
+    // Only the first two.
     if (request.starts_with("get") && seen->throttled++ < 2) return WithError(reply, kThrottled);
     return reply;
   });
@@ -133,13 +133,13 @@ TEST_CASE("what was done behind a throttled request is not done twice, and read 
     CHECK(seen->requests == std::vector<std::string>{"connect", "get", "create", "type", "list",
                                                      "get", "get", "type", "list"});
   }
-  // From then on all is sent at once again.
+  // From now on requests are sent at once again.
   bool answered = false;
   session.Sync(place, [&](const zookeeper::Reply& /*reply*/) { answered = true; });
   client.RunUntil([&] { return answered; });
 }
 
-TEST_CASE("a throttled request is lost with its connection, and what was done behind it is not") {
+TEST_CASE("a lost connection fails throttled requests, but not a write done after one") {
   Tree tree;
   const std::string place = tree.Create(NewLock("throttled"));
   Proxy proxy(TestServers());
@@ -154,7 +154,7 @@ TEST_CASE("a throttled request is lost with its connection, and what was done be
   client.session().Get(place, Watch::kNo, note);
   client.session().Create(place + "/x", "", NodeKind::kEphemeral, note);
   tree.WaitForChildren(place, 1);
-  // Its answer has come when another request's has.
+  // Its answer precedes that of the next request.
   client.session().List(place, Watch::kNo, note);
   client.RunFor(300ms);
   CHECK(errors.empty());

@@ -4,7 +4,7 @@
 
 namespace zklock::test {
 
-/// A clock that stands still until the test ticks it.
+/// A clock that changes only when the test advances it.
 class FakeClock final : public Clock {
  public:
   [[nodiscard]] TimePoint Now() const override { return now_; }

@@ -8,11 +8,11 @@
 
 namespace zklock::test {
 
-/// One request or answer of ZooKeeper's wire protocol, as a Proxy has passed it on.
+/// A request or reply of ZooKeeper's wire protocol, as passed on by a Proxy.
 struct Frame {
-  std::int32_t xid = 0;  ///< -1: a watch's event
-  std::string what;      ///< of a request: "get PATH", "close", …
-  std::size_t size = 0;  ///< on the wire, the length before it included
+  std::int32_t xid = 0;  ///< -1 for a watch event
+  std::string what;      ///< for requests: "get PATH", "close", …
+  std::size_t size = 0;  ///< on the wire, including the length field
 };
 
 namespace frames {
@@ -25,7 +25,7 @@ inline std::int32_t Number(std::string_view bytes, std::size_t at) {
   return static_cast<std::int32_t>(bits);
 }
 
-/// `body` begins behind the xid.
+/// `body` begins after the xid.
 inline std::string Describe(std::string_view body) {
   const auto path = [&](std::size_t at) {
     return " " + std::string(body.substr(at + 4, static_cast<std::size_t>(Number(body, at))));
@@ -41,7 +41,7 @@ inline std::string Describe(std::string_view body) {
       return "sync" + path(4);
     case 11:
       return "ping";
-    case 14:  // the type of its first operation, two more fields, the operation
+    case 14:  // the first operation's type, two more fields, the operation
       return (Number(body, 4) == 13 ? "check" : "multi") + path(13);
     case 15:
     case 19:
@@ -55,11 +55,11 @@ inline std::string Describe(std::string_view body) {
 
 }  // namespace frames
 
-/// Cuts a connection's bytes in one direction into frames, as they come.
+/// Splits one direction of a connection into frames as bytes arrive.
 class FrameCutter {
  public:
   void Append(std::string_view bytes) { bytes_ += bytes; }
-  /// The next whole frame, its length in front; none yet: empty.
+  /// The next whole frame with its length field; empty if there is none yet.
   std::string Next() {
     if (bytes_.size() < 4) return "";
     const auto size = static_cast<std::size_t>(frames::Number(bytes_, 0)) + 4;
@@ -73,8 +73,8 @@ class FrameCutter {
   std::string bytes_;
 };
 
-/// One connection's bytes in one direction, without the handshake that they begin with. The last
-/// frame may not be there as a whole yet: it is left out.
+/// The frames in one direction of a connection, without the initial handshake. An incomplete last
+/// frame is left out.
 inline std::vector<Frame> FramesOf(std::string_view bytes, bool of_client) {
   std::vector<Frame> found;
   bool handshake = true;

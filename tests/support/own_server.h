@@ -10,11 +10,11 @@
 
 namespace zklock::test {
 
-/// A real server, or an ensemble, of one test's own, for settings that the others must not have.
+/// A real server or ensemble for one test, with settings that other tests must not have.
 class OwnServer {
  public:
-  /// `settings`: lines of its configuration, KEY=VALUE, or N:KEY=VALUE for server N alone.
-  /// `options`: more, of scripts/zookeeper.
+  /// `settings`: configuration lines, KEY=VALUE, or N:KEY=VALUE for server N only. `options`:
+  /// further options for scripts/zookeeper.
   explicit OwnServer(const std::vector<std::string>& settings, int size = 1,
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> words = {"start", "--tick", "500"};
@@ -28,13 +28,13 @@ class OwnServer {
     try {
       (void)Script({"remove"});
     } catch (const std::exception&) {
-      // It is killed by nobody then, and its directory stays: the failure is told of elsewhere.
+      // The server keeps running and its directory stays; the failure is reported elsewhere.
     }
   }
   OwnServer(const OwnServer&) = delete;
   OwnServer& operator=(const OwnServer&) = delete;
 
-  /// "127.0.0.1:PORT", one for each server, with commas between.
+  /// "127.0.0.1:PORT" for each server, separated by commas.
   [[nodiscard]] const std::string& address() const { return address_; }
 
  private:

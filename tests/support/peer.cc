@@ -73,7 +73,7 @@ UniqueFd BoundSocket(const std::string& text = "127.0.0.1:0") {
   UniqueFd socket = NewSocket();
   const sockaddr_in address = ParseAddress(text);
   if (address.sin_port != 0) {
-    const int again = 1;  // although connections of the one before linger
+    const int again = 1;  // even if connections of a predecessor linger
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   }
   Check(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
@@ -89,7 +89,8 @@ std::string TextOf(const UniqueFd& socket) {
 
 /// A listening socket and a thread that serves it.
 ///
-/// The thread alone touches connections; others leave it orders, and wait until they are done.
+/// Only that thread touches connections. Other threads queue orders for it and wait until they are
+/// done.
 class Listener {
  public:
   explicit Listener(const std::string& address = "127.0.0.1:0")
@@ -100,9 +101,9 @@ class Listener {
   }
   virtual ~Listener() = default;
 
-  /// To be called when the object is complete, and before it is destroyed.
+  /// To be called once the object is complete. Call Stop() before destroying it.
   void Start() {
-    // Signals are for the test's own thread.
+    // Signals are left to the test's thread.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -115,7 +116,7 @@ class Listener {
     thread_.join();
   }
 
-  /// Has the thread do it, and returns when it has.
+  /// Runs `order` in the thread and waits until it is done.
   void Do(std::function<void()> order) {
     std::unique_lock lock(mutex_);
     const std::uint64_t number = ++ordered_;
@@ -140,9 +141,9 @@ class Listener {
 
  protected:
   virtual void OnConnection(UniqueFd connection) = 0;
-  /// Adds what to wait for besides.
+  /// Adds further descriptors to poll.
   virtual void AddTo(std::vector<pollfd>& polled) = 0;
-  /// What became ready of that.
+  /// The poll results of those descriptors.
   virtual void OnReady(const std::vector<pollfd>& polled) = 0;
   virtual std::optional<Clock::time_point> NextMoment() { return std::nullopt; }
 
@@ -192,30 +193,30 @@ class Listener {
   UniqueFd socket_;
   UniqueFd wake_;
   std::string address_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<std::function<void()>> orders_;
   std::uint64_t ordered_ = 0;
   std::uint64_t done_ = 0;
   int connections_ = 0;
-  bool stopped_ = false;  // the thread's
+  bool stopped_ = false;  // used only by the thread
   std::thread thread_;
 };
 
 }  // namespace
 
-// ---- nobody ---------------------------------------------------------------------------------
+// ---- servers that are not there ----------------------------------------------------------------
 
 ClosedPort::ClosedPort() : socket_(BoundSocket()), address_(TextOf(socket_)) {}
 
 BlackHole::BlackHole() : listener_(BoundSocket()), filler_(NewSocket()) {
-  // With a backlog of 0 the queue takes one connection; every further SYN is dropped.
+  // With a backlog of 0 the queue holds one connection; every further SYN is dropped.
   Check(listen(listener_.get(), 0), "listen");
   Connect(filler_, AddressOf(listener_));
   address_ = TextOf(listener_);
 }
 
-// ---- somebody else --------------------------------------------------------------------------
+// ---- other servers -----------------------------------------------------------------------------
 
 struct Peer::State final : Listener {
   explicit State(Manner how) : manner(how) {}
@@ -256,15 +257,15 @@ const std::string& Peer::address() const { return state_->address(); }
 int Peer::connections() const { return state_->connections(); }
 void Peer::WaitForConnections(int count) const { state_->WaitForConnections(count); }
 
-// ---- in between -----------------------------------------------------------------------------
+// ---- the proxy ----------------------------------------------------------------------------------
 
 struct Proxy::State final : Listener {
-  /// Bytes from one side, due on the other.
+  /// Bytes read from one side and not yet written to the other.
   struct Stream {
     UniqueFd* from;
     UniqueFd* to;
     const bool* passes;
-    std::vector<std::string>* pieces;  // all of them, for the test to look at
+    std::vector<std::string>* pieces;  // everything read, for the test
     struct Chunk {
       Clock::time_point due;
       std::string bytes;
@@ -273,7 +274,7 @@ struct Proxy::State final : Listener {
     std::size_t size = 0;
     bool ended = false;
   };
-  /// Replies on their way through an Edit.
+  /// Passes replies through an Edit.
   struct Editor {
     Edit edit;
     FrameCutter requests{};
@@ -290,7 +291,7 @@ struct Proxy::State final : Listener {
         asked[frames::Number(frame, 4)] = frames::Describe(std::string_view(frame).substr(8));
       }
     }
-    /// What to pass on instead.
+    /// Returns the bytes to pass on instead.
     std::string EditReplies(std::string_view bytes) {
       replies.Append(bytes);
       std::string passed;
@@ -321,7 +322,7 @@ struct Proxy::State final : Listener {
     try {
       Connect(onward, server);
     } catch (const std::system_error&) {
-      return;  // no server: the client's connection is closed at once
+      return;  // no server: closes the client's connection at once
     }
     const int at_once = 1;
     setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
@@ -339,7 +340,7 @@ struct Proxy::State final : Listener {
                     .pieces = &sent_by_servers};
   }
 
-  // Never so much that the kernel's buffers do not do as well.
+  // Small enough that the kernel's buffers could hold it too.
   static constexpr std::size_t kMostHeld = 1 << 20;
 
   short EventsOf(const Stream& in, const Stream& out) const {
@@ -353,7 +354,7 @@ struct Proxy::State final : Listener {
     for (const Link& link : links) {
       const short client = EventsOf(link.requests, link.replies);
       const short server_side = EventsOf(link.replies, link.requests);
-      // Asked for nothing, a connection that broke would still wake us, again and again.
+      // Even with no events requested, poll would keep reporting a broken connection.
       polled.push_back({client != 0 ? link.client.get() : -1, client, 0});
       polled.push_back({server_side != 0 ? link.server.get() : -1, server_side, 0});
     }
@@ -382,7 +383,7 @@ struct Proxy::State final : Listener {
     return next;
   }
 
-  // False when the connection has broken.
+  // Returns false if the connection is broken.
   bool Read(Link& link, Stream& stream) const {
     if (stream.ended || !*stream.passes || stream.size >= kMostHeld) return true;
     std::array<char, 65536> buffer;
@@ -402,7 +403,7 @@ struct Proxy::State final : Listener {
     return true;
   }
 
-  // Length, xid, type -11; nothing follows it.
+  // A close is a length, an xid and the type -11, with nothing after it.
   static constexpr std::size_t kCloseSize = 12;
   static bool EndsWithClose(std::string_view bytes) {
     if (bytes.size() < kCloseSize) return false;

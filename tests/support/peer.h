@@ -11,8 +11,8 @@
 
 namespace zklock::test {
 
-/// A loopback port of the kernel's choice on which nobody listens, and nobody else can: a
-/// connection is refused while this lives.
+/// A loopback port chosen by the kernel and reserved without listening: connections to it are
+/// refused as long as this object lives.
 class ClosedPort {
  public:
   ClosedPort();
@@ -23,7 +23,7 @@ class ClosedPort {
   std::string address_;
 };
 
-/// A loopback port that does not even answer to a connect, as behind a firewall that drops packets.
+/// A loopback port that does not answer a connect, as if behind a firewall that drops packets.
 class BlackHole {
  public:
   BlackHole();
@@ -31,26 +31,26 @@ class BlackHole {
 
  private:
   UniqueFd listener_;
-  UniqueFd filler_;  // the one connection that its queue takes
+  UniqueFd filler_;  // the only connection that fits into its backlog
   std::string address_;
 };
 
-/// Something that listens on a loopback port, and is no ZooKeeper server.
+/// A listener on a loopback port that is not a ZooKeeper server.
 class Peer {
  public:
   enum class Manner {
     kClosesAtOnce,  ///< accepts and closes
     kSaysNothing,   ///< accepts, reads, and never answers
-    kSpeaksHttp,    ///< answers the first bytes as a web server would
+    kSpeaksHttp,    ///< answers the first bytes like a web server
   };
   explicit Peer(Manner manner);
   ~Peer();
 
   /// "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const;
-  /// How many have connected so far.
+  /// The number of connections so far.
   [[nodiscard]] int connections() const;
-  /// Waits until so many have connected.
+  /// Waits for `count` connections.
   void WaitForConnections(int count) const;
 
  private:
@@ -58,12 +58,12 @@ class Peer {
   std::unique_ptr<State> state_;
 };
 
-/// Stands before a real server, on a loopback port of its own, and passes bytes on until told
-/// otherwise. Connections that are open stay so unless they are cut.
+/// A proxy for a real server, on its own loopback port. Passes bytes on until told otherwise. Open
+/// connections stay open unless they are cut.
 class Proxy {
  public:
-  /// `server`: "HOST:PORT", the address numeric. `address`: its own, on a loopback network; port 0
-  /// is one of the kernel's choice.
+  /// `server`: a numeric "HOST:PORT". `address`: the proxy's own loopback address; port 0 lets the
+  /// kernel choose.
   explicit Proxy(const std::string& server, const std::string& address = "127.0.0.1:0");
   ~Proxy();
 
@@ -71,31 +71,32 @@ class Proxy {
   [[nodiscard]] int connections() const;
   void WaitForConnections(int count) const;
 
-  /// Passes nothing on any more, in either direction; what is sent is neither answered nor refused,
-  /// and connects succeed: a server that hangs, a network that is gone. When this returns no byte
-  /// is under way any more.
+  /// Passes nothing on in either direction from now on. Connects still succeed, but requests are
+  /// neither answered nor refused, as with a hanging server or a dead network. No byte is in
+  /// transit when this returns.
   void Freeze();
-  /// As Freeze, but what clients send still reaches the server: every reply is lost.
+  /// Like Freeze, but requests still reach the server: only replies are lost.
   void FreezeReplies();
-  /// Goes on, with all that has been held back.
+  /// Resumes, and passes on everything held back.
   void Thaw();
-  /// Closes every connection at once. New ones are taken.
+  /// Closes every connection at once. New ones are accepted.
   void Cut();
-  /// Connections made from now on go to that server.
+  /// Sends connections made from now on to `server`.
   void Redirect(const std::string& server);
-  /// Passes everything on but the closes of sessions, which are lost on the way, or those too.
+  /// Passes on everything except session closes, which are lost; with false, those too.
   void LoseCloses(bool lose);
-  /// What clients are given for a reply: itself, another, or none: from then on nothing reaches
-  /// that client any more. `request` is what it replies to, as Frame names it, or "connect".
+  /// Given the server's reply, returns the reply for the client: the same, another, or none, after
+  /// which nothing more reaches that client. `request` is the request it answers, named as in
+  /// Frame, or "connect".
   using Edit =
       std::function<std::optional<std::string>(const std::string& request, std::string reply)>;
-  /// Replies on connections made from now on go through `edit`, in the proxy's own thread.
+  /// Passes replies on future connections through `edit`, in the proxy's thread.
   void EditReplies(Edit edit);
-  /// From now on bytes are passed on so much later.
+  /// Delays all bytes by `delay` from now on.
   void Delay(std::chrono::milliseconds delay);
-  /// What clients have sent so far, in the pieces in which it came.
+  /// Everything clients have sent so far, in the pieces in which it arrived.
   [[nodiscard]] std::vector<std::string> Requests() const;
-  /// What servers have sent so far.
+  /// Everything servers have sent so far.
   [[nodiscard]] std::string Replies() const;
 
  private:

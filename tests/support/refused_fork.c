@@ -1,6 +1,6 @@
-/* Preloaded: no process can be forked while $ZKLOCK_TEST_FORKS is there, a fifo that gets a byte for
-   each one that was refused. And no guard gets to fork its command while $ZKLOCK_TEST_FORKS.held is
-   there, a fifo that nobody writes to. */
+/* To be preloaded. While the FIFO $ZKLOCK_TEST_FORKS exists, fork() fails and writes a byte to it.
+   While the FIFO $ZKLOCK_TEST_FORKS.held exists, which has no writer, a guard blocks before it
+   forks its command. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

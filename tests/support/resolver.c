@@ -1,6 +1,6 @@
-/* A resolver for tests, to be preloaded: the address of NAME is the line in the file NAME of the
-   directory $ZKLOCK_TEST_NAMES. A fifo there answers when somebody writes it; an empty line is
-   a resolver that fails for now. Other names go to the real one. */
+/* A resolver to be preloaded: the address of NAME is the line in the file NAME in the directory
+   $ZKLOCK_TEST_NAMES. A FIFO there answers once it is written to; an empty line is a temporary
+   failure. Other names are passed to the real resolver. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

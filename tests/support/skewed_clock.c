@@ -1,6 +1,5 @@
-/* Preloaded: the host's clock, as it shows the time of day, is $SKEW_SECONDS ahead of what it is.
-   How time passes (CLOCK_BOOTTIME and its like) stays as it is, as on a host whose clock is wrong.
- */
+/* To be preloaded: the time of day is $SKEW_SECONDS ahead. Clocks that measure elapsed time
+   (CLOCK_BOOTTIME and the like) are unchanged, as on a host whose clock is wrong. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -10,7 +10,7 @@
 
 namespace zklock::test {
 
-/// A pipe that takes no more, and that nobody reads.
+/// A full pipe that is never read.
 struct StalledPipe {
   StalledPipe() {
     int ends[2];
@@ -22,7 +22,7 @@ struct StalledPipe {
     }
     while (::write(write.get(), much.data(), 1) > 0) {
     }
-    fcntl(write.get(), F_SETFL, 0);  // as a shell would give it: blocking
+    fcntl(write.get(), F_SETFL, 0);  // blocking, as a shell would create it
   }
   UniqueFd read;
   UniqueFd write;

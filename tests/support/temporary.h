@@ -13,7 +13,7 @@
 
 namespace zklock::test {
 
-/// A directory of a test's own; goes with all that is in it.
+/// A temporary directory, deleted with its contents.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
