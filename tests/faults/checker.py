@@ -1,4 +1,4 @@
-"""Judges a history: what the contract promises, and how many times it was broken.
+"""Checks a history against the contract and lists every violation.
 
 Pure: values in, violations out. Times are seconds of CLOCK_BOOTTIME.
 """
@@ -6,9 +6,9 @@ Pure: values in, violations out. Times are seconds of CLOCK_BOOTTIME.
 import dataclasses
 import signal
 
-# Between clocks that cut off and clocks that do not; the servers' are never late.
+# The servers' times are cut off to milliseconds and so never late.
 _TOLERANCE = 0.002
-# What recorder.c ends with when it was asked to.
+# The exit status of recorder.c after a TERM.
 TERMINATED = 40
 _CONFLICT, _UNAVAILABLE, _LOST = 75, 69, 76
 
@@ -27,20 +27,20 @@ class Run:
     number: int
     host: str
     lock: str
-    word: str  # what stands on the command line: exclusive, read, write, try
+    word: str  # the subcommand: exclusive, read, write or try
     timeout: float  # session time-out, seconds
     spawned: float
-    may_conflict: bool = False  # it does not wait for ever
+    may_conflict: bool = False  # it has a time limit
     planned_status: int = 0
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
-    held: bool = False  # a shell holds by --hold and runs the command below a nested zklock
+    held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
-    record: object = None  # histories.Record; None: the command did not begin
+    record: object = None  # histories.Record; None if the command did not begin
     ended: float | None = None
-    status: int | None = None  # as Popen has it: -N for signal N; of --hold the shell's
+    status: int | None = None  # as in Popen: -N for signal N; with --hold the shell's
     messages: str = ""
 
     def reads(self):
@@ -54,9 +54,9 @@ class Run:
         return self.record.lives[0].begin
 
     def last(self):
-        """When the last of its processes was seen alive that have to be gone with the lock."""
+        """When the last process that must end before the lock is released was seen alive."""
         lives = self.record.lives
-        # What a killed command leaves behind is left, and said so.
+        # Processes that a killed command leaves behind are left, and reported.
         left = self.descendants == "leave" and self.was_sent("command", signal.SIGKILL)
         return max(life.last for life in (lives[:1] if left else lives))
 
@@ -88,13 +88,13 @@ def _by_lock(runs):
 
 
 def overlaps(runs):
-    """Conflicting commands of one lock that were alive at one time."""
+    """Conflicting commands of one lock that were alive at the same time."""
     found = []
     for lock in _by_lock(runs):
-        latest = latest_excluding = None  # of those that began before, who was seen last
+        latest = latest_excluding = None  # of the earlier ones, the one seen last
         for run in lock:
             other = latest_excluding if run.reads() else latest
-            # Until it has noticed, whoever was forced out runs beside the next one.
+            # A holder that was forced out may run beside the next one until it notices.
             if other is not None and other.last() >= run.begin() and other.forced is None:
                 found.append(Violation(
                     "overlap", f"{_name(other)} was alive until {other.last() - run.begin():.3f} s"
@@ -108,7 +108,7 @@ def overlaps(runs):
 
 
 def token_order(runs):
-    """Tokens grow from each command to the next that conflicts with it."""
+    """Tokens increase from each command to the next conflicting one."""
     found = []
     for lock in _by_lock(runs):
         highest = highest_excluding = None
@@ -133,7 +133,7 @@ def unended(runs):
 
 
 def unnoticed(runs):
-    """Whoever was forced out ends, while its lease lasts, and says so."""
+    """A holder that was forced out must end while its lease lasts, and report it."""
     return [Violation("unnoticed", f"{_name(run)} was forced out, was alive until"
                       f" {run.last() - run.forced:.3f} s later and ended with {run.status}",
                       run.last(), (run,))
@@ -152,7 +152,7 @@ def _allowed_statuses(run, had_trouble):
         if run.was_sent("zklock", signal.SIGTERM):
             yield 128 + signal.SIGTERM
         if run.nested or run.held:
-            yield _LOST  # before the nested run had begun its command
+            yield _LOST  # lost before the nested run began its command
         return
     yield _LOST
     if run.record.lives[0].ended is not None:
@@ -162,11 +162,11 @@ def _allowed_statuses(run, had_trouble):
     if run.was_sent("command", signal.SIGKILL) or run.was_sent("guard"):
         yield 128 + signal.SIGKILL
     if run.was_sent("zklock", signal.SIGTERM):
-        yield 128 + signal.SIGTERM  # it came before the command could have a handler for it
+        yield 128 + signal.SIGTERM  # it arrived before the command had set up its handler
 
 
 def forbidden_statuses(runs, had_trouble):
-    """`had_trouble(begin, end)`: whether servers were out of somebody's reach meanwhile."""
+    """`had_trouble(begin, end)`: whether some servers were unreachable in that time."""
     found = []
     for run in runs:
         if run.status is None or run.status in _allowed_statuses(run, had_trouble):
@@ -180,8 +180,8 @@ def forbidden_statuses(runs, had_trouble):
 
 
 def against_servers(runs, history):
-    """What the servers wrote down: whose znode a token is, and that no command lived on when its
-    znode had gone, or began while a conflicting one before it was there."""
+    """Checks against the servers' logs that each token belongs to its znode, that no command lived
+    longer than its znode, and that none began while an earlier conflicting znode existed."""
     found = []
     modes = {run.record.token: run for run in runs if run.record is not None}
     for run in modes.values():
@@ -197,7 +197,7 @@ def against_servers(runs, history):
                                    f" {'expired' if znode.expired else 'released'} it",
                                    run.last(), (run,)))
     for lock in _by_lock(modes.values()):
-        before = []  # contenders that may still be there, in the order of their tokens
+        before = []  # contenders that may still exist, in token order
         znodes = sorted((znode for znode in history.znodes.values()
                          if znode.path.rsplit("/", 1)[0] == lock[0].lock),
                         key=lambda znode: znode.token)
@@ -205,7 +205,7 @@ def against_servers(runs, history):
         for znode in znodes:
             run = starts.get(znode.token)
             if run is not None:
-                # Readers need not begin in the order of their tokens: what went lately stays.
+                # Readers may begin out of token order, so keep recently deleted contenders.
                 before = [other for other in before
                           if other.removed is None or other.removed > run.begin() - 60]
                 passed = [other for other in before
@@ -219,12 +219,12 @@ def against_servers(runs, history):
 
 
 def closed_early(runs, history):
-    """The guard of a killed keeper cannot know when nested runs have ended: it leaves the session
-    to the servers."""
+    """The guard of a killed keeper cannot know when nested runs have ended, so it must leave the
+    session to the servers."""
     found = []
     for run in runs:
         if not run.keeper_struck or run.record is None or run.reads():
-            continue  # a reader that need not wait has a contender of its own below a reading shell
+            continue  # a reader that need not wait has its own contender below a reading shell
         znode = history.znodes.get(run.record.token)
         killed = next((sent.moment for sent in run.signals if sent.target == "zklock"
                        and sent.number == signal.SIGKILL), None)
@@ -242,7 +242,7 @@ def ghosts(history):
 
 
 def check(runs, history, had_trouble):
-    """All of it."""
+    """All checks."""
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + closed_early(runs, history) + ghosts(history))

@@ -1,4 +1,4 @@
-"""The checker finds what it is for, and nothing else."""
+"""The checker finds the violations that it should find, and no others."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def idle(status, **more):
 
 
 def history(runs, removed=None):
-    """What servers wrote that did all right."""
+    """The history of servers that made no mistake."""
     removed = removed or {}
     return ServerHistory([Znode(one.record.node, one.record.token, 1, one.spawned,
                                 removed.get(one.number, one.last() + 0.005))
@@ -48,13 +48,13 @@ def no_trouble(begin, end):
 
 
 class WholeHistories(unittest.TestCase):
-    def test_a_history_that_is_right_has_no_violations(self):
+    def test_a_correct_history_has_no_violations(self):
         runs = [run(1, 10, 11, 100), run(2, 11.1, 12, 200, mode="read"),
                 run(3, 11.2, 11.5, 300, mode="read"), run(4, 12.1, 13, 400, mode="write"),
                 run(5, 10.5, 12.5, 150, lock="/other"), idle(75, may_conflict=True)]
         self.assertEqual([], checker.check(runs, history(runs), no_trouble))
 
-    def test_each_planted_fault_is_found_by_the_whole_check(self):
+    def test_the_whole_check_finds_each_planted_fault(self):
         runs = [run(1, 10, 11.5, 100), run(2, 11, 12, 90), run(3, 13, 14, 300, status=70)]
         runs.append(idle(None))
         found = checker.check(runs, history(runs, {3: None}), no_trouble)
@@ -77,7 +77,7 @@ class Overlaps(unittest.TestCase):
         runs = [run(1, 10, 12, 1, mode="write"), run(2, 11, 13, 2, mode="read")]
         self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
 
-    def test_one_long_gone_wrong_is_found_behind_shorter_ones(self):
+    def test_a_long_overlap_is_found_after_shorter_runs(self):
         runs = [run(1, 10, 20, 1), run(2, 11, 12, 2), run(3, 19, 21, 3)]
         self.assertEqual(2, len(checker.overlaps(runs)))
 
@@ -86,7 +86,7 @@ class Overlaps(unittest.TestCase):
         first.record.lives.append(Life(7, 10, 11.3, None))
         self.assertEqual(["overlap"], kinds(checker.overlaps([first, run(2, 11.2, 12, 2)])))
 
-    def test_what_a_killed_command_leaves_behind_does_not_count_unless_it_was_to_be_ended(self):
+    def test_descendants_of_a_killed_command_count_only_if_they_had_to_be_ended(self):
         for descendants, expected in (("leave", []), ("kill", ["overlap"])):
             first = run(1, 10, 11, 1, descendants=descendants,
                         signals=[Sent(11, "command", signal.SIGKILL)])
@@ -99,27 +99,27 @@ class Overlaps(unittest.TestCase):
 
 
 class ForcedOut(unittest.TestCase):
-    def test_until_it_has_noticed_it_may_overlap(self):
+    def test_a_holder_forced_out_may_overlap_until_it_notices(self):
         runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2)]
         self.assertEqual([], checker.check(runs, history(runs, {1: 10.55}), no_trouble))
 
-    def test_whoever_does_not_notice_is_found(self):
+    def test_a_holder_that_never_notices_is_found(self):
         for last, status in ((11, 0), (17, 76)):
             runs = [run(1, 10, last, 1, forced=10.5, status=status), run(2, 20, 21, 2)]
             self.assertEqual(["unnoticed"],
                              kinds(checker.check(runs, history(runs), no_trouble)))
 
-    def test_the_one_that_follows_may_not_be_hit(self):
+    def test_the_next_holder_must_not_be_hit(self):
         runs = [run(1, 10, 11, 1, forced=10.5, status=76), run(2, 10.6, 12, 2), run(3, 11.5, 13, 3)]
         self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
 
 
 class Tokens(unittest.TestCase):
-    def test_a_token_that_goes_back_is_found(self):
+    def test_a_decreasing_token_is_found(self):
         self.assertEqual(["token"],
                          kinds(checker.token_order([run(1, 10, 11, 200), run(2, 12, 13, 100)])))
 
-    def test_a_token_that_comes_twice_is_found(self):
+    def test_a_repeated_token_is_found(self):
         self.assertEqual(["token"],
                          kinds(checker.token_order([run(1, 10, 11, 100), run(2, 12, 13, 100)])))
 
@@ -127,7 +127,7 @@ class Tokens(unittest.TestCase):
         runs = [run(1, 10, 12, 200, mode="read"), run(2, 11, 13, 100, mode="read")]
         self.assertEqual([], checker.token_order(runs))
 
-    def test_a_reader_behind_a_younger_writer_is_found(self):
+    def test_a_reader_after_a_later_writer_is_found(self):
         runs = [run(1, 10, 11, 200, mode="write"), run(2, 12, 13, 100, mode="read")]
         self.assertEqual(["token"], kinds(checker.token_order(runs)))
 
@@ -136,7 +136,7 @@ class Statuses(unittest.TestCase):
     def forbidden(self, one, trouble=False):
         return bool(checker.forbidden_statuses([one], lambda begin, end: trouble))
 
-    def test_the_commands_own_status_is_right(self):
+    def test_the_commands_own_status_is_allowed(self):
         self.assertFalse(self.forbidden(run(1, 10, 11, 1, status=7, planned_status=7)))
         self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=0, planned_status=7)))
 
@@ -148,12 +148,12 @@ class Statuses(unittest.TestCase):
         self.assertTrue(self.forbidden(idle(0)))
         self.assertTrue(self.forbidden(idle(76)))
 
-    def test_a_conflict_is_for_those_that_do_not_wait_for_ever(self):
+    def test_a_conflict_needs_a_time_limit(self):
         self.assertTrue(self.forbidden(idle(75)))
         self.assertFalse(self.forbidden(idle(75, may_conflict=True)))
         self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=75, may_conflict=True)))
 
-    def test_unavailable_needs_servers_in_trouble(self):
+    def test_unavailable_needs_a_fault_of_servers(self):
         self.assertTrue(self.forbidden(idle(69)))
         self.assertFalse(self.forbidden(idle(69), trouble=True))
 
@@ -180,15 +180,15 @@ class Statuses(unittest.TestCase):
     def test_a_shell_may_lose_its_lock_before_its_nested_run_begins(self):
         self.assertFalse(self.forbidden(idle(76, held=True)))
 
-    def test_a_shell_is_not_ended(self):
+    def test_a_shell_is_not_killed(self):
         for status in (-15, 143):
             self.assertTrue(self.forbidden(run(1, 10, 11, 1, status=status, held=True)))
 
-    def test_defects_are_never_right(self):
+    def test_statuses_of_defects_are_never_allowed(self):
         for status in (64, 70, 71, 77, 78, -6, -11):
             self.assertTrue(self.forbidden(idle(status, may_conflict=True), trouble=True))
 
-    def test_one_that_did_not_end_is_found(self):
+    def test_a_run_that_never_ended_is_found(self):
         self.assertEqual(["never ended"], kinds(checker.unended([idle(None)])))
 
 
@@ -203,18 +203,18 @@ class AgainstServers(unittest.TestCase):
         one = run(1, 10, 11, 1)
         self.assertEqual(["token"], kinds(checker.against_servers([one], ServerHistory([]))))
 
-    def test_one_that_began_before_its_predecessor_had_gone_is_found(self):
+    def test_a_command_that_began_before_its_predecessors_end_is_found(self):
         runs = [run(1, 10, 11, 1), run(2, 11.5, 12, 2)]
         self.assertEqual(["passed"], self.found(runs, removed={1: 11.6}))
         self.assertEqual([], self.found(runs, removed={1: 11.4}))
 
-    def test_a_waiter_that_is_passed_counts_too(self):
+    def test_a_waiter_that_is_overtaken_counts_too(self):
         one = run(1, 10, 11, 5)
         servers = history([one])
         servers.znodes[4] = Znode("/l/x-lock-4", 4, 9, 8, 10.5)
         self.assertEqual(["passed"], kinds(checker.against_servers([one], servers)))
 
-    def test_readers_pass_readers(self):
+    def test_readers_may_overtake_readers(self):
         reader = run(1, 10, 11, 5, mode="read")
         servers = history([reader])
         servers.znodes[4] = Znode("/l/x-__READ__4", 4, 9, 8, 10.5)
@@ -224,7 +224,7 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual(["outlived"], self.found([run(1, 10, 11, 1, held=True)],
                                                   removed={1: 10.9}))
 
-    def test_a_session_that_is_closed_after_its_keeper_was_killed_is_found(self):
+    def test_a_session_closed_after_its_keeper_was_killed_is_found(self):
         def found(*, expired=False, killed=11, mode="exclusive", **more):
             one = run(1, 10, 11, 1, held=True, mode=mode, **more,
                       signals=[Sent(killed, "zklock", signal.SIGKILL)])
@@ -237,7 +237,7 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual([], found(keeper_struck=True, mode="read"))  # it is its own contender
         self.assertEqual([], found(keeper_struck=False))
 
-    def test_a_znode_that_is_left_is_found(self):
+    def test_a_znode_left_behind_is_found(self):
         self.assertEqual(["ghost"], kinds(checker.ghosts(
             ServerHistory([Znode("/l/x", 1, 1, 1.0), Znode("/l/y", 2, 1, 1.0, 2.0)]))))
 
@@ -271,7 +271,7 @@ class TransactionLogs(unittest.TestCase):
                     file.write(log_of(transactions))
             return ServerHistory.read(paths, "/l/")
 
-    def test_a_contender_from_its_create_to_its_end(self):
+    def test_a_contender_lives_from_its_create_to_its_delete(self):
         at = int(time.time() * 1000)
         common = [transaction(7, 1, 10, at, 15, create("/l/a-lock-1")),
                   transaction(7, 2, 11, at, 15, create("/l/b-lock-2")),
@@ -292,7 +292,7 @@ class TransactionLogs(unittest.TestCase):
         self.assertTrue(znodes[12].expired)
         self.assertIsNone(znodes[13].removed)
 
-    def test_the_end_of_a_session_removes_no_other_session_s_znode_of_that_name(self):
+    def test_the_end_of_a_session_removes_only_its_own_znode_of_that_name(self):
         log = [transaction(7, 1, 10, 1, 15, create("/l/lock")),
                transaction(8, 1, 11, 2, 2, text("/l/lock")),
                transaction(9, 1, 12, 3, 15, create("/l/lock")),
@@ -301,16 +301,16 @@ class TransactionLogs(unittest.TestCase):
         self.assertIsNotNone(znodes[10].removed)
         self.assertIsNone(znodes[12].removed)
 
-    def test_what_one_server_alone_wrote_was_not_committed(self):
+    def test_a_transaction_on_one_server_only_was_not_committed(self):
         lonely = [transaction(7, 1, 10, 1, 15, create("/l/a-lock-1"))]
         self.assertEqual({}, self.read(lonely, [], []).znodes)
 
 
 class Recorders(unittest.TestCase):
-    """Against the real one, where it is named."""
+    """With the real recorder, if $ZKLOCK_RECORDER names it."""
 
     @unittest.skipUnless("ZKLOCK_RECORDER" in os.environ, "no $ZKLOCK_RECORDER")
-    def test_what_the_recorder_writes_is_read(self):
+    def test_the_recorders_file_can_be_read(self):
         with tempfile.TemporaryDirectory() as directory:
             file = histories.RecordFile(f"{directory}/record")
             self.assertIsNone(file.read())
@@ -330,7 +330,7 @@ class Recorders(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
-    def test_the_next_is_who_waited_and_conflicts(self):
+    def test_the_next_run_is_one_that_waited_and_conflicts(self):
         victim = run(1, 10, 15, 1)
         late = run(3, 15.5, 16, 3)
         late.spawned = 15.2

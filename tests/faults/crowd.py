@@ -1,4 +1,4 @@
-"""The contenders: on every host some slots, each of which runs one zklock after the other."""
+"""The contenders. Each host has some slots, and each slot runs one zklock after the other."""
 
 import dataclasses
 import heapq
@@ -15,8 +15,8 @@ import histories
 
 
 class Reaper:
-    """Collects every child of this process, orphans that came to it included. Serves in a thread
-    of its own, and calls what is due there too."""
+    """Reaps every child of this process, including adopted orphans. Runs in its own thread, which
+    also runs delayed callbacks."""
 
     def __init__(self):
         self._callbacks = {}
@@ -34,8 +34,8 @@ class Reaper:
         self._thread.join()
 
     def spawn(self, command, callback, **options):
-        """A Popen; `callback(status)` once it has ended."""
-        with self._lock:  # so that it is not collected before it is known
+        """Starts a process and returns its Popen; calls `callback(status)` once it has ended."""
+        with self._lock:  # so that it is not reaped before it is known
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True,
                                        **options)
             self._callbacks[process.pid] = (process, callback)
@@ -71,24 +71,24 @@ class Reaper:
 
 @dataclasses.dataclass
 class Plan:
-    """What a contender will do: drawn from its slot's random numbers, so that a seed gives the
-    same crowd again."""
+    """What a contender will do. Drawn from its slot's random numbers, so that a seed reproduces the
+    crowd."""
     lock: str
     word: str
     options: list
     timeout: float
     milliseconds: int
-    manner: list  # of the command: recorder.c's words
+    manner: list  # arguments for recorder.c
     descendants: str = "leave"
     status: int = 0
     may_conflict: bool = False
     pause: float = 0.0
     nested: bool = False  # the command is another zklock, under the same lock
-    held: bool = False  # a shell holds by --hold and runs the command below a nested zklock
+    held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
     keeper_struck: bool = False  # faults strike its keeper, not the nested zklock
-    releases: bool = False  # the shell calls `zklock release`, or just ends
+    releases: bool = False  # the shell calls `zklock release` rather than just ending
     kill_after: str | None = None
-    stalls: bool = False  # standard error is a pipe that is full and nobody reads
+    stalls: bool = False  # standard error is a full pipe that is never read
 
 
 def draw_plan(numbers, locks, timeouts):
@@ -121,7 +121,7 @@ def draw_plan(numbers, locks, timeouts):
 
 
 class Contender:
-    """One run of zklock, alive or over; with --hold the shell that holds, and what it runs."""
+    """One run of zklock; with --hold, the shell that holds and everything it runs."""
 
     def __init__(self, number, host, plan, directory):
         self.plan = plan
@@ -144,7 +144,7 @@ class Contender:
             return words in file.read()
 
     def zklock(self):
-        """The pid of the zklock that faults strike; None without one."""
+        """The pid of the zklock that faults strike, or None."""
         if self.plan.keeper_struck:
             return self._keeper()
         if not self.is_alive():
@@ -152,19 +152,20 @@ class Contender:
         return self._child_of_shell() if self.plan.held else self.process.pid
 
     def guard(self):
-        """The pid of that zklock's guard; None without one."""
+        """The pid of that zklock's guard, or None."""
         zklock = self.zklock()
         if zklock is None:
             return None
         return next((pid for pid in children_of(zklock) if name_of(pid) == "lock-guard"), None)
 
     def _child_of_shell(self):
-        """The zklock that the shell waits for: --hold, then the nested one."""
+        """The zklock that the shell is waiting for: first --hold, then the nested one."""
         return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),
                     None)
 
     def _keeper(self):
-        """Also while the shell still waits for it, or has ended."""
+        """The keeper's pid. Works also while the shell waits for it and after the shell has
+        ended."""
         for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", errors="replace") as file:
@@ -177,7 +178,7 @@ class Contender:
         return None
 
     def server_address(self):
-        """The server it is connected to, as /proc/net/tcp has it: (address, port)."""
+        """The (address, port) of the server it is connected to, from /proc/net/tcp."""
         holder = self._keeper() if self.plan.held else self.process.pid
         try:
             own = {os.readlink(f"/proc/{holder}/fd/{fd}")
@@ -194,7 +195,8 @@ class Contender:
         return None
 
     def send(self, target, number):
-        """A signal to its zklock, guard or command; noted. False when that is not there."""
+        """Sends and records a signal to its zklock, guard or command. Returns False if there is
+        none."""
         if target == "zklock":
             pid = self.zklock()
         elif target == "guard":
@@ -221,7 +223,7 @@ class Contender:
             os.close(self.full_pipe)
 
     def read_record(self):
-        """What zklock left behind may have lived on after it."""
+        """Processes that zklock left behind may have lived longer than it did."""
         self.run.record = self.file.read()
 
 
@@ -242,8 +244,8 @@ def children_of(pid):
 
 
 class Crowd:
-    """`addresses`: of each server as each host sees it, {(host, server): (address, port)}. `links`
-    runs things on their host."""
+    """`addresses`: each server's address as seen by each host, {(host, server): (address, port)}.
+    `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
                  locks, timeouts, slots_per_host):
@@ -269,7 +271,7 @@ class Crowd:
             self._next(host, numbers)
 
     def stop(self):
-        """No more contenders; those there go on to their end."""
+        """Starts no more contenders; existing ones run to their end."""
         self._ends = True
         for contender in self.snapshot():
             contender.file.hold_until(0)
@@ -325,7 +327,7 @@ class Crowd:
         return contender
 
     def release_by_force(self, host, lock):
-        """As an operator does. Returns when it is done."""
+        """Releases a lock as an operator would. Returns when it is done."""
         done = threading.Event()
         self._reaper.spawn(
             self._links.inside(host, [self._zklock, "release", "--servers", self._servers_of(host),
@@ -353,7 +355,7 @@ class Crowd:
         nested = self._nested_run(plan, host, [*timeout, *ending], recorder)
         release = [self._zklock, "release", "--servers", self._servers_of(host),
                    "--connect-timeout", "1s", plan.lock]
-        # The shell heeds the signal of a lost lock when the nested run has ended.
+        # The shell handles the signal of a lost lock after the nested run has ended.
         return ["sh", "-c", f"trap : TERM\n{shlex.join(hold)} || exit\n{shlex.join(nested)}\n"
                 "status=$?\n" + (f"{shlex.join(release)}\n" if plan.releases else "")
                 + "exit $status\n"]
@@ -366,7 +368,7 @@ class Crowd:
     # --- victims ---------------------------------------------------------------------------------
 
     def running(self, host=None):
-        """(contender, record) of those whose command runs now."""
+        """The (contender, record) pairs whose command is running."""
         found = []
         for contender in self.snapshot():
             if host is not None and contender.run.host != host:
@@ -377,8 +379,8 @@ class Crowd:
         return found
 
     def victim(self, numbers, seconds, is_right=lambda contender: True, patience=10.0):
-        """One whose command runs, and will for so long unless it is ended. None if there is none
-        in time."""
+        """Returns a contender whose command runs and will run for `seconds` unless ended, or None
+        if none is found in time."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             candidates = [contender for contender, record in self.running()
@@ -394,7 +396,7 @@ class Crowd:
         return None
 
     def waiting(self):
-        """Those whose command has not begun."""
+        """The contenders whose command has not begun."""
         return [contender for contender in self.snapshot()
                 if contender.file.read() is None and contender.is_alive()]
 

@@ -1,4 +1,4 @@
-"""Three real servers, each on a node of the network."""
+"""Three real servers, each on its own node of the network."""
 
 import glob
 import os
@@ -9,20 +9,21 @@ import struct
 import time
 
 _JARS = "/usr/share/java/slf4j-simple.jar:/usr/share/java/zookeeper.jar"
-# A server ends with the driver, however that ends.
+# Servers are killed when the driver ends, however it ends.
 _JAVA = ["setpriv", "--pdeathsig", "KILL", "java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC",
          "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
          "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
          "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss,SSS"]
 
-# Protocol version, last zxid, session time-out, session, password; a close. Each behind its length.
+# A connect (protocol version, last zxid, session time-out, session, password) and a close, each
+# prefixed with its length.
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 0, 16)
 _CLOSE = struct.pack(">iii", 8, 1, -11)
 
 
 class Server:
-    """`address`: where the driver reaches it. `quorum`: the lines server.N=... as this one sees
-    them. `settings`: more lines of its configuration."""
+    """`address`: the server's address for the driver. `quorum`: its server.N=... lines. `settings`:
+    further lines for its configuration."""
 
     def __init__(self, number, directory, address, quorum, bind, tick, settings=()):
         self._quorum = quorum
@@ -41,15 +42,15 @@ class Server:
         self.configure()
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
-        """What it starts with the next time, in milliseconds. `tick`: the usual one if None.
-        `max_session_timeout`: 20 ticks if None. `more`: other lines of its configuration."""
+        """Writes the configuration for the next start, in milliseconds. `tick`: the usual one if
+        None. `max_session_timeout`: 20 ticks if None. `more`: further configuration lines."""
         largest = [f"maxSessionTimeout={max_session_timeout}"] if max_session_timeout else []
         with open(f"{self.directory}/zoo.cfg", "w") as file:
             file.write("\n".join([
                 f"tickTime={tick or self._tick}", "initLimit=10", "syncLimit=5", "dataDir=./data",
                 f"clientPort={self._bind[1]}", f"clientPortAddress={self._bind[0]}",
                 "maxClientCnxns=0", *largest, "admin.enableServer=false", "preAllocSize=1024",
-                # The whole history is read in the end.
+                # The whole history is read at the end.
                 "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *self._quorum,
                 *self._settings, *more, ""]))
 
@@ -57,7 +58,7 @@ class Server:
         return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))
 
     def ask(self, word, patience=1.0):
-        """The answer to a four letter word; empty without one."""
+        """The answer to a four-letter command; empty without one."""
         answer = b""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
@@ -69,14 +70,14 @@ class Server:
         return answer.decode(errors="replace")
 
     def mode(self):
-        """leader, follower, or empty when it does not serve."""
+        """leader or follower; empty if it does not serve."""
         if self.pid is None or self.is_paused:
             return ""
         found = re.search(r"^Mode: (\w+)", self.ask(b"srvr"), re.M)
         return found.group(1) if found else ""
 
     def gives_sessions(self, patience=1.0):
-        """Whether a quorum is behind it: one that was cut off may not know that yet."""
+        """Whether it has a quorum. A server that was cut off may not know that yet."""
         try:
             with socket.create_connection(self.address, timeout=patience) as connection:
                 connection.settimeout(patience)
@@ -94,7 +95,7 @@ class Server:
 
 
 class Ensemble:
-    """`links` runs the servers on their nodes, `reaper` collects them."""
+    """`links` runs the servers on their nodes, `reaper` reaps them."""
 
     def __init__(self, servers, links, reaper):
         self.servers = servers
@@ -116,7 +117,7 @@ class Ensemble:
             server.is_paused = False
 
     def end(self, server, number=signal.SIGKILL, patience=8.0):
-        """Signals it and waits until it has gone."""
+        """Signals a server and waits until it has ended."""
         if server.pid is None:
             return
         os.kill(server.pid, number)
@@ -136,7 +137,7 @@ class Ensemble:
             server.is_paused = False
 
     def restart_one_by_one(self, **settings):
-        """With these settings, those of Server.configure(). False when they do not serve again."""
+        """Applies settings of Server.configure(). Returns False if the servers do not recover."""
         for server in self.servers:
             self.end(server, signal.SIGTERM)
             server.configure(**settings)
@@ -154,7 +155,7 @@ class Ensemble:
         return [server for server in self.servers if server.mode() == "follower"]
 
     def make_whole(self, patience=180.0):
-        """Starts, resumes and waits until all serve. False when they do not in time."""
+        """Starts and resumes servers until all serve. Returns False if they do not in time."""
         deadline = time.monotonic() + patience
         for server in self.servers:
             if server.pid is None:
@@ -176,15 +177,16 @@ class Ensemble:
         return True
 
     def elect(self, wanted):
-        """Makes `wanted` the leader, on purpose; all others end up running too. False if another
-        won, as a server that has seen more does. Servers elect who has seen most, and of those
-        the one with the highest number."""
+        """Tries to make `wanted` the leader; all others run again afterwards. Servers elect the one
+        with the latest transaction, or the highest number if several have it. Returns False if
+        another won."""
         leader = self.leader()
         if leader is None or leader is wanted:
             return leader is wanted
         other = next(s for s in self.servers if s is not leader and s is not wanted)
         if wanted.number < other.number:
-            # The other is away while something is written, and comes back as the leader goes.
+            # Writes something while the other is away, and brings it back when the leader is
+            # killed.
             self.end(other)
             seen, deadline = wanted.zxid(), time.monotonic() + 5
             while wanted.zxid() <= seen + 2 and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The faults: what is done to whom, and for how long. Which come when is the seed's."""
+"""The faults: what is done, to which victims, and for how long. The seed determines their order."""
 
 import contextlib
 import dataclasses
@@ -16,19 +16,19 @@ _QUICK = ["kill_zklock", "kill_waiting_zklock", "kill_guard", "kill_command", "t
 
 @dataclasses.dataclass
 class Made:
-    """A fault that was made. `victims`: whose command ran, and is struck."""
+    """A fault that was made. `victims`: contenders whose command ran and was struck."""
     name: str
     begin: float
-    # A majority of the servers goes on serving, or is back soon, and can be reached: nobody's
-    # command should have to end.
+    # A majority of the servers keeps serving or is back soon, and can be reached: no command should
+    # have to end.
     harmless: bool
-    servers_struck: bool  # or links: somebody may find no server
+    servers_struck: bool  # or links: some contenders may find no server
     victims: list = dataclasses.field(default_factory=list)
     end: float | None = None
 
 
 class Faults:
-    """Makes one at a time. `crowd` provides the victims."""
+    """Makes one fault at a time. `crowd` provides the victims."""
 
     def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces):
         self._numbers = random.Random(f"{seed} faults")
@@ -42,8 +42,8 @@ class Faults:
         self.made = []
 
     def next(self):
-        """The next one's name. Each deck holds all of them, in an order of the seed's, those that
-        take no time thrice."""
+        """The name of the next fault. Each deck has all of them, in an order given by the seed;
+        those that take no time are in it three times."""
         if not self._deck:
             self._deck = sorted([*self.all_names(), *_QUICK, *_QUICK])
             self._numbers.shuffle(self._deck)
@@ -54,7 +54,7 @@ class Faults:
         return [name for name in names if self._namespaces or "one_way" not in name]
 
     def make(self, name):
-        """Returns once it is over and mended. False when there was nobody to be struck."""
+        """Makes a fault and repairs it. Returns False if the servers do not recover."""
         getattr(self, f"_do_{name}")()
         self._links.mend_all()
         return self._ensemble.make_whole()
@@ -77,7 +77,7 @@ class Faults:
 
     @staticmethod
     def _name_for_keeper(name):
-        """A row of its own in the table for what strikes a keeper (--hold)."""
+        """Gives faults that strike a keeper (--hold) their own row in the table."""
         if "zklock" in name:
             return name.replace("zklock", "keeper")
         return name.replace("guard", "keeper's guard")
@@ -86,13 +86,13 @@ class Faults:
         return self._crowd.victim(self._numbers, seconds, is_right)
 
     def _everybody(self, host=None, seconds=15.0):
-        """All that run now (on that host), for so long."""
+        """All contenders whose command is running (on that host), kept running for `seconds`."""
         found = [contender for contender, _ in self._crowd.running(host)]
         for contender in found:
             contender.file.hold_until(histories.now() + seconds)
         return found
 
-    def _let_go(self, victims):
+    def _allow_to_end(self, victims):
         for contender in victims:
             if contender is not None:
                 contender.file.hold_until(0)
@@ -110,7 +110,7 @@ class Faults:
         return max(life.last for life in record.lives) < histories.now() - 0.2
 
     def _succeeded(self, contender):
-        """Somebody else's command has begun on its lock since it was seen last."""
+        """Whether a conflicting command has begun on its lock since it was last seen alive."""
         if not self._seen_dead(contender):
             return False
         own = contender.file.read()
@@ -122,7 +122,8 @@ class Faults:
                    for run in self._crowd.runs()[-200:])
 
     def _await_successors(self, victims, beyond=0.0):
-        """Until each victim is dead and somebody has followed it, or nobody can any more."""
+        """Waits until each victim is dead and has a successor, or until none can follow any
+        more."""
         victims = [one for one in victims if one]
         longest = max((one.run.timeout for one in victims), default=4)
         self._wait(lambda: all(map(self._succeeded, victims)), longest + 2 * self._tick + 2)
@@ -145,7 +146,7 @@ class Faults:
         return self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
 
     def _lasting_one(self, timeout=30.0, stalls=False, lock=None, host=None, options=()):
-        """A command under a long lease, on a lock of its own."""
+        """A command with a long lease on its own lock."""
         self._lasting += 1
         contender = self._launch_lasting(lock or f"/torture/lasting-{self._lasting}", timeout,
                                          stalls, host, options)
@@ -173,7 +174,7 @@ class Faults:
                     self._await_successors([victim])  # its session ends by its time-out
                 else:
                     self._wait(lambda: self._succeeded(victim), 2)
-            self._let_go([victim])
+            self._allow_to_end([victim])
 
     def _do_kill_waiting_zklock(self):
         waiting = self._crowd.waiting()
@@ -192,7 +193,7 @@ class Faults:
             time.sleep(0.2)
 
     def _do_terminate_zklock(self):
-        # The signal is passed on; those that take their time show who does not wait for them.
+        # The signal is forwarded; victims that end slowly show whether zklock waits for them.
         for manner in ("slow", "stubborn", None):
             victim = self._victim(1.5, lambda one: manner is None or manner in one.plan.manner)
             if victim is None:
@@ -219,7 +220,7 @@ class Faults:
             time.sleep(victim.run.timeout / 8)
             victim.send("zklock", signal.SIGCONT)
             time.sleep(1)
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     def _do_kill_guard(self):
         victim = self._victim()
@@ -229,7 +230,7 @@ class Faults:
         with self._fault("guard killed", [victim], harmless=replaced):
             victim.send("guard", signal.SIGKILL)
             self._wait(lambda: self._succeeded(victim), 0.5 if replaced else 3)
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     def _do_stop_guard(self):
         victim = self._victim()
@@ -238,7 +239,7 @@ class Faults:
         with self._fault("guard stopped for good", [victim]):
             victim.send("guard", signal.SIGSTOP)
             self._await_successors([victim])
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     def _do_stop_guard_and_kill_zklock(self):
         victim = self._victim()
@@ -250,12 +251,12 @@ class Faults:
             self._await_successors([victim])
 
     def _do_kill_zklock_and_guard(self):
-        # Both at once is covered for the command itself only.
+        # Killing both at once is only covered for the command itself.
         victim = self._victim(is_right=lambda one: not {"tree", "daemon"} & set(one.plan.manner))
         if victim is None:
             return
         with self._fault("zklock and guard killed at once", [victim]):
-            victim.send("zklock", signal.SIGSTOP)  # so that it does not see the guard go
+            victim.send("zklock", signal.SIGSTOP)  # so that it does not see the guard die
             victim.send("guard", signal.SIGKILL)
             victim.send("zklock", signal.SIGKILL)
             self._await_successors([victim])
@@ -276,13 +277,13 @@ class Faults:
             victim.send("command", signal.SIGSTOP)
             time.sleep(0.5)
             victim.send("command", signal.SIGCONT)
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     # --- contenders ------------------------------------------------------------------------------
 
     def _do_force_simple_lock(self):
-        # The next holder's znode has the same name. A zklock that is stopped meanwhile finds only
-        # that one.
+        # The next holder's znode has the same path. A zklock that is stopped meanwhile finds only
+        # the new one.
         lock, simple = f"/torture/simple-{self._lasting}", ["--dialect", "simple"]
         holder = self._lasting_one(10.0, lock=lock, options=simple)
         if holder is None:
@@ -299,7 +300,7 @@ class Faults:
             if stops:
                 holder.send("zklock", signal.SIGCONT)
             self._wait(lambda: not holder.is_alive(), holder.run.timeout)
-            time.sleep(following.run.timeout / 4)  # its next heartbeats
+            time.sleep(following.run.timeout / 4)  # the duration of its next heartbeats
         self._end_lasting(holder, following)
 
     # --- links between hosts and servers ---------------------------------------------------------
@@ -314,10 +315,10 @@ class Faults:
             self._await_successors(m.victims, self._numbers.uniform(0, 1))
 
     def _do_cut_host_one_way_out(self):
-        self._cut_one_way("what a host sends is lost", lambda host, server: (host, server))
+        self._cut_one_way("packets from a host lost", lambda host, server: (host, server))
 
     def _do_cut_host_one_way_in(self):
-        self._cut_one_way("what a host is sent is lost", lambda host, server: (server, host))
+        self._cut_one_way("packets to a host lost", lambda host, server: (server, host))
 
     def _cut_one_way(self, name, direction):
         victim = self._victim()
@@ -340,7 +341,7 @@ class Faults:
             time.sleep(victim.run.timeout / 10)
             self._links.mend_all()
             time.sleep(2)
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _do_cut_host_from_its_server(self):
         victim = self._victim(10.0, lambda one: self._server_of(one) is not None)
@@ -351,7 +352,7 @@ class Faults:
                          servers=True):
             self._links.cut_both(victim.run.host, server.name)
             time.sleep(victim.run.timeout + self._tick)
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     def _do_flapping_link(self):
         victim = self._victim(6.0)
@@ -365,7 +366,7 @@ class Faults:
                 time.sleep(self._numbers.uniform(0.02, 0.3))
                 self._links.mend_all()
                 time.sleep(self._numbers.uniform(0.1, 0.5))
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _do_delay_host(self):
         victim = self._victim(10.0)
@@ -378,7 +379,7 @@ class Faults:
                 self._links.delay(host, server.name, self._numbers.uniform(0.05, 0.25))
                 self._links.delay(server.name, host, self._numbers.uniform(0.05, 0.25))
             time.sleep(3)
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     # --- two at once -----------------------------------------------------------------------------
 
@@ -425,7 +426,7 @@ class Faults:
     # --- servers ---------------------------------------------------------------------------------
 
     def _strike_server(self, name, choose, strike, seconds, harmless):
-        """`choose` the server, `strike` it; it is back after so long."""
+        """Picks a server by `choose`, applies `strike`, and restores it after `seconds`."""
         server = choose()
         victim = self._victim(seconds + 5, lambda one: self._server_of(one) in (server, None))
         victim = victim or self._victim(seconds + 5)
@@ -436,7 +437,7 @@ class Faults:
             strike(server)
             time.sleep(seconds)
             self._ensemble.make_whole()
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _a_follower(self):
         followers = self._ensemble.followers()
@@ -463,7 +464,7 @@ class Faults:
         with self._fault("another leader elected", self._everybody(seconds=8), harmless=False,
                          servers=True) as made:
             self._ensemble.elect(wanted)
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _do_delay_servers(self):
         with self._fault("links between servers delayed", self._everybody(seconds=5),
@@ -473,11 +474,11 @@ class Faults:
                     if one is not other:
                         self._links.delay(one.name, other.name, self._numbers.uniform(0.02, 0.1))
             time.sleep(3)
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _cut_server(self, name, role, isolate, harmless):
-        """The victim's server is cut off from the other two; with `isolate` the victim's host sees
-        that server only."""
+        """Cuts the victim's server off from the other two; with `isolate` the victim's host can
+        reach only that server."""
         leader = self._ensemble.leader()
 
         def is_right(contender):
@@ -498,7 +499,7 @@ class Faults:
                 self._await_successors([victim])
             else:
                 time.sleep(victim.run.timeout + self._tick)
-        self._let_go([victim])
+        self._allow_to_end([victim])
 
     def _do_cut_follower(self):
         self._cut_server("follower cut off from its leader", "follower", False, True)
@@ -526,7 +527,7 @@ class Faults:
             for server in self._ensemble.servers:
                 self._ensemble.resume(server)
             time.sleep(2)
-        self._let_go(made.victims)
+        self._allow_to_end(made.victims)
 
     def _do_kill_all_servers(self):
         lasting = self._lasting_one()
@@ -554,7 +555,7 @@ class Faults:
         self._change_settings("maxSessionTimeout", 12, max_session_timeout=12_000)
 
     def _do_another_tick_time(self):
-        # The servers' largest session time-out is 20 ticks then.
+        # The largest session time-out is then 20 of the servers' ticks.
         tick = 2 * self._tick
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
@@ -566,13 +567,13 @@ class Faults:
             self._ensemble.restart_one_by_one(more=[
                 "request_throttle_max_requests=1", "request_throttle_stall_time=5",
                 "throttled_op_wait_time=1"])
-            time.sleep(15)  # some heartbeats of these, and many hand-overs of the others
+            time.sleep(15)  # several heartbeats of these commands, and many hand-overs of others
             self._ensemble.restart_one_by_one()
         self._end_lasting(*lasting)
 
     def _change_settings(self, what, shortened, **settings):
-        """Shortens the session time-out of two commands to so many seconds, and cuts one of them
-        off; then back, under the other one."""
+        """Shortens the session time-out of two commands to `shortened` seconds and cuts one of them
+        off; then restores the setting under the other one."""
         hosts = self._numbers.sample(self._crowd.hosts, 2)
         stays, victim = (self._lasting_one(host=host) for host in hosts)
         with self._fault(f"{what} changed, servers restarted one by one, T = 30 s",
@@ -583,7 +584,7 @@ class Faults:
             with self._fault(f"host cut off after {what} was changed", self._everybody(hosts[1]),
                              servers=True):
                 self._cut_off(hosts[1])
-                # Until its session has expired.
+                # Wait until its session has expired.
                 time.sleep(min(shortened, victim.run.timeout) + 4 * self._tick + 1)
                 self._links.mend_all()
         with self._fault(f"{what} changed back, servers restarted one by one, T = 30 s", [stays],

@@ -1,4 +1,4 @@
-"""What is known after a run: the commands' own records, and the servers' transaction logs."""
+"""The evidence after a run: the commands' own records and the servers' transaction logs."""
 
 import dataclasses
 import struct
@@ -11,22 +11,22 @@ _SLOT = struct.Struct("=4q")
 
 
 def now():
-    """CLOCK_BOOTTIME in seconds: the one clock of all times here."""
+    """CLOCK_BOOTTIME in seconds, the clock for all times here."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclasses.dataclass
 class Life:
-    """One process of a command: the stamps it left. All in seconds of CLOCK_BOOTTIME."""
+    """The stamps left by one process of a command, in seconds of CLOCK_BOOTTIME."""
     pid: int
     begin: float
-    last: float  # it was alive then
+    last: float  # last seen alive
     ended: float | None  # by itself
 
 
 @dataclasses.dataclass
 class Record:
-    """What one command said. The first life is its main process's."""
+    """The record of one command. The first life is that of its main process."""
     lives: list
     lock: str
     mode: str
@@ -35,7 +35,7 @@ class Record:
 
 
 class RecordFile:
-    """The file that one command stamps into."""
+    """The file in which one command leaves its stamps."""
 
     def __init__(self, path):
         self.path = path
@@ -47,7 +47,7 @@ class RecordFile:
             file.write(struct.pack("=q", int(moment * 1e9)))
 
     def read(self):
-        """None while it has not begun."""
+        """The record, or None if the command has not begun."""
         with open(self.path, "rb", buffering=0) as file:
             data = file.read(_SIZE)
         lives = []
@@ -72,19 +72,20 @@ _HEADER = struct.Struct(">qiqqi")  # session, request, zxid, time, type
 
 @dataclasses.dataclass
 class Znode:
-    """One contender's znode: from the transaction that made it to the one that removed it."""
+    """The life of one contender's znode, from the transaction that created it to the one that
+    deleted it."""
     path: str
     token: int
     session: int
     created: float
     removed: float | None = None
-    expired: bool = False  # removed since the servers had not heard of its session
+    expired: bool = False  # deleted because its session expired
 
 
 class ServerHistory:
-    """What a quorum of servers wrote down, in CLOCK_BOOTTIME. Their clock has milliseconds, cut
-    off: a time here is never later than the moment itself. It is the moment at which the leader
-    took the request, or found the session expired."""
+    """The log of a quorum of servers, in CLOCK_BOOTTIME. The servers cut times off to milliseconds,
+    so a time here is never too late. It is when the leader received the request or found the
+    session expired."""
 
     def __init__(self, znodes):
         self.znodes = {znode.token: znode for znode in znodes}
@@ -94,8 +95,8 @@ class ServerHistory:
 
     @classmethod
     def read(cls, servers_logs, below):
-        """`servers_logs`: each server's log files. Of the znodes those below `below` that are of
-        a session."""
+        """`servers_logs`: the log files of each server. Reads the ephemeral znodes below
+        `below`."""
         counts, records = {}, {}
         for logs in servers_logs:
             own = {}
@@ -106,7 +107,7 @@ class ServerHistory:
             for zxid, payload in own.items():
                 counts[zxid, payload] = counts.get((zxid, payload), 0) + 1
                 records.setdefault(zxid, set()).add(payload)
-        # Committed is what a majority holds; a server that was cut off may have written more.
+        # Committed means stored by a majority; a server that was cut off may have written more.
         majority = len(servers_logs) // 2 + 1
         committed = [(zxid, payload) for zxid, payloads in sorted(records.items())
                      for payload in payloads if counts[zxid, payload] >= majority]
@@ -115,14 +116,15 @@ class ServerHistory:
 
 
 def read_log(data):
-    """The entries of one log file: (zxid, the transaction's bytes)."""
+    """The entries of one log file, as (zxid, bytes of the transaction)."""
     if data[:4] != b"ZKLG":
         return
     at = 16
     while at + 12 <= len(data):
         checksum, length = struct.unpack_from(">qi", data, at)
         payload = data[at + 12:at + 12 + length]
-        # Zeros are room for what comes; a cut entry is of a server that was killed as it wrote.
+        # Zeros are preallocated space; a truncated entry is from a server that was killed while
+        # writing.
         if length <= 0 or len(payload) < length or zlib.adler32(payload) != checksum:
             return
         yield _HEADER.unpack_from(payload)[2], payload
@@ -150,7 +152,7 @@ def _replay(payloads, below, shift):
             at += 4 + max(struct.unpack_from(">i", data, at)[0], 0)  # its data
             entries = struct.unpack_from(">i", data, at)[0]
             at += 4
-            for _ in range(entries):  # its ACL: permissions, scheme, who
+            for _ in range(entries):  # its ACL: permissions, scheme, id
                 at = _string(data, _string(data, at + 4)[1])[1]
             if kind in (1, 15) and data[at]:
                 znode = Znode(path, zxid, session, moment)
@@ -166,9 +168,9 @@ def _replay(payloads, below, shift):
         data = payload[_HEADER.size:]
         if kind == _CLOSE_SESSION:
             for path in of_session.pop(session, []):
-                # By that name somebody else's may be there now (--dialect simple).
+                # The path may belong to another session's znode by now (--dialect simple).
                 if path in alive and alive[path].session == session:
-                    # The servers' own request has no number.
+                    # Requests made by the servers themselves have no number.
                     remove(path, moment, request == 0)
         elif kind == _MULTI:
             at = 4

@@ -1,17 +1,18 @@
-"""The links between hosts and servers, each of which can be cut and delayed in each direction.
+"""The links between hosts and servers. Each can be cut and delayed in each direction.
 
-Run as a program it is the network: a process of its own, so that nothing in the driver slows the
-packets. Where namespaces can be made, each node is a network namespace with a TUN device as its
-only way out, and this process is the switch in their middle: a star that needs no bridge, packet
-filter or queueing discipline in the kernel. Elsewhere each link is a TCP proxy on the loopback
-interface; there a cut is of both directions, and a connection to a node that is cut off is taken
-and stays silent.
+Run as a program, this is the network itself, in a separate process so that the driver cannot slow
+the packets. If namespaces can be created, each node is a network namespace whose only way out is a
+TUN device, and this process is the switch that connects them: a star that needs no bridge, packet
+filter or queueing discipline in the kernel. Otherwise each link is a TCP proxy on the loopback
+interface. A proxy cuts both directions at once, and accepts connections to a node that is cut off,
+but stays silent.
 
     network.py namespaces NAME=ADDRESS...
     network.py proxies FROM>TO=LISTEN:TARGET...     (ports of 127.0.0.1)
 
-It says on its standard output when it is ready, then obeys lines on its standard input:
-`FROM TO cut`, `FROM TO MILLISECONDS` (delayed so much; 0 is whole again), and answers `done`.
+It reports on standard output when it is ready, then executes lines from standard input,
+`FROM TO cut` or `FROM TO MILLISECONDS` (the delay; 0 repairs the link), and answers each with
+`done`.
 """
 
 import asyncio
@@ -30,11 +31,11 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
-_DIRECTOR = "director"  # the driver's own node: in the namespace that this process was started in
+_DIRECTOR = "director"  # the driver's own node, in the namespace where this process was started
 
 
 class Links:
-    """What the driver sees of the network. Owns the process."""
+    """The driver's interface to the network. Owns its process."""
 
     def __init__(self, arguments):
         self._process = subprocess.Popen(
@@ -42,7 +43,7 @@ class Links:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         line = self._process.stdout.readline().split()
         if not line or line[0] != "ready":
-            raise RuntimeError("the network could not be made")
+            raise RuntimeError("cannot create the network")
         self._namespaces = dict(word.split("=") for word in line[1:])
         self._not_whole = set()
 
@@ -51,14 +52,14 @@ class Links:
         return self._process.pid
 
     def inside(self, node, command):
-        """The command line that runs `command` on that node."""
+        """The command line that runs `command` on a node."""
         if node not in self._namespaces:
             return command
         path = f"/proc/{self._process.pid}/fd/{self._namespaces[node]}"
         return ["nsenter", f"--net={path}", "--", *command]
 
     def cut(self, source, target):
-        """One direction. What was under way is lost too."""
+        """Cuts one direction. Data in transit is lost too."""
         self._say(source, target, "cut")
 
     def delay(self, source, target, seconds):
@@ -78,7 +79,7 @@ class Links:
     def _say(self, source, target, what):
         print(source, target, what, file=self._process.stdin, flush=True)
         if self._process.stdout.readline() != "done\n":
-            raise RuntimeError("the network has gone")
+            raise RuntimeError("the network process has ended")
         if what == "0":
             self._not_whole.discard((source, target))
         else:
@@ -93,7 +94,7 @@ def _ip(*arguments):
 
 
 def _make_tun(address):
-    """In the calling thread's namespace."""
+    """Creates a TUN device in the calling thread's namespace."""
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", b"link", _IFF_TUN | _IFF_NO_PI))
     _ip("address", "add", f"{address}/24", "dev", "link")
@@ -107,7 +108,7 @@ class _Switch:
         self._tuns = {}
         self._names = {}
         self._by_address = {}
-        self._rules = {}  # (from, to): seconds, or None where it is cut
+        self._rules = {}  # (from, to): seconds of delay, or None if cut
         self._later = []  # a heap: due, number, from, to, packet
         self._number = 0
         self.namespaces = {}
@@ -172,7 +173,7 @@ class _Switch:
         try:
             os.write(self._tuns[target], packet)
         except OSError:
-            pass  # a full queue loses packets, as queues do
+            pass  # a full queue drops packets
 
 
 def _run_namespaces(nodes):
@@ -219,7 +220,7 @@ class _Proxies:
                 await writer.drain()
         except OSError:
             pass
-        # Either end's end is the connection's: nobody here closes one half only.
+        # When one side ends, the whole connection ends: no program here half-closes.
         writer.close()
 
     async def obey(self):

@@ -1,14 +1,14 @@
-/* The command that the fault suite runs under zklock. It says when it lived, in a file that the
- * driver made and mapped, so that what it said stays there however it ends:
+/* The command that the fault suite runs under zklock. It records when it was alive in a file that
+ * the driver created, through a shared mapping, so that the record survives however it ends:
  *
  *   recorder FILE MILLISECONDS [tree] [daemon] [leave] [stubborn] [slow] [status=N]
  *
- * It stamps CLOCK_BOOTTIME into FILE every 4 ms: the first stamp is later than its start, the last
- * earlier than its end, so that two commands whose stamps overlap did run at one time.
+ * It stamps CLOCK_BOOTTIME into FILE every 4 ms. The first stamp is later than its start and the
+ * last earlier than its end, so two commands with overlapping stamps did run at the same time.
  *
- * tree, daemon: a child that ignores the polite signals; a grandchild that has left for a session
- * of its own. Both stamp too. leave: ends before them (they follow 200 ms later), else after them.
- * stubborn: ignores TERM. slow: takes 150 ms to end on it. (histories.py knows the file's layout.)
+ * tree: a child that ignores stop signals. daemon: a grandchild in a session of its own. Both leave
+ * stamps too. leave: ends before them (they end 200 ms later) instead of after them.
+ * stubborn: ignores TERM. slow: takes 150 ms to end on TERM. (histories.py reads the file.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,8 +32,8 @@ struct Slot {
 };
 
 struct Record {
-  volatile int64_t hold_until; /* written by the driver: do not end before */
-  volatile int64_t finish;     /* the others are to end at this time */
+  volatile int64_t hold_until; /* written by the driver: do not end before this time */
+  volatile int64_t finish;     /* the other processes end at this time */
   struct Slot slots[kSlots];
   char text[kTextSize];
 };
@@ -64,7 +64,7 @@ static void Pause(void) {
   nanosleep(&span, NULL);
 }
 
-/* A process besides the main one. */
+/* A process other than the main one. */
 static void LiveBeside(int index, pid_t main_pid) {
   volatile struct Slot* slot = Enter(index);
   signal(SIGTERM, SIG_IGN);
@@ -74,7 +74,7 @@ static void LiveBeside(int index, pid_t main_pid) {
     const int64_t now = Now();
     slot->last = now;
     if (record->finish != 0 && now >= record->finish) break;
-    /* Killed from outside, and zklock leaves us alone. */
+    /* The main process was killed from outside and zklock leaves this one alone. */
     if (record->finish == 0 && kill(main_pid, 0) < 0 && errno == ESRCH) break;
     Pause();
   }

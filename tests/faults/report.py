@@ -1,4 +1,4 @@
-"""The table that a run ends with."""
+"""The table printed at the end of a run."""
 
 import signal
 import statistics
@@ -6,13 +6,13 @@ import statistics
 import checker
 
 _LOST = 76
-# How far apart a command's stamps may be: it may have lived so much longer than was seen.
+# The largest gap between a command's stamps: it may have lived that much longer than was seen.
 STAMPS = 0.02
-_COMFORTABLE = 10.0  # a shorter T is warned of: an ordinary change of leader may end the command
+_COMFORTABLE = 10.0  # a shorter T is noted: an ordinary change of leader may end the command
 
 
 def _was_ended(run):
-    """Its command did not end by itself."""
+    """Whether its command did not end by itself."""
     if run.record is None or run.status is None:
         return False
     return run.status == _LOST or run.record.lives[0].ended is None
@@ -24,9 +24,9 @@ def _is_alone(run, runs, moment):
 
 
 def succession(run, runs, moment, history=None):
-    """How long after `moment` the next one that conflicts began, of those that waited then. With a
-    history the time is not counted in which a third one's znode, left from an earlier fault, was in
-    between."""
+    """How long after `moment` the next conflicting contender began, among those waiting at that
+    moment. With a history, time in which another znode left by an earlier fault was ahead in the
+    queue does not count."""
     if not _is_alone(run, runs, moment):
         return None
     following = min((other for other in runs
@@ -46,7 +46,7 @@ def succession(run, runs, moment, history=None):
 
 
 def _fault_of(moment, made, timeout):
-    """The last one made before."""
+    """The last fault made before `moment`."""
     for fault in reversed(made):
         if fault.begin <= moment:
             return fault if moment <= fault.end + timeout else None
@@ -81,7 +81,7 @@ class _Row:
 
 
 def table(made, runs, history, violations):
-    """Markdown."""
+    """Returns the table in Markdown."""
     rows = {}
     for index, fault in enumerate(made):
         row = rows.setdefault(fault.name, _Row())
@@ -126,9 +126,9 @@ def table(made, runs, history, violations):
 
 
 def _needless(made, runs):
-    """(run, fault) where zklock ended a command that could have gone on."""
+    """Yields (run, fault) for each command that zklock ended although it could have continued."""
     for run in runs:
-        # Nobody's doing but zklock's.
+        # No signal or forced release can have ended it.
         if (run.status == _LOST and run.record is not None and not run.signals
                 and run.forced is None):
             fault = _fault_of(run.last(), made, run.timeout)
@@ -137,7 +137,7 @@ def _needless(made, runs):
 
 
 def ended_without_need(made, runs):
-    """Those under a lease that is long enough for such a fault."""
+    """Needless ends under a lease long enough to survive such a fault."""
     return [checker.Violation("needless", f"run {run.number}, T = {run.timeout} s, was ended:"
                               f" {fault.name if fault else 'there was no fault'};"
                               f" {run.messages!r}", run.last())
@@ -146,8 +146,8 @@ def ended_without_need(made, runs):
 
 
 def slow_ends(made, runs, history):
-    """After a KILL of zklock alone: (until the tree was dead, until the next began), each with
-    None where there is nothing to tell."""
+    """Yields, for each KILL of zklock alone, the run, the time until its tree was dead, and the
+    time until the next one began (None if there was none)."""
     for fault in made:
         if fault.name == "zklock killed":
             for victim in fault.victims:

@@ -1,5 +1,5 @@
-"""Runs contenders of all modes on several hosts against three servers, makes faults, and checks
-what came of it. Called by scripts/torture."""
+"""Runs contenders of all modes on several hosts against three servers, makes faults, and checks the
+results. Called by scripts/torture."""
 
 import argparse
 import ctypes
@@ -40,13 +40,13 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--tick", type=int, default=500, help="the servers' tick, milliseconds")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
-                        help="one more line of the servers' configuration")
+                        help="another line for the servers' configuration")
     parser.add_argument("--network", choices=["namespaces", "proxies"], default=None)
-    parser.add_argument("--only", action="append", metavar="FAULT", help="none but these")
+    parser.add_argument("--only", action="append", metavar="FAULT", help="make only these faults")
     parser.add_argument("--mutation", action="store_true",
-                        help="end with 0 as soon as an overlap is found, with 1 if none is")
-    parser.add_argument("--keep", metavar="DIRECTORY", help="leave all that was recorded there")
-    parser.add_argument("--list", action="store_true", help="print the faults' names")
+                        help="exit with 0 as soon as an overlap is found, with 1 if there is none")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="keep all records there")
+    parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--zklock")
     parser.add_argument("--recorder")
     return parser.parse_args()
@@ -60,12 +60,12 @@ def can_have_namespaces():
                                stderr=subprocess.DEVNULL).returncode == 0)
 
 
-# All that is started ends with the first process in there, however that ends.
+# Everything started inside ends with the first process in there, however it ends.
 _UNSHARE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def enter(arguments):
-    """Into namespaces of our own, where they can be had. Returns which network to use."""
+    """Re-executes this program in namespaces if possible. Returns the kind of network to use."""
     if os.environ.get(_INSIDE):
         return os.environ[_INSIDE]
     network = arguments.network or ("namespaces" if can_have_namespaces() else "proxies")
@@ -87,7 +87,7 @@ def free_ports(count):
 
 
 def make_namespaces(directory, tick, settings):
-    """(links, servers, addresses as the hosts see them)"""
+    """Returns (links, servers, the servers' addresses as the hosts see them)."""
     address = {f"s{number}": f"10.77.0.{number}" for number in (1, 2, 3)}
     nodes = ["director=10.77.0.100", *(f"{name}={ip}" for name, ip in address.items()),
              *(f"{host}=10.77.0.{10 + index}" for index, host in enumerate(_HOSTS))]
@@ -114,7 +114,7 @@ def make_proxies(directory, tick, settings):
         for other in numbers:
             port = own[other][1]
             if other != number:
-                # How a follower reaches its leader. Votes go directly.
+                # The path from a follower to its leader. Votes are sent directly.
                 port = next(ports)
                 arguments.append(f"s{number}>s{other}={port}:{own[other][1]}")
             quorum.append(f"server.{other}=127.0.0.1:{port}:{own[other][2]}")
@@ -127,7 +127,7 @@ def make_proxies(directory, tick, settings):
 def stop_on_signals():
     def stop(number, _):
         raise KeyboardInterrupt(f"signal {number}")
-    # As the first process of its namespace it would not be ended by these.
+    # The first process of a PID namespace is not ended by these by default.
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
 
@@ -156,21 +156,21 @@ class Torture:
                               links=self._links, tick=tick, namespaces=network == "namespaces")
 
     def run(self):
-        """The exit status."""
+        """Returns the exit status."""
         self._reaper.start()
         if not self._ensemble.make_whole():
-            say("torture: the servers do not start")
+            say("torture: the servers did not start")
             return 2
         began = time.monotonic()
         self._crowd.start()
         found = self._make_faults(began + self._arguments.minutes * 60, began)
         if self._arguments.mutation:
-            return self._tell_mutation(found, began)
+            return self._report_mutation(found, began)
         self._drain()
         return self._judge()
 
     def _make_faults(self, until, began):
-        """Returns the overlaps seen by then."""
+        """Returns the overlaps found until the time is over."""
         time.sleep(1)
         while time.monotonic() < until:
             name = self._faults.next()
@@ -189,22 +189,22 @@ class Torture:
         return []
 
     def _overlaps(self):
-        """Of those that are over, and of those that run."""
+        """Among runs that are over and runs in progress."""
         runs = [contender.run for contender in self._crowd.over]
         for contender, record in self._crowd.running():
             runs.append(checker.Run(**{**vars(contender.run), "record": record}))
         return checker.overlaps(runs)
 
-    def _tell_mutation(self, found, began):
+    def _report_mutation(self, found, began):
         took = time.monotonic() - began
         if found:
-            say(f"torture: found out after {took:.0f} s (seed {self._arguments.seed})")
+            say(f"torture: mutation found after {took:.0f} s (seed {self._arguments.seed})")
         else:
-            say(f"torture: NOT found out in {took:.0f} s (seed {self._arguments.seed})")
+            say(f"torture: mutation NOT found in {took:.0f} s (seed {self._arguments.seed})")
         return 0 if found else 1
 
     def _drain(self):
-        """Until every contender has ended, or should have, and nobody's session lives."""
+        """Waits until every contender has ended, or should have, and all sessions have expired."""
         self._crowd.stop()
         deadline = time.monotonic() + 60
         while self._crowd.snapshot() and time.monotonic() < deadline:
@@ -213,7 +213,7 @@ class Torture:
             with open(contender.error_path, errors="replace") as file:
                 contender.run.messages = file.read()[-2000:]
             contender.run.record = contender.file.read()
-        # A contender that was killed is gone after its time-out and a tick.
+        # The znode of a killed contender is deleted after its time-out and a tick.
         time.sleep(self._longest_timeout + 2 * self._arguments.tick / 1000 + 1)
 
     def _judge(self):
@@ -226,16 +226,16 @@ class Torture:
                                                "/torture/")
         violations = checker.check(runs, history, self._faults.had_trouble)
         made = self._faults.made
-        self._write_down(runs, history)
+        self._write_history(runs, history)
         violations += report.ended_without_need(made, runs)
         for run, tree, following in report.slow_ends(made, runs, history):
             if tree > _LARGEST_TREE_END:
                 violations.append(checker.Violation(
-                    "slow", f"run {run.number}: its tree was dead {tree:.3f} s after the KILL",
+                    "slow", f"run {run.number}: its tree was dead only {tree:.3f} s after the KILL",
                     run.last()))
             if following is not None and following > _LARGEST_SUCCESSION:
                 violations.append(checker.Violation(
-                    "slow", f"run {run.number}: the next began {following:.3f} s after the KILL",
+                    "slow", f"run {run.number}: next began only {following:.3f} s after the KILL",
                     run.last()))
         say("")
         say(report.table(made, runs, history, violations))
@@ -247,8 +247,8 @@ class Torture:
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
         return 1 if violations else 0
 
-    def _write_down(self, runs, history):
-        """For whoever looks into a history, with --keep."""
+    def _write_history(self, runs, history):
+        """Writes the history to a file, to be examined with --keep."""
         with open(f"{self._directory}/history.jsonl", "w") as file:
             for kind, values in (("fault", self._faults.made), ("run", runs),
                                  ("znode", history.znodes.values())):

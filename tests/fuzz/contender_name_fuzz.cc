@@ -126,7 +126,7 @@ void TryHost(const std::string& host) {
     }
   }
   const std::string lease = protocol::MakeLeasePrefix(host, kUuid);
-  Require(lease.size() <= 40 + 1 + kUuid.size() + 7, "a host's name is cut in a lease's");
+  Require(lease.size() <= 40 + 1 + kUuid.size() + 7, "a long host name is cut in a permit's name");
   const auto parsed = protocol::ParseContenderName(lease + Numbered(7));
   Require(parsed && parsed->mark == Mark::kLease && parsed->program == Program::kZklock &&
               !parsed->supersedes,
@@ -271,7 +271,7 @@ void TryPlaces(const Names& children, const std::vector<ContenderName>& queue) {
               "a contender waits only if no permit is free");
       Require(wait == nullptr ||
                   (wait->predecessor != own && Find(queue, wait->predecessor) != nullptr),
-              "another lease is waited for");
+              "a permit's predecessor is another permit");
     }
   }
 }
