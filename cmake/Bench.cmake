@@ -1,12 +1,12 @@
-# What scripts/bench measures with and against. Built with everything else, so that it goes on
-# building; measured only by scripts/bench.
+# The programs that scripts/bench measures with and against. Built with everything else, so that
+# they keep building; run only by scripts/bench.
 
 foreach(tool IN ITEMS floor stamp stopwatch)
   add_executable(bench_${tool} tests/bench/${tool}.c)
   target_link_libraries(bench_${tool} PRIVATE zklock_flags)
 endforeach()
 target_link_libraries(bench_floor PRIVATE zookeeper::client)
-# Its start is in every figure of a hand-over.
+# Static, because its start-up time is part of every hand-over measured.
 if(NOT ZKLOCK_SANITIZE)
   target_link_options(bench_stamp PRIVATE -static)
 endif()

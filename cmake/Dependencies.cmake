@@ -1,4 +1,4 @@
-# The libraries zklock is made of; each failure names the Debian package that brings what lacks.
+# The libraries that zklock uses; a failure names the missing Debian package.
 
 include(CheckFunctionExists)
 
@@ -21,8 +21,8 @@ if(NOT ZOOKEEPER_INCLUDE_DIR OR NOT zookeeper_library)
               libzookeeper-st-dev)
 endif()
 
-# Whether the library has TLS and SASL is up to how it was built (Debian's has neither), and only
-# linking shows it: its header hides the declarations unless told.
+# Whether the library has TLS and SASL depends on how it was built (Debian's has neither). Only
+# linking shows it, because its header hides the declarations by default.
 set(CMAKE_REQUIRED_QUIET ON)
 set(zookeeper_needs m)
 set(CMAKE_REQUIRED_LIBRARIES ${zookeeper_library} ${zookeeper_needs})
@@ -33,7 +33,7 @@ if(NOT ZOOKEEPER_LINKS)
   check_function_exists(zookeeper_init2 ZOOKEEPER_LINKS_WITH_TLS_AND_SASL)
   if(NOT ZOOKEEPER_LINKS_WITH_TLS_AND_SASL)
     message(FATAL_ERROR "${zookeeper_library} does not link;"
-                        " apt-get install libzookeeper-st-dev brings one that does")
+                        " apt-get install libzookeeper-st-dev installs one that does")
   endif()
 endif()
 check_function_exists(zookeeper_init_ssl ZKLOCK_HAVE_TLS)
@@ -58,7 +58,7 @@ if(NOT nlohmann_json_FOUND)
   zklock_need("nlohmann/json" nlohmann-json3-dev)
 endif()
 
-# Debian ships fmt as a shared library only: for a binary that needs libc alone it is compiled in.
+# Debian's fmt is only a shared library: for a binary that needs libc alone fmt is compiled in.
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   zklock_need(fmt libfmt-dev)

@@ -1,14 +1,16 @@
-# One libFuzzer program a target: fuzz_NAME from tests/fuzz/NAME_fuzz.cc. Built by scripts/fuzz.
+# One libFuzzer program for each target: fuzz_NAME from tests/fuzz/NAME_fuzz.cc. Built by
+# scripts/fuzz.
 
 option(ZKLOCK_FUZZ "Build the fuzzers; needs Clang, and fuzzer-no-link in ZKLOCK_SANITIZE" OFF)
 if(NOT ZKLOCK_FUZZ)
   return()
 endif()
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT ZKLOCK_SANITIZE MATCHES "fuzzer-no-link")
-  message(FATAL_ERROR "The fuzzers are built by Clang with its coverage: cmake --preset fuzz")
+  message(FATAL_ERROR "The fuzzers need Clang and its coverage: cmake --preset fuzz")
 endif()
 
-# What reads foreign bytes, and what that needs: all else would only take time to build.
+# The code that parses foreign input, and its dependencies: anything else would only take build
+# time.
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
      src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
@@ -18,7 +20,7 @@ list(APPEND fuzzed_sources
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
             tests/fuzz/fuzz.cc tests/fuzz/text.cc)
 target_include_directories(fuzzed PUBLIC src tests)
-# An index beyond a view's end may still be within what AddressSanitizer knows.
+# AddressSanitizer does not detect an index beyond a view but within its buffer.
 target_compile_definitions(fuzzed PUBLIC _GLIBCXX_ASSERTIONS)
 target_link_libraries(fuzzed PUBLIC zklock_flags zklock_fmt nlohmann_json::nlohmann_json)
 

@@ -1,9 +1,9 @@
-# What `cmake --install` and the .deb bring beside the binary: manual pages, completions, an example of
-# a configuration, licence and changes. scripts/package makes and checks the .deb.
+# Files installed besides the binary: manual pages, completions, an example configuration, licence
+# and changelog. scripts/package builds and checks the .deb.
 
 find_program(GZIP gzip REQUIRED)
 
-# install_compressed(FILE NAME DIRECTORY): installs FILE as NAME.gz, the same bytes whenever it is made.
+# install_compressed(FILE NAME DIRECTORY): installs FILE as NAME.gz, reproducibly.
 function(install_compressed file name directory)
   set(compressed ${CMAKE_CURRENT_BINARY_DIR}/compressed/${name}.gz)
   add_custom_command(OUTPUT ${compressed} DEPENDS ${file}
@@ -20,8 +20,7 @@ foreach(manual IN LISTS manuals)
   install_compressed(${manual} ${name} ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 
-# Each shell looks in its own place, for a file of its own kind of name; Debian's zsh in one for
-# packages.
+# Each shell has its own directory and naming scheme; Debian's zsh has a directory for packages.
 install(FILES completions/zklock.bash RENAME zklock
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 set(zsh_functions site-functions)
@@ -35,7 +34,7 @@ install(FILES completions/zklock.fish
 install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})
-# Debian wants one in its own form as well. The time is SOURCE_DATE_EPOCH's, where that is set.
+# Debian also requires its own changelog format. SOURCE_DATE_EPOCH, if set, gives the time.
 string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(packaging/changelog.Debian.in generated/changelog.Debian @ONLY)
 install_compressed(${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.Debian changelog.Debian
@@ -58,5 +57,5 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
  started. zklock queues for the lock, runs the command when its turn has come,
  and lets go when the command has ended. When the lock can no longer be proven,
  the command is dead before the servers can give the lock to somebody else.")
-set(CPACK_STRIP_FILES OFF) # the linker has
+set(CPACK_STRIP_FILES OFF) # the linker strips it
 include(CPack)

@@ -1,12 +1,13 @@
-# One test program a suite (unit_tests from tests/unit/, ...), each case a test of ctest's, labelled
-# with its suite.
+# One test program for each suite (unit_tests from tests/unit/, ...). Each case is a ctest test
+# labelled with its suite.
 
 find_package(Catch2 2.13 QUIET)
 if(NOT Catch2_FOUND)
   zklock_need("Catch2 2.13" catch2)
 endif()
 
-# What the suites share. main() is apart: it takes long to compile, and does not change.
+# Code shared by the suites. main() is separate, because it takes long to compile and does not
+# change.
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cc)
 list(REMOVE_ITEM support_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/main.cc)
 file(GLOB test_main CONFIGURE_DEPENDS tests/support/main.cc)
@@ -28,8 +29,7 @@ if(support_sources)
   target_link_libraries(support INTERFACE test_support)
 endif()
 
-# Preloaded, one stands in for the resolver, one for a host's clock, one for a system that refuses
-# new processes.
+# Libraries to be preloaded: a resolver, a skewed clock, and fork() that fails.
 add_library(test_resolver MODULE tests/support/resolver.c)
 target_link_libraries(test_resolver PRIVATE ${CMAKE_DL_LIBS})
 add_library(test_clock MODULE tests/support/skewed_clock.c)
@@ -37,7 +37,7 @@ target_link_libraries(test_clock PRIVATE ${CMAKE_DL_LIBS})
 add_library(test_fork MODULE tests/support/refused_fork.c)
 target_link_libraries(test_fork PRIVATE ${CMAKE_DL_LIBS})
 
-# A program that locks by go-zookeeper; the others in tests/peers need no building.
+# A program that locks through go-zookeeper; the other programs in tests/peers need no building.
 find_program(ZKLOCK_GO go)
 if(NOT ZKLOCK_GO)
   zklock_need("Go" golang-go)
@@ -55,9 +55,9 @@ add_custom_command(OUTPUT ${go_peer}
                    DEPENDS tests/peers/go_peer.go VERBATIM)
 add_custom_target(test_go_peer DEPENDS ${go_peer})
 
-# What each test finds in its environment.
-# AddressSanitizer would take the command's ignored signals for its own, and wants to be loaded before
-# what is preloaded, which it need not be.
+# The environment of the tests.
+# AddressSanitizer would change signals that the command has ignored, and insists on being loaded
+# before the preloaded libraries, which is not necessary.
 set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
     ZKLOCK_TEST_ZOOKEEPER_HEADER=${ZOOKEEPER_INCLUDE_DIR}/zookeeper/zookeeper.h
     ZKLOCK_TEST_RESOLVER=$<TARGET_FILE:test_resolver>
@@ -68,7 +68,7 @@ if(TARGET zklock)
   list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
 endif()
 
-# g++ 12 warns within its own <regex> when it also instruments (gcc's bug 105562).
+# g++ 12 warns inside its own <regex> when it also instruments (GCC bug 105562).
 if(ZKLOCK_SANITIZE)
   set_source_files_properties(tests/cli/config_test.cc tests/cli/events_test.cc
                               tests/cli/manual_test.cc tests/cli/message_test.cc
@@ -95,7 +95,7 @@ foreach(suite IN ITEMS unit server cli faults model)
 
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${suite}_tests.cmake)
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${suite}_properties.txt)
-  # For what hangs alone: a Java that starts on a busy machine has minutes.
+  # Only a hanging test needs this: Java can take minutes to start on a busy machine.
   file(GENERATE OUTPUT ${properties}
        CONTENT "LABELS ${suite} TIMEOUT 900 ENVIRONMENT [==[${environment}]==]")
   add_custom_command(TARGET ${suite}_tests POST_BUILD
@@ -104,7 +104,7 @@ foreach(suite IN ITEMS unit server cli faults model)
                              -D SUITE=${suite} -D PROPERTIES_FILE=${properties} -D OUTPUT=${tests}
                              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/DiscoverTests.cmake
                      VERBATIM)
-  # A suite that was not built is a test that fails.
+  # A suite that was not built counts as a failed test.
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${suite}_include.cmake
        "if(EXISTS [==[${tests}]==])
   include([==[${tests}]==])
