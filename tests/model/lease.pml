@@ -1,46 +1,47 @@
-// The lease's arithmetic as a model for spin: src/protocol/lease.cc against what the servers do
-// (protocol, section 4). `scripts/model` checks it. lock.pml rests on what is shown here: the
-// lease ends, by the client's reckoning, before the servers end the session.
+// A model of the lease's arithmetic for spin, checked by `scripts/model`: src/protocol/lease.cc
+// against the behaviour of the servers (protocol, section 4). lock.pml relies on the result: the
+// lease ends, by the client's clock, before the servers end the session.
 //
-// WHAT IS WHAT
+// ELEMENTS
 //
-//   Client    one session's client: a request at a time, a read or a heartbeat, at any moment; it
-//             may leave its server and connect anew at any moment.
-//   Follower  its server. It tells the leader in its answer to a ping whether it has heard of the
-//             session since the last one; that, and a connect, is all that touches the session at
-//             the leader. A heartbeat it passes on. What it sends arrives in order, any time later,
-//             until it is cut off; then it still answers reads.
-//   Leader    ends the session at any moment from T after the last touch on.
-//   Time      counts in units; T is four quarters of QUARTER units. Moments are kept as how long
-//             ago they were, up to T, so that no run need be cut short. Requests and replies travel
-//             for as long as they like. The follower answers a ping at least every PING units, less
-//             than a quarter: the leader pings each half tick, and T is two ticks or more.
+//   Client    One session's client. It sends one request at a time, a read or a heartbeat, at any
+//             moment; it may leave its server and reconnect at any moment.
+//   Follower  Its server. It answers the leader's pings with whether it has heard from the session
+//             since the last ping; only that and a connect touch the session at the leader. It
+//             forwards heartbeats. Its messages arrive in order, any time later, until it is cut
+//             off; then it still answers reads.
+//   Leader    Ends the session at any moment from T after its last touch.
+//   Time      Counts in units; T is four quarters of QUARTER units. Moments are stored as their
+//             age, up to T, so runs need not be cut short. Requests and replies travel for any
+//             time. The follower answers a ping at least every PING units, less than a quarter: the
+//             leader pings each half tick, and T is two ticks or more.
 //
-// With RENEGOTIATE servers differ in the session time-out that they grant: each connect is granted
-// LONG_T or T. The leader counts with the time-out of the touch that it heard last, and a server
-// that the client has left may still touch the session with what it granted. The client counts with
-// the shortest that was granted, for earlier proofs too.
+// With RENEGOTIATE, servers grant different session time-outs: each connect is granted LONG_T or T.
+// The leader uses the time-out of the latest touch, and a server that the client has left may still
+// touch the session with the time-out it granted. The client uses the shortest time-out granted,
+// for earlier proofs too.
 //
-// What is assumed then: the client hears at once of a time-out that is shorter than all before. A
-// connect that shortens it unseen, since its answer is lost, breaks the property; that is in the
-// manual. There are no reads then, so that all states can be searched: a heartbeat's answer counts
-// as a read's does.
+// RENEGOTIATE assumes that the client learns at once of a time-out shorter than all before. A
+// connect that shortens the time-out unnoticed, because its answer is lost, violates the property;
+// the manual says so. There are no reads then, so that all states can be searched: a heartbeat's
+// answer counts like a read's.
 //
-// Left out: the margin D is earlier by, which is for clocks and for KILL; a new leader, who gives
-// every session a whole T from its own beginning; a client of the leader's own, whose every request
-// touches the session.
+// Left out: the margin by which D is earlier, which allows for clocks and for KILL; a new leader,
+// which gives every session a full T from its own start; a client connected to the leader, whose
+// every request touches the session.
 //
-// PROPERTY: the session's end is never before the lease's.
+// PROPERTY: the session never ends before the lease.
 //
-// THE RULE: a committed heartbeat, sent at s, makes a proof of those requests that had been answered
-// a quarter before s, from their sending on: between answer and s the follower has answered a ping.
+// THE RULE: a committed heartbeat, sent at s, turns requests answered a quarter before s into
+// proofs from the time they were sent: between the answer and s the follower has answered a ping.
 //
-// MUTATE_... as in lock.pml. Four are near at hand: to keep the first time-out; to count with the
-// newest, though a server that was left may still touch the session with a shorter one; to take what was only sent a quarter before s
-// (it may have been heard late, and the follower cut off before the next ping), and pings that come
-// no more often than each quarter (PING).
+// MUTATE_... as in lock.pml. Four are plausible mistakes: to keep the first time-out; to use the
+// newest, although a server that was left may still touch the session with a shorter one; to
+// accept a request that was only sent a quarter before s (it may have been heard late, and the
+// follower cut off before the next ping); and pings only once in a quarter (PING).
 //
-// What is bounded is how finely time is told, QUARTER: one request, one ping, one cut and one end
+// Only the resolution of time, QUARTER, is bounded: with two units in a quarter, one request, one
+// ping, one cut and one end can occur in any order; `scripts/model --long` uses three.
 // fall into any order at two units to the quarter; `scripts/model --long` has three.
 
 #ifndef QUARTER
@@ -62,12 +63,12 @@
 
 hidden byte SESSION_OUTLIVES_LEASE_HOLDS;
 
-// The leader.
+// The leader:
 bool alive = true;
-unsigned touched : 5;  // how long ago
-bool short_at_leader;  // counts with T
+unsigned touched : 5;  // its age
+bool short_at_leader;  // it uses T
 
-// The follower.
+// The follower:
 bool cut;
 bool heard;
 bool short_at_follower;  // it granted T
@@ -75,20 +76,20 @@ unsigned since_ping : 5;
 mtype:message = { kPingNothing, kPingHeard, kHeartbeat };
 chan to_leader = [2] of { mtype:message };
 
-// The client, and where its request is.
+// The client, and the state of its request:
 mtype:request = { kNone, kRead, kBeat, kConnect };
 mtype:place = { kHere, kSent, kPassedOn, kAnswered };
 mtype:request request = kNone;
 mtype:place place = kHere;
-unsigned sent : 5;  // how long ago
+unsigned sent : 5;  // its age
 bool committed;
-bool has_answered;  // a request that was answered, the one that will prove;
+bool has_answered;  // the answered request that will be the proof
 unsigned answered_sent : 5;
 unsigned answered : 5;
-bool has_connect;  // and a connect that was accepted
+bool has_connect;  // an accepted connect
 unsigned connect_sent : 5;
-unsigned lease : 5;  // what is left of it
-bool short_granted;  // once in this session: T counts
+unsigned lease : 5;  // what remains of it
+bool short_granted;  // at least once in this session
 
 #ifdef RENEGOTIATE
 #define LEADERS_T (short_at_leader -> T : LONG_T)
@@ -146,7 +147,7 @@ inline ForgetConnect() {
   connect_sent = 0
 }
 
-// Lease::Answered(). What another request would prove is another run's choice.
+// Lease::Answered(). That another request becomes the proof is another run's choice.
 inline Remember() {
   if
   :: sent < COUNTED_T ->
@@ -162,7 +163,7 @@ inline OnHeartbeat() {
   REACHED_IF(!alive && committed, answered_after_the_end);
   if
   :: committed ->
-#if defined(MUTATE_ONE_TIME)  // that the session lived at s is taken for T from s
+#if defined(MUTATE_ONE_TIME)  // the session was alive at s, so it lives until s + T
     Prove(sent);
 #elif defined(MUTATE_FROM_THE_ANSWER)
     if
@@ -191,7 +192,7 @@ inline OnHeartbeat() {
   MUST_OUTLIVE
 }
 
-// The accepting server's time-out counts at the leader from then on. Lease::ConnectAccepted().
+// From now on the leader uses the accepting server's time-out. Lease::ConnectAccepted().
 inline GrantT() {
   short_at_leader = true;
   short_at_follower = true;
@@ -236,7 +237,7 @@ end:
 #endif
     }
   :: atomic { place == kAnswered && request == kRead ->
-#ifdef MUTATE_READS_PROVE  // as who believes what it can still read
+#ifdef MUTATE_READS_PROVE  // believes everything it can still read
       Prove(sent);
       MUST_OUTLIVE;
 #endif
@@ -253,7 +254,7 @@ end:
       connect_sent = sent;
       ForgetRequest()
     }
-  // The server is left for another follower.
+  // The client leaves the server for another follower.
   :: d_step { request != kConnect && alive ->
       REACHED_IF(lease > 0, reconnects_with_a_lease);
       StartFollower();
@@ -292,8 +293,8 @@ end:
       GrantT();
       place = kAnswered
     }
-  // A server that the client has left, or may have left, touches the session late. (With LONG_T it
-  // could only lengthen what the leader counts.)
+  // A server that the client has left, or may have left, touches the session late. (With LONG_T
+  // that could only lengthen the time-out at the leader.)
   :: d_step { alive && short_granted -> touched = 0; short_at_leader = true }
 #endif
   :: d_step { !cut && len(to_leader) < 2 ->
@@ -322,7 +323,7 @@ end:
       REACHED(the_session_ends);
       MUST_OUTLIVE
     }
-  :: d_step { cut || since_ping < PING ->  // a unit of time goes by
+  :: d_step { cut || since_ping < PING ->  // a unit of time passes
       if
       :: !cut -> since_ping++
       :: else

@@ -1,75 +1,75 @@
-// The queue and the lock as a model for spin; `scripts/model` checks it. It follows
-// src/lock/acquire.cc and acquire_join.cc, and of src/lock/hold.cc and src/commands/run.cc what
-// others can see of them (protocol, sections 3, 4 and 6). How long a lease is true is lease.pml's
-// business; here it is taken for granted.
+// A model of the queue and the lock for spin, checked by `scripts/model`. It follows
+// src/lock/acquire.cc and acquire_join.cc, and those parts of src/lock/hold.cc and
+// src/commands/run.cc that others can observe (protocol, sections 3, 4 and 6). How long a lease is
+// valid is the subject of lease.pml; here it is assumed.
 //
-// WHAT IS WHAT
+// ELEMENTS
 //
-//   Contender   one run of zklock: Acquire, Hold, the release. Its steps have the names of
-//               Acquire's functions; Run() begins the hold and the command, Release() is the
-//               command file's.
-//   init        the servers: a leader, which commits, and one follower, which applies the commits
-//               in their order, up to LAG of them late, and answers reads from what it has.
-//   FAULT       everything that goes wrong, at any moment: a connection is lost, before the create
-//               is done or with its reply; the servers end a session; the time of a lease is over
-//               before the reply that would have carried it is read; a contender is killed or gives
-//               up its wait; somebody deletes a contender by force.
+//   Contender   One run of zklock: Acquire, Hold, the release. Its steps are named after Acquire's
+//               functions; Run() begins the hold and the command, Release() belongs to the command
+//               file.
+//   init        The servers: a leader, which commits, and one follower, which applies the commits
+//               in order, up to LAG of them late, and answers reads from its own state.
+//   FAULT       Everything that goes wrong, at any moment: a connection is lost, before the create
+//               is done or with its reply; the servers expire a session; a lease ends before the
+//               reply that would have renewed it is read; a contender is killed or gives up its
+//               wait; an operator deletes a contender by force.
 //
-// WHAT IS ABSTRACTED
+// ABSTRACTIONS
 //
 //   Time        There is none. `lease` is what the client knows: by its own clock its lease has not
-//               ended. `alive` is what the servers know. The lease's promise is that the first ends
+//               ended. `alive` is what the servers know. The lease promises that the first ends
 //               before the second (D before the servers' expiry), and Expire() keeps to it: it ends
-//               the lease, and with it the command, in the same step. A holder's heartbeats do
-//               nothing but keep `lease`, so they are not shown.
-//   Steps       A step is one reply taken, together with the requests that it makes the client send
-//               and what the servers do with them: that a request travels for a while is the same
-//               as the reply before it being read later. Two requests are two steps where something
-//               between them matters: create and list, list and get with watch, heartbeat and
-//               start. What nobody else can see is no step: the command's end before the release, a
-//               crash before the session's end.
-//   A lost      A request that was under way when its connection was lost is done before the sync
-//   request     of the session's next connection, or never: the servers refuse what a session left
-//               behind at another one (ZSESSIONMOVED), and one server keeps the order.
-//   Servers     One follower: two that lag differently have nothing to do with each other, and who
-//               moves between them may as well move between leader and follower.
-//   Modes       A contender reads or excludes; exclusive and write are one. `try` and `--wait` are
-//               contenders that may give up at any moment.
-//   Record      `record` is what LOCK's data say of the last release: written with the delete of
-//               the holder's contender, or not written (LOCK's data are somebody else's, ACLs, a
-//               killed holder).
-//   Left out    LOCK's own making, strangers' names, unreadable predecessors, used up numbers,
-//               refusals; a change of leader, but for what it does to clients: lost connections and
-//               stale reads. The guard (section 5): that the command dies with zklock, and when the
-//               lease ends, is taken for granted (and `--on-lost warn` is MUTATE_NO_LEASE).
+//               the lease, and with it the command, in the same step. A holder's heartbeats only
+//               keep `lease`, so they are not modelled.
+//   Steps       A step handles one reply, together with the requests that the client sends because
+//               of it and their effect on the servers: a request that travels for a while is the
+//               same as the previous reply being read later. Two requests are two steps if an
+//               event between them matters: create and list, list and get with watch, heartbeat
+//               and start. Events that no other process can see are not steps: the command's end
+//               before the release, a crash before the end of the session.
+//   A lost      A request in transit when its connection is lost is done before the sync of the
+//   request     session's next connection, or never: the servers refuse requests that a session
+//               left behind at another server (ZSESSIONMOVED), and one server keeps the order.
+//   Servers     One follower: two that lag differently do not affect each other, and a client that
+//               moves between them might as well move between leader and follower.
+//   Modes       A contender reads or excludes; exclusive and write are the same. `try` and `--wait`
+//               are contenders that may give up at any moment.
+//   Record      `record` is what LOCK's data says about the last release: written with the delete
+//               of the holder's contender, or not written (foreign data in LOCK, ACLs, a killed
+//               holder).
+//   Left out    The creation of LOCK, incompatible names, unreadable predecessors, used up numbers,
+//               refusals; a change of leader, except for its effects on clients: lost connections
+//               and stale reads. The guard (section 5): that the command ends with zklock and with
+//               the lease is assumed (and `--on-lost warn` is MUTATE_NO_LEASE).
 //
-// WHAT IS BOUNDED, and why that is enough
+// BOUNDS, and why they suffice
 //
-//   CONTENDERS  Each runs once. A contender looks at one other, its predecessor; what lets it start
-//               too early is a third before that one: three. Two show what concerns sessions and
-//               servers. Only who must not trust a record of anybody at all takes a fourth.
-//   FAULTS      Two contenders: any number. Three: any two; with three, `scripts/model --long`.
-//               Every mutation is refuted within these.
-//   SESSIONS    Of a contender, one after the other: the second can meet what the first has left.
-//   LAG         How many commits the follower may be late: enough for a contender's end, its new
-//               one and another's end.
+//   CONTENDERS  Each runs once. A contender looks at one other, its predecessor; it can start too
+//               early only because of a third one before that: three. Two suffice for sessions and
+//               servers. Only the mutation that trusts anybody's record needs a fourth.
+//   FAULTS      Two contenders: any number. Three: any two; `scripts/model --long` allows three.
+//               Every mutation is refuted within these bounds.
+//   SESSIONS    Consecutive sessions of a contender: the second can meet what the first has left.
+//   LAG         How many commits the follower may be late: enough for the end of a contender, its
+//               new one and the end of another.
 //
 // PROPERTIES
 //
 //   EXCLUSION   Two commands run at once only if both read, or if one's contender was deleted by
-//               force. One that was deleted while it waited never starts its command.
-//   WAKING      No run stops before every contender has gone: each has held or gave up, was killed
-//               or deleted. With faults bounded there is no cycle either (pan -l), so that no
-//               fairness need be assumed.
-//   GHOST       Who waits or starts has no other znode of its session, which nobody would delete;
-//               and when all have gone nothing is left.
-//   PLACE       Nobody leaves as removed whose contender was not deleted by force.
+//               force. A contender deleted while it waited never starts its command.
+//   WAKING      No run stops before every contender is gone: each has held or given up, or was
+//               killed or deleted. With a bounded number of faults there is no cycle either
+//               (pan -l), so no fairness need be assumed.
+//   GHOST       A contender that waits or starts has no other znode of its session, which would
+//               never be deleted; when all are gone, nothing is left.
+//   PLACE       A contender leaves as deleted only if it was deleted by force.
 //
-// MUTATE_... changes one thing to what other locks got wrong; spin must find the property broken
-// that goes with it in scripts/model. REACHED(...) names what must happen somewhere in the sound
-// model, so that it does not hold for want of anything happening. What the code guards against and
-// the model shows to be out of reach is a plain assert(): a list without a contender that is there
-// (kMostMissing), another session's znode with our UUID.
+// MUTATE_... introduces one mistake that other locks have made; spin must find that the property
+// named with it in scripts/model is violated. REACHED(...) names states that the sound model must
+// reach, so that it does not hold just because nothing happens. Conditions that the code guards
+// against and the model shows to be unreachable are plain assert()s: a list that lacks an existing
+// contender (kMostMissing), another session's znode with our UUID.
 
 #ifndef CONTENDERS
 #define CONTENDERS 3
@@ -80,13 +80,13 @@
 #ifndef LAG
 #define LAG 3
 #endif
-#define CREATES 8  // znodes made in all, a bit each in a byte; that it is enough is asserted
+#define CREATES 8  // znodes in all, one bit each in a byte; an assertion checks that it is enough
 
 #ifdef FAULTS
 byte faults = FAULTS;
 #define FAULT (faults > 0)
 #define SPEND faults--
-#else  // any number of them
+#else  // any number
 #define FAULT true
 #define SPEND skip
 #endif
@@ -109,15 +109,16 @@ hidden byte EXCLUSION_HOLDS, GHOST_HOLDS, PLACE_HOLDS;
 
 mtype:server = { kNone, kLeader, kFollower };
 
-// As Acquire::State, less what needs no waiting; kHolding is Hold's, kReleased only a mutation's.
+// As Acquire::State, without states that need no waiting; kHolding belongs to Hold, kReleased to a
+// mutation.
 mtype:state = { kStart, kApart, kJoining, kDeciding, kWaiting, kConfirming, kHolding, kReleased,
                 kGone };
 
-// What the rest of a step is, see Proceed().
+// The rest of a step; see Proceed().
 mtype:todo = { kNothing, kCreate, kCheck, kConsider, kConfirm, kStartConfirming, kRun,
                kDisconnect, kFinishRemoved, kEndSession };
 
-// A contender's znode is known by its number, the place in znode[]. Two that are none:
+// A contender's znode is identified by its number, its index in znode[]. Two values are no znode:
 #define NONE 15
 #define HOLD 14
 #define IS_NUMBER(n) (n < CREATES)
@@ -131,16 +132,16 @@ typedef Znode {
 Znode znode[CREATES];
 unsigned created : 4;  // how many
 
-// Sets of znodes.
+// Sets of znodes:
 byte leader;    // committed
-byte follower;  // what the follower has of it
-byte dying;     // of sessions that are refused already: closeSession is under way
-// Commits that the follower is to apply: a number that was made, or DELETED + number.
+byte follower;  // applied by the follower
+byte dying;     // of sessions already refused, while closeSession is in progress
+// Commits that the follower has yet to apply: the number of a created znode, or DELETED + number.
 chan lag = [LAG + 4] of { byte };
 #define DELETED 16
-unsigned victim : 4 = NONE;  // the one that was deleted by force
+unsigned victim : 4 = NONE;  // deleted by force
 
-unsigned record : 4 = NONE;  // who let go last while holding
+unsigned record : 4 = NONE;  // the last holder that released
 
 typedef Client {
   mtype:state state;
@@ -148,22 +149,22 @@ typedef Client {
   bool reads;           // its mode
   unsigned session : 2;
   unsigned uuid : 2;
-  unsigned ticket : 4;  // its contender, as far as it knows
-  unsigned answer : 4;  // of the reply on its way: the contender made, the predecessor, or HOLD
+  unsigned ticket : 4;  // its contender, if it knows it
+  unsigned answer : 4;  // in the reply in transit: the new contender, the predecessor, or HOLD
   bool by_create;       // Proof::kCreate
-  bool settled;         // all before us have gone, once the heartbeat is answered
+  bool settled;         // all before us are gone, once the heartbeat is answered
   bool watches;         // the predecessor, on this connection
   bool after_reader;    // the predecessor reads
   bool lease;
   bool runs;            // the command
-  // What only the servers know:
+  // Known only to the servers:
   bool alive;           // the session
   unsigned place : 4;   // its newest contender
-  bool barred;          // that was deleted by force, while somebody was before it
+  bool barred;          // deleted by force while another was before it
 }
 Client zk[CONTENDERS];
 
-// Of use within one step only.
+// Used within one step only.
 hidden byte z, entry, view, found;
 hidden byte todo = kNothing, next = kNothing;
 hidden byte catch_up;
@@ -174,8 +175,8 @@ hidden byte catch_up;
 #define OF_UUID(z, c) (znode[z].contender == c && znode[z].uuid == zk[c].uuid)
 #define IS_VICTIM(c) (zk[c].place != NONE && zk[c].place == victim)
 #define BLOCKS(z, c) (!znode[z].reads || !zk[c].reads)
-// The session has ended: the leader answers nothing any more, the follower nothing once it has
-// applied that.
+// The session has ended: the leader no longer answers, nor does the follower once it has applied
+// that.
 #define REFUSED(c) (!zk[c].alive && (zk[c].server == kLeader || !HAS(follower, zk[c].place)))
 
 #define GONE(c) (zk[c].state == kGone)
@@ -188,9 +189,9 @@ hidden byte catch_up;
 #define EACH(is) (is(0) && is(1) && is(2) && is(3))
 #endif
 #define AT_FOLLOWER (!EACH(ELSEWHERE))
-// How far the follower may stay behind. A new connection begins with a sync or a commit, so that it
-// makes no difference how far its server lagged before: without anybody at it, it does not. Shown
-// with STALE; and of course it does make one where a mutation drops these.
+// How far the follower may lag. A new connection begins with a sync or a commit, so it does not
+// matter how far its server lagged before: without a client it does not lag. STALE shows that; of
+// course it matters if a mutation drops the sync.
 #if defined(STALE) || defined(MUTATE_NO_SYNC) || defined(MUTATE_NO_HEARTBEAT_ON_RECONNECT)
 #define MOST_LAG LAG
 #else
@@ -206,7 +207,7 @@ inline Apply() {
     entry = entry - DELETED;
     follower = follower & ~(1 << entry);
     if
-    :: !HAS(leader, entry) ->  // gone for all: no part of the state any more
+    :: !HAS(leader, entry) ->  // gone everywhere: drop it from the state
       znode[entry].contender = 0;
       znode[entry].session = 0;
       znode[entry].uuid = 0;
@@ -254,7 +255,7 @@ inline MarkDying(c) {
 
 // ---- parts of a step ------------------------------------------------------------------------
 
-// Join(): the create is done, its reply is on its way.
+// Join(): the create is done and its reply is in transit.
 inline Create(c) {
   assert(created < CREATES);
   znode[created].contender = c;
@@ -272,8 +273,8 @@ inline Create(c) {
   created++
 }
 
-// The committed heartbeat, with something behind it that is done if it succeeds: a list, or the
-// start of the command.
+// The committed heartbeat, followed by an action if it succeeds: a list, or the start of the
+// command.
 inline Check(c, behind) {
   if
   :: !zk[c].alive -> todo = kDisconnect
@@ -284,19 +285,19 @@ inline Check(c, behind) {
   fi
 }
 
-// Confirm(), when its heartbeat has succeeded.
+// Confirm(), after its heartbeat has succeeded.
 inline StartConfirming(c) {
   zk[c].state = kConfirming;
   zk[c].answer = NONE;
   zk[c].by_create = false;
   zk[c].lease = true;
   if
-  :: zk[c].settled -> zk[c].server = kLeader  // whose reply it is makes no difference any more
+  :: zk[c].settled -> zk[c].server = kLeader  // the sender of the reply no longer matters
   :: else
   fi
 }
 
-// protocol::Decide(): the nearest lower one that blocks.
+// protocol::Decide(): the nearest lower contender that blocks.
 inline FindPredecessor(c) {
   zk[c].answer = HOLD;
   z = 0;
@@ -317,8 +318,8 @@ inline FindPredecessor(c) {
   z = 0
 }
 
-// List() and Consider(): what the list will say. That all before us have gone stays true, and so
-// does that our own name is missing: what these make the client send is sent at once.
+// List() and Consider(): the content of the list. If all before us are gone, or our own name is
+// missing, that stays so, and the client sends its next request at once.
 inline Consider(c) {
   view = VIEW(c);
   zk[c].state = kDeciding;
@@ -356,7 +357,7 @@ inline LookForGhosts(c) {
   z = 0
 }
 
-// Acquired, and the command starts.
+// Acquired: the command starts.
 inline Run(c) {
   MUST(EXCLUSION, !zk[c].barred);
   z = 0;
@@ -397,8 +398,8 @@ inline Disconnect(c) {
   zk[c].lease = false
 }
 
-// The release, the close of who got nothing, or the servers' expiry of who has been killed: all
-// that others see of these is that the session's znodes go.
+// The release, the close of a contender that got nothing, or the expiry of one that was killed:
+// others only see that the session's znodes are deleted.
 inline EndSession(c) {
   if
   :: zk[c].alive -> DeleteOfSession(c)
@@ -422,8 +423,7 @@ inline EndSession(c) {
   zk[c].barred = false
 }
 
-// Does what is still to be done of a step. A commit or sync that was asked for at the follower is
-// answered when it has applied it.
+// Does the rest of a step. The follower answers a commit or sync once it has applied it.
 inline Proceed(c) {
   do
   :: len(lag) > (catch_up -> 0 : (todo == kNothing -> MOST_LAG : LAG + 4)) -> Apply()
@@ -449,7 +449,7 @@ inline Proceed(c) {
 
 // ---- steps ----------------------------------------------------------------------------------
 
-// A new session, and Join() over it.
+// Opens a new session and runs Join() over it.
 inline Start(c) {
   if
   :: zk[c].session == 0 -> zk[c].reads = true
@@ -459,18 +459,18 @@ inline Start(c) {
   if
   :: zk[c].server = kLeader; todo = kCreate
   :: zk[c].server = kFollower; todo = kCreate
-  :: FAULT -> SPEND; todo = kDisconnect  // with the create not done
+  :: FAULT -> SPEND; todo = kDisconnect  // before the create is done
   fi
 }
 
-// The create's reply; the list that was sent with it is done now.
+// The create's reply arrives; the list sent with it is done now.
 inline OnCreated(c) {
   zk[c].ticket = zk[c].answer;
   zk[c].by_create = true;
   todo = kConsider
 }
 
-// OnConfirmed() by the create that the list was sent with.
+// OnConfirmed() by the create with which the list was sent.
 inline OnListedFirst(c) {
 #ifdef MUTATE_NO_HEARTBEAT
   todo = kRun
@@ -503,7 +503,7 @@ inline OnListedBehind(c) {
 #endif
   :: !REFUSED(c) && !HAS(VIEW(c), zk[c].answer) ->
     REACHED(predecessor_gone_before_the_watch);
-#ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE nobody looks at
+#ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE is ignored
     zk[c].state = kWaiting
 #else
     todo = kConsider
@@ -511,8 +511,8 @@ inline OnListedBehind(c) {
   fi
 }
 
-// OnWatch(): decide again. The record of one that excluded decides without a list, since all before
-// that one had gone when it held; it is read together with the heartbeat.
+// OnWatch(): decide again. The record of an excluding holder decides without a list, because all
+// before it were gone when it held; it is read together with the heartbeat.
 inline OnPredecessorGone(c) {
   zk[c].watches = false;
 #if defined(MUTATE_NO_LIST_AGAIN)
@@ -553,7 +553,7 @@ inline OnConfirmed(c) {
 inline Release(c) {
 #ifdef MUTATE_RELEASE_EARLY
   d_step { DeleteOfSession(c) };
-  zk[c].state = kReleased  // and the command runs on
+  zk[c].state = kReleased  // the command is still running
 #else
   if
   :: zk[c].alive && HAS(leader, zk[c].ticket) -> record = zk[c].ticket
@@ -563,7 +563,7 @@ inline Release(c) {
 #endif
 }
 
-// The wait is over, or a signal; or KILL.
+// The wait ends by its limit, a signal or a KILL.
 inline GiveUp(c) {
   REACHED(gave_up_or_killed);
 #ifdef MUTATE_WAITER_RECORDS
@@ -575,7 +575,7 @@ inline GiveUp(c) {
   todo = kEndSession
 }
 
-// FindLostCreate(): what a list says that the server answers from `set`. found: ours, or NONE.
+// FindLostCreate() in a list answered from `set`. found: our contender, or NONE.
 inline FindByUuid(c, set) {
   found = NONE;
   z = 0;
@@ -615,11 +615,11 @@ inline Rejoin(c) {
     d_step { FindByUuid(c, view) };
     view = 0;
 #else
-    d_step { FindByUuid(c, leader) };  // the sync: the server has all
+    d_step { FindByUuid(c, leader) };  // synced: the server has everything
 #endif
     if
     :: found == NONE -> found = 0; REACHED(created_again); todo = kCreate
-    :: found == NONE && FAULT -> SPEND; found = 0; todo = kDisconnect  // with the create not done
+    :: found == NONE && FAULT -> SPEND; found = 0; todo = kDisconnect  // before the create is done
     :: found != NONE -> Adopt(c)
     fi
   fi
@@ -637,8 +637,8 @@ inline Adopt(c) {
 }
 
 #ifdef STALE
-// A leader that has been deposed and does not know it: it takes the connection, answers sync and
-// list from what it has, and never a create or a check. Nothing comes of it but an adoption.
+// A deposed leader that does not know it yet accepts the connection and answers sync and list from
+// its own state, but never a create or a check. The only possible effect is an adoption.
 inline MeetDeposedLeader(c) {
   FindByUuid(c, follower);
   if
@@ -649,7 +649,7 @@ inline MeetDeposedLeader(c) {
 }
 #endif
 
-// OnExpired(). The session may be refused before its znodes have gone.
+// OnExpired(). The session may be refused before its znodes are deleted.
 inline OnExpired(c) {
   REACHED(place_lost);
   REACHED_IF(zk[c].alive && zk[c].place != NONE, place_lost_before_the_znode_has_gone);
@@ -672,8 +672,8 @@ inline OnExpired(c) {
   fi
 }
 
-// The servers have not heard of the session for so long that they end it. Before that the lease has
-// ended by the client's own clock, and with it the command.
+// The servers have not heard from the session for so long that they end it. By then the lease has
+// ended by the client's clock, and with it the command.
 inline Expire(c) {
 #ifndef MUTATE_NO_LEASE
   if
@@ -704,9 +704,10 @@ inline RemoveByForce(c) {
   Delete(zk[c].place)
 }
 
-// Contenders are alike: that they first come in the order of their numbers is no loss.
-#define HAS_COME(c) (zk[c].state != kStart || zk[c].session > 0)
-#define MAY_COME(c) (c == 0 || HAS_COME(c) || HAS_COME(c - 1))
+// Contenders are interchangeable, so letting them arrive in the order of their numbers loses
+// nothing.
+#define HAS_ARRIVED(c) (zk[c].state != kStart || zk[c].session > 0)
+#define MAY_ARRIVE(c) (c == 0 || HAS_ARRIVED(c) || HAS_ARRIVED(c - 1))
 #define WAITS(c) \
   (zk[c].state != kStart && zk[c].state != kHolding && zk[c].state != kReleased && \
    zk[c].state != kGone)
@@ -716,7 +717,7 @@ proctype Contender(byte c) {
   do
   :: atomic {
       if
-      :: zk[c].state == kStart && MAY_COME(c) -> Start(c)
+      :: zk[c].state == kStart && MAY_ARRIVE(c) -> Start(c)
       :: zk[c].state == kJoining -> OnCreated(c)
       :: zk[c].state == kDeciding && zk[c].answer == HOLD -> OnListedFirst(c)
       :: zk[c].state == kDeciding && IS_NUMBER(zk[c].answer) -> d_step { OnListedBehind(c) }
