@@ -28,9 +28,9 @@ def parse_arguments():
     arguments = parser.parse_args()
     for name in arguments.parts:
         if name not in PARTS:
-            parser.exit(64, f"bench: there is no part '{name}' ({', '.join(PARTS)})\n")
+            parser.exit(64, f"bench: unknown part '{name}' (expected {', '.join(PARTS)})\n")
     if arguments.readme and arguments.parts not in ([], ["scale"]):
-        parser.exit(64, "bench: --readme wants all of the default parts, or scale alone\n")
+        parser.exit(64, "bench: --readme needs all default parts, or scale alone\n")
     return arguments
 
 

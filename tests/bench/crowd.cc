@@ -1,16 +1,16 @@
-// Many contenders in one process, over zklock's own library, for scripts/bench:
+// Many contenders in one process, using zklock's own library, for scripts/bench:
 //
-//   crowd fill SERVERS LOCK COUNT curator|kazoo   znodes behind a queue, nobody waits behind them
+//   crowd fill SERVERS LOCK COUNT curator|kazoo   znodes at the end of a queue
 //   crowd herd SERVERS LOCK COUNT GRANTS COMMAND [ARG...]
-//                                                 the way that zklock does not go: all watch the
-//                                                 LOCK's children, each release wakes everybody
-//   crowd queue SERVERS LOCK COUNT                COUNT contenders of one LOCK, each lets go at
+//                                                 what zklock avoids: all watch the LOCK's
+//                                                 children, and each release wakes all of them
+//   crowd queue SERVERS LOCK COUNT                COUNT contenders of one LOCK; each releases at
 //                                                 once
-//   crowd many SERVERS LOCK COUNT                 COUNT LOCKs below LOCK, with one contender each
+//   crowd many SERVERS LOCK COUNT                 COUNT LOCKs below LOCK with one contender each
 //
-// fill and herd say "ready" when all are there, and begin when standard input has ended; queue and
-// many print lines "WHAT COUNT SECONDS", and when all have joined wait for the input's end
-// likewise.
+// fill and herd print "ready" when all have joined, and begin when standard input ends. queue and
+// many print lines "WHAT COUNT SECONDS", and also wait for the end of the input once all have
+// joined.
 
 #include <fmt/core.h>
 #include <spawn.h>
@@ -44,7 +44,7 @@ using zookeeper::Watch;
 using Words = std::vector<std::string>;
 
 constexpr Duration kSessionTimeout = 60s;
-// So many join at one time: what is measured is the queue, not a listen backlog.
+// The number that join at a time: the queue is to be measured, not a listen backlog.
 constexpr std::size_t kMostJoining = 200;
 constexpr int kSteps = 10;
 
@@ -68,7 +68,7 @@ std::vector<zookeeper::Endpoint> EndpointsOf(const std::string& servers) {
 
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
 
-/// Sessions are kept alive until standard input has ended.
+/// Keeps the sessions alive until standard input ends.
 void WaitForInputsEnd(EpollLoop& loop) {
   class Input final : public EventSource {
    public:
@@ -131,7 +131,7 @@ int Fill(const std::string& servers, const std::string& lock, int count,
 
 // ---- herd -----------------------------------------------------------------------------------
 
-/// A command that runs beside the loop.
+/// A command that runs while the loop continues.
 class Command final : public EventSource {
  public:
   void Start(const Words& words) {
@@ -161,7 +161,7 @@ class Command final : public EventSource {
   bool ended_ = false;
 };
 
-/// One that watches all children, and holds when its own number is the lowest.
+/// A contender that watches all children and holds when its number is the lowest.
 class HerdMember final : public zookeeper::StoreListener {
  public:
   HerdMember(const std::string& servers, std::string lock)
@@ -182,7 +182,7 @@ class HerdMember final : public zookeeper::StoreListener {
                       own_ = reply.path.substr(lock_.size() + 1);
                     });
   }
-  /// Once all are there: while they come, each would wake all before it.
+  /// Called once all have joined: while they join, each would wake all before it.
   void Begin() { List(); }
   void OnDisconnected() override { throw std::runtime_error("the server has gone"); }
   void OnExpired() override { throw std::runtime_error("a session expired"); }
@@ -228,7 +228,7 @@ int Herd(const std::string& servers, const std::string& lock, int count, int gra
   SayReady();
   WaitForInputsEnd(loop);
   std::vector<std::unique_ptr<Command>> commands;
-  // They hold in the order of their joining.
+  // They hold in the order of joining.
   for (int i = 0; i < std::min(grants, count); ++i) {
     loop.RunUntil([&] { return herd[static_cast<std::size_t>(i)]->holds(); });
     commands.push_back(std::make_unique<Command>());
@@ -244,7 +244,7 @@ int Herd(const std::string& servers, const std::string& lock, int count, int gra
 
 // ---- queue and many -------------------------------------------------------------------------
 
-/// One contender as zklock itself has it.
+/// One contender, as in zklock itself.
 class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
  public:
   Contender(const std::string& servers, std::string path)
@@ -258,7 +258,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     loop.Add(session_);
     loop.AddBeside(*acquire_, session_);
   }
-  /// With the record that spares the next one the list.
+  /// Writes the record that saves the next one the list.
   void LetGo(EpollLoop& loop) {
     const lock::Ticket ticket = std::get<lock::Acquired>(*acquire_->outcome()).ticket;
     loop.Remove(*acquire_);
@@ -299,7 +299,7 @@ class Crowd {
     }
   }
 
-  /// Until each holds or waits.
+  /// Runs until each holds or waits.
   void JoinAll() {
     std::size_t begun = 0;
     Tell("joined", [&](std::size_t index) {
@@ -310,14 +310,14 @@ class Crowd {
     });
   }
   void AwaitLeave() { WaitForInputsEnd(loop_); }
-  /// Each lets go as soon as it holds.
+  /// Each releases as soon as it holds.
   void PassOn() {
     std::deque<Contender*> left, closing;
     for (const auto& contender : contenders_) left.push_back(contender.get());
     Tell("passed", [&](std::size_t) {
       auto next = left.end();
       loop_.RunUntil([&] {
-        // They queue in the order of joining, but for those that joined at one time.
+        // They queue in the order of joining, except for those that joined at the same time.
         const auto last =
             left.begin() + std::min<std::ptrdiff_t>(std::ssize(left),
                                                     static_cast<std::ptrdiff_t>(2 * kMostJoining));

@@ -19,8 +19,8 @@
 
 namespace zklock::bench {
 
-/// zklock's own loop asks all its sources before each wait, which is right for five of them and not
-/// for ten thousand. This one asks a source only after it, or one beside it, was served.
+/// zklock's own loop queries all its sources before each wait, which is right for five of them but
+/// not for ten thousand. This loop queries a source only after it, or one linked to it, was served.
 class EpollLoop {
  public:
   EpollLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
@@ -29,7 +29,7 @@ class EpollLoop {
     entries_.try_emplace(&source);
     Touch(source);
   }
-  /// Asked whenever `other` is served, and the other way round: callbacks of one change what the
+  /// Queries each of two sources whenever the other is served: callbacks of one change what the
   /// other waits for.
   void AddBeside(EventSource& source, EventSource& other) {
     Add(source);
@@ -44,7 +44,7 @@ class EpollLoop {
     touched_.erase(&source);
     entries_.erase(&source);
   }
-  /// It waits for something else than it did when it was last asked.
+  /// To be called when a source waits for something else than when it was last queried.
   void Touch(EventSource& source) { touched_.insert(&source); }
 
   template <typename Predicate>
@@ -104,9 +104,9 @@ class EpollLoop {
     if (entry.fd >= 0 && entry.fd != interest.fd) ForgetFd(source, entry);
     if (interest.fd >= 0 && (entry.fd != interest.fd || entry.events != interest.events)) {
       epoll_event event{};
-      event.events = static_cast<std::uint32_t>(interest.events);  // poll's bits are epoll's
+      event.events = static_cast<std::uint32_t>(interest.events);  // the same bits as poll
       event.data.fd = interest.fd;
-      // A number may have been closed and given again behind our back.
+      // The descriptor may have been closed and its number reused without notice.
       if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, interest.fd, &event) != 0 && errno == ENOENT) {
         epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, interest.fd, &event);
       }
@@ -122,7 +122,7 @@ class EpollLoop {
   }
 
   void ForgetFd(EventSource& source, Entry& entry) {
-    // It may be closed, and its number somebody else's by now.
+    // It may have been closed, and its number reused.
     const auto known = by_fd_.find(entry.fd);
     if (known != by_fd_.end() && known->second == &source) {
       epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, entry.fd, nullptr);

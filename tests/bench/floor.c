@@ -1,10 +1,10 @@
-/* The least that running a command under a lock costs with the ZooKeeper C client: one numeric
- * address, requests pipelined, delete and close in one write. It is a floor to measure against
- * and no lock to use: no lease, no guard worth the name, no lost reply is looked for.
+/* The minimum cost of running a command under a lock with the ZooKeeper C client: one numeric
+ * address, pipelined requests, delete and close in one write. It is a floor to measure against, not
+ * a usable lock: it has no lease and no real guard, and does not look for lost replies.
  *
  *   floor [--guard] HOST:PORT LOCK COMMAND [ARG...]
  *
- * --guard: a process of its own starts the command, waits for it and reports its end.
+ * --guard: a separate process starts the command, waits for it and reports its end.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,8 +27,8 @@ static int socket_fd = -1;
 static const char* lock;
 static char own[kPathSize];
 static char predecessor[kPathSize];
-static int listed; /* by the newest list */
-static int gone;   /* the predecessor: list again */
+static int listed; /* in the latest list */
+static int gone;   /* the predecessor is gone: list again */
 
 static void Die(const char* what, int result) {
   fprintf(stderr, "floor: %s: %s\n", what, zerror(result));
@@ -58,7 +58,7 @@ static void Step(void) {
   if (done != ZOK && done != ZNOTHING) Die("the connection", done);
 }
 
-/* The library writes each request's length and body apart. */
+/* The library writes the length and the body of each request separately. */
 static void Cork(int on) { setsockopt(socket_fd, IPPROTO_TCP, TCP_CORK, &on, sizeof on); }
 
 static const char* Number(const char* name) {
@@ -140,8 +140,8 @@ static char* PutInt(char* at, int value) {
   return at + sizeof number;
 }
 
-/* Delete and close as the wire has them, and both replies: the library would send four packets, and
- * not wait for the second reply. */
+/* Writes delete and close in wire format and reads both replies: the library would send four
+   packets, and not wait for the second reply. */
 static void Release(void) {
   enum { kDelete = 2, kClose = -11, kReplies = 2 * (4 + 16) };
   const int length = (int)strlen(own);

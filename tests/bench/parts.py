@@ -1,4 +1,4 @@
-"""What is measured, part by part."""
+"""The measurements, part by part."""
 
 import collections
 import contextlib
@@ -19,7 +19,7 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
 
 _LENGTHS = [2, 10, 100, 1000]
 _PATIENCE = 120
-_SETTLE = 0.3  # after the last has queued: its watch, and what else it does then
+_SETTLE = 0.3  # after the last one has queued: it sets its watch and more
 
 _FREE = "free lock, `true`, release"
 _SLOW = "the same, each fsync 5 ms slower"
@@ -57,10 +57,10 @@ def _wait_until(is_so, what, patience=_PATIENCE):
 
 
 class Queue:
-    """A holder and those that wait for it, as processes of one peer; ended with the `with`."""
+    """A holder and its waiters, as processes of one peer. Leaving the `with` ends them."""
 
     def __init__(self, peer, lock, fifo):
-        """`fifo`: what commands may read until let_go(). (etcdctl's have no standard input.)"""
+        """`fifo`: commands can read it until release(). (etcdctl's have no standard input.)"""
         self._peer, self.lock = peer, lock
         self._fifo = os.open(fifo, os.O_RDWR)
         self._started, self._undo = [], []
@@ -70,14 +70,14 @@ class Queue:
         _wait_until(lambda: self._peer.waiting(self.lock) == 0, "an empty queue")
         return self
 
-    def let_go(self):
+    def release(self):
         if self._fifo is not None:
             os.close(self._fifo)
             self._fifo = None
 
     def __exit__(self, *_):
-        self.let_go()
-        # They run through: most peers that are killed leave their place taken for a while.
+        self.release()
+        # Let them finish: most peers, when killed, keep their place in the queue for a while.
         for process in self._started:
             process.stdin.close()
         for process in self._started:
@@ -90,7 +90,7 @@ class Queue:
             undo()
 
     def start(self, command, argv=None, timeout=None):
-        """One more that queues; its standard input stays open."""
+        """Starts another one that queues; its standard input stays open."""
         process = subprocess.Popen(
             argv or self._peer.run(self.lock, command, timeout), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -123,7 +123,8 @@ class Bench:
     # ---- runs in turn ------------------------------------------------------------------------
 
     def _in_turn(self, commands, rounds, environment=None, status=0):
-        """{name: (median seconds, median CPU seconds)} of commands {name: argv}, interleaved."""
+        """{name: (median seconds, median CPU seconds)} of commands {name: argv}, run
+        alternately."""
         argv = [f"{self._tools}/bench_stopwatch", str(rounds)]
         for command in commands.values():
             argv += [":::", *command]
@@ -179,7 +180,7 @@ class Bench:
                                  text=True).stdout
         needed = [line.split("[")[1].rstrip("]") for line in dynamic.splitlines()
                   if "(NEEDED)" in line]
-        # libm is a part of libc as Debian packages it.
+        # In Debian libm is part of libc.
         foreign = [name for name in needed if not name.startswith(("libc.", "libm.", "ld-"))]
         self._results.target("libraries needed besides libc's", len(foreign), 0)
         medians = self._in_turn({"true": ["true"], "version": [zklock, "--version"],
@@ -209,7 +210,7 @@ class Bench:
         return [after - before for before, after in zip(stamps, stamps[1:])]
 
     def _hand_over(self, peer, length):
-        """Spans between the commands of a holder and those behind it."""
+        """The time spans between the commands of a holder and its waiters."""
         self._clear_stamps()
         real = min(length, peer.most_real)
         with self._queue(peer, f"/queue-{peer.word}-{length}") as queue:
@@ -220,13 +221,13 @@ class Bench:
             queue.settle()
             queue.fill(length - real)
             queue.settle()
-            queue.let_go()
+            queue.release()
             return self._spans(real)
 
     def _hand_over_herd(self, length):
         self._clear_stamps()
         lock = f"/queue-herd-{length}"
-        # Which makes the LOCK.
+        # Creates LOCK.
         subprocess.run(self._peers["zklock"].run(lock, ["true"]), check=True)
         grants = min(length, 10 if length < 500 else 6) + 1
         herd = subprocess.Popen(
@@ -234,7 +235,7 @@ class Bench:
              str(grants), *self._stamp()], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             if herd.stdout.readline() != b"ready\n":
-                raise RuntimeError("bench_crowd herd does not start")
+                raise RuntimeError("bench_crowd herd did not start")
             herd.stdin.close()
             return self._spans(grants - 1)
         finally:
@@ -305,7 +306,8 @@ class Bench:
             for relay in relays:
                 argv = zklock.run(queue.lock, command)
                 argv[argv.index(self._zookeeper.servers)] = relay.address
-                # What it shows after a second it asks for, and no release does.
+                # The progress line would cause requests after a second, which are not part of a
+                # release.
                 argv[2:2] = ["--progress", "none"]
                 waiters.append(queue.start(command, argv))
                 queue.settle()
@@ -315,17 +317,17 @@ class Bench:
             before = [relay.counts() for relay in relays]
             holder.stdin.close()
             waiters[0].stdout.readline()
-            time.sleep(_SETTLE)  # for what those who cannot go on might send
+            time.sleep(_SETTLE)  # for any requests of the other waiter
             following, bystander = [tuple(now - then for now, then in zip(relay.counts(), first))
                                     for relay, first in zip(relays, before)]
         what = f"hand-over, {length} waiting"
         self._results.add(f"{what}: requests of the next", "zklock", following[0], "")
         self._results.add(f"{what}: bytes to the next", "zklock", following[1], "B")
-        self._results.add(f"{what}: requests of one who cannot go on", "zklock", bystander[0], "")
+        self._results.add(f"{what}: requests of another waiter", "zklock", bystander[0], "")
         self._results.add("watches per waiter", "zklock", watches / 2, "")
         self._results.target(f"{what}: requests of the next", following[0], 3)
         self._results.target(f"{what}: bytes to the next", following[1], 1024, "B")
-        self._results.target(f"{what}: requests of one who cannot go on", bystander[0], 0)
+        self._results.target(f"{what}: requests of another waiter", bystander[0], 0)
 
     # ---- processes ---------------------------------------------------------------------------
 
@@ -345,7 +347,7 @@ class Bench:
             "memory of a waiter (PSS)", "zklock"), 250, "KiB")
 
     def holder(self):
-        """A holder's CPU and a waiter's wake-ups, at a session time-out of 8 s."""
+        """A holder's CPU time and a waiter's wake-ups, with a session time-out of 8 s."""
         seconds, timeout = 16, 8
         with self._queue(self._peers["zklock"], "/holder") as queue:
             holder = queue.start(["cat", self._fifo], timeout=timeout)
@@ -369,7 +371,7 @@ class Bench:
         self._results.target("a holder's share of a core", 100 * cpu / took, 0.1, "%")
 
     def join(self):
-        """What a list of 10,000 costs the one who joins."""
+        """The cost of a list of 10,000 for the contender that joins."""
         zklock = self._peers["zklock"]
         lengths = (10, 10_000)
         with contextlib.ExitStack() as stack:
@@ -395,13 +397,13 @@ class Bench:
                 waiter.terminate()
                 waiter.communicate()
         own = max(cpu[lengths[1]][1] - cpu[lengths[0]][1], 0)
-        self._results.add("join a queue of 10,000: own time more than for 10", "zklock", own, "s")
-        self._results.add("waiting behind 10,000: memory more than behind 10", "zklock",
+        self._results.add("join a queue of 10,000: extra CPU time compared with 10", "zklock", own, "s")
+        self._results.add("waiting behind 10,000: extra memory compared with 10", "zklock",
                           kib[1] - kib[0], "KiB")
-        self._results.target("join a queue of 10,000: own time", own, 0.005, "s")
+        self._results.target("join a queue of 10,000: CPU time", own, 0.005, "s")
 
     def _kill_holder(self, peer):
-        """From the KILL of the lock's holder to the next one's command, seconds."""
+        """Seconds from the KILL of the holder to the command of the next one."""
         self._clear_stamps()
         with self._queue(peer, f"/killed-{peer.word}") as queue:
             holder = queue.start(["cat", self._fifo])
@@ -422,5 +424,5 @@ class Bench:
         self._results.target(what, self._results.get(what, "zklock"), 0.02, "s")
 
     def scale(self):
-        """10,000 contenders of one LOCK, and 10,000 LOCKs with one each."""
+        """10,000 contenders of one LOCK, and 10,000 LOCKs with one contender each."""
         self._results.table("scale", scale.measure(self._tools))

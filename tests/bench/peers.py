@@ -1,5 +1,5 @@
-"""Those who run a command under a lock: zklock, what it is measured against, what it is measured
-beside. Each tells how it is called and how many of it queue for a lock."""
+"""Programs that run a command under a lock: zklock, the floor, and its peers. Each defines its
+command line and counts how many of it queue for a lock."""
 
 import os
 import re
@@ -11,19 +11,19 @@ class Peer:
     """`word` names it in arguments and results, `title` in tables."""
 
     word = title = None
-    most_real = 40  # so many real processes in a queue; what stands behind them is filled in
+    most_real = 40  # real processes in a queue; the rest of it is filled with mere entries
     environment = {}
 
     def run(self, lock, command, timeout=None):
-        """argv of a run; `timeout`: of its session, seconds, where it can be told."""
+        """argv of a run. `timeout`: the session time-out in seconds, if the peer has an option."""
         raise NotImplementedError
 
     def waiting(self, lock):
-        """How many hold or queue for that lock, those filled in included."""
+        """How many hold or queue for that lock, including filled entries."""
         raise NotImplementedError
 
     def fill(self, lock, count):
-        """Puts as many behind all that queue. Returns what undoes it."""
+        """Appends `count` entries to the queue. Returns a function that removes them."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ class Flock(Peer):
             return len(re.findall(rf":{inode} ", file.read()))
 
     def fill(self, lock, count):
-        raise NotImplementedError("nobody queues for a flock but its processes")
+        raise NotImplementedError("only processes can queue for a flock")
 
 
 class Etcdctl(Peer):
@@ -138,13 +138,13 @@ class Etcdctl(Peer):
 
 
 def missing(word):
-    """Why that peer cannot be had here, or None."""
+    """The reason why that peer is not available, or None."""
     if word == "etcdctl" and not (shutil.which("etcd") and shutil.which("etcdctl")):
-        return "no etcd here"
+        return "etcd is not installed"
     if word == "kazoo" and subprocess.run(["/usr/bin/python3", "-c", "import kazoo"],
                                           stderr=subprocess.DEVNULL).returncode != 0:
-        return "no kazoo here"
+        return "kazoo is not installed"
     if word == "curator" and not (shutil.which("javac")
                                   and os.path.exists("/usr/share/java/curator-recipes.jar")):
-        return "no JDK, or no Curator, here"
+        return "a JDK or Curator is not installed"
     return None

@@ -1,4 +1,4 @@
-"""Between one client and its server: passes bytes on, and counts what they ask."""
+"""A relay between one client and its server that counts requests and bytes."""
 
 import select
 import socket
@@ -9,7 +9,7 @@ _PING = 11
 
 
 class Relay:
-    """For one connection. counts(): (requests but pings, bytes but their answers) so far."""
+    """Serves one connection. counts(): (requests, bytes of replies) so far, without pings."""
 
     def __init__(self, host, port):
         self._listener = socket.create_server(("127.0.0.1", 0))

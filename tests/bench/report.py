@@ -1,4 +1,4 @@
-"""What was measured, as Markdown tables and as a plot."""
+"""The results as Markdown tables and as a plot."""
 
 import math
 import platform
@@ -10,7 +10,7 @@ _COLUMNS = {"zklock": "zklock", "floor": "floor", "floor-guard": "floor with a g
 
 
 def text_of(value, unit):
-    """Three figures that count."""
+    """Formats with three significant figures."""
     if isinstance(value, str):
         return value
     if unit == "s" and value < 1:
@@ -46,7 +46,7 @@ class Results:
         return self._handover.get(who, {}).get(length)
 
     def target(self, what, value, limit, unit="", at_least=False):
-        """`value` None: not measured here."""
+        """Does nothing if `value` is None: not measured."""
         if value is None:
             return
         met = value >= limit if at_least else value <= limit
@@ -54,7 +54,7 @@ class Results:
         self._targets.append((what, f"{sign} {text_of(limit, unit)}", text_of(value, unit), met))
 
     def ratio(self, what, over, under, limit, at_least=False):
-        """over and under: (row, who)."""
+        """`over` and `under` are (row, peer)."""
         a, b = self.get(*over), self.get(*under)
         if a is not None and b:
             self.target(what, a / b, limit, "×", at_least)
@@ -63,7 +63,7 @@ class Results:
         self._notes.append(text)
 
     def table(self, part, text):
-        """A part that has a table of its own."""
+        """Adds the table of a part that has its own."""
         self._tables[part] = text
 
     def markdown(self):
@@ -76,7 +76,7 @@ class Results:
                 cells = [text_of(values[word], unit) if word in values else "–" for word in who]
                 parts.append(f"| {what} | {' | '.join(cells)} |\n")
         if self._targets:
-            parts.append("\n| aim | at | measured | |\n| --- | --- | --- | --- |\n")
+            parts.append("\n| target | limit | measured | |\n| --- | --- | --- | --- |\n")
             for what, limit, value, met in self._targets:
                 parts.append(f"| {what} | {limit} | {value} | {'reached' if met else '**missed**'} |\n")
         parts += [f"\n{note}\n" for note in self._notes]
@@ -85,7 +85,7 @@ class Results:
         return "".join(parts)
 
     def plot(self):
-        """Hand-over against queue length, as SVG; empty when nothing was measured."""
+        """Hand-over time over queue length, as SVG; empty if not measured."""
         return _plot(self._handover) if self._handover else ""
 
 
@@ -95,7 +95,7 @@ def _machine():
 
 
 def put_into_page(path, name, text):
-    """In the place of what stands there between the comments `name: begin` and `name: end`."""
+    """Replaces the text between the comments `name: begin` and `name: end`."""
     with open(path) as file:
         page = file.read()
     begin_mark = f"<!-- {name}: begin -->"

@@ -1,4 +1,4 @@
-"""10,000 contenders, of one LOCK and of as many: what each costs as their number grows."""
+"""10,000 contenders, of one LOCK and of 10,000: the cost of each as their number grows."""
 
 import collections
 import os
@@ -8,16 +8,16 @@ from report import text_of
 from servers import ZooKeeper
 
 _COUNT = 10_000
-_PATIENCE = 900  # seconds for all of one crowd
+_PATIENCE = 900  # seconds for one crowd
 _TICK = os.sysconf("SC_CLK_TCK")
 _SHOWN = {1: "first", 5: "fifth", 10: "tenth"}
 _WAYS = [(kind, size) for kind in ("queue", "many") for size in (1, 3)]
 _TITLES = {("queue", 1): "one LOCK, one server", ("queue", 3): "one LOCK, three servers",
-           ("many", 1): "as many LOCKs, one server", ("many", 3): "as many LOCKs, three servers"}
+           ("many", 1): "10,000 LOCKs, one server", ("many", 3): "10,000 LOCKs, three servers"}
 
 
 def _cpu(pids):
-    """Seconds that they have computed."""
+    """Seconds of CPU time."""
     seconds = 0
     for pid in pids:
         with open(f"/proc/{pid}/stat") as file:
@@ -33,7 +33,7 @@ def _resident(pid):
 
 
 class _Watcher:
-    """What the servers and the crowd have done so far."""
+    """The work of the servers and the crowd so far."""
 
     def __init__(self, zookeeper, crowd):
         self._zookeeper, self._crowd = zookeeper, crowd
@@ -56,7 +56,7 @@ class _Watcher:
 
 
 def _run(tools, zookeeper, kind):
-    """({phase: {thousandth part: {what: of each}}}, {what: when all were there})"""
+    """({phase: {tenth: {what: value for each}}}, {what: value when all have joined})"""
     crowd = subprocess.Popen(
         [f"{tools}/bench_crowd", kind, zookeeper.servers, f"/scale-{kind}", str(_COUNT)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -90,14 +90,14 @@ def _run(tools, zookeeper, kind):
 
 
 def _rows(found):
-    """(what, [value of each way, as text])"""
+    """(what, [value for each column, as text])"""
     def of_each(phase, part, what, unit, scale=1):
         return [text_of(found[way][0][phase][part][what] * scale, unit) for way in _WAYS]
 
     def of_all(what, unit):
         return [text_of(found[way][1][what], unit) for way in _WAYS]
 
-    for phase, verb in (("joined", "join"), ("passed", "hold, let go, hand over")):
+    for phase, verb in (("joined", "join"), ("passed", "hold, release, hand over")):
         for part, word in _SHOWN.items():
             yield (f"{verb}: each of the {word} thousand", of_each(phase, part, "seconds", "s"))
         for part in (1, 10):
@@ -105,12 +105,12 @@ def _rows(found):
             yield f"… CPU of the client{where}", of_each(phase, part, "crowd_cpu", "s")
             yield f"… CPU of all servers{where}", of_each(phase, part, "server_cpu", "s")
             yield f"… requests{where}", of_each(phase, part, "zk_packets_received", "")
-            yield f"… sent to it{where}", of_each(phase, part, "zk_response_bytes", "KiB", 1 / 1024)
-    yield "all there: connections", of_all("connections", "")
-    yield "all there: watches", of_all("watches", "")
-    yield "all there: resident memory of the largest server", of_all("server", "KiB")
-    yield "all there: memory of the client, for each contender", of_all("crowd", "KiB")
-    yield "requests outstanding at one server, at most seen", of_all("outstanding", "")
+            yield f"… bytes received{where}", of_each(phase, part, "zk_response_bytes", "KiB", 1 / 1024)
+    yield "all joined: connections", of_all("connections", "")
+    yield "all joined: watches", of_all("watches", "")
+    yield "all joined: resident memory of the largest server", of_all("server", "KiB")
+    yield "all joined: memory of the client, for each contender", of_all("crowd", "KiB")
+    yield "requests outstanding at one server, maximum seen", of_all("outstanding", "")
     yield "a request, mean of the slowest server", of_all("mean", "s")
     yield "a request, the longest", of_all("longest", "s")
 
@@ -120,7 +120,7 @@ def measure(tools):
     found = {}
     for size in (1, 3):
         for kind in ("queue", "many"):
-            # Servers of its own: what the last crowd has left is not to be measured.
+            # New servers, so that leftovers of the last crowd do not matter.
             with ZooKeeper(size) as zookeeper:
                 found[kind, size] = _run(tools, zookeeper, kind)
     lines = [f"| {_COUNT:,} sessions of one process | "

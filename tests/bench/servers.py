@@ -1,4 +1,4 @@
-"""What is measured against: ZooKeeper servers (through scripts/zookeeper) and etcd."""
+"""The servers to measure against: ZooKeeper (through scripts/zookeeper) and etcd."""
 
 import os
 import re
@@ -17,7 +17,7 @@ def _free_port():
 
 
 class ZooKeeper:
-    """A server, or an ensemble, of our own; ends with the `with`."""
+    """A server or an ensemble. Leaving the `with` removes it."""
 
     def __init__(self, size=1, preload=None):
         self._directory = tempfile.mkdtemp(prefix="zklock-bench-")
@@ -30,7 +30,7 @@ class ZooKeeper:
         if self._preload:
             environment["LD_PRELOAD"] = self._preload
         words = ["start"] if self.size == 1 else ["ensemble", str(self.size)]
-        # Its time-outs: long enough for the peers that ask for 60 s.
+        # Long enough session time-outs for the peers that ask for 60 s.
         self.servers = subprocess.run(
             [f"{_PROJECT}/scripts/zookeeper", *words, "--max-session", "60000"], check=True,
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ class ZooKeeper:
         return found
 
     def counters(self, server=0):
-        """What mntr and srvr of one server count, as numbers by name; the first if not told."""
+        """The counters in mntr and srvr of one server (by default the first), by name."""
         found = {name: float(value) for name, value in
                  re.findall(r"^(zk_\w+)\t(-?[\d.]+)$", self.ask("mntr", server), re.MULTILINE)}
         found["zxid"] = int(re.search(r"^Zxid: (\w+)", self.ask("srvr", server), re.MULTILINE)[1], 16)
@@ -70,7 +70,7 @@ class ZooKeeper:
 
 
 class Etcd:
-    """One etcd server of our own."""
+    """One etcd server."""
 
     def __init__(self):
         self._directory = tempfile.mkdtemp(prefix="zklock-bench-")
@@ -106,7 +106,7 @@ class Etcd:
         return self._control("get", prefix, "--prefix", "--keys-only").stdout.count(prefix)
 
     def fill(self, prefix, count):
-        """Keys that stand behind all that wait."""
+        """Adds keys after those of all waiters."""
         for begin in range(0, count, 100):
             puts = "".join(f"put {prefix}f{number} x\n"
                            for number in range(begin, min(begin + 100, count)))

@@ -1,8 +1,8 @@
-/* The command of a measured hand-over: adds the time of its run, CLOCK_MONOTONIC in nanoseconds, as
- * a line to FILE, and ends.
+/* The command of a measured hand-over: appends the time of its run, CLOCK_MONOTONIC in nanoseconds,
+ * as a line to FILE, and ends.
  *
  *   stamp FILE          at once
- *   stamp FILE FIFO     when nobody has FIFO open for writing any more
+ *   stamp FILE FIFO     when FIFO has no writer any more
  */
 #include <fcntl.h>
 #include <stdio.h>

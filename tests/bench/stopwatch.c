@@ -1,11 +1,11 @@
-/* Runs commands in turn, and says how long each took: Python's own start of a process would be a
- * good part of what is measured.
+/* Runs commands alternately and prints how long each took. (The time that Python takes to start a
+ * process would be a large part of the result.)
  *
  *   stopwatch ROUNDS ::: COMMAND [ARG...] [::: COMMAND [ARG...]]...
  *
- * A line for each run: the command's index, nanoseconds, nanoseconds of CPU (its own and of all
- * that it waited for), exit status. The first round warms up and is not told. Each round begins
- * with another command. Standard output of the commands is dropped.
+ * Prints a line for each run: the command's index, nanoseconds, nanoseconds of CPU time (its own
+ * and that of its children), exit status. The first round warms up and is not printed. Each round
+ * starts with another command. Standard output of the commands is dropped.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
