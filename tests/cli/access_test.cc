@@ -59,7 +59,7 @@ std::string AuthFile(const TemporaryDirectory& directory, const std::string& tex
 }
 
 /// A parent znode for one test, open to everyone: no user comes to own /t.
-std::string NewPlace(const char* name) { return Tree().Create(NewLock(name)); }
+std::string NewParent(const char* name) { return Tree().Create(NewLock(name)); }
 
 std::string OnlyChild(Tree& tree, const std::string& lock) {
   const Words children = tree.Children(lock);
@@ -67,28 +67,28 @@ std::string OnlyChild(Tree& tree, const std::string& lock) {
   return children.front();
 }
 
-const Words kCreators = {"digest:alice 31", "world:anyone 1"};
-const Words kEveryones = {"world:anyone 31"};
+const Words kCreatorAcl = {"digest:alice 31", "world:anyone 1"};
+const Words kOpenAcl = {"world:anyone 31"};
 
 }  // namespace
 
 TEST_CASE("with credentials, znodes belong to their creator and everyone may read them") {
   Tree tree;
-  const std::string parent = NewPlace("creator") + "/parent";
+  const std::string parent = NewParent("creator") + "/parent";
   const std::string lock = parent + "/lock";
   const Child holder = HoldAs(kAlice, lock);
-  CHECK(tree.GetAcl(parent) == kCreators);
-  CHECK(tree.GetAcl(lock) == kCreators);
-  CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kCreators);
+  CHECK(tree.GetAcl(parent) == kCreatorAcl);
+  CHECK(tree.GetAcl(lock) == kCreatorAcl);
+  CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kCreatorAcl);
 }
 
 TEST_CASE("--acl open gives everyone all permissions, as a run without credentials does") {
   Tree tree;
   const auto check = [&](const std::string& user, const Words& words) {
-    const std::string lock = NewPlace("open") + "/lock";
+    const std::string lock = NewParent("open") + "/lock";
     const Child holder = HoldAs(user, lock, words);
-    CHECK(tree.GetAcl(lock) == kEveryones);
-    CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kEveryones);
+    CHECK(tree.GetAcl(lock) == kOpenAcl);
+    CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kOpenAcl);
   };
   check(kAlice, {"exclusive", "--acl", "open"});
   check("", {"exclusive"});
@@ -107,7 +107,7 @@ TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AU
   const std::string file = AuthFile(directory, "# us\ndigest:alice:tulip\n");
   Tree tree;
   const auto owners = [&](const Words& variables, const Words& option) {
-    const std::string lock = NewPlace("source") + "/lock";
+    const std::string lock = NewParent("source") + "/lock";
     Words words = {"exclusive"};
     words.insert(words.end(), option.begin(), option.end());
     ChildOptions options = HolderOptions(words, lock);
@@ -117,19 +117,19 @@ TEST_CASE("credentials come from --auth-file, else $ZKLOCK_AUTH, else $ZKLOCK_AU
     return tree.GetAcl(lock);
   };
   const std::string bob = "ZKLOCK_AUTH=digest:bob:rose";
-  CHECK(owners({}, {"--auth-file", file}) == kCreators);
-  CHECK(owners({"ZKLOCK_AUTH_FILE=" + file}, {}) == kCreators);
-  CHECK(owners({bob}, {"--auth-file", file}) == kCreators);
+  CHECK(owners({}, {"--auth-file", file}) == kCreatorAcl);
+  CHECK(owners({"ZKLOCK_AUTH_FILE=" + file}, {}) == kCreatorAcl);
+  CHECK(owners({bob}, {"--auth-file", file}) == kCreatorAcl);
   CHECK(owners({bob, "ZKLOCK_AUTH_FILE=" + file}, {}) == Words{"digest:bob 31", "world:anyone 1"});
   CHECK(owners({"ZKLOCK_AUTH=digest:alice:tulip\n#\ndigest:bob:rose\n"}, {}) ==
         Words{"digest:alice 31", "digest:bob 31", "world:anyone 1"});
-  CHECK(owners({"ZKLOCK_AUTH=", "ZKLOCK_AUTH_FILE="}, {}) == kEveryones);
+  CHECK(owners({"ZKLOCK_AUTH=", "ZKLOCK_AUTH_FILE="}, {}) == kOpenAcl);
 }
 
 TEST_CASE("no credential reaches the command, a nested run, or anything that other users can see") {
   const TemporaryDirectory directory;
   const std::string file = AuthFile(directory, "digest:alice:tulip\n");
-  const std::string lock = NewPlace("leak") + "/lock";
+  const std::string lock = NewParent("leak") + "/lock";
   // The command's own environment, that of each ancestor up to the outermost zklock, and that of a
   // nested run.
   const std::string script =
@@ -221,7 +221,7 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
 TEST_CASE(
     "another user may inspect a creator's LOCK and is told which permission is missing where") {
   Tree tree;
-  const std::string parent = NewPlace("incompatible") + "/parent";
+  const std::string parent = NewParent("incompatible") + "/parent";
   const std::string lock = parent + "/lock";
   Child holder = HoldAs(kAlice, lock);
   const std::string contender = OnlyChild(tree, lock);
@@ -247,7 +247,7 @@ TEST_CASE(
 }
 
 TEST_CASE("users with the same credentials take turns, and may delete each other's contenders") {
-  const std::string lock = NewPlace("turns") + "/lock";
+  const std::string lock = NewParent("turns") + "/lock";
   Tree tree;
   Child first = HoldAs(kAlice, lock);
   const std::string contender = OnlyChild(tree, lock);
@@ -286,7 +286,7 @@ TEST_CASE("in an open LOCK any user can delete any contender, whatever its own A
   const std::string lock = chief.Create(NewLock("open"));
   Child alice = HoldAs(kAlice, lock);
   const std::string contender = OnlyChild(chief, lock);
-  CHECK(chief.GetAcl(lock + "/" + contender) == kCreators);
+  CHECK(chief.GetAcl(lock + "/" + contender) == kCreatorAcl);
   CHECK(RunAs("", {"release", lock, "--force", "--yes", "--contender", contender}).exit ==
         Exited(0));
   CHECK(alice.Wait() == Exited(76));
@@ -308,7 +308,7 @@ TEST_CASE("an unreadable predecessor is awaited through the children of its LOCK
 
 TEST_CASE("holder and waiter authenticate again after each reconnect") {
   Proxy proxy(TestServers());
-  const std::string lock = NewPlace("reconnect") + "/lock";
+  const std::string lock = NewParent("reconnect") + "/lock";
   const auto through_proxy = [&](ChildOptions options) {
     options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
     return As(kAlice, std::move(options));
@@ -362,7 +362,7 @@ TEST_CASE("the guard can close the session on servers that require credentials")
 
 TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that they cannot have") {
   // The servers accept an address as an identity, but not as a creator.
-  const std::string lock = NewPlace("ip") + "/lock";
+  const std::string lock = NewParent("ip") + "/lock";
   ChildOptions options = Zklock({"exclusive", lock, "--", "true"});
   options.also_environment = {"ZKLOCK_AUTH=ip:me"};
   const Finished finished = Run(options);

@@ -55,7 +55,7 @@ void RunAndHandOver(const std::string& servers) {
   CHECK(waiter.Wait() == Exited(0));
 }
 
-void Lose(const std::string& servers) {
+void LoseLock(const std::string& servers) {
   const std::string lock = "/t/lost";
   Child holder = StartHolder({"exclusive", "-z", servers}, lock);
   CHECK(Run(ZklockAt(servers, {"release", "--all", "--force", "--yes", lock})).exit == Exited(0));
@@ -104,7 +104,7 @@ TEST_CASE("commands run, hand over and end on servers of every configuration") {
     CAPTURE(configuration.name);
     const OwnServer servers(configuration.settings, configuration.size, configuration.options);
     RunAndHandOver(servers.address());
-    Lose(servers.address());
+    LoseLock(servers.address());
   }
 }
 

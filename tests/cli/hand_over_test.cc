@@ -35,7 +35,7 @@ Words WordsOf(const std::vector<Frame>& requests) {
 
 /// A LOCK like zklock's, but persistent: the servers may delete a container, and the record in it,
 /// as soon as it is empty.
-std::string MadeLock(Tree& tree, const char* name) {
+std::string NewPersistentLock(Tree& tree, const char* name) {
   return tree.Create(NewLock(name), ZnodeKind::kPersistent, "zklock/1");
 }
 
@@ -63,7 +63,7 @@ std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests
 
 TEST_CASE("a release records contender, mode, duration, result and host") {
   Tree tree;
-  const std::string lock = MadeLock(tree, "record");
+  const std::string lock = NewPersistentLock(tree, "record");
   std::int64_t token = 0;
   for (const std::string mode : {"exclusive", "write", "read"}) {
     CAPTURE(mode);
@@ -116,7 +116,7 @@ TEST_CASE("a LOCK below a chroot has its record there") {
 
 TEST_CASE("record and delete are one transaction, sent in one piece with the close") {
   Tree tree;
-  const std::string lock = MadeLock(tree, "piece");
+  const std::string lock = NewPersistentLock(tree, "piece");
   const Proxy proxy(TestServers());
   const Finished run = Run(Through(proxy, Zklock({"exclusive", lock, "--", "true"})));
   REQUIRE(run.exit == Exited(0));
@@ -205,7 +205,7 @@ TEST_CASE("a release causes no requests by contenders further back") {
 
 TEST_CASE("a command stopped because its lock was lost leaves no record") {
   Tree tree;
-  const std::string lock = MadeLock(tree, "lost");
+  const std::string lock = NewPersistentLock(tree, "lost");
   Child holder = StartHolder(lock);
   tree.Delete(lock + "/" + tree.Children(lock).front());
   REQUIRE(holder.Wait() == Exited(76));
@@ -246,7 +246,7 @@ TEST_CASE("a LOCK whose data may not be written is released all the same") {
 
 TEST_CASE("data written to LOCK while it is held is left alone, and the lock is released") {
   Tree tree;
-  const std::string lock = MadeLock(tree, "meanwhile");
+  const std::string lock = NewPersistentLock(tree, "meanwhile");
   Child holder = StartHolder(lock);
   tree.SetData(lock, "mine");
   holder.Write("5\n");

@@ -41,14 +41,14 @@ TEST_CASE(
 }
 
 /// Prints the command's lock variables on one line, without shell quoting.
-const std::string kTell = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NODE, $ZKLOCK_TOKEN";
+const std::string kPrintVariables = "echo $ZKLOCK_LOCK, $ZKLOCK_MODE, $ZKLOCK_NODE, $ZKLOCK_TOKEN";
 
 /// Runs `words` under `zklock exclusive $L` and returns the variables of the outer and the inner
 /// command.
-Words Told(const std::string& lock, const std::string& words) {
-  ChildOptions options =
-      Line(lock, "$Z exclusive $L -- sh -c '" + kTell + "; " + words + " -- sh -c \"$TELL\"'");
-  options.also_environment.push_back("TELL=" + kTell);
+Words LockVariables(const std::string& lock, const std::string& words) {
+  ChildOptions options = Line(lock, "$Z exclusive $L -- sh -c '" + kPrintVariables + "; " + words +
+                                        " -- sh -c \"$PRINT\"'");
+  options.also_environment.push_back("PRINT=" + kPrintVariables);
   const Finished finished = Run(options);
   CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
@@ -59,11 +59,11 @@ Words Told(const std::string& lock, const std::string& words) {
 
 TEST_CASE("The command's variables name every LOCK asked for, whoever holds it, and no other") {
   const std::string lock = NewLock("nesting");
-  const Words again = Told(lock, "$Z read $L");
+  const Words again = LockVariables(lock, "$Z read $L");
   CHECK(again[1] == again[0]);
-  const Words through = Told(lock, "$Z exclusive $L-b -- $Z exclusive $L");
+  const Words through = LockVariables(lock, "$Z exclusive $L-b -- $Z exclusive $L");
   CHECK(through[1] == through[0]);
-  const Words both = Told(lock, "$Z read $L-b $L");
+  const Words both = LockVariables(lock, "$Z read $L-b $L");
   CHECK_THAT(both[1], Catch::StartsWith(lock + " " + lock + "-b, exclusive read, "));
   const std::string node = both[0].substr(both[0].find(lock + "/"));
   const std::string token = node.substr(node.find(", ") + 2);
@@ -80,8 +80,7 @@ TEST_CASE("A reader may nest a reader, and is told why it can never nest a write
 }
 
 TEST_CASE(
-    "--no-nest queues a reader under a reader, and refuses a run that would wait for itself"
-    "told") {
+    "--no-nest queues a reader under a reader, and refuses a run that would wait for itself") {
   const std::string lock = NewLock("nesting");
   const Finished finished = Run(Line(lock,
                                      "$Z read $L -- sh -c 'echo $ZKLOCK_NODE; "

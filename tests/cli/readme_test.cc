@@ -56,9 +56,9 @@ std::string CronCommand(const std::string& line) {
 
 /// A directory with the programs that the examples run, each reporting its run. They and zklock are
 /// in PATH; LOCKs are below a chroot for this test.
-class Desk {
+class Workspace {
  public:
-  Desk() {
+  Workspace() {
     std::string name = (fs::temp_directory_path() / "zklock-readme.XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     directory_ = name;
@@ -70,12 +70,12 @@ class Desk {
         fs::path(Binary()).parent_path().string() + ":" + directory_.string() + ":/usr/bin:/bin";
     servers_ = TestServers() + "/readme" + name.substr(name.find_last_of('.'));
   }
-  ~Desk() {
+  ~Workspace() {
     std::error_code ignored;
     fs::remove_all(directory_, ignored);
   }
-  Desk(const Desk&) = delete;
-  Desk& operator=(const Desk&) = delete;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
 
   void Write(const std::string& file, const std::string& text) const {
     std::ofstream(directory_ / file) << text;
@@ -98,8 +98,8 @@ class Desk {
 };
 
 /// Runs an example and returns its standard output.
-std::string OutputOf(const Desk& desk, const std::string& shell_text) {
-  const Finished finished = Run(desk.Shell(shell_text));
+std::string OutputOf(const Workspace& workspace, const std::string& shell_text) {
+  const Finished finished = Run(workspace.Shell(shell_text));
   CAPTURE(shell_text, finished.out, finished.err);
   CHECK(finished.exit == Exited(0));
   CHECK(finished.err.empty());
@@ -109,10 +109,10 @@ std::string OutputOf(const Desk& desk, const std::string& shell_text) {
 /// Holds `lock` as long as the object lives.
 class Holder {
  public:
-  Holder(const Desk& desk, const std::string& lock)
+  Holder(const Workspace& workspace, const std::string& lock)
       : child_(Child::Start([&] {
           auto options =
-              desk.Shell("exec zklock exclusive " + lock + " -- sh -c 'echo held; read x'");
+              workspace.Shell("exec zklock exclusive " + lock + " -- sh -c 'echo held; read x'");
           options.keep_stdin = true;
           return options;
         }())) {
@@ -128,79 +128,81 @@ class Holder {
 };
 
 TEST_CASE("README's crontab line runs the job on one host and stays quiet on the others") {
-  const Desk desk;
+  const Workspace workspace;
   const std::string command = CronCommand(Example("cron"));
-  CHECK(OutputOf(desk, command) == "backup.sh ran with:\n");
-  const Holder other(desk, "/jobs/backup");
-  CHECK(OutputOf(desk, command).empty());
+  CHECK(OutputOf(workspace, command) == "backup.sh ran with:\n");
+  const Holder other(workspace, "/jobs/backup");
+  CHECK(OutputOf(workspace, command).empty());
 }
 
 TEST_CASE("The queueing crontab line passes on its arguments") {
-  const Desk desk;
-  CHECK(OutputOf(desk, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
+  const Workspace workspace;
+  CHECK(OutputOf(workspace, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
 
 TEST_CASE("README's crontab line for short jobs runs them once") {
-  const Desk desk;
+  const Workspace workspace;
   const std::string command = CronCommand(Example("interval"));
-  CHECK(OutputOf(desk, command) == "report.sh ran with:\n");
-  CHECK(OutputOf(desk, command).empty());
+  CHECK(OutputOf(workspace, command) == "report.sh ran with:\n");
+  CHECK(OutputOf(workspace, command).empty());
 }
 
 TEST_CASE("The examples for GitLab, Jenkins and make run") {
-  const Desk desk;
+  const Workspace workspace;
   const std::string gitlab = Example("gitlab");
-  CHECK(OutputOf(desk, gitlab.substr(gitlab.find("zklock"))) == "make ran with: deploy\n");
+  CHECK(OutputOf(workspace, gitlab.substr(gitlab.find("zklock"))) == "make ran with: deploy\n");
   const std::string jenkins = Example("jenkins");
   // The quoted part is a shell command.
-  CHECK(OutputOf(desk, "BUILD_URL=https://ci.example/7; eval \"" + std::string("$(cat <<'END'\n") +
-                           jenkins.substr(4, jenkins.rfind('\'') - 4) + "\nEND\n)\"") ==
+  CHECK(OutputOf(workspace, "BUILD_URL=https://ci.example/7; eval \"" +
+                                std::string("$(cat <<'END'\n") +
+                                jenkins.substr(4, jenkins.rfind('\'') - 4) + "\nEND\n)\"") ==
         "make ran with: deploy\n");
   const std::string makefile = Example("makefile");
-  desk.Write("Makefile", makefile);
-  CHECK(OutputOf(desk, "/usr/bin/make -s release") == "sign.sh ran with:\n");
+  workspace.Write("Makefile", makefile);
+  CHECK(OutputOf(workspace, "/usr/bin/make -s release") == "sign.sh ran with:\n");
 }
 
 TEST_CASE("README's script locks a part of itself and releases the lock at the end") {
-  const Desk desk;
-  CHECK(OutputOf(desk, "set -e\n" + Example("hold") + "zklock try /jobs/rotate -- echo free\n") ==
+  const Workspace workspace;
+  CHECK(OutputOf(workspace,
+                 "set -e\n" + Example("hold") + "zklock try /jobs/rotate -- echo free\n") ==
         "rotate.sh ran with: --keep 14\nfree\n");
 }
 
 TEST_CASE("README's deployment runs make") {
-  const Desk desk;
-  CHECK(OutputOf(desk, Example("ci")) == "make ran with: deploy\n");
+  const Workspace workspace;
+  CHECK(OutputOf(workspace, Example("ci")) == "make ran with: deploy\n");
 }
 
 TEST_CASE("README's search and rebuild run") {
-  const Desk desk;
-  CHECK(OutputOf(desk, Example("readwrite")) ==
+  const Workspace workspace;
+  CHECK(OutputOf(workspace, Example("readwrite")) ==
         "search.sh ran with: needle\nrebuild.sh ran with:\n");
 }
 
 TEST_CASE("The reindexing example takes all of its locks or none") {
-  const Desk desk;
+  const Workspace workspace;
   const std::string command = Example("set");
-  CHECK(OutputOf(desk, command) == "reindex.sh ran with:\n");
-  const Holder other(desk, "/db/orders");
+  CHECK(OutputOf(workspace, command) == "reindex.sh ran with:\n");
+  const Holder other(workspace, "/db/orders");
   const std::size_t option = command.find("exclusive ") + 10;
-  CHECK(Run(desk.Shell(command.substr(0, option) + "-n " + command.substr(option))).exit ==
+  CHECK(Run(workspace.Shell(command.substr(0, option) + "-n " + command.substr(option))).exit ==
         Exited(75));
 }
 
 TEST_CASE("README's script locks itself and keeps its arguments") {
-  const Desk desk;
-  desk.Write("report.sh",
-             "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
-  CHECK(OutputOf(desk, "./report.sh --month 'this one'") ==
+  const Workspace workspace;
+  workspace.Write("report.sh",
+                  "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_MODE $ZKLOCK_LOCK: $*\"\n");
+  CHECK(OutputOf(workspace, "./report.sh --month 'this one'") ==
         "exclusive /jobs/report: --month this one\n");
 }
 
 TEST_CASE("README's script locks itself even in a daemon that has outlived an earlier lock") {
-  const Desk desk;
-  desk.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
+  const Workspace workspace;
+  workspace.Write("report.sh", "#!/bin/sh\n" + Example("self") + "echo \"$ZKLOCK_TOKEN\"\n");
   // The daemon has all variables of the first run, whose lock is released before it continues.
-  ChildOptions options = desk.Shell(
+  ChildOptions options = workspace.Shell(
       "zklock exclusive -q /jobs/report -- sh -c 'echo $ZKLOCK_TOKEN; "
       "exec 3<&0; setsid sh -c \"read go <&3; ./report.sh\" 2>/dev/null &'; echo over");
   options.keep_stdin = true;
@@ -208,30 +210,30 @@ TEST_CASE("README's script locks itself even in a daemon that has outlived an ea
   const std::string first = shell.ReadLine();
   REQUIRE(shell.ReadLine() == "over");
   {
-    const Holder other(desk, "/jobs/report");
+    const Holder other(workspace, "/jobs/report");
     shell.Write("\n");
     // It queues after the other run instead of running beside it.
-    desk.WaitForContenders("/jobs/report", 2);
+    workspace.WaitForContenders("/jobs/report", 2);
   }
   CHECK(shell.ReadLine() != first);
 }
 
 TEST_CASE("README's script tells a conflict from a failure") {
-  const Desk desk;
+  const Workspace workspace;
   const std::string example = Example("conflict");
-  CHECK(OutputOf(desk, example) == "import.sh ran with:\nimported\n");
+  CHECK(OutputOf(workspace, example) == "import.sh ran with:\nimported\n");
   {
-    const Holder other(desk, "/jobs/import");
-    CHECK(OutputOf(desk, example) == "another import is running\n");
+    const Holder other(workspace, "/jobs/import");
+    CHECK(OutputOf(workspace, example) == "another import is running\n");
   }
-  desk.Write("import.sh", "#!/bin/sh\nexit 3\n");
-  CHECK(OutputOf(desk, example) == "the import failed\n");
+  workspace.Write("import.sh", "#!/bin/sh\nexit 3\n");
+  CHECK(OutputOf(workspace, example) == "the import failed\n");
 }
 
 TEST_CASE("README's publisher gets an increasing token") {
-  const Desk desk;
+  const Workspace workspace;
   const auto token = [&] {
-    const std::string out = OutputOf(desk, Example("token"));
+    const std::string out = OutputOf(workspace, Example("token"));
     const std::string mark = "publish.sh ran with: --fencing-token ";
     REQUIRE(out.rfind(mark, 0) == 0);
     return std::stoll(out.substr(mark.size()));
@@ -241,24 +243,24 @@ TEST_CASE("README's publisher gets an increasing token") {
 }
 
 TEST_CASE("README's backup with credentials runs, under its own LOCK") {
-  const Desk desk;
+  const Workspace workspace;
   std::string example = Example("auth");
   const std::string file = "/etc/zklock.auth";
   const std::size_t found = example.find(file);
   REQUIRE(found != std::string::npos);
   // In the current directory: tests do not write to /etc.
   example.replace(found, file.size(), "./zklock.auth");
-  const Finished without = Run(desk.Shell(example));
+  const Finished without = Run(workspace.Shell(example));
   CHECK(without.exit == Exited(78));
-  CHECK(OutputOf(desk, "umask 077; echo digest:backup:password >zklock.auth; " + example) ==
+  CHECK(OutputOf(workspace, "umask 077; echo digest:backup:password >zklock.auth; " + example) ==
         "backup.sh ran with:\n");
-  CHECK(Run(desk.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
+  CHECK(Run(workspace.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
 }
 
 TEST_CASE("README's inspect example shows the holder") {
-  const Desk desk;
-  const Holder other(desk, "/jobs/backup");
-  const std::string out = OutputOf(desk, Example("inspect"));
+  const Workspace workspace;
+  const Holder other(workspace, "/jobs/backup");
+  const std::string out = OutputOf(workspace, Example("inspect"));
   CHECK_THAT(out, Catch::Contains("/jobs/backup: held by 1"));
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
 }

@@ -126,7 +126,7 @@ std::string ProgramOf(pid_t pid) {
   return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe").string();
 }
 
-std::string MadeLock(const std::string& name) {
+std::string NewPersistentLock(const std::string& name) {
   const std::string lock = NewLock(name);
   Tree().Create(lock, ZnodeKind::kContainer, "zklock/1");
   return lock;
@@ -135,7 +135,7 @@ std::string MadeLock(const std::string& name) {
 /// A zklock whose create was committed but not yet answered, with guard and command forked.
 struct Joining {
   explicit Joining(const std::string& name, const Words& words = {"exclusive"})
-      : lock(MadeLock(name)),
+      : lock(NewPersistentLock(name)),
         gate("create " + lock),
         zklock(Child::Start(gate.Before(HolderOptions(words, lock)))) {
     gate.WaitUntilReached();
@@ -161,7 +161,7 @@ TEST_CASE("the command is forked while the servers commit, and executed when the
 }
 
 TEST_CASE("the guard has left the process group before the contender exists") {
-  const std::string lock = MadeLock("early");
+  const std::string lock = NewPersistentLock("early");
   Gate gate("connect");
   Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive"}, lock)));
   gate.WaitUntilReached();
@@ -182,7 +182,7 @@ TEST_CASE("the guard has left the process group before the contender exists") {
 }
 
 TEST_CASE("no contender exists while a guard is in the process group") {
-  const std::string lock = MadeLock("slow");
+  const std::string lock = NewPersistentLock("slow");
   Forks forks;
   Gate gate("connect");
   forks.HoldGuards();
@@ -195,7 +195,7 @@ TEST_CASE("no contender exists while a guard is in the process group") {
 }
 
 TEST_CASE("a fork refused before the session exists is tried again") {
-  const std::string lock = MadeLock("refused");
+  const std::string lock = NewPersistentLock("refused");
   Forks forks;
   Gate gate("connect");
   forks.Refuse();
@@ -210,7 +210,7 @@ TEST_CASE("a fork refused before the session exists is tried again") {
 }
 
 TEST_CASE("nothing is forked early if the first contender cannot be the holder") {
-  const std::string lock = MadeLock("several");
+  const std::string lock = NewPersistentLock("several");
   Gate gate("create " + lock + "-a");
   Child zklock =
       Child::Start(gate.Before(Zklock({"exclusive", lock + "-a", lock + "-b", "--", "true"})));
@@ -221,7 +221,7 @@ TEST_CASE("nothing is forked early if the first contender cannot be the holder")
 }
 
 TEST_CASE("a waiter forks its command only while its turn is confirmed") {
-  const std::string lock = MadeLock("turn");
+  const std::string lock = NewPersistentLock("turn");
   Child holder = StartHolder(lock);
   Gate gate("check " + lock);
   Child waiter = Child::Start(gate.Before(HolderOptions({"exclusive", "--verbose"}, lock)));
@@ -264,7 +264,7 @@ TEST_CASE("a signal during the commit ends the run before the command is execute
 TEST_CASE("Ctrl-C at any moment ends the run, and reaches a command that has begun") {
   const bool nested = GENERATE(false, true);
   CAPTURE(nested);
-  const std::string lock = MadeLock("moment");
+  const std::string lock = NewPersistentLock("moment");
   for (int i = 0; i < 100; ++i) {
     const Proxy proxy(TestServers());
     const Words zklock = {Binary(), "exclusive", "-z", proxy.address(), lock, "--"};
@@ -297,7 +297,7 @@ TEST_CASE("a command stopped before it is executed does not block zklock") {
 }
 
 TEST_CASE("a signal while zklock reads the last run ends it before the command is executed") {
-  const std::string lock = MadeLock("asked");
+  const std::string lock = NewPersistentLock("asked");
   Gate gate("get " + lock + "/last-run");
   Child zklock =
       Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));
@@ -310,7 +310,7 @@ TEST_CASE("a signal while zklock reads the last run ends it before the command i
 }
 
 TEST_CASE("a signal while zklock records a run interrupts the recording") {
-  const std::string lock = MadeLock("recorded");
+  const std::string lock = NewPersistentLock("recorded");
   Gate gate("set " + lock + "/last-run");
   Child zklock =
       Child::Start(gate.Before(HolderOptions({"exclusive", "--min-interval", "1h"}, lock)));

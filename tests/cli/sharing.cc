@@ -29,27 +29,27 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
-Place::Place(const Pairing& pairing) : locks{NewLock("shared")} {
+SharedLocks::SharedLocks(const Pairing& pairing) : locks{NewLock("shared")} {
   if (pairing.is_set) locks.push_back(locks.front() + "-too");
   queue = pairing.permits != 0 ? locks.front() + "/leases" : locks.front();
 }
 
-Words Place::With(Words words) const {
+Words SharedLocks::With(Words words) const {
   words.insert(words.end(), locks.begin() + 1, locks.end());
   return words;
 }
 
 void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairing) {
   INFO(pairing.recipe << " and" << Joined(pairing.zklock));
-  const Place place(pairing);
-  const std::string& lock = place.locks.front();
-  const Words words = place.With(pairing.zklock);
+  const SharedLocks shared(pairing);
+  const std::string& lock = shared.locks.front();
+  const Words words = shared.With(pairing.zklock);
   Tree tree;
   // All permits but one are taken by other holders.
   std::vector<Child> others;
   for (std::size_t i = 1; i < pairing.permits; ++i) others.push_back(StartHolder(words, lock));
 
-  REQUIRE(peer.Ask(name, "make " + pairing.recipe + Joined(place.locks)) == "made");
+  REQUIRE(peer.Ask(name, "make " + pairing.recipe + Joined(shared.locks)) == "made");
   REQUIRE(peer.Ask(name, "acquire") == "acquired");
   CHECK(RunZklock(words + Words{"--nonblock", lock, "--", "true"}).exit == Exited(75));
   Child ours = StartWaiter(words, lock);
@@ -59,7 +59,7 @@ void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairi
 
   if (pairing.has_limit) CHECK(peer.Ask(name, "acquire 200") == "busy");
   peer.Tell(name, "acquire");
-  if (pairing.has_queue) tree.WaitForChildren(place.queue, others.size() + 2, kPeerPatience);
+  if (pairing.has_queue) tree.WaitForChildren(shared.queue, others.size() + 2, kPeerPatience);
   ours.CloseInput();
   CHECK(peer.Answer(name) == "acquired");
   CHECK(ours.Wait() == Exited(0));
@@ -69,7 +69,7 @@ void CheckHandOver(LockPeer& peer, const std::string& name, const Pairing& pairi
 }
 
 void CheckContention(LockPeer& peer, const std::string& prefix, const std::vector<Side>& sides,
-                     const Place& place) {
+                     const SharedLocks& shared) {
   const Meeting meeting;
   std::vector<std::string> names;
   std::vector<Child> callers;
@@ -81,10 +81,10 @@ void CheckContention(LockPeer& peer, const std::string& prefix, const std::vecto
       if (side.limit == "1") alone += kRounds;
       if (side.recipe.empty()) {
         callers.push_back(
-            StartRounds(kRounds, side.zklock + place.locks, meeting.Visit(name, side.limit)));
+            StartRounds(kRounds, side.zklock + shared.locks, meeting.Visit(name, side.limit)));
         continue;
       }
-      REQUIRE(peer.Ask(name, "make " + side.recipe + Joined(place.locks)) == "made");
+      REQUIRE(peer.Ask(name, "make " + side.recipe + Joined(shared.locks)) == "made");
       peer.Tell(name, Rounds(meeting, kRounds, side.limit));
       names.push_back(std::move(name));
     }
@@ -105,7 +105,7 @@ void CheckContention(LockPeer& peer, const std::string& name, const Pairing& pai
   INFO(pairing.recipe << " against" << Joined(pairing.zklock));
   const std::string limit = std::to_string(std::max<std::size_t>(pairing.permits, 1));
   CheckContention(peer, name, {{pairing.recipe, {}, limit}, {"", pairing.zklock, limit}},
-                  Place(pairing));
+                  SharedLocks(pairing));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct Pairing {
 };
 
 /// New LOCKs for a Pairing.
-struct Place {
-  explicit Place(const Pairing& pairing);
+struct SharedLocks {
+  explicit SharedLocks(const Pairing& pairing);
   /// Adds all LOCKs but the first, which goes last when a Child is started.
   [[nodiscard]] Words With(Words words) const;
 
@@ -46,7 +46,7 @@ struct Side {
 /// Runs two contenders of each side, again and again, and checks that none meet. The peer's locks
 /// get names that begin with `prefix`.
 void CheckContention(LockPeer& peer, const std::string& prefix, const std::vector<Side>& sides,
-                     const Place& place);
+                     const SharedLocks& shared);
 
 /// Hand-over and contention for one pairing after the other.
 void CheckPairings(LockPeer& peer, const std::vector<Pairing>& pairings);

@@ -50,15 +50,15 @@ TEST_CASE("readers and writers take turns with Curator's") {
   LockPeer peer = LockPeer::Curator();
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = {"write"}});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = {"read"}});
-  const Place place({});
+  const SharedLocks shared({});
   CheckContention(peer, "c",
                   {{"read", {}, "readers"},
                    {"write", {}, "1"},
                    {"", {"read"}, "readers"},
                    {"", {"write"}, "1"}},
-                  place);
+                  shared);
   // Readers hold at the same time.
-  const std::string& lock = place.locks.front();
+  const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder({"read"}, lock);
   CHECK(peer.Ask("d", "acquire") == "acquired");
@@ -161,10 +161,10 @@ TEST_CASE("readers and writers take turns with kazoo's") {
   const Words write = {"write", "--dialect", "kazoo"};
   CheckHandOver(peer, "a", {.recipe = "read", .zklock = write});
   CheckHandOver(peer, "b", {.recipe = "write", .zklock = read});
-  const Place place({});
+  const SharedLocks shared({});
   // Without kazoo's readers: those of 2.8 wait for writers behind them, and so for ever.
-  CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, place);
-  const std::string& lock = place.locks.front();
+  CheckContention(peer, "c", {{"write", {}, "1"}, {"", read, "readers"}, {"", write, "1"}}, shared);
+  const std::string& lock = shared.locks.front();
   REQUIRE(peer.Ask("d", "make read " + lock) == "made");
   Child ours = StartHolder(read, lock);
   CHECK(peer.Ask("d", "acquire") == "acquired");

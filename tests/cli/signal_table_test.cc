@@ -13,7 +13,7 @@ namespace zklock::test {
 namespace {
 
 /// Signals that end a process by default: zklock leaves the queue, or the command gets them.
-std::vector<int> Ending() {
+std::vector<int> EndingSignals() {
   std::vector<int> signals = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,   SIGUSR1,  SIGUSR2,
                               SIGALRM, SIGABRT, SIGXCPU, SIGXFSZ,   SIGPIPE,  SIGVTALRM,
                               SIGPROF, SIGIO,   SIGPWR,  SIGSTKFLT, SIGSEGV,  SIGBUS,
@@ -21,9 +21,9 @@ std::vector<int> Ending() {
   return signals;
 }
 /// Signals that stop a process by default.
-const std::vector<int> kStopping = {SIGTSTP, SIGTTIN, SIGTTOU};
+const std::vector<int> kStoppingSignals = {SIGTSTP, SIGTTIN, SIGTTOU};
 /// Signals that do neither: only the command gets them.
-const std::vector<int> kHarmless = {SIGCONT, SIGWINCH};
+const std::vector<int> kOtherSignals = {SIGCONT, SIGWINCH};
 
 enum class Target { kZklock, kGroup };
 void Send(const Child& child, Target target, int number) {
@@ -35,9 +35,9 @@ int MostTimes(Target target) { return target == Target::kZklock ? 1 : 2; }
 
 /// zklock with a command that writes "ready", then the number of each signal it gets, until its
 /// input ends. Signals that stop a process stop the command too.
-class Counted {
+class SignalCounter {
  public:
-  explicit Counted(const std::string& name) : zklock(Child::Start(Options(NewLock(name)))) {
+  explicit SignalCounter(const std::string& name) : zklock(Child::Start(Options(NewLock(name)))) {
     if (zklock.ReadLine() != "ready") throw std::runtime_error("the command did not start");
   }
   static ChildOptions Options(const std::string& lock) {
@@ -61,7 +61,7 @@ class Counted {
     return options;
   }
   /// Waits until the command has got this signal once more.
-  void Await(int number) {
+  void WaitForSignal(int number) {
     for (;;) {
       const int got = std::stoi(zklock.ReadLine());
       ++counts[got];
@@ -72,7 +72,7 @@ class Counted {
   /// then the guard has also stopped sending CONT, which would cancel a later stop.
   void Settle() {
     zklock.Signal(SIGRTMAX);
-    Await(SIGRTMAX);
+    WaitForSignal(SIGRTMAX);
   }
   void End() {
     Settle();
@@ -88,17 +88,17 @@ class Counted {
 TEST_CASE("Signals: a running command gets each of them") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  Counted counted("signals");
-  std::vector<int> signals = Ending();
-  signals.insert(signals.end(), kHarmless.begin(), kHarmless.end());
+  SignalCounter counter("signals");
+  std::vector<int> signals = EndingSignals();
+  signals.insert(signals.end(), kOtherSignals.begin(), kOtherSignals.end());
   for (const int number : signals) {
     CAPTURE(number);
-    Send(counted.zklock, target, number);
-    counted.Await(number);
+    Send(counter.zklock, target, number);
+    counter.WaitForSignal(number);
   }
-  counted.End();
-  CHECK(counted.counts.size() == signals.size());
-  for (const auto& [number, count] : counted.counts) {
+  counter.End();
+  CHECK(counter.counts.size() == signals.size());
+  for (const auto& [number, count] : counter.counts) {
     CAPTURE(number);
     CHECK(count <= MostTimes(target));
   }
@@ -107,46 +107,46 @@ TEST_CASE("Signals: a running command gets each of them") {
 TEST_CASE("Signals: a stop signal stops zklock and a running command") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  Counted counted("signals");
-  for (const int number : kStopping) {
+  SignalCounter counter("signals");
+  for (const int number : kStoppingSignals) {
     CAPTURE(number);
-    Send(counted.zklock, target, number);
-    counted.zklock.WaitUntilStopped();
-    Send(counted.zklock, target, SIGCONT);
-    counted.Await(SIGCONT);
-    counted.Settle();
+    Send(counter.zklock, target, number);
+    counter.zklock.WaitUntilStopped();
+    Send(counter.zklock, target, SIGCONT);
+    counter.WaitForSignal(SIGCONT);
+    counter.Settle();
   }
-  counted.End();
-  CHECK(counted.counts.size() == 1);
+  counter.End();
+  CHECK(counter.counts.size() == 1);
 }
 
 TEST_CASE("Signals: a stopped job gets pending signals when it continues") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
-  Counted counted("signals");
-  std::vector<int> signals = Ending();
+  SignalCounter counter("signals");
+  std::vector<int> signals = EndingSignals();
   signals.push_back(SIGWINCH);
   for (const int number : signals) {
     CAPTURE(number);
-    counted.zklock.Signal(SIGTSTP);
-    counted.zklock.WaitUntilStopped();
-    Send(counted.zklock, target, number);
-    Send(counted.zklock, target, SIGCONT);
-    counted.Await(number);
-    counted.Settle();
+    counter.zklock.Signal(SIGTSTP);
+    counter.zklock.WaitUntilStopped();
+    Send(counter.zklock, target, number);
+    Send(counter.zklock, target, SIGCONT);
+    counter.WaitForSignal(number);
+    counter.Settle();
   }
-  for (const int number : kStopping) {  // CONT cancels a pending stop, as in the kernel
+  for (const int number : kStoppingSignals) {  // CONT cancels a pending stop, as in the kernel
     CAPTURE(number);
-    counted.zklock.Signal(SIGTSTP);
-    counted.zklock.WaitUntilStopped();
-    Send(counted.zklock, target, number);
-    Send(counted.zklock, target, SIGCONT);
-    counted.Settle();
+    counter.zklock.Signal(SIGTSTP);
+    counter.zklock.WaitUntilStopped();
+    Send(counter.zklock, target, number);
+    Send(counter.zklock, target, SIGCONT);
+    counter.Settle();
   }
-  counted.End();
-  counted.counts.erase(SIGCONT);
-  CHECK(counted.counts.size() == signals.size());
-  for (const auto& [number, count] : counted.counts) {
+  counter.End();
+  counter.counts.erase(SIGCONT);
+  CHECK(counter.counts.size() == signals.size());
+  for (const auto& [number, count] : counter.counts) {
     CAPTURE(number);
     CHECK(count <= MostTimes(target));
   }
@@ -155,12 +155,12 @@ TEST_CASE("Signals: a stopped job gets pending signals when it continues") {
 TEST_CASE("Signals: a command killed by one exits with 128 + its number") {
   const std::string lock = NewLock("signals");
   std::vector<Child> children;  // as readers, so that they do not wait for each other
-  for (const int number : Ending()) {
+  for (const int number : EndingSignals()) {
     children.push_back(StartHolder({"read"}, lock));
     children.back().Signal(number);
   }
   for (std::size_t i = 0; i < children.size(); ++i) {
-    CHECK(children[i].Wait() == Exited(128 + Ending()[i]));
+    CHECK(children[i].Wait() == Exited(128 + EndingSignals()[i]));
   }
   CHECK(Tree().Children(lock).empty());
 }
@@ -171,10 +171,10 @@ TEST_CASE("Signals: each that ends a process ends the wait") {
   const std::string lock = NewLock("signals");
   const Child holder = StartHolder(lock);
   std::vector<Child> waiters;
-  for ([[maybe_unused]] const int number : Ending()) waiters.push_back(StartWaiter(lock));
-  for (std::size_t i = 0; i < waiters.size(); ++i) Send(waiters[i], target, Ending()[i]);
+  for ([[maybe_unused]] const int number : EndingSignals()) waiters.push_back(StartWaiter(lock));
+  for (std::size_t i = 0; i < waiters.size(); ++i) Send(waiters[i], target, EndingSignals()[i]);
   for (std::size_t i = 0; i < waiters.size(); ++i) {
-    CHECK(waiters[i].Wait() == Exited(128 + Ending()[i]));
+    CHECK(waiters[i].Wait() == Exited(128 + EndingSignals()[i]));
     CHECK_THAT(waiters[i].err(), Catch::Contains(" while waiting for " + lock));
   }
   CHECK(Tree().Children(lock).size() == 1);
@@ -186,13 +186,13 @@ TEST_CASE("Signals: a stopped wait continues") {
   const std::string lock = NewLock("signals");
   Child holder = StartHolder(lock);
   Child waiter = StartWaiter(lock);
-  for (const int number : kStopping) {
+  for (const int number : kStoppingSignals) {
     CAPTURE(number);
     Send(waiter, target, number);
     waiter.WaitUntilStopped();
     Send(waiter, target, SIGCONT);
   }
-  for (const int number : kHarmless) Send(waiter, target, number);
+  for (const int number : kOtherSignals) Send(waiter, target, number);
   holder.CloseInput();
   CHECK(waiter.ReadLine() == "held");
   waiter.CloseInput();
@@ -205,7 +205,7 @@ TEST_CASE("Signals: a signal sent to a stopped wait ends it when it continues") 
   const std::string lock = NewLock("signals");
   const Child holder = StartHolder(lock);
   std::vector<Child> waiters;
-  for (const int number : Ending()) {
+  for (const int number : EndingSignals()) {
     waiters.push_back(StartWaiter(lock));
     waiters.back().Signal(SIGTSTP);
     waiters.back().WaitUntilStopped();
@@ -213,7 +213,7 @@ TEST_CASE("Signals: a signal sent to a stopped wait ends it when it continues") 
     Send(waiters.back(), target, SIGCONT);
   }
   for (std::size_t i = 0; i < waiters.size(); ++i) {
-    CHECK(waiters[i].Wait() == Exited(128 + Ending()[i]));
+    CHECK(waiters[i].Wait() == Exited(128 + EndingSignals()[i]));
   }
   CHECK(Tree().Children(lock).size() == 1);
 }
@@ -226,7 +226,7 @@ struct Key {
 TEST_CASE("Signals: a signal typed on the terminal reaches the command once") {
   const auto typed = GENERATE(Key{'C', SIGINT}, Key{'\\', SIGQUIT});
   CAPTURE(typed.number);
-  Child zklock = Child::StartOnTerminal(Counted::Options(NewLock("signals")));
+  Child zklock = Child::StartOnTerminal(SignalCounter::Options(NewLock("signals")));
   zklock.ReadUntil("ready");
   zklock.Write(std::string(1, static_cast<char>(typed.key & 0x1f)));
   zklock.ReadUntil(std::to_string(typed.number) + "\r\n");

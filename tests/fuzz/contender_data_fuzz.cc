@@ -36,7 +36,7 @@ void RequirePossible(const ContenderData& data) {
 }
 
 /// Writes `data` as zklock does, and reads it back.
-ContenderData WrittenAndRead(const ContenderData& data) {
+ContenderData WriteAndRead(const ContenderData& data) {
   const std::string text = cli::FormatContenderData(data);
   Require(text.size() <= cli::kMostContenderData, "our own data is not too long");
   const auto characters = DecodeUtf8(text);
@@ -58,8 +58,8 @@ void TryForeign(std::string_view text) {
   padded.resize(cli::kMostContenderData, ' ');
   Require(cli::ParseContenderData(padded) == data, "data of the maximum size is read");
   Require(!cli::ParseContenderData(padded + ' '), "data one byte longer is rejected");
-  const ContenderData read = WrittenAndRead(*data);
-  Require(WrittenAndRead(read) == read, "rewriting does not change the data");
+  const ContenderData read = WriteAndRead(*data);
+  Require(WriteAndRead(read) == read, "rewriting does not change the data");
   ContenderData expected = *data;
   for (const Word word : kWords) {
     // Empty fields are not written.
@@ -88,7 +88,7 @@ std::vector<std::string> LongParts(std::string_view text) {
   return parts;
 }
 
-void TryOurs(std::string_view text) {
+void TryOwn(std::string_view text) {
   const auto parts = LongParts(text);
   ContenderData data{.mode = protocol::Mode::kRead,
                      .host = parts.front(),
@@ -98,7 +98,7 @@ void TryOurs(std::string_view text) {
                      .start_time = 0,
                      .command = parts.back(),
                      .label = parts.front()};
-  const ContenderData read = WrittenAndRead(data);
+  const ContenderData read = WriteAndRead(data);
   Require(read.mode == data.mode && read.pid == data.pid && read.start_time == data.start_time,
           "no text displaces the numbers");
   for (const Word word : kWords) {
@@ -114,7 +114,7 @@ void TryOurs(std::string_view text) {
 
 void Try(std::string_view input) {
   TryForeign(input);
-  TryOurs(input);
+  TryOwn(input);
 }
 
 }  // namespace zklock::fuzz

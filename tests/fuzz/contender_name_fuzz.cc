@@ -211,7 +211,7 @@ void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
   }
 }
 
-bool IsStrange(const ContenderName& other, Mode mode, Dialect dialect) {
+bool IsIncompatible(const ContenderName& other, Mode mode, Dialect dialect) {
   if (dialect == Dialect::kSimple) return other.mark != Mark::kNone;
   if (other.program == Program::kZklock) {
     return HasKazooMark(other) != (dialect == Dialect::kKazoo);
@@ -225,11 +225,11 @@ bool IsStrange(const ContenderName& other, Mode mode, Dialect dialect) {
   return (other.mark == Mark::kLock) != (mode == Mode::kExclusive);
 }
 
-void TryStranger(const Names& children, const std::vector<ContenderName>& queue,
-                 const std::string& own, Mode mode, Dialect dialect) {
+void TryIncompatible(const Names& children, const std::vector<ContenderName>& queue,
+                     const std::string& own, Mode mode, Dialect dialect) {
   const auto expected =
       std::find_if(queue.begin(), queue.end(), [&](const ContenderName& contender) {
-        return contender.full != own && IsStrange(contender, mode, dialect);
+        return contender.full != own && IsIncompatible(contender, mode, dialect);
       });
   const auto incompatible = protocol::FindIncompatible(children, own, mode, dialect);
   Require(incompatible.has_value() == (expected != queue.end()),
@@ -238,18 +238,18 @@ void TryStranger(const Names& children, const std::vector<ContenderName>& queue,
   Require(incompatible->child == expected->full, "the first incompatible contender is named");
 }
 
-void TryStrangers(const Names& children, const std::vector<ContenderName>& queue) {
+void TryAllIncompatible(const Names& children, const std::vector<ContenderName>& queue) {
   for (const std::string& own : {children.front(), std::string("nobody")}) {
     for (const Mode mode : kModes) {
       for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple}) {
-        TryStranger(children, queue, own, mode, dialect);
+        TryIncompatible(children, queue, own, mode, dialect);
       }
     }
   }
 }
 
 /// The ranks used by --max-queue, --supersede and --permits.
-void TryPlaces(const Names& children, const std::vector<ContenderName>& queue) {
+void TryRanks(const Names& children, const std::vector<ContenderName>& queue) {
   const auto waits_for = protocol::WaitsFor(queue);
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -291,9 +291,9 @@ void Try(std::string_view input) {
   const auto counting = std::count_if(children.begin(), children.end(), CanBeSequential);
   Require(queue.size() == static_cast<std::size_t>(counting), "all valid names are in the queue");
   TryDecisions(children, queue);
-  TryPlaces(children, queue);
+  TryRanks(children, queue);
   TryNewcomer(children, queue);
-  TryStrangers(children, queue);
+  TryAllIncompatible(children, queue);
 }
 
 }  // namespace zklock::fuzz

@@ -93,7 +93,7 @@ LockSurvey MakeSurvey(std::string path, std::string_view children) {
   return survey;
 }
 
-void Tell(lock::SurveySink& sink, const std::vector<LockSurvey>& locks) {
+void Report(lock::SurveySink& sink, const std::vector<LockSurvey>& locks) {
   for (const LockSurvey& lock : locks) {
     sink.OnLock(lock);
     for (const lock::QueueEntry& entry : lock.entries) sink.OnEntry(entry);
@@ -107,7 +107,7 @@ std::string Render(const std::vector<LockSurvey>& locks, Arguments&&... argument
   std::string text;
   View view(std::forward<Arguments>(arguments)...,
             [&text](const std::string& more) { text += more; });
-  Tell(view, locks);
+  Report(view, locks);
   return text;
 }
 

@@ -21,12 +21,12 @@ class OwnServer {
     if (size > 1) words = {"ensemble", std::to_string(size), "--tick", "500"};
     words = WithSettings(std::move(words), settings);
     words.insert(words.end(), options.begin(), options.end());
-    const std::string out = Must(std::move(words));
+    const std::string out = MustRun(std::move(words));
     address_ = out.substr(0, out.find('\n'));
   }
   ~OwnServer() {
     try {
-      (void)Script({"remove"});
+      (void)RunScript({"remove"});
     } catch (const std::exception&) {
       // The server keeps running and its directory stays; the failure is reported elsewhere.
     }
@@ -46,12 +46,12 @@ class OwnServer {
     }
     return words;
   }
-  std::string Must(std::vector<std::string> words) const {
-    const Finished finished = Script(std::move(words));
+  std::string MustRun(std::vector<std::string> words) const {
+    const Finished finished = RunScript(std::move(words));
     if (finished.exit != Exited(0)) throw std::runtime_error("no server: " + finished.err);
     return finished.out;
   }
-  [[nodiscard]] Finished Script(std::vector<std::string> words) const {
+  [[nodiscard]] Finished RunScript(std::vector<std::string> words) const {
     const char* source = std::getenv("ZKLOCK_SOURCE_DIR");
     if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set");
     words.insert(words.begin(), std::string(source) + "/scripts/zookeeper");
