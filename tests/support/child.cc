@@ -42,11 +42,11 @@ void SetNonblocking(const UniqueFd& fd) {
   Check(fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
 }
 
-// None under valgrind, which does not know it: then its end is looked for again and again.
+// Returns no descriptor under valgrind, which does not support the call. The child is then polled.
 UniqueFd OpenPidFd(pid_t pid) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
-constexpr std::chrono::milliseconds kLookAgain{5};
+constexpr std::chrono::milliseconds kPollInterval{5};
 
 std::vector<std::string> EnvironmentFor(const ChildOptions& options) {
   std::vector<std::string> variables;
@@ -65,8 +65,8 @@ std::vector<std::string> EnvironmentFor(const ChildOptions& options) {
   return variables;
 }
 
-// A body is not executed, so that close-on-exec does not help: without this it would hold the ends
-// of other children's pipes open.
+// A body is not executed, so close-on-exec has no effect. Without this it would keep other
+// children's pipes open.
 void CloseAsExecWould() {
   std::vector<int> to_close;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -77,7 +77,7 @@ void CloseAsExecWould() {
   for (const int fd : to_close) close(fd);
 }
 
-// Without SIGPIPE, and without touching a disposition that children would inherit.
+// Writes without raising SIGPIPE, and without changing a disposition that children would inherit.
 ssize_t WriteQuietly(int fd, std::string_view text) {
   sigset_t pipe_signal;
   sigset_t before;
@@ -93,7 +93,7 @@ ssize_t WriteQuietly(int fd, std::string_view text) {
   return size;
 }
 
-// In the child, with its standard streams in place.
+// Runs in the child, with its standard streams in place.
 [[noreturn]] void BecomeChild(ChildOptions& options, const std::vector<std::string>& environment) {
   try {
     for (const int fd : options.inherit) Check(fcntl(fd, F_SETFD, 0), "fcntl");
@@ -119,7 +119,7 @@ ssize_t WriteQuietly(int fd, std::string_view text) {
   _exit(99);
 }
 
-// Under its number, and open in the command too.
+// Installs `fd` as the standard stream `stream`, inherited by the command.
 void UseAsStandardStream(int fd, int stream) {
   if (fd == stream) {
     Check(fcntl(fd, F_SETFD, 0), "fcntl");
@@ -158,7 +158,8 @@ Child Child::Start(ChildOptions options) {
     UseAsStandardStream(err.write.get(), STDERR_FILENO);
     BecomeChild(options, environment);
   }
-  // Here too, so that SignalGroup() works from now on. EACCES: it has been executed, and done it.
+  // Also here, so that SignalGroup() works from now on. EACCES: the child has done it and has
+  // executed.
   if (options.own_process_group) setpgid(child.pid_, child.pid_);
   child.pidfd_ = OpenPidFd(child.pid_);
   child.out_.fd = std::move(out.read);
@@ -185,12 +186,13 @@ Child Child::StartOnTerminal(ChildOptions options) {
   Child child;
   child.name_ = options.argv.empty() ? "child" : options.argv.front();
   child.owns_group_ = true;
-  // The child says when it is where it belongs: typed before, a Ctrl-C would be for nobody.
+  // The child reports when it is set up: a Ctrl-C typed before would reach no process.
   Pipe ready = MakePipe();
   child.pid_ = Check(fork(), "fork");
   if (child.pid_ == 0) {
     setsid();
-    const int terminal = open(name.data(), O_RDWR);  // the first one: it becomes the controlling
+    const int terminal =
+        open(name.data(), O_RDWR);  // the first terminal opened becomes the controlling one
     ioctl(terminal, TIOCSCTTY, 0);
     for (const int stream : {0, 1, 2}) dup2(terminal, stream);
     if (terminal > STDERR_FILENO) close(terminal);
@@ -231,7 +233,7 @@ Child::~Child() { KillAndReap(); }
 
 void Child::KillAndReap() noexcept {
   if (pid_ <= 0) return;
-  // The group keeps its number while anybody is in it, the leader reaped or not.
+  // The group keeps its number while it has members, even if the leader has been reaped.
   if (owns_group_) kill(-pid_, SIGKILL);
   if (!exit_) {
     kill(pid_, SIGKILL);
@@ -252,7 +254,7 @@ void Child::ReadAvailable(Stream& stream) {
     } else if (size < 0 && errno == EAGAIN) {
       return;
     } else {
-      stream.fd.Reset();  // at its end; EIO: nobody has the terminal open
+      stream.fd.Reset();  // at its end; EIO: no process has the terminal open
     }
   }
 }
@@ -260,20 +262,20 @@ void Child::ReadAvailable(Stream& stream) {
 bool Child::ReadMore(Deadline deadline) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration::zero()));
-  const bool must_look_again = !exit_ && !pidfd_ && left > kLookAgain;
-  if (must_look_again) left = kLookAgain;
+  const bool must_poll = !exit_ && !pidfd_ && left > kPollInterval;
+  if (must_poll) left = kPollInterval;
   std::array<pollfd, 4> polled = {{{out_.fd.get(), POLLIN, 0},
                                    {err_.fd.get(), POLLIN, 0},
                                    {unwritten_.empty() ? -1 : in_.get(), POLLOUT, 0},
                                    {exit_ ? -1 : pidfd_.get(), POLLIN, 0}}};
   const int ready = poll(polled.data(), polled.size(), static_cast<int>(left.count()));
   if (ready < 0 && errno != EINTR) Check(-1, "poll");
-  if (must_look_again) ReapIfEnded();
-  if (ready == 0) return must_look_again;
+  if (must_poll) ReapIfEnded();
+  if (ready == 0) return must_poll;
   if (polled[2].revents != 0) {
     const ssize_t size = WriteQuietly(in_.get(), unwritten_);
     if (size > 0) unwritten_.erase(0, static_cast<size_t>(size));
-    if (size < 0 && errno != EAGAIN) unwritten_.clear();  // it reads no more
+    if (size < 0 && errno != EAGAIN) unwritten_.clear();  // it no longer reads
     if (unwritten_.empty()) in_.Reset();
   }
   ReadAvailable(out_);
@@ -287,7 +289,7 @@ bool Child::ReapIfEnded() {
   int status = 0;
   if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
   exit_ = ExitFrom(status);
-  // What it wrote before it ended is there to be read.
+  // Everything it wrote before it ended can be read now.
   ReadAvailable(out_);
   ReadAvailable(err_);
   return true;
@@ -318,7 +320,7 @@ std::string Child::ReadErrUntil(std::string_view text, std::chrono::milliseconds
 std::string Child::ReadLine(std::chrono::milliseconds patience) {
   std::string line = ReadUntil(out_, "\n", patience);
   line.pop_back();
-  if (!line.empty() && line.back() == '\r') line.pop_back();  // a terminal's
+  if (!line.empty() && line.back() == '\r') line.pop_back();  // from a terminal
   return line;
 }
 
@@ -377,10 +379,10 @@ bool Child::HasEnded() { return ReapIfEnded(); }
 void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
   siginfo_t info{};
-  // A blocking wait would have no deadline, and there is no descriptor for a stop.
+  // A blocking wait would have no deadline, and a stop cannot be polled for.
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == 0) {
-    if (ReapIfEnded()) Fail("ended, and was to stop");
+    if (ReapIfEnded()) Fail("ended instead of stopping");
     if (std::chrono::steady_clock::now() >= deadline) Fail("did not stop");
     ReadMore(std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
   }

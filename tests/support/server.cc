@@ -28,11 +28,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSessionMilliseconds = 40'000;
 constexpr std::chrono::seconds kKeepAlivePeriod{1};
 
-/// One request's answer.
+/// The answer to one request.
 struct Answer {
   bool done = false;
   int result = ZOK;
-  std::string text;  // data, or the path that was created
+  std::string text;  // data, or the path of the created znode
   Stat stat{};
   std::vector<std::string> names;
 };
@@ -98,8 +98,8 @@ int ModeOf(ZnodeKind kind) {
   return ZOO_PERSISTENT;
 }
 
-/// "user:password" as it stands in an ACL, with the hash in place of the password: by openssl,
-/// since the standard library has no SHA-1.
+/// "user:password" as in an ACL, with the hash of the password. Uses openssl, because the standard
+/// library has no SHA-1.
 std::string DigestId(const std::string& credential) {
   const Finished hash =
       Run({.argv = {"sh", "-c", "openssl dgst -sha1 -binary | base64"}, .stdin_text = credential});
@@ -120,7 +120,7 @@ std::string TestServers() {
 }
 
 std::string NewLock(std::string_view name) {
-  // A pid alone comes again, and the server remembers.
+  // A pid alone is reused, and the server keeps its data.
   static const auto run = std::random_device{}();
   static std::atomic<int> count{0};
   return "/t/" + std::string(name) + "-" + std::to_string(getpid()) + "-" + std::to_string(run) +
@@ -140,7 +140,7 @@ struct Tree::State {
     }
     const auto deadline = Clock::now() + kPatience;
     while (zoo_state(handle) != ZOO_CONNECTED_STATE) Process(deadline, "a session");
-    // Signals are for the test's own thread.
+    // Signals are left to the test's thread.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -149,12 +149,12 @@ struct Tree::State {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~State() {
-    keeper = {};  // ended and joined
+    keeper = {};  // stopped and joined
     zookeeper_close(handle);
   }
 
-  /// While the test is busy elsewhere the library, whose loop stands still then, would send no
-  /// pings, and the session would end in the middle of a long test.
+  /// While the test is busy, the library's loop does not run and sends no pings. The session would
+  /// expire in the middle of a long test.
   void KeepAlive(const std::stop_token& stop) const {
     std::mutex sleeping;
     std::condition_variable_any woken;
@@ -173,15 +173,15 @@ struct Tree::State {
     if (result == ZSESSIONEXPIRED) throw std::runtime_error("the test's own session expired");
   }
 
-  /// A turn of the library's loop, which waits until then at most for something to do. Returns the
-  /// library's result.
+  /// Runs the library's loop once, waiting until `deadline` at the latest. Returns the library's
+  /// result.
   int Turn(Clock::time_point deadline) const {
     int fd = -1;
     int interest = 0;
     timeval left{};
     zookeeper_interest(handle, &fd, &interest, &left);
     const auto now = Clock::now();
-    // The library's socket is open in whatever is executed, and must not be.
+    // The library's socket would be inherited by executed programs.
     if (fd >= 0) fcntl(fd, F_SETFD, FD_CLOEXEC);
     pollfd polled{fd, 0, 0};
     if ((interest & ZOOKEEPER_READ) != 0) polled.events |= POLLIN;
@@ -197,7 +197,8 @@ struct Tree::State {
     return zookeeper_process(handle, events);
   }
 
-  /// Sends what `send` (answer -> the library's result) sends, and waits for the answer.
+  /// Sends a request by `send` (a function from the answer to the library's result) and waits for
+  /// its answer.
   template <typename Send>
   Answer Ask(const std::string& what, Send send) const {
     const std::lock_guard use(in_use);
@@ -214,8 +215,9 @@ struct Tree::State {
   }
 
   zhandle_t* handle = nullptr;
-  mutable std::deque<Answer> answers;   // some may come after their call has failed
-  mutable std::recursive_mutex in_use;  // of the handle: by the test's thread, or the keeper
+  mutable std::deque<Answer> answers;  // some may arrive after their call has failed
+  mutable std::recursive_mutex
+      in_use;  // guards the handle, used by the test's thread and the keeper
   std::jthread keeper;
 };
 
@@ -307,7 +309,7 @@ std::vector<std::string> Tree::WaitForChildren(
   const auto deadline = Clock::now() + patience;
   std::string last;
   for (;;) {
-    // Outlives this call where it never fires: the library may call it late.
+    // Outlives this call if it never fires, because the library may call it later.
     static std::vector<std::unique_ptr<bool>> flags;
     bool* fired = flags.emplace_back(std::make_unique<bool>(false)).get();
     Answer answer = state_->Ask("list " + path, [&](Answer* to) {
@@ -317,7 +319,7 @@ std::vector<std::string> Tree::WaitForChildren(
       const Answer exists = state_->Ask("exists " + path, [&](Answer* to) {
         return zoo_awexists(state_->handle, path.c_str(), OnWatch, fired, OnStat, to);
       });
-      if (exists.result == ZOK) continue;  // it has just come: list again
+      if (exists.result == ZOK) continue;  // it was just created: list again
     } else {
       State::MustBe(answer.result, "list " + path);
     }
@@ -325,8 +327,8 @@ std::vector<std::string> Tree::WaitForChildren(
     last.clear();
     for (const std::string& name : answer.names) last += "\n  " + name;
     while (!*fired) {
-      state_->Process(deadline, "the children of " + path + " that were waited for; there are:" +
-                                    (last.empty() ? " none" : last) + "\n--- they");
+      state_->Process(deadline, "the expected children of " + path +
+                                    "; found:" + (last.empty() ? " none" : last) + "\n--- they");
     }
   }
 }
@@ -339,7 +341,7 @@ std::vector<std::string> Tree::WaitForChildren(const std::string& path, std::siz
 
 void SetHardQuota(Tree& tree, const std::string& path, int znodes) {
   tree.Create(path);
-  // As zkCli.sh's setquota writes them.
+  // In the format of zkCli.sh's setquota.
   const std::string quota = "/zookeeper/quota" + path;
   tree.Create(quota + "/zookeeper_limits", ZnodeKind::kPersistent,
               "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=" + std::to_string(znodes));

@@ -13,71 +13,70 @@
 
 namespace zklock::test {
 
-/// The real server that the tests use, from $ZKLOCK_TEST_SERVERS: "127.0.0.1:PORT". Throws where it
-/// is not set: a test against a server is never skipped.
+/// The real server that the tests use, from $ZKLOCK_TEST_SERVERS: "127.0.0.1:PORT". Throws if it is
+/// not set: a test against a server is never skipped.
 [[nodiscard]] std::string TestServers();
 
-/// A path that no other test uses, now or later: "/t/NAME-…". Nothing is there, and /t may not be
-/// there either.
+/// A path that no other test uses, now or later: "/t/NAME-…". It does not exist, and /t may not
+/// exist either.
 [[nodiscard]] std::string NewLock(std::string_view name);
 
-/// A znode as the servers know it.
+/// A znode, as read from the servers.
 struct Znode {
   std::string data;
   std::int64_t created_zxid = 0;
   std::int64_t ephemeral_owner = 0;
-  std::int64_t data_zxid = 0;      ///< the transaction that wrote its data last
-  std::int64_t children_zxid = 0;  ///< the transaction that made or deleted a child last
+  std::int64_t data_zxid = 0;      ///< the transaction that last wrote its data
+  std::int64_t children_zxid = 0;  ///< the transaction that last created or deleted a child
 };
 
 enum class ZnodeKind { kPersistent, kEphemeral, kEphemeralSequential, kContainer };
 
-/// What everyone may do with a znode, as bits of its ACL.
+/// Permissions as bits of an ACL.
 enum Permission : int { kRead = 1, kWrite = 2, kCreate = 4, kDelete = 8, kAdmin = 16 };
 
-/// A test's own eyes and hands on the servers, with a session of its own: it shares no code with
-/// zklock's, so that it can tell of it. Synchronous, while a thread of its own keeps the session
-/// alive however long nothing is asked; what does not come within the patience, or was not to be
-/// expected, throws std::runtime_error.
+/// A test's own access to the servers, with its own session. It shares no code with zklock, so that
+/// it can check zklock's results. Calls are synchronous; a thread keeps the session alive between
+/// them. An operation that fails or takes longer than the patience throws std::runtime_error.
 class Tree {
  public:
-  /// `servers`: the tests' own if empty. `credential`: "user:password" of the scheme digest; none
+  /// `servers`: the tests' own if empty. `credential`: "user:password" for the digest scheme; none
   /// if empty.
   explicit Tree(const std::string& credential = "", const std::string& servers = "");
-  /// Ends the session, and with it the ephemeral znodes it made.
+  /// Ends the session, which deletes its ephemeral znodes.
   ~Tree();
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
   [[nodiscard]] bool Exists(const std::string& path) { return Get(path).has_value(); }
-  /// None when it is not there.
+  /// Nothing if the znode does not exist.
   std::optional<Znode> Get(const std::string& path);
-  /// Sorted; none when it is not there.
+  /// Sorted; empty if the znode does not exist.
   std::vector<std::string> Children(const std::string& path);
 
-  /// Returns its path. Parents are made where missing, as persistent znodes.
+  /// Returns the path of the new znode. Missing parents are created as persistent znodes.
   std::string Create(const std::string& path, ZnodeKind kind = ZnodeKind::kPersistent,
                      const std::string& data = "");
-  /// It is there.
+  /// The znode must exist.
   void Delete(const std::string& path);
   void SetData(const std::string& path, const std::string& data);
-  /// What everyone may do with it: any of Permission.
+  /// Gives everyone these permissions, bits of Permission.
   void SetAcl(const std::string& path, int permissions) { SetAcl(path, {{"", permissions}}); }
-  /// Who may do what with it: users as credentials ("user:password"), everyone as "".
+  /// Gives each user permissions. Users are credentials ("user:password"), "" is everyone.
   void SetAcl(const std::string& path, const std::vector<std::pair<std::string, int>>& entries);
   /// Sorted: "digest:user 31", "world:anyone 1".
   std::vector<std::string> GetAcl(const std::string& path);
 
-  /// Waits until the children of `path` are as wanted, by watches. Returns them, sorted.
+  /// Waits, using watches, until `are_right` accepts the children of `path`. Returns them, sorted.
   std::vector<std::string> WaitForChildren(
       const std::string& path,
       const std::function<bool(const std::vector<std::string>&)>& are_right,
       std::chrono::milliseconds patience = kPatience);
-  /// As WaitForChildren, until there are so many.
+  /// Like WaitForChildren above, until there are `count` children.
   std::vector<std::string> WaitForChildren(const std::string& path, std::size_t count,
                                            std::chrono::milliseconds patience = kPatience);
 
-  /// This handle's own session.
+  /// The id of this handle's session.
   [[nodiscard]] std::int64_t session() const;
 
  private:
@@ -85,11 +84,11 @@ class Tree {
   std::unique_ptr<State> state_;
 };
 
-/// Creates `path`, below which and with which there may be so many znodes where the servers enforce
-/// quotas.
+/// Creates `path` with a hard quota: the path and its descendants may be `znodes` at most, if the
+/// servers enforce quotas.
 void SetHardQuota(Tree& tree, const std::string& path, int znodes);
 
-/// The children's names, by their sequence numbers: the queue's order.
+/// Sorts the children's names by sequence number, the order of the queue.
 [[nodiscard]] std::vector<std::string> InQueueOrder(std::vector<std::string> children);
 
 }  // namespace zklock::test
