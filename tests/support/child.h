@@ -33,8 +33,8 @@ std::ostream& operator<<(std::ostream& out, const Exit& exit);
 /// Converts a status returned by waitpid.
 [[nodiscard]] Exit ExitFrom(int wait_status);
 
-/// What a child runs, and how. Designated initializers read well: `Child::Start({.argv = {"sh",
-/// "-c", "echo ready; exec sleep 1000"}})`.
+/// What a child runs, and how. Designated initializers read well:
+/// `Child::Start({.argv = {"sh", "-c", "echo ready; exec sleep 1000"}})`.
 struct ChildOptions {
   std::vector<std::string> argv = {};  ///< searched in this process's PATH
   /// Instead of argv: a function run in the forked child, which exits with its result (99 if it
@@ -45,8 +45,8 @@ struct ChildOptions {
   /// NAME=VALUE, added to the environment or replacing a variable in it.
   std::vector<std::string> also_environment = {};
   std::string directory = {};  ///< this process's if empty
-  std::optional<std::string> stdin_text =
-      {};                         ///< if not set: /dev/null, or with `keep_stdin` Write()
+  /// If not set: /dev/null, or with `keep_stdin` Write().
+  std::optional<std::string> stdin_text = {};
   bool keep_stdin = false;        ///< standard input stays open for Write()
   std::vector<int> inherit = {};  ///< descriptors that the child gets under the same numbers
   bool own_process_group = true;

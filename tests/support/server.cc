@@ -168,7 +168,7 @@ struct Tree::State {
   }
 
   void Process(Clock::time_point deadline, const std::string& what) const {
-    if (Clock::now() >= deadline) throw std::runtime_error(what + " did not come");
+    if (Clock::now() >= deadline) throw std::runtime_error("timed out waiting for " + what);
     const int result = Turn(deadline);
     if (result == ZSESSIONEXPIRED) throw std::runtime_error("the test's own session expired");
   }
@@ -328,7 +328,7 @@ std::vector<std::string> Tree::WaitForChildren(
     for (const std::string& name : answer.names) last += "\n  " + name;
     while (!*fired) {
       state_->Process(deadline, "the expected children of " + path +
-                                    "; found:" + (last.empty() ? " none" : last) + "\n--- they");
+                                    "; found:" + (last.empty() ? " none" : last));
     }
   }
 }
