@@ -1,13 +1,13 @@
-"""Frames of terminals as one SVG: on a ground of its own, so that it reads on a light page as on a
-dark one; in motion where the reader's machine allows it, else the frame that tells most."""
+"""Draws frames of terminals as one SVG. It has its own background, to be readable on light and dark
+pages. It is animated if the reader's settings allow, and otherwise shows the most telling frame."""
 
 import html
 import re
 
 _CHARACTER, _LINE, _SIZE = 8.4, 19, 14  # pixels: a character's width, a line's height, the font
 _MARGIN, _TITLE = 16, 40
-_STILL = 1  # what is drawn without motion
-_SECONDS = 5  # a frame's
+_STILL = 1  # the frame shown without animation
+_SECONDS = 5  # per frame
 _STYLES = {"": "", "1": "b", "2": "f", "31": "r", "32": "g", "33": "y"}
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" \
 aria-label="{label}">
@@ -24,9 +24,9 @@ stroke="#6e7681"/>
 
 
 def draw(frames, columns):
-    """frames: (title, [lines of each terminal]), a line its runs (text, style)."""
+    """frames: (title, [lines of each terminal]); a line is a list of runs (text, style)."""
     width = 2 * _MARGIN + columns * _CHARACTER
-    rules, rows = [], []  # where a line is drawn between two terminals; (y, what each frame has)
+    rules, rows = [], []  # lines between terminals; (y, content of each frame)
     rows.append((26, [[_title(title, number, len(frames))]
                       for number, (title, _) in enumerate(frames)]))
     y = _TITLE
@@ -38,7 +38,7 @@ def draw(frames, columns):
             rows.append((y - 5, [_words(panes[pane][line]) for _, panes in frames]))
         y += 6
     height = y + 4
-    groups = {}  # frames from, to: what is seen in them
+    groups = {}  # (first frame, last frame): elements visible in them
     for y, seen in rows:
         first = 0
         for number in range(1, len(frames) + 1):
@@ -83,7 +83,7 @@ def _words(runs):
 
 
 def _motion(groups, count):
-    """Each group is seen in its frames only; a step, not a fade."""
+    """Shows each group only in its frames, without fading."""
     rules = []
     for first, end in sorted(groups):
         if (first, end) == (0, count):

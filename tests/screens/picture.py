@@ -1,4 +1,4 @@
-"""Records a queue being handed over on real terminals, and draws it. See scripts/picture --help."""
+"""Records a hand-over on real terminals and draws it. See scripts/picture --help."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ _PICTURE = _PROJECT / "tests/screens/hand-over.svg"
 _COLUMNS = 100
 _HOSTS = ["build1", "build2", "build3"]
 _LOCK = "/jobs/backup"
-# A job as long as we want it: it ends when it is told.
+# A job that ends when told to.
 _JOB = """#!/bin/sh
 echo "backup begins, token $ZKLOCK_TOKEN"
 read -r go <"$(hostname).go"
@@ -27,13 +27,13 @@ echo "backup done"
 
 
 def namespaces():
-    """A host of one's own: its name and its processes."""
+    """Arguments of unshare for a host with its own name and processes."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return ["unshare", *user, "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class Host:
-    """A shell on a host of its own, of that name, whose processes have numbers from `first` on."""
+    """A shell on a host of that name, where pids start at `first`."""
 
     def __init__(self, name, first, rows, desk, environment):
         self.name = name
@@ -51,7 +51,7 @@ class Host:
 
 
 def record(zklock, servers, desk):
-    """The frames, each (title, what is seen, [lines of each terminal])."""
+    """Records the frames, each (title, [lines of each terminal])."""
     (desk / "backup.sh").write_text(_JOB)
     (desk / "backup.sh").chmod(0o755)
     (desk / "bin").mkdir()
@@ -73,7 +73,7 @@ def record(zklock, servers, desk):
 
     def keep(title):
         panes = [one.terminal.screen.lines() for one in everyone]
-        # The command that is watched stands on the screen that it covers.
+        # The watcher's command line is on the screen that it covers.
         panes[-1] = watcher.terminal.screen.covered() + panes[-1]
         frames.append((title, panes))
 
@@ -107,8 +107,8 @@ def record(zklock, servers, desk):
             one.end()
 
 
-# The times that are drawn: everybody comes within three seconds, each job takes forty; the frames are
-# from 03:15:20, 03:15:50 and 03:16:30.
+# The times in the picture: all join within three seconds, each job takes forty; the frames are of
+# 03:15:20, 03:15:50 and 03:16:30.
 _CAME = {"build1": "03:15:02", "build2": "03:15:03", "build3": "03:15:05"}
 _HELD = {"build1": "03:15:02", "build2": "03:15:42", "build3": "03:16:22"}
 _WAITED = {"build2": ["17s"], "build3": ["15s", "45s"]}
@@ -116,13 +116,13 @@ _HELD_AT_MOST = ["18s", "8s"]
 
 
 class Settled:
-    """The recording with what no two have in common, times and tokens, made the same."""
+    """Replaces what differs between recordings, times and tokens, with fixed values."""
 
     def __init__(self):
         self._tokens = {}
 
     def frame(self, number, panes):
-        """`panes`: the lines of each host's terminal, then those of the watcher's."""
+        """`panes`: the lines of each host's terminal, then those of the watcher's terminal."""
         return [[self._line(runs, number, name) for runs in lines]
                 for name, lines in zip([*_HOSTS, None], panes)]
 
@@ -134,7 +134,7 @@ class Settled:
 
     def _text(self, text, host, frame, times):
         text = re.sub(r"token (\d+)", lambda match: f"token {self._token(match[1])}", text)
-        # The table's column is filled from the right.
+        # The table's column is right-aligned.
         text = re.sub(r" +\d+(?=  backup\.sh)",
                       lambda match: self._token(match[0].strip()).rjust(len(match[0])), text)
         if "waiting" in text and host in _WAITED and frame < len(_WAITED[host]):
@@ -144,7 +144,7 @@ class Settled:
                       lambda match: ("2026-" if match[1] else "") + "03-01 ", text)
         if "ended" in text:
             text = re.sub(r"after [0-9.hms]+, ended", "after 40s, ended", text)
-            # The next one holds since then.
+            # The next one has held since then.
             host = _HOSTS[_HOSTS.index(host) + 1]
         return re.sub(r"\d\d:\d\d:\d\d", times.get(host, ""), text)
 
@@ -153,7 +153,7 @@ class Settled:
 
 
 def words_of(svg):
-    """What a picture says, wherever that stands: a column may be wider on another machine."""
+    """The text of a picture, wherever it is: a column may be wider on another machine."""
     return re.sub(r' (x|textLength)="[0-9.]+"', "", svg)
 
 

@@ -1,4 +1,4 @@
-"""A shell on a terminal of its own, and what that terminal shows."""
+"""A shell on its own terminal, and the content of that terminal."""
 
 import fcntl
 import os
@@ -12,16 +12,16 @@ import time
 
 _SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]|\x1b\][^\a]*\a")
 _INCOMPLETE = re.compile(r"\x1b(\[[?0-9;]*|\][^\a]*)?$")
-_PATIENCE = 60  # seconds until what should be on a screen is given up
+_PATIENCE = 60  # seconds to wait for something on a screen
 
 
 class Screen:
-    """What a terminal makes of the escape sequences that zklock and bash write: cells of
-    (character, rendition). One that it does not know is an error, so that no picture is wrong."""
+    """Interprets the escape sequences that zklock and bash write, giving cells of (character,
+    rendition). An unknown sequence is an error, so that no picture is wrong."""
 
     def __init__(self, rows, columns):
         self.rows, self.columns = rows, columns
-        self._other = None  # the screen that the alternate one covers
+        self._other = None  # the screen under the alternate one
         self._style = ""
         self._pending = ""
         self.half_drawn = False  # within a synchronised update
@@ -94,11 +94,11 @@ class Screen:
             raise ValueError(f"a terminal was sent ESC [ {parameters} {command}")
 
     def lines(self):
-        """Each as its runs of one rendition, without the blanks at its end: [(text, style)]."""
+        """Each line as runs of one rendition, without trailing blanks: [(text, style)]."""
         return self._runs(self._cells)
 
     def covered(self):
-        """What the alternate screen covers, up to where it was covered."""
+        """The screen under the alternate screen, up to the cursor."""
         return self._runs(self._other[0][:self._other[1]])
 
     @staticmethod
@@ -123,14 +123,14 @@ class Screen:
 
 
 class Terminal:
-    """A process on it; ended with it."""
+    """A terminal with a process, which ends with it."""
 
     def __init__(self, argv, rows, columns, environment, directory):
         self.screen = Screen(rows, columns)
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             try:
-                # As a login shell would find it.
+                # The state a login shell would have.
                 signal.pthread_sigmask(signal.SIG_SETMASK, [])
                 for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(number, signal.SIG_DFL)
@@ -146,10 +146,10 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def read(self):
-        """What there is; False at the end."""
+        """Reads the available output. Returns False at the end."""
         try:
             data = os.read(self._fd, 65536)
-        except OSError:  # EIO: nobody has it open any more
+        except OSError:  # EIO: no process has it open
             return False
         self.screen.feed(data.decode(errors="replace"))
         return bool(data)
@@ -164,7 +164,7 @@ class Terminal:
 
 
 def wait_for(terminals, wanted):
-    """Until each terminal shows what `wanted` has for it: {terminal: pattern}."""
+    """Waits until each terminal shows its pattern in `wanted`: {terminal: pattern}."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         missing = [terminal for terminal, pattern in wanted.items()
