@@ -23,7 +23,6 @@
 #include "commands/run_metadata.h"
 #include "commands/session_driver.h"
 #include "lock/hold.h"
-#include "process/guard_link.h"
 #include "process/keeper_link.h"
 #include "process/nesting_server.h"
 #include "process/owner.h"
@@ -252,7 +251,7 @@ class Keeper {
     if (!is_wanted) nested_.Drain();
     TakeEndingSignals();
     const TimePoint now = clock_.Now();
-    const TimePoint stop = process::StopAt(hold.lease_end(), hold.grace());
+    const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
     // The zklock that was waited for may have got the signal as well, and will not say then that
     // anything is held: that is waited for.
     const bool ends = told_to_end_ && !link_;

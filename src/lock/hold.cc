@@ -170,7 +170,7 @@ void Hold::TakeLease() {
   const auto end = kMutationNoLease ? kNever : store_.lease().End();
   if (!end || *end == lease_end_) return;
   lease_end_ = *end;
-  stop_time_ = protocol::StopTimesFor(lease_end_, kill_after_, store_.lease().timeout()).stop;
+  stop_time_ = protocol::StopTime(lease_end_, grace());
   store_.SetHolding(stop_time_);
   observer_.OnLease(lease_end_, grace());
 }

@@ -21,6 +21,7 @@
 #include "process/system_error.h"
 #include "process/timer.h"
 #include "process/tree_stopper.h"
+#include "protocol/lease.h"
 
 namespace zklock::process {
 
@@ -207,7 +208,7 @@ void Guard::ReadMessages() {
 
 void Guard::BeginCommand() {
   phase_ = Phase::kRunning;
-  if (BootClock::now() < StopAt(duty_.page.lease_end.Get(), duty_.page.grace.Get())) {
+  if (BootClock::now() < protocol::StopTime(duty_.page.lease_end.Get(), duty_.page.grace.Get())) {
     LetGo(link_);
   } else {
     link_.Reset();  // zklock was stopped since the lock was its own: the command does not begin
@@ -271,10 +272,10 @@ TimePoint Guard::NextLook() const {
       return kNever;
     case Phase::kRunning:
     case Phase::kReported:
-      return StopAt(lease_end, duty_.page.grace.Get());
+      return protocol::StopTime(lease_end, duty_.page.grace.Get());
     case Phase::kStopping:
       return std::min(BootClock::now() + kStopRound,
-                      KillAt(stopped_at_, lease_end, duty_.page.grace.Get()));
+                      protocol::KillTime(stopped_at_, lease_end, duty_.page.grace.Get()));
     case Phase::kKilling:
     case Phase::kFinished:
       return BootClock::now() + (kill_rounds_ < kQuickKillRounds ? kKillRound : kSlowKillRound);
@@ -287,14 +288,15 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
   const TimePoint lease_end = LeaseEnd();
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
-    lease_ran_out_ = now >= StopAt(lease_end, duty_.page.grace.Get());
+    lease_ran_out_ = now >= protocol::StopTime(lease_end, duty_.page.grace.Get());
     if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kStopping) {
     if (!has_children_) {
       Finish();
-    } else if (MustKill() || now >= KillAt(stopped_at_, lease_end, duty_.page.grace.Get())) {
+    } else if (MustKill() ||
+               now >= protocol::KillTime(stopped_at_, lease_end, duty_.page.grace.Get())) {
       phase_ = Phase::kKilling;
     } else {
       stopper_.Round();
@@ -340,7 +342,7 @@ void Guard::KillChildren() const {
 }
 
 TreeKiller::Treatment Guard::TreatmentOf(const Descendant& process) const {
-  const bool has_time = BootClock::now() < NestedGuardsUntil(killed_since_, LeaseEnd());
+  const bool has_time = BootClock::now() < protocol::NestedGuardsUntil(killed_since_, LeaseEnd());
   return has_time && process.stat && IsGuard(*process.stat) ? TreeKiller::Treatment::kAwait
                                                             : TreeKiller::Treatment::kKill;
 }

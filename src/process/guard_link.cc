@@ -2,35 +2,11 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "process/system_error.h"
 
 namespace zklock::process {
-
-namespace {
-
-constexpr Duration kKillMargin = std::chrono::milliseconds(250);
-constexpr Duration kNestedTime = std::chrono::seconds(2);
-
-TimePoint Before(TimePoint moment, Duration span) {
-  return moment == kNever ? kNever : moment - span;
-}
-
-}  // namespace
-
-TimePoint StopAt(TimePoint lease_end, Duration kill_after) {
-  return Before(lease_end, std::max(kill_after, kKillMargin));
-}
-
-TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after) {
-  return std::min(After(stopped_at, kill_after), Before(lease_end, kKillMargin));
-}
-
-TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {
-  return std::min(After(killed_since, kNestedTime), Before(lease_end, kKillMargin));
-}
 
 GuardSocket MakeGuardSocket() {
   int ends[2];

@@ -12,18 +12,6 @@
 
 namespace zklock::process {
 
-/// When the tree must be told to stop, for a lease that ends at `lease_end`: the grace before it,
-/// and 250 ms before it at the latest.
-[[nodiscard]] TimePoint StopAt(TimePoint lease_end, Duration kill_after);
-/// When it is killed, having been told to stop at `stopped_at`: after the grace, and 250 ms before
-/// the lease's end at the latest.
-[[nodiscard]] TimePoint KillAt(TimePoint stopped_at, TimePoint lease_end, Duration kill_after);
-
-/// Until when the guards of nested runs are spared, where the tree is killed since `killed_since`:
-/// they end their trees and close their sessions, so that nobody waits for those to time out. For
-/// two seconds, and until 250 ms before the lease's end at the latest.
-[[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
-
 /// A moment in memory that zklock and the guard share.
 class SharedMoment {
  public:

@@ -4,6 +4,7 @@
 
 #include "process/guard_link.h"
 #include "process/process_tree.h"
+#include "protocol/lease.h"
 
 namespace zklock::process {
 namespace {
@@ -29,7 +30,7 @@ TimePoint Deadline(const GuardTerms& terms) {
   if (terms.is_ending) return After(terms.looks_at, kLateness);
   TimePoint looks_at = terms.looks_at;
   if (terms.shortened_at) {
-    const TimePoint stop = StopAt(terms.lease_end, terms.kill_after);
+    const TimePoint stop = protocol::StopTime(terms.lease_end, terms.kill_after);
     looks_at = std::min(looks_at, std::max(stop, *terms.shortened_at + kOrderTime));
   }
   if (terms.ordered_at) looks_at = std::min(looks_at, *terms.ordered_at + kOrderTime);
@@ -70,7 +71,7 @@ GuardWatch::Verdict GuardWatch::Look(TimePoint now, const GuardTerms& terms) {
   if (now < End(*suspicion_, terms)) return Verdict::kTrusted;
   const std::optional<GuardSighting> sighting = see_();
   if (!IsSlow(suspicion_->sighting, sighting)) return Verdict::kHangs;
-  if (now >= StopAt(terms.lease_end, terms.kill_after)) return Verdict::kSlow;
+  if (now >= protocol::StopTime(terms.lease_end, terms.kill_after)) return Verdict::kSlow;
   suspicion_ = Suspicion{now, sighting};
   return Verdict::kTrusted;
 }
@@ -83,7 +84,7 @@ TimePoint GuardWatch::End(const Suspicion& suspicion, const GuardTerms& terms) {
   const TimePoint patient = suspicion.since + (terms.ordered_at ? kOrderPatience : kPatience);
   // Whether or not the stop time has come yet: it may come while the suspicion lasts.
   const TimePoint hasty =
-      After(std::max(StopAt(terms.lease_end, terms.kill_after), suspicion.since),
+      After(std::max(protocol::StopTime(terms.lease_end, terms.kill_after), suspicion.since),
             std::clamp(terms.kill_after / 4, kMostHaste, kLeastHaste));
   return std::max(std::min({patient, hasty, terms.lease_end - kTakeOverMargin}),
                   suspicion.since + kLeastPatience);

@@ -18,6 +18,7 @@
 #include "process/guard_name.h"
 #include "process/system_error.h"
 #include "process/timer.h"
+#include "protocol/lease.h"
 
 namespace zklock::process {
 namespace {
@@ -58,7 +59,7 @@ void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
 }
 
 TimePoint OwnerGuard::StopTime() const {
-  return StopAt(page_->lease_end.Get(), page_->grace.Get());
+  return protocol::StopTime(page_->lease_end.Get(), page_->grace.Get());
 }
 
 void OwnerGuard::TellOwner() {

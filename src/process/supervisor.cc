@@ -23,6 +23,7 @@
 #include "process/shared_page.h"
 #include "process/system_error.h"
 #include "process/takeover.h"
+#include "protocol/lease.h"
 
 namespace zklock::process {
 
@@ -95,7 +96,7 @@ struct Supervisor::State {
   [[nodiscard]] bool IsSettled() const { return ended || exec_failed || start_error; }
   [[nodiscard]] bool LeaseRanOut() const { return BootClock::now() >= StopTime(); }
   [[nodiscard]] TimePoint StopTime() const {
-    return StopAt(page->lease_end.Get(), page->grace.Get());
+    return protocol::StopTime(page->lease_end.Get(), page->grace.Get());
   }
   [[nodiscard]] GuardTerms Terms() const;
   [[nodiscard]] TimePoint Wake() const;

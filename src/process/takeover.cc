@@ -9,6 +9,7 @@
 
 #include "process/guard_link.h"
 #include "process/guard_name.h"
+#include "protocol/lease.h"
 
 namespace zklock::process {
 
@@ -61,7 +62,7 @@ TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
 }
 
 bool TakeOver::Round(TimePoint lease_end) {
-  nested_guards_until_ = NestedGuardsUntil(began_, lease_end);
+  nested_guards_until_ = protocol::NestedGuardsUntil(began_, lease_end);
   const bool is_settled = killer_.Round();
   if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
   // The command comes to us only when the guard has gone.

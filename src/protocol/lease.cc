@@ -9,11 +9,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Between KILL and the lease's end: for the kernel to end what it killed.
-constexpr Duration kKillMargin = milliseconds(250);
+constexpr Duration kNestedGuardsTime = seconds(2);
 constexpr Duration kLeastEndMargin = milliseconds(500);
 constexpr Duration kLongestQuickAnswer = seconds(2);
 constexpr Duration kLeastAnswerTimeout = milliseconds(50);
+
+TimePoint Before(TimePoint moment, Duration span) {
+  return moment == kNever ? kNever : moment - span;
+}
 
 }  // namespace
 
@@ -69,13 +72,20 @@ std::optional<TimePoint> Lease::End() const {
   return *proven_ + timeout_ - std::max<Duration>(timeout_ / 24, kLeastEndMargin);
 }
 
-StopTimes StopTimesFor(TimePoint lease_end, Duration kill_after, Duration timeout) {
-  const TimePoint kill = lease_end - kKillMargin;
-  return {.stop = std::min(lease_end - GraceFor(kill_after, timeout), kill), .kill = kill};
-}
-
 Duration GraceFor(Duration kill_after, Duration timeout) {
   return std::min(kill_after, timeout / 6);
+}
+
+TimePoint StopTime(TimePoint lease_end, Duration grace) {
+  return Before(lease_end, std::max(grace, kKillMargin));
+}
+
+TimePoint KillTime(TimePoint stopped_at, TimePoint lease_end, Duration grace) {
+  return std::min(After(stopped_at, grace), Before(lease_end, kKillMargin));
+}
+
+TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {
+  return std::min(After(killed_since, kNestedGuardsTime), Before(lease_end, kKillMargin));
 }
 
 Duration HeartbeatPeriod(Duration timeout) { return timeout / 8; }

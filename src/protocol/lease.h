@@ -61,16 +61,21 @@ class Lease {
   std::deque<Proof> proofs_;              // that want a commit yet, ascending in both
 };
 
-/// When the command is told to stop and when it is killed, so that all are dead by `lease_end`.
-struct StopTimes {
-  TimePoint stop;  ///< the stop signal
-  TimePoint kill;  ///< KILL: 250 ms before the lease's end at the latest
-};
-/// `kill_after` is cut to T/6: the grace gives way to the lease.
-[[nodiscard]] StopTimes StopTimesFor(TimePoint lease_end, Duration kill_after, Duration timeout);
+/// The least time between KILL and the lease's end: in it the kernel ends what was killed.
+inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
 /// The grace between stop signal and KILL that a lease of T allows: min(kill_after, T/6).
 [[nodiscard]] Duration GraceFor(Duration kill_after, Duration timeout);
+/// When the command gets its stop signal: `grace` before the lease's end, and no later than
+/// kKillMargin before it. kNever for a lease that does not end.
+[[nodiscard]] TimePoint StopTime(TimePoint lease_end, Duration grace);
+/// When it gets KILL, having got the stop signal at `stopped_at`: after the grace, and no later
+/// than kKillMargin before the lease's end.
+[[nodiscard]] TimePoint KillTime(TimePoint stopped_at, TimePoint lease_end, Duration grace);
+/// How long a tree that is killed from `killed_since` on spares the guards of nested runs, so that
+/// they can end their own trees and close their sessions, and nobody waits for those to time out:
+/// two seconds, and no longer than until kKillMargin before the lease's end.
+[[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
 
 /// The heartbeat's period while holding: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);

@@ -12,32 +12,8 @@ namespace zklock::process {
 namespace {
 
 using std::chrono::hours;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 const TimePoint kLeaseEnd = TimePoint(hours(100));
-
-TEST_CASE("the stop comes a grace before the lease's end") {
-  CHECK(StopAt(kLeaseEnd, seconds(5)) == kLeaseEnd - seconds(5));
-}
-
-TEST_CASE("without a grace the stop still comes 250 ms before the lease's end") {
-  CHECK(StopAt(kLeaseEnd, {}) == kLeaseEnd - milliseconds(250));
-  CHECK(StopAt(kLeaseEnd, milliseconds(249)) == kLeaseEnd - milliseconds(250));
-}
-
-TEST_CASE("KILL comes a grace after the stop, and 250 ms before the lease's end at the latest") {
-  const TimePoint early = kLeaseEnd - hours(1);
-  CHECK(KillAt(early, kLeaseEnd, seconds(5)) == early + seconds(5));
-  CHECK(KillAt(kLeaseEnd - seconds(5), kLeaseEnd, seconds(5)) == kLeaseEnd - milliseconds(250));
-  CHECK(KillAt(kLeaseEnd + hours(1), kLeaseEnd, seconds(5)) == kLeaseEnd - milliseconds(250));
-}
-
-TEST_CASE("a lease without an end stops nothing, and a grace without an end kills nothing") {
-  CHECK(StopAt(kNever, seconds(5)) == kNever);
-  CHECK(KillAt(kLeaseEnd, kNever, seconds(5)) == kLeaseEnd + seconds(5));
-  CHECK(KillAt(kLeaseEnd, kNever, Duration::max()) == kNever);
-}
 
 TEST_CASE("the page is shared with a process that is forked later") {
   const SharedPage<GuardPage> page;
@@ -85,13 +61,6 @@ TEST_CASE("sending never blocks, and a reader that has gone raises no signal") {
   CHECK(sent > 100);
   ends.guard.Reset();
   CHECK_FALSE(Send(ends.zklock.get(), {.kind = Message::Kind::kWake}));
-}
-
-TEST_CASE("nested guards are spared for two seconds, and not beyond the time to kill") {
-  const TimePoint now(seconds(100));
-  CHECK(NestedGuardsUntil(now, kNever) == now + seconds(2));
-  CHECK(NestedGuardsUntil(now, now + seconds(1)) == now + milliseconds(750));
-  CHECK(NestedGuardsUntil(now, now) < now);
 }
 
 }  // namespace

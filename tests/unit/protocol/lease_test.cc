@@ -25,7 +25,7 @@ std::optional<Duration> Ends(Duration since_start) { return since_start; }
 /// How long after `from` a command may run, with the contract's default of 5 s for its end.
 Duration UntilStop(const Lease& lease, Duration from) {
   REQUIRE(lease.End());
-  return StopTimesFor(*lease.End(), 5s, lease.timeout()).stop - At(from);
+  return StopTime(*lease.End(), GraceFor(5s, lease.timeout())) - At(from);
 }
 
 /// The protocol's two sentences about s and p, word by word, with everything remembered.
@@ -418,9 +418,8 @@ TEST_CASE("Generated events: whatever servers grant, the lease is never too long
 }
 
 TEST_CASE("The stop signal comes the grace before the lease's end, KILL 250 ms before it") {
-  const StopTimes times = StopTimesFor(At(100s), 5s, 30s);
-  CHECK(times.stop == At(95s));
-  CHECK(times.kill == At(99750ms));
+  CHECK(StopTime(At(100s), 5s) == At(95s));
+  CHECK(KillTime(At(95s), At(100s), 5s) == At(99750ms));
 }
 
 TEST_CASE("The grace gives way to the lease") {
@@ -429,15 +428,32 @@ TEST_CASE("The grace gives way to the lease") {
   CHECK(GraceFor(1s, 30s) == 1s);
   CHECK(GraceFor(5s, 6s) == 1s);
   CHECK(GraceFor(0s, 6s) == 0s);
-  CHECK(StopTimesFor(At(100s), 60s, 30s).stop == At(95s));
+  CHECK(StopTime(At(100s), GraceFor(60s, 30s)) == At(95s));
 }
 
 TEST_CASE("With hardly any grace the stop signal comes with KILL, never after it") {
-  for (const Duration grace : {Duration(0ms), Duration(100ms), Duration(250ms)}) {
-    const StopTimes times = StopTimesFor(At(100s), grace, 30s);
-    CHECK(times.stop == At(99750ms));
-    CHECK(times.kill == At(99750ms));
+  for (const Duration grace : {Duration(0ms), Duration(100ms), Duration(249ms), Duration(250ms)}) {
+    const TimePoint stop = StopTime(At(100s), grace);
+    CHECK(stop == At(99750ms));
+    CHECK(KillTime(stop, At(100s), grace) == At(99750ms));
   }
+}
+
+TEST_CASE("A tree that is stopped early is killed after its grace") {
+  CHECK(KillTime(At(0s), At(100s), 5s) == At(5s));
+  CHECK(KillTime(At(3700s), At(100s), 5s) == At(99750ms));
+}
+
+TEST_CASE("A lease that does not end stops nothing, and an endless grace kills nothing") {
+  CHECK(StopTime(kNever, 5s) == kNever);
+  CHECK(KillTime(At(100s), kNever, 5s) == At(105s));
+  CHECK(KillTime(At(100s), kNever, Duration::max()) == kNever);
+}
+
+TEST_CASE("Nested guards are spared for 2 s, and no longer than until KILL is due") {
+  CHECK(NestedGuardsUntil(At(100s), kNever) == At(102s));
+  CHECK(NestedGuardsUntil(At(100s), At(101s)) == At(100750ms));
+  CHECK(NestedGuardsUntil(At(100s), At(100s)) < At(100s));
 }
 
 TEST_CASE("A heartbeat goes out each eighth of the time-out, a waiter's read each quarter") {
