@@ -104,7 +104,7 @@ TEST_CASE("a command that is not found exits with 127 without queueing") {
   CHECK(peer.connections() == 0);
 }
 
-TEST_CASE("a command that cannot be executed gives 126, without joining the queue") {
+TEST_CASE("a command that cannot be executed exits with 126 without queueing") {
   const Peer peer(Peer::Manner::kSaysNothing);
   const TemporaryDirectory directory;
   const std::string script = directory.Write("script", "#!/bin/sh\n");  // not executable

@@ -100,7 +100,7 @@ TEST_CASE("A keeper that can no longer work signals the owner, whose end ends th
   Tree().WaitForChildren(lock, 0, 15s);  // well before the session's 30 s
 }
 
-TEST_CASE("A killed owner's guard is replaced as soon as a process can be forked") {
+TEST_CASE("The owner's guard is replaced when killed, as soon as a process can be forked") {
   Forks forks;
   const std::string lock = NewLock("guard");
   Child script = Child::Start(forks.Use(Script(lock, kHold)));
@@ -116,7 +116,7 @@ TEST_CASE("A killed owner's guard is replaced as soon as a process can be forked
   CHECK(script.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("A stopped owner's guard is woken by the keeper's death and signals the owner") {
+TEST_CASE("The owner's guard, when stopped, is woken by the keeper's death and signals the owner") {
   const std::string lock = NewLock("guard");
   Child script = Child::Start(Script(lock, kHold));
   REQUIRE(script.ReadLine() == "held");
@@ -150,7 +150,7 @@ TEST_CASE("A keeper that cannot replace its guard signals the owner itself befor
   CHECK(script.Wait() == Killed(SIGTERM));
 }
 
-TEST_CASE("A signal that arrives with the lock reaches the owner only if told that it holds") {
+TEST_CASE("A signal arriving with the lock reaches only an owner that was told it holds") {
   const std::string lock = NewLock("signal");
   Child holder = StartHolder(lock);
   Child script = Child::Start(Script(lock,

@@ -490,7 +490,7 @@ TEST_CASE("When the servers stop answering, the owner is signalled before the le
   CHECK(script.Wait() == Exited(0));
 }
 
-TEST_CASE("It works under cron, with no terminal, no input and almost no environment") {
+TEST_CASE("--hold works under cron, with no terminal, no input and almost no environment") {
   const std::string lock = NewLock("hold");
   ChildOptions options;
   options.argv = {"setsid", "-w", "/bin/sh", "-c",
@@ -510,7 +510,8 @@ TEST_CASE("It works under cron, with no terminal, no input and almost no environ
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("It works under a CI agent that gives the script its own session and reads its output") {
+TEST_CASE(
+    "--hold works under a CI agent that gives the script its own session and reads its output") {
   const std::string lock = NewLock("hold");
   Child agent = Child::Start(Script(
       lock,

@@ -38,7 +38,7 @@ TEST_CASE("a job that succeeded less than the interval ago is not run again") {
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a crontab line can stay quiet about it") {
+TEST_CASE("a crontab line can stay quiet about a skipped run") {
   const std::string lock = NewLock("interval");
   CHECK(Run(Job("1h", lock)).exit == Exited(0));
   const Finished quiet =

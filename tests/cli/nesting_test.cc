@@ -158,7 +158,7 @@ TEST_CASE("A permit deleted from the outer zklock is waited for") {
   outer.Signal(SIGCONT);
 }
 
-TEST_CASE("A third LOCK between the two changes nothing") {
+TEST_CASE("A run of another LOCK between outer and nested run changes nothing") {
   const std::string lock = NewLock("nesting");
   CHECK(
       Run(Line(lock, "$Z exclusive $L -- $Z exclusive $L-other -- $Z exclusive $L -- true")).exit ==

@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK_FALSE(holder.HasEnded());
 }
 
-TEST_CASE("Without a terminal --yes is required; on a terminal it lists its targets and asks") {
+TEST_CASE("release requires --yes without a terminal; on one it lists its targets and asks") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
   CHECK(RunZklock({"release", "--holders", lock}).exit == Exited(64));

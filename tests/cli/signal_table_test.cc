@@ -85,7 +85,7 @@ class SignalCounter {
   std::map<int, int> counts;
 };
 
-TEST_CASE("Signals: a running command gets each of them") {
+TEST_CASE("Signals: a running command gets each signal") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   SignalCounter counter("signals");
@@ -152,7 +152,7 @@ TEST_CASE("Signals: a stopped job gets pending signals when it continues") {
   }
 }
 
-TEST_CASE("Signals: a command killed by one exits with 128 + its number") {
+TEST_CASE("Signals: zklock exits with 128 + the signal that killed the command") {
   const std::string lock = NewLock("signals");
   std::vector<Child> children;  // as readers, so that they do not wait for each other
   for (const int number : EndingSignals()) {
@@ -165,7 +165,7 @@ TEST_CASE("Signals: a command killed by one exits with 128 + its number") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("Signals: each that ends a process ends the wait") {
+TEST_CASE("Signals: each signal that ends a process ends a wait") {
   const Target target = GENERATE(Target::kZklock, Target::kGroup);
   CAPTURE(target == Target::kGroup);
   const std::string lock = NewLock("signals");

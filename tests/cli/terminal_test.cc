@@ -141,7 +141,7 @@ TEST_CASE("A command can read the terminal as it can without zklock") {
   CHECK(terminal.Status() == "0.");
 }
 
-TEST_CASE("In a pipeline it is a process of the job like the others") {
+TEST_CASE("In a pipeline zklock is a process of the job like the others") {
   Terminal terminal("terminal");
   terminal.Type("yes | $Z exclusive $L -- sed 's/y/&&&&/' | head -n 1");
   terminal.ReadUntil("yyyy");
