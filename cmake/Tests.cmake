@@ -55,9 +55,9 @@ add_custom_command(OUTPUT ${go_peer}
                    DEPENDS tests/peers/go_peer.go VERBATIM)
 add_custom_target(test_go_peer DEPENDS ${go_peer})
 
-# The environment of the tests.
-# AddressSanitizer would change signals that the command has ignored, and insists on being loaded
-# before the preloaded libraries, which is not necessary.
+# The environment of the tests. AddressSanitizer's options keep it from installing handlers for signals
+# that a command should find ignored or at their defaults, and from insisting on being loaded before
+# the preloaded libraries, which is not necessary.
 set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
     ZKLOCK_TEST_ZOOKEEPER_HEADER=${ZOOKEEPER_INCLUDE_DIR}/zookeeper/zookeeper.h
     ZKLOCK_TEST_RESOLVER=$<TARGET_FILE:test_resolver>

@@ -111,7 +111,7 @@ TEST_CASE("on a terminal that cannot move the cursor --watch prints lines") {
   CHECK(watcher.out().find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("a resize redraws the screen without another request to the servers") {
+TEST_CASE("a resize redraws the screen for the new size") {
   const std::string lock = NewLock("screen");
   Child holder = StartHolder({"exclusive", "--label", "https://ci.example/job/4711"}, lock);
   Child watcher = InspectOnTerminal({"--watch", lock}, 24, 200);
