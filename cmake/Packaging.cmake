@@ -53,9 +53,9 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS zookeeperd)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "runs a command while it holds a lock in ZooKeeper
- So that a script never runs twice at one time, on however many hosts it is
- started. zklock queues for the lock, runs the command when its turn has come,
- and lets go when the command has ended. When the lock can no longer be proven,
- the command is dead before the servers can give the lock to somebody else.")
+ Runs a script at most once at a time, on however many hosts it is started.
+ zklock queues for the lock, runs the command while it holds the lock, and
+ releases the lock when the command has ended. If it can no longer prove that it
+ holds the lock, the command is dead before the servers can give the lock away.")
 set(CPACK_STRIP_FILES OFF) # the linker strips it
 include(CPack)
