@@ -85,7 +85,7 @@ class Faults:
     def _victim(self, seconds=15.0, is_right=lambda contender: True):
         return self._crowd.victim(self._numbers, seconds, is_right)
 
-    def _everybody(self, host=None, seconds=15.0):
+    def _all_running(self, host=None, seconds=15.0):
         """All contenders whose command is running (on that host), kept running for `seconds`."""
         found = [contender for contender, _ in self._crowd.running(host)]
         for contender in found:
@@ -103,15 +103,15 @@ class Faults:
             time.sleep(0.02)
 
     @staticmethod
-    def _seen_dead(contender):
+    def _is_dead(contender):
         if not contender.is_alive():
             return True
         record = contender.file.read()
         return max(life.last for life in record.lives) < histories.now() - 0.2
 
-    def _succeeded(self, contender):
+    def _has_successor(self, contender):
         """Whether a conflicting command has begun on its lock since it was last seen alive."""
-        if not self._seen_dead(contender):
+        if not self._is_dead(contender):
             return False
         own = contender.file.read()
         end = max(life.last for life in own.lives)
@@ -126,7 +126,7 @@ class Faults:
         more."""
         victims = [one for one in victims if one]
         longest = max((one.run.timeout for one in victims), default=4)
-        self._wait(lambda: all(map(self._succeeded, victims)), longest + 2 * self._tick + 2)
+        self._wait(lambda: all(map(self._has_successor, victims)), longest + 2 * self._tick + 2)
         time.sleep(0.3 + beyond)
 
     def _cut_off(self, host, servers=None):
@@ -145,7 +145,7 @@ class Faults:
                     milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
         return self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
 
-    def _lasting_one(self, timeout=30.0, stalls=False, lock=None, host=None, options=()):
+    def _start_lasting(self, timeout=30.0, stalls=False, lock=None, host=None, options=()):
         """A command with a long lease on its own lock."""
         self._lasting += 1
         contender = self._launch_lasting(lock or f"/torture/lasting-{self._lasting}", timeout,
@@ -173,7 +173,7 @@ class Faults:
                 if victim.run.keeper_struck:
                     self._await_successors([victim])  # its session ends by its time-out
                 else:
-                    self._wait(lambda: self._succeeded(victim), 2)
+                    self._wait(lambda: self._has_successor(victim), 2)
             self._allow_to_end([victim])
 
     def _do_kill_waiting_zklock(self):
@@ -200,7 +200,7 @@ class Faults:
                 continue
             with self._fault("zklock told to end", [victim]):
                 victim.send("zklock", signal.SIGTERM)
-                self._wait(lambda: self._succeeded(victim), 3)
+                self._wait(lambda: self._has_successor(victim), 3)
 
     def _do_stop_zklock(self):
         victim = self._victim()
@@ -229,7 +229,7 @@ class Faults:
         replaced = victim.run.keeper_struck
         with self._fault("guard killed", [victim], harmless=replaced):
             victim.send("guard", signal.SIGKILL)
-            self._wait(lambda: self._succeeded(victim), 0.5 if replaced else 3)
+            self._wait(lambda: self._has_successor(victim), 0.5 if replaced else 3)
         self._allow_to_end([victim])
 
     def _do_stop_guard(self):
@@ -267,7 +267,7 @@ class Faults:
             return
         with self._fault("command killed", [victim]):
             victim.send("command", signal.SIGKILL)
-            self._wait(lambda: self._succeeded(victim), 3)
+            self._wait(lambda: self._has_successor(victim), 3)
 
     def _do_stop_command(self):
         victim = self._victim(3.0)
@@ -285,7 +285,7 @@ class Faults:
         # The next holder's znode has the same path. A zklock that is stopped meanwhile finds only
         # the new one.
         lock, simple = f"/torture/simple-{self._lasting}", ["--dialect", "simple"]
-        holder = self._lasting_one(10.0, lock=lock, options=simple)
+        holder = self._start_lasting(10.0, lock=lock, options=simple)
         if holder is None:
             return
         following = self._launch_lasting(lock, 10.0, options=simple)
@@ -310,9 +310,10 @@ class Faults:
         if victim is None:
             return
         host = victim.run.host
-        with self._fault("host cut off from all servers", self._everybody(host), servers=True) as m:
+        with self._fault("host cut off from all servers", self._all_running(host),
+                         servers=True) as made:
             self._cut_off(host)
-            self._await_successors(m.victims, self._numbers.uniform(0, 1))
+            self._await_successors(made.victims, self._numbers.uniform(0, 1))
 
     def _do_cut_host_one_way_out(self):
         self._cut_one_way("packets from a host lost", lambda host, server: (host, server))
@@ -325,7 +326,7 @@ class Faults:
         if victim is None:
             return
         host = victim.run.host
-        with self._fault(name, self._everybody(host), servers=True) as made:
+        with self._fault(name, self._all_running(host), servers=True) as made:
             for server in self._ensemble.servers:
                 self._links.cut(*direction(host, server.name))
             self._await_successors(made.victims)
@@ -335,7 +336,7 @@ class Faults:
         if victim is None:
             return
         host = victim.run.host
-        with self._fault("host cut off for T/10", self._everybody(host, 4.0), harmless=True,
+        with self._fault("host cut off for T/10", self._all_running(host, 4.0), harmless=True,
                          servers=True) as made:
             self._cut_off(host)
             time.sleep(victim.run.timeout / 10)
@@ -359,7 +360,7 @@ class Faults:
         if victim is None:
             return
         host = victim.run.host
-        with self._fault("host's links flap", self._everybody(host, 6.0), harmless=True,
+        with self._fault("host's links flap", self._all_running(host, 6.0), harmless=True,
                          servers=True) as made:
             for _ in range(5):
                 self._cut_off(host)
@@ -373,7 +374,7 @@ class Faults:
         if victim is None:
             return
         host = victim.run.host
-        with self._fault("host's links delayed", self._everybody(host, 10.0), harmless=True,
+        with self._fault("host's links delayed", self._all_running(host, 10.0), harmless=True,
                          servers=True) as made:
             for server in self._ensemble.servers:
                 self._links.delay(host, server.name, self._numbers.uniform(0.05, 0.25))
@@ -414,12 +415,12 @@ class Faults:
             self._await_successors([victim])
 
     def _do_stalled_standard_error(self):
-        victim = self._lasting_one(5.0, stalls=True)
+        victim = self._start_lasting(5.0, stalls=True)
         if victim is None:
             return
         with self._fault("standard error stalled, host cut off", [victim], servers=True):
             self._cut_off(victim.run.host)
-            self._wait(lambda: self._seen_dead(victim), victim.run.timeout + 2)
+            self._wait(lambda: self._is_dead(victim), victim.run.timeout + 2)
             time.sleep(0.3)
         self._end_lasting(victim)
 
@@ -432,25 +433,25 @@ class Faults:
         victim = victim or self._victim(seconds + 5)
         if server is None:
             return
-        with self._fault(name, self._everybody(seconds=seconds + 5), harmless=harmless,
+        with self._fault(name, self._all_running(seconds=seconds + 5), harmless=harmless,
                          servers=True) as made:
             strike(server)
             time.sleep(seconds)
             self._ensemble.make_whole()
         self._allow_to_end(made.victims)
 
-    def _a_follower(self):
+    def _random_follower(self):
         followers = self._ensemble.followers()
         return self._numbers.choice(followers) if followers else None
 
     def _do_kill_follower(self):
-        self._strike_server("follower killed", self._a_follower, self._ensemble.end, 1, True)
+        self._strike_server("follower killed", self._random_follower, self._ensemble.end, 1, True)
 
     def _do_kill_leader(self):
         self._strike_server("leader killed", self._ensemble.leader, self._ensemble.end, 1, True)
 
     def _do_stop_follower(self):
-        self._strike_server("follower stopped", self._a_follower, self._ensemble.pause,
+        self._strike_server("follower stopped", self._random_follower, self._ensemble.pause,
                             self._numbers.uniform(3, 6), True)
 
     def _do_stop_leader(self):
@@ -458,16 +459,16 @@ class Faults:
                             self._numbers.uniform(3, 6), False)
 
     def _do_elect(self):
-        wanted = self._a_follower()
+        wanted = self._random_follower()
         if wanted is None:
             return
-        with self._fault("another leader elected", self._everybody(seconds=8), harmless=False,
+        with self._fault("another leader elected", self._all_running(seconds=8), harmless=False,
                          servers=True) as made:
             self._ensemble.elect(wanted)
         self._allow_to_end(made.victims)
 
     def _do_delay_servers(self):
-        with self._fault("links between servers delayed", self._everybody(seconds=5),
+        with self._fault("links between servers delayed", self._all_running(seconds=5),
                          harmless=True, servers=True) as made:
             for one in self._ensemble.servers:
                 for other in self._ensemble.servers:
@@ -519,7 +520,7 @@ class Faults:
         victim = self._victim(5.0)
         if victim is None:
             return
-        with self._fault("all servers gone for T/10", self._everybody(seconds=5.0), harmless=True,
+        with self._fault("all servers gone for T/10", self._all_running(seconds=5.0), harmless=True,
                          servers=True) as made:
             for server in self._ensemble.servers:
                 self._ensemble.pause(server)
@@ -530,21 +531,21 @@ class Faults:
         self._allow_to_end(made.victims)
 
     def _do_kill_all_servers(self):
-        lasting = self._lasting_one()
-        victims = [one for one in self._everybody() if one is not lasting]
+        lasting = self._start_lasting()
+        victims = [one for one in self._all_running() if one is not lasting]
         with self._fault("all servers killed and back, T = 30 s", [lasting], harmless=True,
                          servers=True), \
              self._fault("all servers gone for longer than T", victims, servers=True):
             for server in self._ensemble.servers:
                 self._ensemble.end(server)
             longest = max((one.run.timeout for one in victims), default=4)
-            self._wait(lambda: all(map(self._seen_dead, victims)), longest + 1)
+            self._wait(lambda: all(map(self._is_dead, victims)), longest + 1)
             self._ensemble.make_whole()
             time.sleep(1)
         self._end_lasting(lasting)
 
     def _do_rolling_restart(self):
-        lasting = [self._lasting_one(), self._lasting_one()]
+        lasting = [self._start_lasting(), self._start_lasting()]
         with self._fault("servers restarted one by one, T = 30 s", lasting, harmless=True,
                          servers=True):
             self._ensemble.restart_one_by_one()
@@ -561,7 +562,7 @@ class Faults:
                               max_session_timeout=None)
 
     def _do_throttle_servers(self):
-        lasting = [self._lasting_one(), self._lasting_one()]
+        lasting = [self._start_lasting(), self._start_lasting()]
         with self._fault("servers restarted one by one, then throttling requests, T = 30 s",
                          lasting, harmless=True, servers=True):
             self._ensemble.restart_one_by_one(more=[
@@ -575,13 +576,13 @@ class Faults:
         """Shortens the session time-out of two commands to `shortened` seconds and cuts one of them
         off; then restores the setting under the other one."""
         hosts = self._numbers.sample(self._crowd.hosts, 2)
-        stays, victim = (self._lasting_one(host=host) for host in hosts)
+        stays, victim = (self._start_lasting(host=host) for host in hosts)
         with self._fault(f"{what} changed, servers restarted one by one, T = 30 s",
                          [stays, victim], harmless=True, servers=True):
             self._ensemble.restart_one_by_one(**settings)
             time.sleep(1)
         if victim is not None and victim.is_alive():
-            with self._fault(f"host cut off after {what} was changed", self._everybody(hosts[1]),
+            with self._fault(f"host cut off after {what} was changed", self._all_running(hosts[1]),
                              servers=True):
                 self._cut_off(hosts[1])
                 # Wait until its session has expired.
