@@ -5,14 +5,15 @@
 
 namespace zklock::lock {
 
-/// Keeps callbacks from reaching an object that has gone: a store may answer long after the one who
-/// asked was destroyed. A member of the object; what Wrap() makes does nothing once it has gone.
+/// Keeps callbacks from reaching an object that no longer exists: a store may answer long after the
+/// object that asked was destroyed. A member of that object; what Wrap() returns does nothing once
+/// the scope is destroyed or replaced.
 class CallbackScope {
  public:
   template <typename F>
   [[nodiscard]] auto Wrap(F f) const {
-    return [alive = std::weak_ptr<const char>(alive_), f = std::move(f)](const auto& reply) {
-      if (!alive.expired()) f(reply);
+    return [alive = std::weak_ptr<const char>(alive_), f = std::move(f)](const auto&... arguments) {
+      if (!alive.expired()) f(arguments...);
     };
   }
 

@@ -78,7 +78,7 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
   // What this session has made, a create whose reply was lost, say, is to go with it.
   const bool is_anothers = reply.error == Error::kNone && reply.stat.ephemeral_owner != 0 &&
                            reply.stat.ephemeral_owner != store_.session_id();
-  if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return OnIncompatible();
+  if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return RuleOut();
   const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid,
                        reply.data};
   CheckContenders(
@@ -89,12 +89,12 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
 
 void HolderSearch::OnChecked(const HeldForUs& held, const zookeeper::Reply& reply) {
   if (IsLost(reply.error)) return;
-  if (reply.error != Error::kNone) return OnIncompatible();
+  if (reply.error != Error::kNone) return RuleOut();
   found_ = held;
   Tell();
 }
 
-void HolderSearch::OnIncompatible() {
+void HolderSearch::RuleOut() {
   --to_come_;
   AskOn();
   Tell();

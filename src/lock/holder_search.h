@@ -40,7 +40,7 @@ class HolderSearch {
   void AskOn();
   void OnRead(const protocol::ContenderName& holder, const zookeeper::GetReply& reply);
   void OnChecked(const HeldForUs& held, const zookeeper::Reply& reply);
-  void OnIncompatible();
+  void RuleOut();
   void Tell();
 
   zookeeper::Store& store_;

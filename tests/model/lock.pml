@@ -1,5 +1,5 @@
 // A model of the queue and the lock for spin, checked by `scripts/model`. It follows
-// src/lock/acquire.cc and acquire_join.cc, and those parts of src/lock/hold.cc and
+// src/lock/acquire_join.cc and acquire_wait.cc, and those parts of src/lock/hold.cc and
 // src/commands/run.cc that others can observe (protocol, sections 3, 4 and 6). How long a lease is
 // valid is the subject of lease.pml; here it is assumed.
 //
@@ -109,13 +109,13 @@ hidden byte EXCLUSION_HOLDS, GHOST_HOLDS, PLACE_HOLDS;
 
 mtype:server = { kNone, kLeader, kFollower };
 
-// As Acquire::State, without states that need no waiting; kHolding belongs to Hold, kReleased to a
-// mutation.
-mtype:state = { kStart, kApart, kJoining, kDeciding, kWaiting, kConfirming, kHolding, kReleased,
-                kGone };
+// As the states of Acquire, without those that need no waiting; kHolding belongs to Hold, kReleased
+// to a mutation.
+mtype:state = { kStart, kDisconnected, kJoining, kDeciding, kWaiting, kConfirming, kHolding,
+                kReleased, kGone };
 
 // The rest of a step; see Proceed().
-mtype:todo = { kNothing, kCreate, kCheck, kConsider, kConfirm, kStartConfirming, kRun,
+mtype:todo = { kNothing, kCreate, kCheck, kDecide, kConfirm, kStartConfirming, kRun,
                kDisconnect, kFinishRemoved, kEndSession };
 
 // A contender's znode is identified by its number, its index in znode[]. Two values are no znode:
@@ -318,9 +318,9 @@ inline FindPredecessor(c) {
   z = 0
 }
 
-// List() and Consider(): the content of the list. If all before us are gone, or our own name is
+// ListAgain() and Decide(): the content of the list. If all before us are gone, or our own name is
 // missing, that stays so, and the client sends its next request at once.
-inline Consider(c) {
+inline Decide(c) {
   view = VIEW(c);
   zk[c].state = kDeciding;
   REACHED_IF(zk[c].server == kFollower && len(lag) > 0, listed_at_a_lagging_server);
@@ -386,7 +386,7 @@ inline Run(c) {
 
 // OnDisconnected().
 inline Disconnect(c) {
-  zk[c].state = kApart;
+  zk[c].state = kDisconnected;
   zk[c].server = kNone;
 #ifndef MUTATE_NO_WATCH_ON_RECONNECT
   zk[c].answer = NONE;
@@ -434,8 +434,8 @@ inline Proceed(c) {
     if
     :: next == kNothing -> break
     :: next == kCreate -> Create(c)
-    :: next == kCheck -> Check(c, kConsider)
-    :: next == kConsider -> Consider(c)
+    :: next == kCheck -> Check(c, kDecide)
+    :: next == kDecide -> Decide(c)
     :: next == kConfirm -> Check(c, kStartConfirming)
     :: next == kStartConfirming -> StartConfirming(c)
     :: next == kRun -> Run(c)
@@ -467,7 +467,7 @@ inline Start(c) {
 inline OnCreated(c) {
   zk[c].ticket = zk[c].answer;
   zk[c].by_create = true;
-  todo = kConsider
+  todo = kDecide
 }
 
 // OnConfirmed() by the create with which the list was sent.
@@ -506,7 +506,7 @@ inline OnListedBehind(c) {
 #ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE is ignored
     zk[c].state = kWaiting
 #else
-    todo = kConsider
+    todo = kDecide
 #endif
   fi
 }
@@ -531,7 +531,7 @@ inline OnPredecessorGone(c) {
   :: zk[c].settled -> REACHED(the_record_settles); todo = kConfirm
 #endif
   :: !zk[c].settled && !zk[c].after_reader -> REACHED(the_record_settles_nothing); todo = kConfirm
-  :: !zk[c].settled && zk[c].after_reader -> todo = kConsider
+  :: !zk[c].settled && zk[c].after_reader -> todo = kDecide
   fi;
   zk[c].after_reader = false
 #endif
@@ -539,7 +539,7 @@ inline OnPredecessorGone(c) {
 
 inline OnConfirmed(c) {
   if
-  :: !zk[c].settled -> zk[c].lease = false; todo = kConsider
+  :: !zk[c].settled -> zk[c].lease = false; todo = kDecide
 #ifdef MUTATE_NO_LEASE_AT_START
   :: zk[c].settled -> todo = kRun
 #else
@@ -602,7 +602,7 @@ inline Rejoin(c) {
   :: zk[c].ticket != NONE && IS_NUMBER(zk[c].answer) -> zk[c].state = kWaiting
   :: zk[c].ticket != NONE && !IS_NUMBER(zk[c].answer) -> todo = kCheck
 #elif defined(MUTATE_NO_HEARTBEAT_ON_RECONNECT)
-  :: zk[c].ticket != NONE && HAS(VIEW(c), zk[c].ticket) -> todo = kConsider
+  :: zk[c].ticket != NONE && HAS(VIEW(c), zk[c].ticket) -> todo = kDecide
   :: zk[c].ticket != NONE && !HAS(VIEW(c), zk[c].ticket) -> todo = kFinishRemoved
 #else
   :: zk[c].ticket != NONE -> todo = kCheck
@@ -625,7 +625,7 @@ inline Rejoin(c) {
   fi
 }
 
-// AdoptIfOurs(), CheckOwn().
+// AdoptOrJoin(), CheckOwn().
 inline Adopt(c) {
 #ifndef MUTATE_OLD_ADOPTED
   assert(OF_SESSION(found, c));
@@ -732,12 +732,12 @@ proctype Contender(byte c) {
       :: zk[c].state == kConfirming -> OnConfirmed(c)
       :: zk[c].state == kHolding -> Release(c)
       :: zk[c].state == kReleased -> todo = kEndSession
-      :: zk[c].state == kApart && zk[c].alive -> Rejoin(c)
+      :: zk[c].state == kDisconnected && zk[c].alive -> Rejoin(c)
 #ifdef STALE
-      :: zk[c].state == kApart && zk[c].alive && zk[c].ticket == NONE ->
+      :: zk[c].state == kDisconnected && zk[c].alive && zk[c].ticket == NONE ->
         d_step { MeetDeposedLeader(c) }
 #endif
-      :: zk[c].state == kApart && (!zk[c].alive || FAULT) -> OnExpired(c)
+      :: zk[c].state == kDisconnected && (!zk[c].alive || FAULT) -> OnExpired(c)
 
       :: FAULT && zk[c].server != kNone -> SPEND; todo = kDisconnect
       :: FAULT && zk[c].lease && zk[c].state != kHolding -> SPEND; zk[c].lease = false

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/outcome.h"
+#include "lock/ticket.h"
+#include "protocol/contender_name.h"
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+
+/// What to queue for, and for how long.
+struct AcquireRequest {
+  LockName lock;
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  protocol::Dialect dialect = protocol::Dialect::kCurator;
+  std::string host;  ///< for the contender's name
+  std::string data;  ///< the contender's data; never needed for correctness
+  /// Contenders in other LOCKs that this session already holds. They are proven together with this
+  /// one; if one of them is deleted, all are lost.
+  std::vector<ContenderId> held{};
+  /// Do not wait: leave at once when the lock is not free, and do not even join a queue that is
+  /// visibly busy.
+  bool try_only = false;
+  std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
+  /// Leave at once when this many contenders wait already, by the rank after joining.
+  std::optional<std::size_t> max_queue{};
+  /// Leave the queue when a newer contender supersedes ours; ours supersedes the older ones.
+  bool supersede = false;
+  /// The child of LOCK that has the queue, for a semaphore: its turnstile, or its permits.
+  std::string below{};
+  /// For the permits: how many there may be.
+  std::optional<std::size_t> permits{};
+  /// For the turnstile of a `try`: the number of permits, one of which must be left for us. Being
+  /// in the turnstile is not a wait; it leaves when the contenders before it take all permits.
+  std::optional<std::size_t> permit_limit{};
+  /// Asked when the lock is not free: is it held for ourselves? Empty: do not ask.
+  HoldsForUs holds_for_us{};
+  /// How long to go without a server: before joining the queue, and in it for at least as long as
+  /// the session can live.
+  Duration connect_timeout = std::chrono::seconds(15);
+
+  /// The znode whose children are the queue.
+  [[nodiscard]] std::string QueuePath() const {
+    return below.empty() ? lock.path : lock.path + "/" + below;
+  }
+  [[nodiscard]] bool is_simple() const { return dialect == protocol::Dialect::kSimple; }
+};
+
+/// Learns of the progress, for messages and events. Called while the acquisition works.
+class AcquireObserver {
+ public:
+  virtual ~AcquireObserver() = default;
+  /// A server has accepted the session, a new one or the same one again.
+  virtual void OnConnected() {}
+  /// A contender is about to be created.
+  virtual void OnJoining() {}
+  virtual void OnQueued(const Ticket& /*ticket*/) {}
+  /// Waiting for `predecessor`; `ahead` counts the contenders before ours.
+  virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
+                         std::size_t /*ahead*/) {}
+  /// The session expired in the queue: the place is lost, and a new one at the tail is taken.
+  virtual void OnPlaceLost(const LockName& /*lock*/) {}
+  /// The data of a contender of ours: when the wait begins, and whenever it is written to.
+  virtual void OnOwnData(const std::string& /*data*/) {}
+  /// A contender that cannot see ours arrived after ours; both may hold.
+  virtual void OnIncompatible(const LockName& /*lock*/,
+                              const protocol::IncompatibleContender& /*incompatible*/) {}
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "lock/acquire.h"
+#include "protocol/contender_name.h"
+#include "protocol/release_record.h"
+
+// The wait, from the list that decides to the turn.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Children;
+using protocol::Contenders;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::ListReply;
+using zookeeper::Reply;
+using zookeeper::Watch;
+
+constexpr int kMostMissing = 8;
+// Of a predecessor's data, for messages: anyone may have written a megabyte there.
+constexpr std::size_t kMostDataKept = 4096;
+
+/// How many contenders `max_queue` counts.
+std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
+  if (request.permits) return 0;  // only ours is past the turnstile and waits
+  if (request.below == protocol::kTurnstile) return rank.ahead;  // all of them wait
+  // The contenders that ours supersedes will leave: do not count them.
+  return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
+}
+
+protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
+                                std::string_view own_name) {
+  if (request.is_simple()) {
+    if (list.children.Has(own_name)) return protocol::Hold{};
+    return protocol::OwnMissing{};
+  }
+  return request.permits ? protocol::DecidePermit(list.contenders, own_name, *request.permits)
+                         : protocol::Decide(list.contenders, own_name);
+}
+
+}  // namespace
+
+// ---- the decision ----------------------------------------------------------------------------
+
+/// Asks what LOCK is used for, unless that is known: ahead of the list that decides, in one write
+/// with it.
+void Acquire::ReadUse() {
+  const bool is_number_known = !request_.permits || permit_number_.is_known();
+  if (is_number_known && compatibility_.has_accepted()) return;
+  store_.Get(request_.QueuePath(), Watch::kNo, InState([this](const GetReply& reply) {
+               if (contender_.ticket()) TakeLockData(reply);
+             }));
+  compatibility_.ReadLock();
+}
+
+void Acquire::ListAgain() {
+  Enter<Deciding>();
+  ReadUse();
+  ListQueue(Proof::kNone);
+}
+
+void Acquire::ListQueue(Proof proof) {
+  store_.List(request_.QueuePath(), Watch::kNo, InState([this, proof](const ListReply& reply) {
+                if (!contender_.ticket()) return;  // this reply is lost, as the create's was
+                // LOCK was deleted, and our contender before it. The heartbeat says so.
+                if (reply.error == Error::kNoNode) return CheckOwn();
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                DecideIfCompatible(reply.children, proof);
+              }));
+}
+
+void Acquire::DecideIfCompatible(const Children& children, Proof proof) {
+  unserved_since_.reset();
+  IfCompatible(children, [this, proof](const QueueList& list) { Decide(list, proof); });
+}
+
+void Acquire::Decide(const QueueList& list, Proof proof) {
+  ScheduleRead();
+  contender_.DeleteStrays(list.children);
+  if (LeaveIfSuperseded(list.contenders)) return;
+  if (request_.permits && !AgreeOnPermits(list.contenders)) return;
+  const protocol::Decision decision = MakeDecision(request_, list, contender_.name());
+  if (std::holds_alternative<protocol::Hold>(decision)) {
+    // The create proves the session, but not what is held in other LOCKs.
+    if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
+    Confirm(Turn::kOurs);
+  } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
+    WaitFor(wait->predecessor, list);
+  } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
+    if (++missing_ <= kMostMissing) return CheckOwn();
+    Finish(Defect{Defect::What::kNotListed, request_.lock.display_path()});
+  } else {
+    Finish(Unusable{Unusable::Why::kNumbersUsedUp});
+  }
+}
+
+/// False: it is over, or our number is being written and the permits will be listed again.
+bool Acquire::AgreeOnPermits(const Contenders& permits) {
+  using Agreement = PermitNumber::Agreement;
+  switch (permit_number_.Compare(permits, contender_.name())) {
+    case Agreement::kAgreed:
+      return true;
+    case Agreement::kUnread:
+      ListAgain();
+      break;
+    case Agreement::kOtherNumber:
+      Finish(Unusable{.why = Unusable::Why::kOtherPermits, .permits = *permit_number_.written()});
+      break;
+    case Agreement::kUnknownNumber:
+      Finish(Unusable{.why = Unusable::Why::kUnknownPermits});
+      break;
+    case Agreement::kOpen:
+      Enter<Deciding>();
+      permit_number_.Write(InState([this](const Reply& reply) {
+        // Whether our number is written now or another's: read it again.
+        if (reply.error == Error::kNone || reply.error == Error::kBadVersion) return ListAgain();
+        if (reply.error == Error::kNoNode) return CheckOwn();
+        OnUnexpected("write the number of permits of", reply.error, "WRITE", request_.QueuePath());
+      }));
+      break;
+  }
+  return false;
+}
+
+bool Acquire::LeaveIfSuperseded(const Contenders& contenders) {
+  if (!request_.supersede || !protocol::IsSuperseded(contenders, contender_.name())) return false;
+  FinishBusy(Busy::Why::kSuperseded);
+  return true;
+}
+
+// ---- the wait --------------------------------------------------------------------------------
+
+void Acquire::WaitFor(const std::string& predecessor, const QueueList& list) {
+  const protocol::Rank rank = protocol::RankOf(list.contenders, contender_.name());
+  if (!place_.ranked && request_.max_queue && CountWaiting(request_, rank) >= *request_.max_queue) {
+    Enter<LeavingFull>();
+    SearchHolders(list.children, "");
+    return LeaveAfterSearch();
+  }
+  place_.ranked = true;
+  observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
+  WatchPredecessor(predecessor);
+  SearchHolders(list.children, predecessor_.readable ? predecessor : "");
+  if (request_.permit_limit) CountPermits(rank.ahead);
+}
+
+void Acquire::WaitForSimple() {
+  unserved_since_.reset();
+  has_queued_ = true;
+  ScheduleRead();
+  const std::string name(protocol::kSimpleName);
+  observer_.OnWaiting(request_.lock, name, 1);
+  WatchPredecessor(name);
+  SearchHolders({name}, predecessor_.readable ? name : "");
+}
+
+void Acquire::WatchPredecessor(const std::string& name) {
+  Enter<Waiting>();
+  if (name != predecessor_.name) predecessor_ = {.name = name};
+  if (!connection_.own_watched && !request_.try_only) WatchOwn();
+  if (!predecessor_.readable) return WatchChildren();
+  // A get, not an exists: exists would leave a watch on a znode that is gone.
+  store_.Get(ChildPath(name), request_.try_only ? Watch::kNo : Watch::kYes,
+             InState([this](const GetReply& reply) { OnPredecessor(reply); }));
+}
+
+void Acquire::OnPredecessor(const GetReply& reply) {
+  switch (reply.error) {
+    case Error::kNone:
+      if (reply.stat.ephemeral_owner == 0) {
+        return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
+      }
+      // Our own create, whose reply was lost: a wait for it would never end.
+      if (request_.is_simple() && reply.stat.ephemeral_owner == store_.session_id()) {
+        return AdoptOrJoin(predecessor_.name, reply);
+      }
+      predecessor_.data = reply.data.substr(0, kMostDataKept);
+      break;
+    case Error::kNoNode:
+      return OnPredecessorEvent();
+    case Error::kNoAuth:
+      predecessor_.readable = false;
+      break;
+    default:
+      return OnUnexpected("read a contender of", reply.error);
+  }
+  if (auto& search = *SearchOfState()) search->Take(predecessor_.name, reply);
+  if (request_.try_only) return LeaveAfterSearch();
+  answer_deadline_ = kNever;
+  if (!predecessor_.readable || request_.supersede || request_.permits) WatchChildren();
+}
+
+/// For a predecessor that we may not read, for a newer contender that supersedes ours, and for
+/// permits, of which any may be released.
+void Acquire::WatchChildren() {
+  store_.List(request_.QueuePath(), Watch::kYes, InState([this](const ListReply& reply) {
+                if (reply.error == Error::kNoNode) {
+                  return request_.is_simple() ? Join() : CheckOwn();
+                }
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                answer_deadline_ = kNever;
+                if (request_.is_simple()) {  // it has no contender of ours
+                  if (!reply.children.Has(protocol::kSimpleName)) Join();
+                  return;
+                }
+                const Contenders contenders(reply.children);
+                if (LeaveIfSuperseded(contenders)) return;
+                const auto decision =
+                    MakeDecision(request_, {reply.children, contenders}, contender_.name());
+                if (decision != protocol::Decision(protocol::WaitFor{predecessor_.name})) {
+                  DecideIfCompatible(reply.children, Proof::kNone);
+                }
+              }));
+}
+
+/// The predecessor was deleted, or only written to.
+void Acquire::OnPredecessorEvent() {
+  if (request_.is_simple()) return Join();  // the first to create it holds the lock
+  // All contenders that can be before ours were in our first list, and only leave. If the
+  // predecessor excluded others and released the lock while it held it, those before it are gone,
+  // and between it and us there are none but, for a reader, readers. A reader releases beside other
+  // readers; and in a LOCK that is not zklock's nobody leaves a record.
+  const auto predecessor = protocol::ParseContenderName(predecessor_.name);
+  const bool excludes = predecessor && !predecessor->reads();
+  if (excludes && contender_.ticket()->lock_version) return Confirm(Turn::kByRecord);
+  ListAgain();
+}
+
+/// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if
+/// they take all permits.
+void Acquire::CountPermits(std::size_t ahead) {
+  // Contenders before ours only leave. If the list after that of the permits has as many as the one
+  // before, they are the same ones, and none of them has left with a permit in between: the three
+  // lists show one moment.
+  const auto taken = std::make_shared<std::size_t>(0);
+  store_.List(request_.lock.path + "/" + std::string(protocol::kLeases), Watch::kNo,
+              InState([taken](const ListReply& reply) {
+                if (reply.error == Error::kNone) *taken = Contenders(reply.children).size();
+              }));
+  store_.List(request_.QueuePath(), Watch::kNo,
+              InState([this, ahead, taken](const ListReply& reply) {
+                if (reply.error != Error::kNone) return;
+                const Contenders contenders(reply.children);
+                const auto still_ahead = protocol::RankOf(contenders, contender_.name()).ahead;
+                // The last of them was our predecessor, and its watch has fired.
+                if (still_ahead == 0) return;
+                if (still_ahead != ahead) return CountPermits(still_ahead);
+                // The first of them may have created its permit. If it has not, one permit more
+                // will be taken than is counted here. That still leaves one for each of them: they
+                // leave at once, and the list of permits then says that none is left for us.
+                if (*taken + still_ahead - 1 >= *request_.permit_limit) {
+                  FinishBusy(Busy::Why::kTaken);
+                }
+              }));
+}
+
+// Whether the lock is held for ourselves is asked beside the wait, which continues meanwhile.
+
+/// `awaited`: as HolderSearch::Begin takes it.
+void Acquire::SearchHolders(const Children& children, const std::string& awaited) {
+  std::optional<HolderSearch>* const search = SearchOfState();
+  if (search == nullptr || place_.searched || !request_.holds_for_us) return;
+  search->emplace(store_, request_.QueuePath(), children, request_.host, request_.holds_for_us,
+                  [this] { OnSearchProgress(); });
+  (*search)->Begin(awaited);
+  if (!(*search)->IsOver()) return;
+  place_.searched = true;
+  search->reset();
+}
+
+void Acquire::OnSearchProgress() {
+  std::optional<HolderSearch>& search = *SearchOfState();
+  if (search->IsOver()) {
+    place_.searched = true;
+    if (const auto held = search->found()) return Finish(*held);
+    search.reset();
+  }
+  if (request_.try_only || std::holds_alternative<LeavingFull>(state_)) LeaveAfterSearch();
+}
+
+/// Leaves with the contender in the way, once the search has shown that it does not hold for us.
+void Acquire::LeaveAfterSearch() {
+  if (IsOver()) return;
+  if (SearchOfState()->has_value()) {
+    answer_deadline_ = clock_.Now() + AnswerTime();  // each answer is one of a server that answers
+    return;
+  }
+  if (std::holds_alternative<LeavingFull>(state_)) return FinishBusy(Busy::Why::kQueueFull);
+  Finish(Busy{Busy::Why::kTaken, predecessor_.name, predecessor_.data});
+}
+
+std::optional<HolderSearch>* Acquire::SearchOfState() {
+  if (auto* const checking = std::get_if<CheckingFree>(&state_)) return &checking->search;
+  if (auto* const waiting = std::get_if<Waiting>(&state_)) return &waiting->search;
+  if (auto* const leaving = std::get_if<LeavingFull>(&state_)) return &leaving->search;
+  return nullptr;
+}
+
+// ---- the turn --------------------------------------------------------------------------------
+
+void Acquire::Confirm(Turn turn) {
+  Enter(Confirming{.turn = turn});
+  contender_.Check(InState([this](const Reply& reply) {
+    if (reply.error == Error::kNoNode) return FinishBusy(Busy::Why::kRemoved);
+    if (reply.error != Error::kNone) {
+      return OnUnexpected("check our own contender in", reply.error, "READ",
+                          contender_.ticket()->path);
+    }
+    std::get<Confirming>(state_).session_proven = true;
+  }));
+  // In the same write, and answered after it: not from a past that the heartbeat has not seen.
+  store_.Get(request_.QueuePath(), Watch::kNo,
+             InState([this](const GetReply& reply) { OnConfirmed(reply); }));
+}
+
+void Acquire::OnConfirmed(const GetReply& reply) {
+  // If the heartbeat's answer was lost, the store tells of it.
+  const Confirming confirming = std::get<Confirming>(state_);
+  if (!confirming.session_proven || IsLost(reply.error)) return;
+  const auto record = TakeLockData(reply);
+  if (IsOver()) return;  // we may not read it
+  const bool settled =
+      confirming.turn == Turn::kOurs || (record && record->contender == predecessor_.name);
+  // Read after the proof of our place in the turnstile: whoever follows us finds our number.
+  const bool agreed = !request_.permits || permit_number_.written() == request_.permits;
+  if (!settled || !agreed) return ListAgain();
+  request_.supersede ? CheckForNewer() : TakeTurn();
+}
+
+/// Returns the record in LOCK's data, if zklock wrote it, and notes whether we may leave ours.
+std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const GetReply& reply) {
+  if (request_.permits) {
+    permit_number_.Take(reply);
+    if (reply.error != Error::kNone && reply.error != Error::kNoNode) {  // the list tells that
+      OnUnexpected("read", reply.error, "READ", request_.QueuePath());
+    }
+  }
+  std::optional<protocol::LockData> data;
+  if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
+  contender_.SetLockVersion(data ? std::optional(reply.stat.version) : std::nullopt);
+  return data ? data->last_release : std::nullopt;
+}
+
+/// After the proof of the session: the last moment to leave for a newer contender. One that joined
+/// before this list is newer than a command that has not begun.
+void Acquire::CheckForNewer() {
+  store_.List(request_.QueuePath(), Watch::kNo, InState([this](const ListReply& reply) {
+                if (reply.error == Error::kNoNode) return CheckOwn();
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                if (!LeaveIfSuperseded(reply.children)) TakeTurn();
+              }));
+}
+
+void Acquire::TakeTurn() {
+  const TimePoint now = clock_.Now();
+  const Duration timeout = store_.lease().timeout();
+  const auto lease_end = store_.lease().End();
+  if (lease_end && *lease_end - now > timeout / 3) return Finish(Acquired{*contender_.ticket()});
+  // The session lives, but is not proven for long enough to start anything: this process was
+  // stopped, say. An answered read, a ping between follower and leader after it, and then confirm
+  // once more.
+  Enter(AwaitingLease{.confirm_at = now + timeout / 4 + 1ms});
+  answer_deadline_ = kNever;
+  ReadOwn();
+}
+
+}  // namespace zklock::lock
