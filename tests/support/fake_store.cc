@@ -144,24 +144,25 @@ bool FakeStore::Step() {
   }
   if (requests_.empty()) return false;
   if (!connected_) {
-    // Asked without a connection: answered all the same, but never done.
+    // Sent without a connection: answered, but never executed.
     const Request request = std::move(requests_.front());
     requests_.pop_front();
     request.answer(Error::kConnectionLoss, request.sent);
     return true;
   }
   const std::size_t number = requests_.front().number;
-  if (const auto hook = before_.extract(number)) hook.mapped()();
+  const std::string line = log_[number];
+  if (const auto hook = before_.Take(number, line)) (*hook)();
   if (requests_.empty()) return true;  // the hook has ended the connection
   bool closes = false;
-  if (const auto fault = faults_.extract(number)) {
-    closes = fault.mapped() == Fault::kAnsweredAndClosed;
-    if (!closes) return SufferFault(fault.mapped());
+  if (const auto fault = faults_.Take(number, line)) {
+    closes = *fault == Fault::kAnsweredAndClosed;
+    if (!closes) return SufferFault(*fault);
   }
   const Request request = std::move(requests_.front());
   requests_.pop_front();
-  const auto refusal = refusals_.extract(number);
-  const Error error = refusal ? refusal.mapped() : request.act();
+  const auto refusal = refusals_.Take(number, line);
+  const Error error = refusal ? *refusal : request.act();
   if (error == Error::kNone && request.commits) {
     lease_.Committed(request.sent, clock_.Now());
   } else {
@@ -173,8 +174,8 @@ bool FakeStore::Step() {
 }
 
 bool FakeStore::SufferFault(Fault fault) {
-  const bool done = fault == Fault::kReplyLost || fault == Fault::kExpiredReplyLost;
-  if (done) requests_.front().act();
+  const bool executed = fault == Fault::kReplyLost || fault == Fault::kExpiredReplyLost;
+  if (executed) requests_.front().act();
   if (fault == Fault::kExpiredNotDone || fault == Fault::kExpiredReplyLost) {
     Expire();
   } else {
@@ -189,7 +190,7 @@ void FakeStore::Run() {
     if (!connected_) Connect();
     if (!Step() && (connected_ || awaits_renewal_)) return;
   }
-  throw std::runtime_error("the store never comes to rest");
+  throw std::runtime_error("the store never becomes idle");
 }
 
 template <typename R>

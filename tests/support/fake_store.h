@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/fake_clock.h"
@@ -20,7 +23,7 @@ class FakeServers {
  public:
   struct Node {
     std::string data;
-    std::int64_t owner = 0;  ///< session, 0: stays
+    std::int64_t owner = 0;  ///< the session; 0: not ephemeral
     std::int64_t czxid = 0;
     std::int64_t next_number = 0;
     std::int32_t version = 0;
@@ -32,13 +35,13 @@ class FakeServers {
 
   FakeServers() { nodes["/"] = {}; }
 
-  /// A znode made behind everybody's back; its path (with the number, if sequential).
+  /// Creates a znode without any client's doing; its path (with the number, if sequential).
   std::string Put(const std::string& path, std::int64_t owner, bool sequential = false,
                   const std::string& data = "");
   void Remove(const std::string& path);
-  /// Writes to a znode that is there.
+  /// Writes to a znode that exists.
   void Write(const std::string& path, const std::string& data);
-  /// Ends a session: its znodes go.
+  /// Ends a session, and deletes its znodes.
   void EndSession(std::int64_t session);
 
   [[nodiscard]] std::vector<std::string> Children(const std::string& path) const;
@@ -47,7 +50,7 @@ class FakeServers {
   std::map<std::string, Node> nodes;
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
-  /// Servers close the connection when they have answered a request that they do not know.
+  /// Servers that do not know a request answer so, and close the connection.
   bool knows_containers = true;
   bool knows_create2 = true;
 
@@ -64,15 +67,46 @@ class FakeServers {
 
 /// What goes wrong with one request.
 enum class Fault {
-  kNotDone,            ///< the connection is lost before the servers have it
-  kReplyLost,          ///< it is done, the connection is lost before the answer
+  kNotDone,            ///< the connection is lost before the servers get it
+  kReplyLost,          ///< it is executed, and the connection is lost before the answer
   kExpiredNotDone,     ///< as kNotDone, and the session expires before the next connection
-  kExpiredReplyLost,   ///< as kReplyLost, and likewise
-  kAnsweredAndClosed,  ///< it is done and answered, and the server closes the connection
+  kExpiredReplyLost,   ///< as kReplyLost, and the session expires before the next connection
+  kAnsweredAndClosed,  ///< it is executed and answered, and the server closes the connection
 };
 
-/// A Store over FakeServers that the test steps by hand: nothing is answered before Step(). Every
-/// request has a number, from 0, at which the test can place a fault or run something.
+/// What a test has planned for requests, each to happen once.
+template <typename T>
+class Plans {
+ public:
+  /// The beginning of its line in FakeStore::log(), or its number.
+  using Request = std::variant<std::string, std::size_t>;
+
+  void Plan(Request request, T what) {
+    std::erase_if(plans_, [&](const auto& plan) { return plan.first == request; });
+    plans_.emplace_back(std::move(request), std::move(what));
+  }
+  /// What is planned for the request with this number and this line.
+  std::optional<T> Take(std::size_t number, const std::string& line) {
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
+      const auto* const beginning = std::get_if<std::string>(&plan.first);
+      return beginning == nullptr ? std::get<std::size_t>(plan.first) == number
+                                  : line.starts_with(*beginning);
+    });
+    if (found == plans_.end()) return std::nullopt;
+    std::optional<T> what = std::move(found->second);
+    plans_.erase(found);
+    return what;
+  }
+
+ private:
+  std::vector<std::pair<Request, T>> plans_;
+};
+
+/// A Store over FakeServers that the test steps by hand: nothing is answered before Step().
+///
+/// A test can place a fault at a request, or run something before it. It names the request by the
+/// beginning of its line in log(), "create /l/host-", and means the next one that the servers get.
+/// A test that tries every request in turn gives its number, from 0.
 class FakeStore final : public zookeeper::Store {
  public:
   FakeStore(FakeServers& servers, FakeClock& clock, Duration timeout = std::chrono::seconds(30));
@@ -82,25 +116,32 @@ class FakeStore final : public zookeeper::Store {
   void SetGranted(Duration timeout) { timeout_ = timeout; }
   /// A server accepts the session; makes one if there is none.
   void Connect();
-  /// The connection is lost; outstanding requests were not done.
+  /// The connection is lost; outstanding requests were not executed.
   void Disconnect();
   /// The servers end the session; the client learns of it with its next Connect().
   void Expire();
 
-  /// Does and answers the oldest request, or delivers the oldest event. False: there was neither.
+  /// Executes and answers the oldest request, or delivers the oldest event. False: there was none.
   bool Step();
   /// Steps, and connects again after each fault, until there is nothing left to do.
   void Run();
 
-  void PlaceFault(std::size_t request, Fault fault) { faults_[request] = fault; }
-  /// The servers do not do this request, and answer so.
-  void Refuse(std::size_t request, zookeeper::Error error) { refusals_[request] = error; }
-  /// Runs just before the servers do this request.
+  void PlaceFault(const std::string& request, Fault fault) { faults_.Plan(request, fault); }
+  void PlaceFault(std::size_t request, Fault fault) { faults_.Plan(request, fault); }
+  /// The servers do not execute this request, and answer with `error`.
+  void Refuse(const std::string& request, zookeeper::Error error) {
+    refusals_.Plan(request, error);
+  }
+  void Refuse(std::size_t request, zookeeper::Error error) { refusals_.Plan(request, error); }
+  /// Runs just before the servers execute this request.
+  void Before(const std::string& request, std::function<void()> what) {
+    before_.Plan(request, std::move(what));
+  }
   void Before(std::size_t request, std::function<void()> what) {
-    before_[request] = std::move(what);
+    before_.Plan(request, std::move(what));
   }
   [[nodiscard]] std::size_t requests_sent() const { return log_.size(); }
-  /// What was asked, in order: "create /l/x", "list /l", …
+  /// The requests in order: "create /l/x", "list /l", …
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
   [[nodiscard]] bool server_given_up() const { return given_up_; }
 
@@ -138,7 +179,7 @@ class FakeStore final : public zookeeper::Store {
     std::size_t number;
     TimePoint sent;
     bool commits;
-    std::function<zookeeper::Error()> act;  ///< does it; fills the reply
+    std::function<zookeeper::Error()> act;  ///< executes it, and fills the reply
     std::function<void(zookeeper::Error, TimePoint)> answer;
   };
 
@@ -154,16 +195,16 @@ class FakeStore final : public zookeeper::Store {
   protocol::Lease lease_;
   zookeeper::StoreListener* listener_ = nullptr;
   bool connected_ = false;
-  bool expired_ = false;  ///< on the servers, not yet known here
+  bool expired_ = false;  ///< on the servers; the client does not know yet
   bool given_up_ = false;
   bool awaits_renewal_ = false;
   std::int64_t session_ = 0;
   std::deque<Request> requests_;
   std::deque<std::string> events_;
   std::vector<std::string> log_;
-  std::map<std::size_t, Fault> faults_;
-  std::map<std::size_t, zookeeper::Error> refusals_;
-  std::map<std::size_t, std::function<void()>> before_;
+  Plans<Fault> faults_;
+  Plans<zookeeper::Error> refusals_;
+  Plans<std::function<void()>> before_;
 };
 
 }  // namespace zklock::test

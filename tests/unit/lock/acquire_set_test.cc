@@ -45,14 +45,14 @@ std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait
   return requests;
 }
 
-/// One that wants /a, /b and /c.
+/// Acquires /a, /b and /c.
 struct Caller {
   explicit Caller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
       : store(servers, clock), set(store, clock, Requests(try_only, wait), NextUuid, notes) {
     for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0);
   }
 
-  /// Until nothing is left to do at this moment.
+  /// Runs until nothing is left to do at this moment.
   void Run() {
     do {
       store.Run();
@@ -63,7 +63,7 @@ struct Caller {
     return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
   }
   [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*set.outcome()).why; }
-  /// How many contenders of this session are there.
+  /// Counts the contenders of this session.
   [[nodiscard]] std::size_t Contenders(const std::string& path) const {
     const auto children = servers.Children(path);
     return static_cast<std::size_t>(
@@ -71,7 +71,7 @@ struct Caller {
           return servers.nodes.at(path + "/" + child).owner == store.session_id();
         }));
   }
-  /// All are held, each by the one contender that the tickets name.
+  /// Checks that all are held, each by the one contender that its ticket names.
   void CheckHolds() const {
     REQUIRE(Holds());
     REQUIRE(set.tickets().size() == 3);
@@ -97,20 +97,20 @@ struct Caller {
   AcquireSet set;
 };
 
-TEST_CASE("Free LOCKs are all taken, in their order, and proven together at the end") {
+TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
   Caller caller;
   caller.Run();
   caller.CheckHolds();
   CHECK(caller.set.tickets()[0].token < caller.set.tickets()[1].token);
   CHECK(caller.set.tickets()[1].token < caller.set.tickets()[2].token);
-  // Before the last read of a LOCK's data, in one write with it.
+  // The last request but one: in one write with the read of the last LOCK's data.
   const std::string& proof = caller.store.log().at(caller.store.log().size() - 2);
   CHECK(proof.rfind("check ", 0) == 0);
   for (const Ticket& ticket : caller.set.tickets())
     CHECK(proof.find(ticket.path) != std::string::npos);
 }
 
-TEST_CASE("A set is about to hold when its last LOCK is proven, not before") {
+TEST_CASE("A set is about to hold while its last LOCK is being proven, not before") {
   Caller caller;
   caller.store.Connect();
   int moments = 0;
@@ -125,7 +125,7 @@ TEST_CASE("A set is about to hold when its last LOCK is proven, not before") {
   CHECK_FALSE(caller.set.IsAboutToHold());
 }
 
-TEST_CASE("While one is waited for, those after it are not queued for, and those before are held") {
+TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {
   Caller caller;
   const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);
   caller.Run();
@@ -139,7 +139,7 @@ TEST_CASE("While one is waited for, those after it are not queued for, and those
   caller.CheckHolds();
 }
 
-TEST_CASE("What was taken first and is taken away while the next is waited for ends all") {
+TEST_CASE("A held LOCK whose contender is deleted while the next is waited for ends the set") {
   Caller caller;
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
@@ -150,9 +150,9 @@ TEST_CASE("What was taken first and is taken away while the next is waited for e
   CHECK(caller.why() == Busy::Why::kRemoved);
 }
 
-TEST_CASE("What was taken away with nobody to tell is found out before the command starts") {
+TEST_CASE("A held LOCK whose contender is deleted is noticed before the set is acquired") {
   Caller caller;
-  // Between the last create and the proof of all.
+  // Before each request up to the proof.
   caller.Run();
   const std::size_t proof = caller.store.requests_sent() - 2;
   for (std::size_t at = 0; at <= proof; ++at) {
@@ -170,7 +170,7 @@ TEST_CASE("What was taken away with nobody to tell is found out before the comma
   }
 }
 
-TEST_CASE("A session that expires on the way begins anew at the first") {
+TEST_CASE("After the session expires the set starts again with the first LOCK") {
   Caller caller;
   const std::string holder = caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
@@ -186,7 +186,7 @@ TEST_CASE("A session that expires on the way begins anew at the first") {
   caller.CheckHolds();
 }
 
-TEST_CASE("Every reply may be lost, and every request not be done, with the session or without") {
+TEST_CASE("Any reply may be lost, and any request not be executed, with or without the session") {
   Caller plain;
   plain.Run();
   const std::size_t requests = plain.store.requests_sent();
@@ -202,7 +202,7 @@ TEST_CASE("Every reply may be lost, and every request not be done, with the sess
   }
 }
 
-TEST_CASE("A try of a set of which one is busy joins none") {
+TEST_CASE("A try joins no queue of a set if one LOCK is busy") {
   Caller caller(true);
   caller.servers.Put("/c/other-lock-", 1, true);
   caller.Run();
@@ -212,13 +212,13 @@ TEST_CASE("A try of a set of which one is busy joins none") {
   CHECK(caller.Creates() == 0);
 }
 
-TEST_CASE("A try of a free set takes it") {
+TEST_CASE("A try acquires a free set") {
   Caller caller(true);
   caller.Run();
   caller.CheckHolds();
 }
 
-TEST_CASE("A server that accepts the session of a try and then answers nothing is given up") {
+TEST_CASE("A server that accepts the session of a try and then does not answer is given up") {
   Caller caller(true);
   caller.store.Connect();
   caller.clock.Advance(9s);

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Fault;
 
-TEST_CASE("A free lock is taken with one create, one look at LOCK and one list, sent together") {
+TEST_CASE("A free lock is acquired with one create, one get of LOCK and one list, sent together") {
   World world;
   Contender self(world.servers, world.clock);
   self.store.Connect();
@@ -25,7 +25,7 @@ TEST_CASE("A free lock is taken with one create, one look at LOCK and one list, 
   CHECK(self.ticket().session == self.store.session_id());
 }
 
-TEST_CASE("It is about to hold while the servers commit its join, and its proof") {
+TEST_CASE("A contender is about to hold while its create or its proof is being committed") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -42,36 +42,39 @@ TEST_CASE("It is about to hold while the servers commit its join, and its proof"
   CHECK(self.acquire.IsAboutToHold());
 }
 
-TEST_CASE("A LOCK that is not there is made with its parents, as containers where they are known") {
+TEST_CASE("A missing LOCK is created with its parents, as containers where the servers know them") {
   const bool containers = GENERATE(true, false);
   World world(false);
   world.servers.knows_containers = containers;
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(world.servers.Has("/a/b/c"));
 }
 
-TEST_CASE("A LOCK that is reaped between its making and the create is made again, bounded") {
+TEST_CASE("A LOCK deleted before its contender is created is created again, a few times") {
   World world(false);
   Contender self(world.servers, world.clock);
-  // create, get, list; then create /l, create contender: that is the fifth.
-  self.store.Before(4, [&] { world.servers.Remove("/l"); });
+  // The first create finds no LOCK; the second one follows the creation of LOCK.
+  const std::string create = "create /l/host-";
+  self.store.Before(create,
+                    [&] { self.store.Before(create, [&] { world.servers.Remove("/l"); }); });
   self.store.Run();
   CHECK(self.Holds());
+  CHECK(std::count(self.store.log().begin(), self.store.log().end(), "create /l") == 2);
 
-  Contender luckless(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/m");
-  for (std::size_t n = 0; n < 100; ++n) {
-    luckless.store.Before(n, [&, n] {
-      if (luckless.store.log()[n].find("host-") != std::string::npos) world.servers.Remove("/m");
-    });
-  }
+  Contender luckless(world.servers, world.clock, {.lock = {"/m", ""}});
+  const std::function<void()> remove = [&] {
+    world.servers.Remove("/m");
+    luckless.store.Before("create /m/host-", remove);
+  };
+  luckless.store.Before("create /m/host-", remove);
   luckless.store.Run();
   CHECK(luckless.Ended<Defect>());
 }
 
 TEST_CASE(
-    "A waiter watches its predecessor and its own contender, and goes on when the first goes") {
+    "A waiter watches its predecessor and its own contender, and holds once the first is deleted") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -80,12 +83,12 @@ TEST_CASE(
   world.servers.Remove(holder);
   self.store.Run();
   REQUIRE(self.Holds());
-  // The proof came last, and with it what LOCK's data is for the end.
+  // The last requests are the proof and, with it, the data of LOCK, which the release needs.
   CHECK(self.store.log().rbegin()[1] == "check " + self.ticket().path);
   CHECK(self.store.log().back() == "get /l");
 }
 
-TEST_CASE("The predecessor may go at any request of the way in") {
+TEST_CASE("The predecessor may be deleted before any request of the way in") {
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at);
     World world;
@@ -103,7 +106,7 @@ TEST_CASE("The predecessor may go at any request of the way in") {
   }
 }
 
-TEST_CASE("A waiter in the middle that goes wakes the next only to look, not to hold") {
+TEST_CASE("A waiter in the middle that leaves wakes the next one, which waits on") {
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
@@ -117,17 +120,17 @@ TEST_CASE("A waiter in the middle that goes wakes the next only to look, not to 
   CHECK(self.Holds());
 }
 
-TEST_CASE("Readers hold together; a reader behind a waiting writer waits") {
+TEST_CASE("Readers hold together; a reader after a waiting writer waits") {
   World world;
-  Contender first(world.servers, world.clock, Mode::kRead);
-  Contender second(world.servers, world.clock, Mode::kRead);
+  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   CHECK(first.Holds());
   CHECK(second.Holds());
-  Contender writer(world.servers, world.clock, Mode::kWrite);
+  Contender writer(world.servers, world.clock, {.mode = Mode::kWrite});
   writer.store.Run();
-  Contender late(world.servers, world.clock, Mode::kRead);
+  Contender late(world.servers, world.clock, {.mode = Mode::kRead});
   late.store.Run();
   CHECK_FALSE(writer.acquire.outcome());
   CHECK_FALSE(late.acquire.outcome());
@@ -144,31 +147,30 @@ TEST_CASE("Readers hold together; a reader behind a waiting writer waits") {
   CHECK(late.Holds());
 }
 
-TEST_CASE("try creates nothing when the lock is visibly busy") {
+TEST_CASE("A try creates nothing when the lock is visibly busy") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, Mode::kExclusive, true);
+  Contender self(world.servers, world.clock, {.try_only = true});
   self.store.Run();
   REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kTaken);
   for (const std::string& line : self.store.log()) CHECK(line.find("create") == std::string::npos);
 }
 
-TEST_CASE("try that loses the race between look and create leaves with the conflict") {
+TEST_CASE("A try that loses the race between list and create leaves with the conflict") {
   World world;
-  Contender self(world.servers, world.clock, Mode::kExclusive, true);
-  // sync, list, create: somebody is quicker.
-  self.store.Before(2, [&] { world.servers.Put("/l/other-lock-", 1, true); });
+  Contender self(world.servers, world.clock, {.try_only = true});
+  self.store.Before("create /l/host-", [&] { world.servers.Put("/l/other-lock-", 1, true); });
   self.store.Run();
   REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kTaken);
 }
 
-TEST_CASE("try takes a lock whose holder goes between the look and the question who it is") {
+TEST_CASE("A try acquires a lock whose holder is deleted after the list and before it is read") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, Mode::kExclusive, true);
-  self.store.Before(2, [&] { world.servers.Remove(holder); });
+  Contender self(world.servers, world.clock, {.try_only = true});
+  self.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
   self.store.Run();
   CHECK(self.Holds());
 }
@@ -176,7 +178,7 @@ TEST_CASE("try takes a lock whose holder goes between the look and the question 
 TEST_CASE("A wait that is over ends with a conflict, however often the connection was lost") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, 10s);
+  Contender self(world.servers, world.clock, {.wait = 10s});
   self.store.Run();
   world.clock.Advance(6s);
   self.store.Disconnect();
@@ -189,7 +191,7 @@ TEST_CASE("A wait that is over ends with a conflict, however often the connectio
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("A waiter whose contender somebody deletes is told to leave") {
+TEST_CASE("A waiter whose contender is deleted leaves") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -202,7 +204,7 @@ TEST_CASE("A waiter whose contender somebody deletes is told to leave") {
   CHECK(self.why() == Busy::Why::kRemoved);
 }
 
-TEST_CASE("A waiter is told what is written to its contender, each time, and waits on") {
+TEST_CASE("A waiter reports each write to its contender, and waits on") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -233,7 +235,7 @@ TEST_CASE("A contender deleted at any moment never holds") {
     self.store.Run();
     world.servers.Remove(holder);
     self.store.Run();
-    // From the heartbeat's answer on it holds, and is told of the loss as a holder.
+    // From the heartbeat's answer on it holds, and learns of the loss as a holder.
     const auto& log = self.store.log();
     const auto proof = std::find(log.begin(), log.end(), "check " + self.notes.queued);
     const auto proven_at = static_cast<std::size_t>(proof - log.begin());
@@ -243,19 +245,19 @@ TEST_CASE("A contender deleted at any moment never holds") {
 
 // ---- lost replies, lost connections, lost sessions ------------------------------------------
 
-/// A contender behind another, with one fault at one request; the other goes at the end.
+/// A contender after another, with one fault at one request; the other leaves at the end.
 void CheckOneFault(std::size_t at, Fault fault, Mode mode, bool lock_exists) {
   CAPTURE(at, static_cast<int>(fault), static_cast<int>(mode), lock_exists);
   World world(lock_exists);
-  Contender holder(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/l");
+  Contender holder(world.servers, world.clock);
   if (lock_exists) holder.store.Run();
-  Contender self(world.servers, world.clock, mode, false, std::nullopt, "/l");
+  Contender self(world.servers, world.clock, {.mode = mode});
   self.store.PlaceFault(at, fault);
   self.store.Run();
   if (lock_exists) {
     REQUIRE(holder.Holds());
     REQUIRE_FALSE(self.Holds());
-    // Exactly one contender of ours is in the queue: no ghost, and not none.
+    // Exactly one contender of ours is in the queue: no stray, and not none.
     REQUIRE(world.servers.Children("/l").size() == 2);
     holder.Leave(world.servers);
     self.store.Run();
@@ -302,7 +304,7 @@ TEST_CASE("Two faults at any two requests leave one contender that holds") {
 TEST_CASE("A create whose reply was lost is adopted in the same session, after an answered check") {
   World world;
   Contender self(world.servers, world.clock);
-  self.store.PlaceFault(0, Fault::kReplyLost);
+  self.store.PlaceFault("create /l/host-", Fault::kReplyLost);
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(world.servers.nodes.at("/l").next_number == 1);  // never created a second time
@@ -315,9 +317,9 @@ TEST_CASE("A create whose reply was lost is adopted in the same session, after a
 TEST_CASE("An old session's contender is not adopted though it is still listed") {
   World world;
   Contender self(world.servers, world.clock);
-  // The create is done, its reply lost; the session is over, but its znode is seen for a while:
-  // under the new session's UUID it means nothing.
-  self.store.PlaceFault(0, Fault::kReplyLost);
+  // The create is executed, its reply is lost, and the session expires, but its znode is listed
+  // for a while: it does not have the new session's UUID.
+  self.store.PlaceFault("create /l/host-", Fault::kReplyLost);
   self.store.Connect();
   self.store.Step();
   const std::string ghost = "/l/" + world.servers.Children("/l").front();
@@ -350,25 +352,25 @@ TEST_CASE("A second contender with our UUID is deleted") {
   CHECK(world.servers.Has("/l/" + own));
 }
 
-TEST_CASE("A session that expires in the queue costs the place and is told of once") {
+TEST_CASE("A session that expires in the queue loses the place, which is reported once") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
   self.store.Run();
-  const std::string behind = world.servers.Put("/l/behind-lock-", 2, true);
+  const std::string next = world.servers.Put("/l/next-lock-", 2, true);
   self.store.Expire();
   self.store.Run();
   CHECK(self.notes.places_lost == 1);
   world.servers.Remove("/l/other-lock-0000000000");
   self.store.Run();
   CHECK_FALSE(self.acquire.outcome());
-  world.servers.Remove(behind);
+  world.servers.Remove(next);
   self.store.Run();
   CHECK(self.Holds());
 }
 
 TEST_CASE(
-    "No server within the connect time-out is the end; in the queue the session's is waited for") {
+    "Without a server it gives up after the connect time-out, in the queue after the session's") {
   World world;
   Contender self(world.servers, world.clock);
   world.clock.Advance(14s);
@@ -390,7 +392,7 @@ TEST_CASE(
   CHECK(waiter.Ended<Unreachable>());
 }
 
-TEST_CASE("A server that accepts the session and then answers nothing is given up") {
+TEST_CASE("A server that accepts the session and then does not answer is given up") {
   World world;
   Contender self(world.servers, world.clock);
   self.store.Connect();
@@ -414,7 +416,7 @@ TEST_CASE("A server that stops answering a waiter is given up") {
   CHECK(self.store.server_given_up());
 }
 
-TEST_CASE("A waiter keeps its lease fresh by a small read each quarter of T") {
+TEST_CASE("A waiter keeps its lease fresh by a small read every quarter of T") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -432,7 +434,7 @@ TEST_CASE("A waiter keeps its lease fresh by a small read each quarter of T") {
   CHECK(*lease_end - world.clock.Now() > 10s);
 }
 
-TEST_CASE("A waiter that was asleep for long does not start on a stale lease") {
+TEST_CASE("A waiter that did not run for long does not hold with a stale lease") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -447,14 +449,14 @@ TEST_CASE("A waiter that was asleep for long does not start on a stale lease") {
   CHECK(self.Holds());
 }
 
-// ---- what cannot be used --------------------------------------------------------------------
+// ---- unusable LOCKs -------------------------------------------------------------------------
 
-TEST_CASE("A predecessor that no session owns is named instead of waited for") {
+TEST_CASE("A predecessor that no session owns is reported, not waited for") {
   const bool try_only = GENERATE(false, true);
   World world;
   world.servers.nodes["/l"].next_number = 2024010203;
   world.servers.Put("/l/build-", 0, true);
-  Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+  Contender self(world.servers, world.clock, {.try_only = try_only});
   self.store.Run();
   REQUIRE(self.Ended<Unusable>());
   CHECK(std::get<Unusable>(*self.acquire.outcome()).child == "build-2024010203");
@@ -468,7 +470,7 @@ TEST_CASE("Used-up sequence numbers are refused") {
   CHECK(self.Ended<Unusable>());
 }
 
-TEST_CASE("Another program's contender that does not see ours is refused, by recipe") {
+TEST_CASE("A LOCK with another program's contender that cannot see ours is refused, by recipe") {
   struct Case {
     const char* name;
     Mode mode;
@@ -487,12 +489,12 @@ TEST_CASE("Another program's contender that does not see ours is refused, by rec
   CAPTURE(one.name, static_cast<int>(one.mode));
   World world;
   world.servers.Put(one.name, 1, true);
-  Contender self(world.servers, world.clock, one.mode, try_only);
+  Contender self(world.servers, world.clock, {.mode = one.mode, .try_only = try_only});
   self.store.Run();
   CHECK(self.Ended<Unusable>() == one.refused);
 }
 
-TEST_CASE("A program that comes later and does not see ours is reported once") {
+TEST_CASE("An incompatible contender that arrives later is reported once") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -502,29 +504,29 @@ TEST_CASE("A program that comes later and does not see ours is reported once") {
   self.store.Run();
   self.store.Disconnect();
   self.store.Run();
-  CHECK(self.notes.strangers.size() == 1);
+  CHECK(self.notes.incompatible.size() == 1);
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("What may be another's lock is refused when a session owns it, and else a LOCK below") {
+TEST_CASE("A child that may be a lock of another program is refused only if a session owns it") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
-  // Of the one-znode lock, and of kazoo's Semaphore, one of them with a tail like a number.
+  // The lock of one znode, and permits of kazoo's Semaphore, one of which ends like a number.
   const std::string name = GENERATE(as<std::string>{}, "lock", "0123456789abcdef0123456789abcdef",
                                     "0123456789abcdef01234a0000000000");
   CAPTURE(ephemeral, try_only, name);
   World world;
   world.servers.Put("/l/ffffffffffffffffffffffffffffffff", 0);
   world.servers.Put("/l/" + name, ephemeral ? 1 : 0);
-  Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+  Contender self(world.servers, world.clock, {.try_only = try_only});
   self.store.Run();
-  // With a number a znode of nobody's is refused too: it would never go.
+  // A number makes it a contender, and one without a session would never be deleted.
   const bool refused = ephemeral || name.ends_with("0000000000");
   CHECK(self.Ended<Unusable>() == refused);
   CHECK(self.Holds() == !refused);
 }
 
-TEST_CASE("A permit of kazoo's that comes later than we do is reported once, and does not end us") {
+TEST_CASE("A permit of kazoo that arrives later is reported once, and the wait continues") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -535,11 +537,11 @@ TEST_CASE("A permit of kazoo's that comes later than we do is reported once, and
     self.store.Disconnect();
     self.store.Run();
   }
-  CHECK(self.notes.strangers == std::vector<std::string>{"0123456789abcdef0123456789abcdef"});
+  CHECK(self.notes.incompatible == std::vector<std::string>{"0123456789abcdef0123456789abcdef"});
   CHECK_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A lock that does not see ours is refused whichever reply of the look is lost") {
+TEST_CASE("A lock that cannot see ours is refused whichever reply is lost") {
   for (std::size_t at = 0; at < 8; ++at) {
     CAPTURE(at);
     World world;
@@ -551,7 +553,7 @@ TEST_CASE("A lock that does not see ours is refused whichever reply of the look 
   }
 }
 
-TEST_CASE("Refusals of the servers are told with the operation") {
+TEST_CASE("What the servers refuse is refused") {
   World world;
   SECTION("to create a contender") {
     world.servers.nodes["/l"].writable = false;
@@ -565,21 +567,21 @@ TEST_CASE("Refusals of the servers are told with the operation") {
     self.store.Run();
     CHECK(self.Ended<Refused>());
   }
-  SECTION("to make the LOCK") {
+  SECTION("to create the LOCK") {
     world.servers.nodes["/"].writable = false;
-    Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/m/n");
+    Contender self(world.servers, world.clock, {.lock = {"/m/n", ""}});
     self.store.Run();
     CHECK(self.Ended<Refused>());
   }
-  SECTION("a LOCK that is somebody's ephemeral znode is no LOCK") {
+  SECTION("an ephemeral znode is not usable as a LOCK") {
     world.servers.Put("/e", 5);
-    Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/e");
+    Contender self(world.servers, world.clock, {.lock = {"/e", ""}});
     self.store.Run();
     CHECK(self.Ended<Unusable>());
   }
 }
 
-TEST_CASE("A predecessor that may not be read is waited for through its parent") {
+TEST_CASE("A predecessor that may not be read is waited for by lists of its parent") {
   World world;
   const std::string first = world.servers.Put("/l/a-lock-", 1, true);
   const std::string second = world.servers.Put("/l/b-lock-", 2, true);
@@ -588,7 +590,7 @@ TEST_CASE("A predecessor that may not be read is waited for through its parent")
   Contender self(world.servers, world.clock);
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
-  world.servers.Put("/l/c-lock-", 3, true);  // wakes us, changes nothing
+  world.servers.Put("/l/c-lock-", 3, true);  // wakes the waiter, changes nothing
   self.store.Run();
   world.servers.Remove(first);
   self.store.Run();

@@ -34,15 +34,15 @@ class AcquireNotes final : public AcquireObserver {
   }
   void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
   void OnIncompatible(const LockName& /*lock*/,
-                      const protocol::IncompatibleContender& incompatible) override {
-    strangers.push_back(incompatible.child);
+                      const protocol::IncompatibleContender& contender) override {
+    incompatible.push_back(contender.child);
   }
   void OnOwnData(const std::string& data) override { own_data.push_back(data); }
   std::string queued;
   std::vector<std::string> own_data;
   std::vector<std::pair<std::string, std::size_t>> waits;
   int places_lost = 0;
-  std::vector<std::string> strangers;
+  std::vector<std::string> incompatible;
 };
 
 class NobodyTold final : public HoldObserver {
@@ -52,20 +52,11 @@ class NobodyTold final : public HoldObserver {
 
 /// One contender with a store of its own, on the test's servers.
 struct Contender {
-  explicit Contender(FakeServers& servers, FakeClock& its_clock, Mode mode = Mode::kExclusive,
-                     bool try_only = false, std::optional<Duration> wait = std::nullopt,
-                     const std::string& path = "/l")
-      : Contender(servers, its_clock,
-                  AcquireRequest{.lock = {path, ""},
-                                 .mode = mode,
-                                 .host = "host",
-                                 .data = "",
-                                 .try_only = try_only,
-                                 .wait = wait}) {}
-  Contender(FakeServers& servers, FakeClock& its_clock, AcquireRequest request)
+  /// `request`: in /l on "host", if it does not say.
+  explicit Contender(FakeServers& servers, FakeClock& its_clock, AcquireRequest request = {})
       : clock(its_clock),
         store(servers, its_clock),
-        acquire(store, its_clock, std::move(request), NextUuid, notes) {}
+        acquire(store, its_clock, WithDefaults(std::move(request)), NextUuid, notes) {}
 
   template <typename T>
   [[nodiscard]] bool Ended() const {
@@ -76,8 +67,8 @@ struct Contender {
     return std::get<Acquired>(*acquire.outcome()).ticket;
   }
   [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*acquire.outcome()).why; }
-  /// What run does after its command: the record and the contender's end in one transaction, then
-  /// the session's.
+  /// As run does after its command: writes the record and deletes the contender in one transaction,
+  /// then ends the session.
   void Release(FakeServers& servers) {
     NobodyTold nobody;
     {
@@ -87,16 +78,23 @@ struct Contender {
     }
     Leave(servers);
   }
-  /// What run does at the end, whatever the outcome.
+  /// As run does at the end, whatever the outcome: ends the session.
   void Leave(FakeServers& servers) { servers.EndSession(store.session_id()); }
 
   FakeClock& clock;
   AcquireNotes notes;
   FakeStore store;
   Acquire acquire;
+
+ private:
+  static AcquireRequest WithDefaults(AcquireRequest request) {
+    if (request.lock.path.empty()) request.lock.path = "/l";
+    if (request.host.empty()) request.host = "host";
+    return request;
+  }
 };
 
-/// Servers, with a LOCK of zklock's unless told otherwise.
+/// Servers, by default with a LOCK that zklock created.
 struct World {
   explicit World(bool lock_exists = true, const std::string& data = "zklock/1") {
     if (lock_exists) servers.Put("/l", 0, false, data);

@@ -7,7 +7,7 @@
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"
 
-// From hand to hand by the record in LOCK's data, without a list.
+// A lock that is handed over by the record in LOCK's data, without a list.
 
 namespace zklock::lock {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 using namespace std::chrono_literals;
 using test::Fault;
 
-using Words = std::vector<std::string>;
+using Requests = std::vector<std::string>;
 
-/// What it asked from the request `begin` on.
-Words AskedSince(const Contender& contender, std::size_t begin) {
+/// The requests that it sent, from the number `begin` on.
+Requests AskedSince(const Contender& contender, std::size_t begin) {
   const auto& log = contender.store.log();
   return {log.begin() + static_cast<std::ptrdiff_t>(begin), log.end()};
 }
@@ -30,18 +30,18 @@ std::optional<protocol::ReleaseRecord> RecordIn(const World& world) {
   return data ? data->last_release : std::nullopt;
 }
 
-/// As if this contender of somebody's had let go while it held.
+/// Writes the record that the contender `path` leaves when it releases the lock.
 void PutRecord(World& world, const std::string& path, Mode mode = Mode::kExclusive) {
   world.servers.Write("/l", protocol::FormatLockData({protocol::ReleaseRecord{
                                 .contender = Name(path), .mode = mode, .token = 1, .host = "h"}}));
 }
 
-// ---- what LOCK's data says ------------------------------------------------------------------
+// ---- LOCK's data ----------------------------------------------------------------------------
 
-TEST_CASE("A LOCK that zklock makes is marked as its own, the znodes above it are not") {
+TEST_CASE("A LOCK that zklock creates is marked as its own, the znodes above it are not") {
   World world(false);
   world.servers.knows_containers = GENERATE(true, false);
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(world.servers.nodes.at("/a/b/c").data == "zklock/1");
@@ -50,10 +50,10 @@ TEST_CASE("A LOCK that zklock makes is marked as its own, the znodes above it ar
   CHECK(self.ticket().lock_version == 0);
 }
 
-TEST_CASE("A release leaves a record, with the end of the contender") {
+TEST_CASE("A release writes a record and deletes the contender") {
   World world;
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
-  Contender self(world.servers, world.clock, mode);
+  Contender self(world.servers, world.clock, {.mode = mode});
   self.store.Run();
   REQUIRE(self.Holds());
   self.Release(world.servers);
@@ -66,7 +66,7 @@ TEST_CASE("A release leaves a record, with the end of the contender") {
   CHECK(world.servers.Children("/l").empty());
 }
 
-TEST_CASE("Data of somebody else's in LOCK is left alone, and the queue goes on by lists") {
+TEST_CASE("Foreign data in LOCK is left alone, and the lock is handed over by lists") {
   const std::string data = GENERATE("", "127.0.0.1", "zklock/2 something new", "zklock/1 x");
   World world(true, data);
   Contender holder(world.servers, world.clock);
@@ -79,12 +79,12 @@ TEST_CASE("Data of somebody else's in LOCK is left alone, and the queue goes on 
   CHECK(world.servers.nodes.at("/l").data == data);
   next.store.Run();
   REQUIRE(next.Holds());
-  CHECK(AskedSince(next, before) == Words{"list /l", "check " + next.ticket().path, "get /l"});
+  CHECK(AskedSince(next, before) == Requests{"list /l", "check " + next.ticket().path, "get /l"});
   next.Release(world.servers);
   CHECK(world.servers.nodes.at("/l").data == data);
 }
 
-TEST_CASE("Data that somebody writes into LOCK while it is held is left alone") {
+TEST_CASE("Foreign data written into LOCK while it is held is left alone") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
@@ -97,11 +97,11 @@ TEST_CASE("Data that somebody writes into LOCK while it is held is left alone") 
   CHECK(next.Holds());
 }
 
-TEST_CASE("A try that finds the lock busy creates nothing, and writes nothing") {
+TEST_CASE("A try that finds the lock busy creates nothing and writes nothing") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
-  Contender busy(world.servers, world.clock, Mode::kExclusive, true);
+  Contender busy(world.servers, world.clock, {.try_only = true});
   busy.store.Run();
   REQUIRE(busy.Ended<Busy>());
   for (const std::string& asked : busy.store.log()) {
@@ -111,7 +111,8 @@ TEST_CASE("A try that finds the lock busy creates nothing, and writes nothing") 
 
 // ---- the hand-over --------------------------------------------------------------------------
 
-TEST_CASE("The next holds by a heartbeat and a look at LOCK, and nobody else does anything") {
+TEST_CASE(
+    "The next waiter holds after a heartbeat and a get of LOCK, and no other sends anything") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
@@ -129,9 +130,9 @@ TEST_CASE("The next holds by a heartbeat and a look at LOCK, and nobody else doe
     for (const auto& waiter : waiters) waiter->store.Run();
     REQUIRE(next->Holds());
     for (std::size_t i = 0; i < waiters.size(); ++i) {
-      const Words asked = AskedSince(*waiters[i], before[i]);
+      const Requests asked = AskedSince(*waiters[i], before[i]);
       if (waiters[i] == next) {
-        CHECK(asked == Words{"check " + next->ticket().path, "get /l"});
+        CHECK(asked == Requests{"check " + next->ticket().path, "get /l"});
       } else if (waiters[i].get() != last) {
         CHECK(asked.empty());
       }
@@ -140,12 +141,12 @@ TEST_CASE("The next holds by a heartbeat and a look at LOCK, and nobody else doe
   }
 }
 
-TEST_CASE("A reader goes on by the record of the writer before it, past readers in between") {
+TEST_CASE("A reader holds by the record of the writer before it, past readers in between") {
   World world;
-  Contender writer(world.servers, world.clock, Mode::kWrite);
+  Contender writer(world.servers, world.clock, {.mode = Mode::kWrite});
   writer.store.Run();
-  Contender first(world.servers, world.clock, Mode::kRead);
-  Contender second(world.servers, world.clock, Mode::kRead);
+  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   REQUIRE_FALSE(second.acquire.outcome());
@@ -155,18 +156,18 @@ TEST_CASE("A reader goes on by the record of the writer before it, past readers 
   first.store.Run();
   REQUIRE(first.Holds());
   REQUIRE(second.Holds());
-  CHECK(AskedSince(second, before) == Words{"check " + second.ticket().path, "get /l"});
+  CHECK(AskedSince(second, before) == Requests{"check " + second.ticket().path, "get /l"});
 }
 
-TEST_CASE("A reader's record says nothing to a writer: other readers may still hold") {
+TEST_CASE("A writer does not rely on a reader's record: other readers may still hold") {
   World world;
-  Contender first(world.servers, world.clock, Mode::kRead);
-  Contender second(world.servers, world.clock, Mode::kRead);
+  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   REQUIRE(second.Holds());
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite);
-  Contender self(world.servers, world.clock, mode);
+  Contender self(world.servers, world.clock, {.mode = mode});
   self.store.Run();
   second.Release(world.servers);
   REQUIRE(RecordIn(world)->contender == Name(second.ticket().path));
@@ -178,10 +179,10 @@ TEST_CASE("A reader's record says nothing to a writer: other readers may still h
   CHECK(self.Holds());
 }
 
-TEST_CASE("Of readers that hold together the first to go leaves a record, and all let go") {
+TEST_CASE("Of readers that hold together the first to release leaves a record, and all release") {
   World world;
-  Contender first(world.servers, world.clock, Mode::kRead);
-  Contender second(world.servers, world.clock, Mode::kRead);
+  Contender first(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender second(world.servers, world.clock, {.mode = Mode::kRead});
   first.store.Run();
   second.store.Run();
   first.Release(world.servers);
@@ -190,7 +191,7 @@ TEST_CASE("Of readers that hold together the first to go leaves a record, and al
   CHECK(world.servers.Children("/l").empty());
 }
 
-TEST_CASE("A record of somebody else's turn says nothing of a predecessor that gave up") {
+TEST_CASE("A record of another contender does not stand for a predecessor that gave up") {
   World world;
   Contender earlier(world.servers, world.clock);
   earlier.store.Run();
@@ -213,7 +214,7 @@ TEST_CASE("A record of somebody else's turn says nothing of a predecessor that g
   CHECK(self.Holds());
 }
 
-TEST_CASE("The record of one further ahead than the predecessor settles nothing") {
+TEST_CASE("The record of a contender before the predecessor settles nothing") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
@@ -221,7 +222,7 @@ TEST_CASE("The record of one further ahead than the predecessor settles nothing"
   waiter.store.Run();
   Contender self(world.servers, world.clock);
   self.store.Run();
-  // The waiter between takes its turn, and dies without a word.
+  // The waiter in between acquires the lock, and leaves without a record.
   holder.Release(world.servers);
   waiter.store.Run();
   REQUIRE(waiter.Holds());
@@ -229,11 +230,11 @@ TEST_CASE("The record of one further ahead than the predecessor settles nothing"
   const std::size_t before = self.store.requests_sent();
   self.store.Run();
   REQUIRE(self.Holds());
-  const Words asked = AskedSince(self, before);
+  const Requests asked = AskedSince(self, before);
   CHECK(std::find(asked.begin(), asked.end(), "list /l") != asked.end());
 }
 
-TEST_CASE("A predecessor that is only written to is waited for as before") {
+TEST_CASE("A predecessor that is only written to is still waited for") {
   World world;
   const std::string predecessor = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -251,20 +252,20 @@ TEST_CASE("A predecessor that is only written to is waited for as before") {
 }
 
 TEST_CASE(
-    "A predecessor that lets go between our list and our look at it is settled by its record") {
+    "A predecessor that releases after our list and before we read it is settled by its record") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
   Contender self(world.servers, world.clock);
-  // create, get, list, get own, get predecessor.
-  self.store.Before(4, [&] { holder.Release(world.servers); });
+  const std::string read = "get " + holder.ticket().path;
+  self.store.Before(read, [&] { holder.Release(world.servers); });
   self.store.Run();
   REQUIRE(self.Holds());
-  CHECK(AskedSince(self, 4) ==
-        Words{"get " + holder.ticket().path, "check " + self.ticket().path, "get /l"});
+  // create, get, list, get own; then
+  CHECK(AskedSince(self, 4) == Requests{read, "check " + self.ticket().path, "get /l"});
 }
 
-// ---- what is lost ---------------------------------------------------------------------------
+// ---- lost replies ---------------------------------------------------------------------------
 
 TEST_CASE("One fault at any request of the hand-over leaves one contender, which holds") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
@@ -275,46 +276,43 @@ TEST_CASE("One fault at any request of the hand-over leaves one contender, which
     World world;
     Contender holder(world.servers, world.clock);
     holder.store.Run();
-    Contender self(world.servers, world.clock, mode);
+    Contender self(world.servers, world.clock, {.mode = mode});
     self.store.Run();
-    Contender behind(world.servers, world.clock);
-    behind.store.Run();
+    Contender next(world.servers, world.clock);
+    next.store.Run();
     const std::size_t before = self.store.requests_sent();
     self.store.PlaceFault(before + at, fault);
     holder.Release(world.servers);
     self.store.Run();
-    behind.store.Run();
+    next.store.Run();
     if (self.notes.places_lost == 0) {
       REQUIRE(self.Holds());
-      REQUIRE_FALSE(behind.acquire.outcome());
+      REQUIRE_FALSE(next.acquire.outcome());
       self.Release(world.servers);
-      behind.store.Run();
+      next.store.Run();
     } else {
-      // Its place is lost: the one behind goes first.
-      REQUIRE(behind.Holds());
+      // Its place is lost: the next one is first.
+      REQUIRE(next.Holds());
       REQUIRE_FALSE(self.acquire.outcome());
-      behind.Release(world.servers);
+      next.Release(world.servers);
       self.store.Run();
       REQUIRE(self.Holds());
       self.Release(world.servers);
     }
-    CHECK(behind.Holds());
+    CHECK(next.Holds());
   }
 }
 
 TEST_CASE("A contender deleted before its heartbeat never holds, whatever the record says") {
-  for (std::size_t at = 0; at < 2; ++at) {
-    CAPTURE(at);
+  for (const bool while_confirming : {false, true}) {
+    CAPTURE(while_confirming);
     World world;
     Contender holder(world.servers, world.clock);
     holder.store.Run();
     Contender self(world.servers, world.clock);
     self.store.Run();
-    const std::size_t before = self.store.requests_sent();
-    if (at == 0) world.servers.Remove(self.notes.queued);
-    if (at == 1) {
-      self.store.Before(before, [&] { world.servers.Remove(self.notes.queued); });
-    }
+    const auto remove = [&] { world.servers.Remove(self.notes.queued); };
+    while_confirming ? self.store.Before("check ", remove) : remove();
     holder.Release(world.servers);
     self.store.Run();
     REQUIRE(self.Ended<Busy>());
@@ -322,14 +320,14 @@ TEST_CASE("A contender deleted before its heartbeat never holds, whatever the re
   }
 }
 
-TEST_CASE("A release of which a reply is lost is done whole or not at all") {
+TEST_CASE("A release whose reply is lost is executed as a whole or not at all") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
   Contender next(world.servers, world.clock);
   next.store.Run();
-  holder.store.PlaceFault(holder.store.requests_sent(), fault);
+  holder.store.PlaceFault("write /l, delete ", fault);
   holder.Release(world.servers);
   CHECK(RecordIn(world).has_value() == (fault == Fault::kReplyLost));
   CHECK_FALSE(world.servers.Has(holder.ticket().path));
@@ -337,12 +335,13 @@ TEST_CASE("A release of which a reply is lost is done whole or not at all") {
   CHECK(next.Holds());
 }
 
-TEST_CASE("A waiter that was asleep when the record came does not start on a stale lease") {
+TEST_CASE(
+    "A waiter that did not run when the record was written does not hold with a stale lease") {
   World world;
   Contender holder(world.servers, world.clock);
   holder.store.Run();
-  Contender reader(world.servers, world.clock, Mode::kRead);
-  Contender self(world.servers, world.clock, Mode::kRead);
+  Contender reader(world.servers, world.clock, {.mode = Mode::kRead});
+  Contender self(world.servers, world.clock, {.mode = Mode::kRead});
   reader.store.Run();
   self.store.Run();
   holder.Release(world.servers);
@@ -350,14 +349,14 @@ TEST_CASE("A waiter that was asleep when the record came does not start on a sta
   world.clock.Advance(29s);  // no reads: this process did not run
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
-  // What the record said is known, though another's stands there by now.
+  // It has read the record, which another one has replaced meanwhile.
   reader.Release(world.servers);
   world.clock.Advance(7502ms);
   const std::size_t before = self.store.requests_sent();
   self.acquire.OnReady(0);
   self.store.Run();
   REQUIRE(self.Holds());
-  CHECK(AskedSince(self, before) == Words{"check " + self.ticket().path, "get /l"});
+  CHECK(AskedSince(self, before) == Requests{"check " + self.ticket().path, "get /l"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Who would wait for what is held for itself, by --hold: found out over the waiter's own session.
+// A wait for a lock that --hold holds for the waiter itself is found out over its own session.
 
 #include "lock/holder_search.h"
 
@@ -20,9 +20,9 @@ using namespace std::chrono_literals;
 using protocol::Dialect;
 using test::Fault;
 
-using Words = std::vector<std::string>;
+using Requests = std::vector<std::string>;
 
-constexpr std::int64_t kAnother = 7;  // a session
+constexpr std::int64_t kOtherSession = 7;
 const std::string kOurs = "for our shell";
 
 AcquireRequest Request(Mode mode = Mode::kExclusive, Dialect dialect = Dialect::kCurator,
@@ -41,10 +41,10 @@ std::string NameOf(Mode mode, const std::string& host = "host",
   return protocol::MakeContenderPrefix(host, NextUuid(), mode, dialect);
 }
 
-/// A contender of another session.
+/// Creates a contender of another session.
 std::string Put(World& world, Mode mode, const std::string& data = "", Dialect dialect = {},
                 const std::string& host = "host") {
-  return world.servers.Put("/l/" + NameOf(mode, host, dialect), kAnother,
+  return world.servers.Put("/l/" + NameOf(mode, host, dialect), kOtherSession,
                            dialect != Dialect::kSimple, data);
 }
 
@@ -53,7 +53,7 @@ std::size_t Count(const Contender& contender, const std::string& what) {
   return static_cast<std::size_t>(std::count(log.begin(), log.end(), what));
 }
 
-/// Of all that it asked, what began so.
+/// Counts its requests that begin with `begin`.
 std::size_t CountAll(const Contender& contender, const std::string& begin) {
   const auto& log = contender.store.log();
   return static_cast<std::size_t>(std::count_if(
@@ -67,9 +67,9 @@ Mode FoundIn(const Contender& contender) {
 
 }  // namespace
 
-// ---- what is found, and what it costs -------------------------------------------------------
+// ---- the search and its requests ------------------------------------------------------------
 
-TEST_CASE("What is held for us is found with one request more than a wait has, a check") {
+TEST_CASE("A lock held for us is found with one request more than a wait takes, a check") {
   const auto held = GENERATE(Mode::kExclusive, Mode::kWrite);
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   World world;
@@ -78,21 +78,21 @@ TEST_CASE("What is held for us is found with one request more than a wait has, a
   self.store.Run();
   CHECK(FoundIn(self) == held);
   const std::string own = self.notes.queued;
-  CHECK(Words(self.store.log().begin() + 1, self.store.log().end()) ==
-        Words{"get /l", "list /l", "get " + own, "get " + holder, "check " + holder});
+  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+        Requests{"get /l", "list /l", "get " + own, "get " + holder, "check " + holder});
 }
 
-TEST_CASE("Behind somebody else's lock nothing is asked that a wait does not ask") {
+TEST_CASE("While another shell holds the lock, the search adds no request to the wait") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
   Contender self(world.servers, world.clock, Request());
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(Words(self.store.log().begin() + 1, self.store.log().end()) ==
-        Words{"get /l", "list /l", "get " + self.notes.queued, "get " + holder});
+  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+        Requests{"get /l", "list /l", "get " + self.notes.queued, "get " + holder});
 }
 
-TEST_CASE("It is asked once for a place in the queue, and again for a new place") {
+TEST_CASE("The search runs once for a place in the queue, and again for a new place") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "", {}, "elsewhere");
   const std::string between = Put(world, Mode::kExclusive);
@@ -104,7 +104,7 @@ TEST_CASE("It is asked once for a place in the queue, and again for a new place"
   self.store.Run();  // lists again, and waits for the holder
   REQUIRE(self.notes.waits.back().second == 1);
   REQUIRE_FALSE(self.acquire.outcome());
-  CHECK(Count(self, "get " + holder) == 2);  // for itself, and for its watch
+  CHECK(Count(self, "get " + holder) == 2);  // by the search, and with the watch
 
   world.servers.Write(holder, kOurs);
   self.store.Run();
@@ -115,14 +115,14 @@ TEST_CASE("It is asked once for a place in the queue, and again for a new place"
 }
 
 TEST_CASE(
-    "Far behind in a queue the holder is read, nobody between, and the queue is listed once") {
+    "At the end of a long queue only the holder and the predecessor are read, with one list") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
-  Words between;
+  Requests between;
   for (int i = 0; i < 5; ++i) between.push_back(Put(world, Mode::kExclusive, kOurs));
   Contender self(world.servers, world.clock, Request());
   self.store.Run();
-  REQUIRE_FALSE(self.acquire.outcome());  // those who wait hold nothing for us
+  REQUIRE_FALSE(self.acquire.outcome());  // waiters hold nothing for us
   CHECK(Count(self, "get " + holder) == 1);
   CHECK(Count(self, "get " + between.back()) == 1);
   CHECK(CountAll(self, "get /l/") == 3);
@@ -136,7 +136,7 @@ TEST_CASE(
 
 TEST_CASE("Another program's contender holds for no shell, and is not read") {
   World world;
-  world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kAnother, true, kOurs);
+  world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kOtherSession, true, kOurs);
   Put(world, Mode::kExclusive);
   Contender self(world.servers, world.clock, Request());
   self.store.Run();
@@ -144,7 +144,7 @@ TEST_CASE("Another program's contender holds for no shell, and is not read") {
   CHECK(CountAll(self, "get /l/") == 2);  // its own and its predecessor
 }
 
-TEST_CASE("A reader that queues behind a waiting writer goes on under its own shell's reader") {
+TEST_CASE("A reader after a waiting writer finds that its own shell holds as a reader") {
   World world;
   Put(world, Mode::kRead);
   Put(world, Mode::kRead, kOurs);
@@ -155,7 +155,7 @@ TEST_CASE("A reader that queues behind a waiting writer goes on under its own sh
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("A writer behind many readers finds its own shell's, a few at a time") {
+TEST_CASE("A writer after many readers finds its own shell's, and reads a few at a time") {
   const int at = GENERATE(0, 17, 49);
   CAPTURE(at);
   World world;
@@ -168,7 +168,7 @@ TEST_CASE("A writer behind many readers finds its own shell's, a few at a time")
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("Of readers on other hosts a few are read: this host may have another name by now") {
+TEST_CASE("Of the readers on other hosts a few are read: this host may have been renamed") {
   World world;
   for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
   const std::string here = Put(world, Mode::kRead, "", {}, "host");
@@ -186,7 +186,7 @@ TEST_CASE("Of readers on other hosts a few are read: this host may have another 
   CHECK(FoundIn(under) == Mode::kExclusive);
 }
 
-TEST_CASE("What is held for us is found in every dialect") {
+TEST_CASE("A lock held for us is found in every dialect") {
   const auto dialect = GENERATE(Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple);
   const bool try_only = GENERATE(false, true);
   CAPTURE(static_cast<int>(dialect), try_only);
@@ -195,12 +195,12 @@ TEST_CASE("What is held for us is found in every dialect") {
   Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kExclusive);
-  // Where the name is used again, once more behind the check.
+  // Where the name is reused, it is read once more after the check.
   CHECK(Count(self, "get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
   CHECK(CountAll(self, "list ") <= 1);
 }
 
-TEST_CASE("The one znode that another has is waited for") {
+TEST_CASE("The one znode of another contender is waited for") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "", Dialect::kSimple);
   Contender self(world.servers, world.clock, Request(Mode::kExclusive, Dialect::kSimple));
@@ -211,7 +211,7 @@ TEST_CASE("The one znode that another has is waited for") {
   CHECK(self.Holds());
 }
 
-TEST_CASE("A full queue is left only when it is known that the lock is not held for us") {
+TEST_CASE("A full queue is left only once the lock is known not to be held for us") {
   const bool ours = GENERATE(false, true);
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                               Fault::kExpiredReplyLost);
@@ -234,7 +234,7 @@ TEST_CASE("A full queue is left only when it is known that the lock is not held 
   }
 }
 
-TEST_CASE("Who does not ask is not told") {
+TEST_CASE("Without holds_for_us there is no search") {
   World world;
   Put(world, Mode::kExclusive, kOurs);
   Put(world, Mode::kExclusive);
@@ -248,17 +248,17 @@ TEST_CASE("Who does not ask is not told") {
 
 // ---- try ------------------------------------------------------------------------------------
 
-TEST_CASE("A try that finds the lock busy because of ourselves creates nothing, and is told") {
+TEST_CASE("A try that finds the lock held for itself creates nothing, and reports the holder") {
   World world;
   const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
   const std::string holder = Put(world, Mode::kWrite, kOurs);
   Contender self(world.servers, world.clock, Request(mode, {}, true));
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kWrite);
-  CHECK(self.store.log() == Words{"sync /l", "list /l", "get " + holder, "check " + holder});
+  CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder, "check " + holder});
 }
 
-TEST_CASE("A try that finds the lock busy because of others asks them once, and leaves") {
+TEST_CASE("A try that finds the lock held by another reads the holder once, and leaves") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, "for another shell");
   Put(world, Mode::kExclusive, kOurs);
@@ -266,11 +266,11 @@ TEST_CASE("A try that finds the lock busy because of others asks them once, and 
   self.store.Run();
   REQUIRE(self.Ended<Busy>());
   CHECK(self.why() == Busy::Why::kTaken);
-  CHECK(self.store.log() == Words{"sync /l", "list /l", "get " + holder});
+  CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder});
   CHECK(std::get<Busy>(*self.acquire.outcome()).blocker_data == "for another shell");
 }
 
-TEST_CASE("A try to read leaves no sooner than it knows of the readers that hold") {
+TEST_CASE("A try to read leaves only once it has read the readers that hold") {
   World world;
   const bool ours = GENERATE(false, true);
   Put(world, Mode::kRead);
@@ -286,31 +286,30 @@ TEST_CASE("A try to read leaves no sooner than it knows of the readers that hold
   }
 }
 
-TEST_CASE("A try that has joined the queue, and is second to us, is told") {
+TEST_CASE("A try that joined the queue after its own shell reports the holder") {
   World world;
   Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
-  // sync, list: free; create.
-  self.store.Before(2, [&] { Put(world, Mode::kExclusive, kOurs); });
+  self.store.Before("create /l/host-", [&] { Put(world, Mode::kExclusive, kOurs); });
   self.store.Run();
   CHECK(FoundIn(self) == Mode::kExclusive);
 }
 
-TEST_CASE("A try whose holder goes while it is asked whether it holds for us takes the lock") {
+TEST_CASE("A try whose holder is deleted before the search reads it acquires the lock") {
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
   Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
-  self.store.Before(2, [&] { world.servers.Remove(holder); });  // sync, list, get
+  self.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
   self.store.Run();
   CHECK(self.Holds());
 }
 
-TEST_CASE("A try that cannot be answered whether it waits for itself gives the server up") {
+TEST_CASE("A try whose search gets no answer gives the server up") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
   Contender self(world.servers, world.clock, Request(Mode::kRead, {}, true));
   self.store.Connect();
-  for (int i = 0; i < 3; ++i) self.store.Step();  // sync, list, who is in the way
+  for (int i = 0; i < 3; ++i) self.store.Step();  // sync, list, get of the writer
   REQUIRE_FALSE(self.acquire.outcome());
   REQUIRE(self.acquire.GetInterest().wake < kNever);
   world.clock.Set(self.acquire.GetInterest().wake);
@@ -320,7 +319,7 @@ TEST_CASE("A try that cannot be answered whether it waits for itself gives the s
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("A server that answers a try slowly, about one reader after the other, is not given up") {
+TEST_CASE("A server that slowly answers a try about one reader after another is not given up") {
   World world;
   constexpr int kReaders = 40;
   for (int i = 0; i < kReaders; ++i) Put(world, Mode::kRead, i == 0 ? kOurs : "");
@@ -330,7 +329,7 @@ TEST_CASE("A server that answers a try slowly, about one reader after the other,
   Contender self(world.servers, world.clock, request);
   self.store.Connect();
   for (int steps = 0; !self.acquire.outcome() && steps < kReaders + 10; ++steps) {
-    // No answer takes as long as a server is waited for, all of them take many times that.
+    // Each answer takes less than the time for an answer, all of them take many times that.
     if (self.store.requests_sent() > 4) world.clock.Advance(6s);
     if (self.acquire.GetInterest().wake <= world.clock.Now()) self.acquire.OnReady(0);
     self.store.Step();
@@ -339,9 +338,9 @@ TEST_CASE("A server that answers a try slowly, about one reader after the other,
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-// ---- what may happen meanwhile --------------------------------------------------------------
+// ---- events during the search ---------------------------------------------------------------
 
-TEST_CASE("One fault at any request, and what is held for us is found all the same") {
+TEST_CASE("A lock held for us is found after one fault at any request") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                               Fault::kExpiredReplyLost);
   const auto dialect = GENERATE(Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple);
@@ -360,7 +359,7 @@ TEST_CASE("One fault at any request, and what is held for us is found all the sa
   }
 }
 
-TEST_CASE("Whichever request the holder vanishes before, the lock is ours, and nobody's") {
+TEST_CASE("If the holder is deleted before any request, the lock is acquired") {
   const bool far = GENERATE(false, true);
   for (std::size_t at = 1; at < 8; ++at) {
     CAPTURE(at, far);
@@ -368,13 +367,13 @@ TEST_CASE("Whichever request the holder vanishes before, the lock is ours, and n
     const std::string holder = Put(world, Mode::kExclusive, kOurs);
     const std::string between = far ? Put(world, Mode::kExclusive) : "";
     Contender self(world.servers, world.clock, Request());
-    bool gone = false;
+    bool deleted = false;
     self.store.Before(at, [&] {
       world.servers.Remove(holder);
-      gone = true;
+      deleted = true;
     });
     self.store.Run();
-    if (!gone) {
+    if (!deleted) {
       // It had all its answers by then.
       CHECK(FoundIn(self) == Mode::kExclusive);
       continue;
@@ -388,54 +387,53 @@ TEST_CASE("Whichever request the holder vanishes before, the lock is ours, and n
   }
 }
 
-TEST_CASE("One of two of our shell's readers that vanishes leaves the other") {
+TEST_CASE("If one of our shell's two readers is deleted, the other is found") {
   World world;
   const std::string first = Put(world, Mode::kRead, kOurs);
   const std::string second = Put(world, Mode::kRead, kOurs);
   const bool is_first = GENERATE(true, false);
   Put(world, Mode::kWrite);
   Contender self(world.servers, world.clock, Request(Mode::kRead));
-  // create, get, list, get own, get predecessor, get one, get the other; the checks.
-  self.store.Before(7, [&] { world.servers.Remove(is_first ? first : second); });
+  const std::string& deleted = is_first ? first : second;
+  self.store.Before("check ", [&] { world.servers.Remove(deleted); });
   self.store.Run();
-  REQUIRE(self.store.log().at(7).starts_with("check "));
+  REQUIRE_FALSE(world.servers.Has(deleted));
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("Both of our shell's readers that vanish leave a waiter like any other") {
+TEST_CASE("If both of our shell's readers are deleted, the wait continues") {
   World world;
   const std::string first = Put(world, Mode::kRead, kOurs);
   const std::string second = Put(world, Mode::kRead, kOurs);
   const std::string writer = Put(world, Mode::kWrite);
   Contender self(world.servers, world.clock, Request(Mode::kRead));
-  self.store.Before(7, [&] {
+  self.store.Before("check ", [&] {
     world.servers.Remove(first);
     world.servers.Remove(second);
   });
   self.store.Run();
-  REQUIRE(self.store.log().at(7).starts_with("check "));
+  REQUIRE_FALSE(world.servers.Has(first));
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove(writer);
   self.store.Run();
   CHECK(self.Holds());
 }
 
-TEST_CASE("The turn that comes while it is asked is taken, and what is answered late is nothing") {
+TEST_CASE("A lock that is released during the search is acquired, and late answers do not count") {
   World world;
   const std::string first = Put(world, Mode::kRead, "", {}, "elsewhere");
   const std::string writer = Put(world, Mode::kWrite);
   Contender self(world.servers, world.clock, Request(Mode::kRead));
-  // Before the writer is read, and behind it the reader.
-  self.store.Before(4, [&] {
+  self.store.Before("get " + writer, [&] {
     world.servers.Remove(writer);
     world.servers.Write(first, kOurs);
   });
   self.store.Run();
   REQUIRE(self.Holds());
-  CHECK(self.store.log().back() == "get /l");  // of the turn: no check of the reader
+  CHECK(self.store.log().back() == "get /l");  // with the proof: no check of the reader
 }
 
-TEST_CASE("A wait that is over is over, whether or not it is known for whom it is held") {
+TEST_CASE("A wait that is over ends during the search too") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
@@ -453,7 +451,7 @@ TEST_CASE("A wait that is over is over, whether or not it is known for whom it i
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("While it is asked the waiter keeps its lease fresh, and is told what it is told") {
+TEST_CASE("During the search the waiter keeps its lease fresh, and the search goes on") {
   World world;
   Put(world, Mode::kRead, kOurs);
   Put(world, Mode::kWrite);
@@ -461,7 +459,8 @@ TEST_CASE("While it is asked the waiter keeps its lease fresh, and is told what 
   self.store.Connect();
   for (int i = 0; i < 5; ++i) self.store.Step();
   REQUIRE_FALSE(self.acquire.outcome());
-  // The answer is still to come: it is read meanwhile, and the server that stays silent given up.
+  // The answer is outstanding. The waiter reads its own contender meanwhile, and gives up a silent
+  // server.
   world.clock.Advance(7500ms);
   self.acquire.OnReady(0);
   CHECK(self.store.log().back() == "get " + self.notes.queued);
@@ -472,7 +471,7 @@ TEST_CASE("While it is asked the waiter keeps its lease fresh, and is told what 
   CHECK(FoundIn(self) == Mode::kRead);
 }
 
-TEST_CASE("What may not be read cannot be known, and is waited for") {
+TEST_CASE("A holder that may not be read is waited for") {
   const bool far = GENERATE(false, true);
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
@@ -490,15 +489,14 @@ TEST_CASE("What may not be read cannot be known, and is waited for") {
   CHECK(self.Holds());
 }
 
-TEST_CASE("What may not be read is asked no second time when the connection is lost") {
+TEST_CASE("Readers are read again after a lost connection only if the search was not over") {
   World world;
   const std::string reader = Put(world, Mode::kRead);
   const std::string hidden = Put(world, Mode::kRead);
   world.servers.nodes.at(hidden).readable = false;
   Contender self(world.servers, world.clock, Request(Mode::kWrite));
-  self.store.PlaceFault(5, Fault::kReplyLost);
+  self.store.PlaceFault("get " + reader, Fault::kReplyLost);
   self.store.Run();
-  REQUIRE(self.store.log().at(5) == "get " + reader);
   CHECK(Count(self, "get " + reader) == 2);
   self.store.Disconnect();
   self.store.Run();
@@ -506,7 +504,7 @@ TEST_CASE("What may not be read is asked no second time when the connection is l
   REQUIRE_FALSE(self.acquire.outcome());
 }
 
-TEST_CASE("A try behind one that may not be read leaves, over a connection that is lost as well") {
+TEST_CASE("A try with a holder that may not be read leaves, though a connection is lost") {
   World world;
   Put(world, Mode::kRead);
   const std::string hidden = Put(world, Mode::kRead);
@@ -521,7 +519,7 @@ TEST_CASE("A try behind one that may not be read leaves, over a connection that 
 
     World free;
     Contender joined(free.servers, free.clock, Request(Mode::kWrite, {}, true));
-    joined.store.Before(2, [&] {  // sync, list: free; create
+    joined.store.Before("create /l/host-", [&] {
       Put(free, Mode::kRead);
       free.servers.nodes.at(Put(free, Mode::kRead)).readable = false;
     });
@@ -536,23 +534,22 @@ TEST_CASE("A check that is refused proves nothing, and the holder is waited for"
   World world;
   const std::string holder = Put(world, Mode::kExclusive, kOurs);
   Contender self(world.servers, world.clock, Request());
-  self.store.Refuse(5, zookeeper::Error::kNoAuth);
+  self.store.Refuse("check " + holder, zookeeper::Error::kNoAuth);
   self.store.Run();
-  REQUIRE(self.store.log().at(5) == "check " + holder);
+  REQUIRE(Count(self, "check " + holder) == 1);
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove(holder);
   self.store.Run();
   CHECK(self.Holds());
 }
 
-TEST_CASE("What no session owns, and what is of our own session, is not held for us") {
+TEST_CASE("A znode of no session or of our own session does not hold for us") {
   FakeClock clock;
   FakeServers servers;
   servers.Put("/l", 0);
   FakeStore store(servers, clock);
   store.Connect();
-  const auto whose = GENERATE(0, 1, 2);
-  const std::int64_t owner = whose == 0 ? 0 : whose == 1 ? store.session_id() : kAnother;
+  const std::int64_t owner = GENERATE_COPY(std::int64_t{0}, store.session_id(), kOtherSession);
   const std::string path = servers.Put("/l/" + NameOf(Mode::kRead), owner, true, kOurs);
   int told = 0;
   HolderSearch search(store, "/l", servers.Children("/l"), "host", Request().holds_for_us,
@@ -561,8 +558,8 @@ TEST_CASE("What no session owns, and what is of our own session, is not held for
   REQUIRE_FALSE(search.IsOver());
   store.Run();
   REQUIRE(search.IsOver());
-  CHECK(search.found().has_value() == (owner == kAnother));
-  CHECK(told == (owner == kAnother ? 2 : 1));
+  CHECK(search.found().has_value() == (owner == kOtherSession));
+  CHECK(told == (owner == kOtherSession ? 2 : 1));
 }
 
 // ---- several LOCKs --------------------------------------------------------------------------
@@ -587,7 +584,7 @@ struct SetOfTwo {
     }
   }
   [[nodiscard]] std::string PutOurs(const std::string& lock) {
-    return servers.Put(lock + "/" + NameOf(Mode::kExclusive), kAnother, true, kOurs);
+    return servers.Put(lock + "/" + NameOf(Mode::kExclusive), kOtherSession, true, kOurs);
   }
   template <typename T>
   [[nodiscard]] bool Ended() const {
@@ -602,7 +599,7 @@ struct SetOfTwo {
 
 }  // namespace
 
-TEST_CASE("Of several LOCKs the one is told of that is held for us, whichever reply is lost") {
+TEST_CASE("Of several LOCKs the one that is held for us is reported, whichever reply is lost") {
   const bool try_only = GENERATE(false, true);
   const std::string lock = GENERATE("/a", "/l");
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
@@ -620,20 +617,20 @@ TEST_CASE("Of several LOCKs the one is told of that is held for us, whichever re
 
 TEST_CASE("A try of several LOCKs reads the holder of the first that is busy, and no other") {
   SetOfTwo world(true);
-  const std::string first = world.servers.Put("/a/" + NameOf(Mode::kExclusive), kAnother, true);
+  const std::string first =
+      world.servers.Put("/a/" + NameOf(Mode::kExclusive), kOtherSession, true);
   const std::string second = world.PutOurs("/l");
   world.Run();
   REQUIRE(world.Ended<Busy>());
   CHECK(world.acquire.lock().path == "/a");
-  CHECK(world.store.log() == Words{"sync /a", "list /a", "list /l", "get " + first});
+  CHECK(world.store.log() == Requests{"sync /a", "list /a", "list /l", "get " + first});
 }
 
-TEST_CASE("A try of several LOCKs that were let go while the connection was lost takes all") {
+TEST_CASE("A try of several LOCKs that are released while the connection is lost acquires all") {
   SetOfTwo world(true);
   const std::string holder = world.PutOurs("/l");
-  // sync, list, list, and who holds.
-  world.store.PlaceFault(3, Fault::kReplyLost);
-  world.store.Before(3, [&] { world.servers.Remove(holder); });
+  world.store.PlaceFault("get " + holder, Fault::kReplyLost);
+  world.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
   world.Run();
   REQUIRE(world.Ended<Acquired>());
   REQUIRE(world.acquire.tickets().size() == 2);
@@ -641,8 +638,7 @@ TEST_CASE("A try of several LOCKs that were let go while the connection was lost
   CHECK(world.acquire.tickets()[1].lock.path == "/l");
 }
 
-TEST_CASE(
-    "A try of several LOCKs that is not told whether it waits for itself gives the server up") {
+TEST_CASE("A try of several LOCKs whose search gets no answer gives the server up") {
   SetOfTwo world(true);
   const std::string holder = world.PutOurs("/a");
   world.store.Connect();
@@ -650,7 +646,7 @@ TEST_CASE(
   world.clock.Advance(4s);
   world.store.Step();  // list
   REQUIRE(world.store.log().back() == "get " + holder);
-  // From that answer on, anew.
+  // The time for an answer begins anew with that one.
   world.clock.Advance(7s);
   world.acquire.OnReady(0);
   CHECK_FALSE(world.store.server_given_up());

@@ -4,8 +4,8 @@
 
 #include "unit/lock/contender.h"
 
-// The other ways to queue: the one znode, the newest first, a queue of limited length; and who is
-// refused for not seeing us, when our place is taken anew.
+// The other ways to queue: the one znode, --supersede, a queue of limited length; and incompatible
+// contenders when a new place is taken.
 
 namespace zklock::lock {
 namespace {
@@ -25,7 +25,7 @@ AcquireRequest Newest() {
   return {.lock = {"/l", ""}, .host = "host", .data = "", .supersede = true};
 }
 
-AcquireRequest NoMoreThan(std::size_t waiting, Mode mode = Mode::kExclusive) {
+AcquireRequest WithMaxQueue(std::size_t waiting, Mode mode = Mode::kExclusive) {
   return {.lock = {"/l", ""}, .mode = mode, .host = "host", .data = "", .max_queue = waiting};
 }
 
@@ -34,7 +34,7 @@ constexpr const char* kKazoo = "/l/0123456789abcdef0123456789abcdef__lock__";
 
 // ---- one znode ------------------------------------------------------------------------------
 
-TEST_CASE("In the simple dialect who makes the one znode holds, and the others watch it") {
+TEST_CASE("In the simple dialect whoever creates the one znode holds, and the others watch it") {
   World world;
   Contender holder(world.servers, world.clock, Simple());
   holder.store.Run();
@@ -52,14 +52,14 @@ TEST_CASE("In the simple dialect who makes the one znode holds, and the others w
   CHECK(waiter.Holds());
 }
 
-TEST_CASE("A simple lock whose znode may not be read is waited for through its parent") {
+TEST_CASE("A simple lock whose znode may not be read is waited for by lists of its parent") {
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
   Contender self(world.servers, world.clock, Simple());
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
-  world.servers.Put("/l/something", 0);  // wakes us, changes nothing
+  world.servers.Put("/l/something", 0);  // wakes the waiter, changes nothing
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
   world.servers.Remove("/l/lock");
@@ -67,16 +67,17 @@ TEST_CASE("A simple lock whose znode may not be read is waited for through its p
   CHECK(self.Holds());
 }
 
-TEST_CASE("A simple lock that goes just before its parent is watched is taken") {
+TEST_CASE("A simple lock that is deleted just before its parent is watched is acquired") {
   const bool lock_too = GENERATE(false, true);
   World world;
   world.servers.Put("/l/lock", 7);
   world.servers.nodes["/l/lock"].readable = false;
   Contender self(world.servers, world.clock, Simple());
-  // create, get, list, get predecessor, list with a watch.
-  self.store.Before(4, [&] {
-    world.servers.Remove("/l/lock");
-    if (lock_too) world.servers.Remove("/l");
+  self.store.Before("get /l/lock", [&] {
+    self.store.Before("list /l", [&] {  // with the watch
+      world.servers.Remove("/l/lock");
+      if (lock_too) world.servers.Remove("/l");
+    });
   });
   self.store.Run();
   CHECK(self.Holds());
@@ -100,17 +101,16 @@ TEST_CASE("A fault at any request leaves one simple znode, which is held") {
   }
 }
 
-TEST_CASE("Another's simple znode, found for a create that was not done, is not taken for ours") {
+TEST_CASE("Another contender's simple znode is not adopted for a create that was not executed") {
   World world;
-  const bool goes = GENERATE(false, true);
+  const bool deleted = GENERATE(false, true);
   Contender self(world.servers, world.clock, Simple());
-  self.store.PlaceFault(0, Fault::kNotDone);
-  // Of the first connection: create, get, list. Of the next: sync, list, get.
-  self.store.Before(3, [&] { world.servers.Put("/l/lock", 7); });
-  if (goes) self.store.Before(5, [&] { world.servers.Remove("/l/lock"); });
+  self.store.PlaceFault("create /l/lock", Fault::kNotDone);
+  self.store.Before("sync ", [&] { world.servers.Put("/l/lock", 7); });
+  if (deleted) self.store.Before("get /l/lock", [&] { world.servers.Remove("/l/lock"); });
   self.store.Run();
-  CHECK(self.Holds() == goes);
-  CHECK((self.acquire.outcome() != nullptr) == goes);
+  CHECK(self.Holds() == deleted);
+  CHECK((self.acquire.outcome() != nullptr) == deleted);
 }
 
 TEST_CASE("A simple lock beside a queue is refused") {
@@ -121,9 +121,9 @@ TEST_CASE("A simple lock beside a queue is refused") {
   CHECK(self.Ended<Unusable>());
 }
 
-// ---- the newest -----------------------------------------------------------------------------
+// ---- --supersede ----------------------------------------------------------------------------
 
-TEST_CASE("A newer one that supersedes ends the wait, and never what is held") {
+TEST_CASE("A newer contender that supersedes ends the wait of older ones, and no hold") {
   World world;
   Contender holder(world.servers, world.clock, Newest());
   holder.store.Run();
@@ -146,7 +146,7 @@ TEST_CASE("A newer one that supersedes ends the wait, and never what is held") {
   CHECK_FALSE(patient.acquire.outcome());
 }
 
-TEST_CASE("A newer one that comes while the turn is proven still comes before the command") {
+TEST_CASE("A newer contender that arrives while the turn is being proven still supersedes") {
   World world;
   const bool with_record = GENERATE(true, false);
   // check, get, list; without a record a list ahead of them.
@@ -172,28 +172,28 @@ TEST_CASE("A newer one that comes while the turn is proven still comes before th
 
 // ---- a queue of limited length --------------------------------------------------------------
 
-TEST_CASE("Who finds as many waiting as may leaves, and holders do not count") {
+TEST_CASE("A contender leaves when max_queue others wait already, and holders do not count") {
   World world;
-  Contender holder(world.servers, world.clock, NoMoreThan(0));
+  Contender holder(world.servers, world.clock, WithMaxQueue(0));
   holder.store.Run();
   CHECK(holder.Holds());
-  Contender first(world.servers, world.clock, NoMoreThan(1));
+  Contender first(world.servers, world.clock, WithMaxQueue(1));
   first.store.Run();
   CHECK_FALSE(first.acquire.outcome());
-  Contender second(world.servers, world.clock, NoMoreThan(1));
+  Contender second(world.servers, world.clock, WithMaxQueue(1));
   second.store.Run();
   REQUIRE(second.Ended<Busy>());
   CHECK(second.why() == Busy::Why::kQueueFull);
 }
 
-TEST_CASE("Those whom the newest supersedes do not keep it out, and all others do") {
+TEST_CASE("Contenders that ours supersedes do not fill the queue, all others do") {
   World world;
   const auto newest_of_one = [] {
     AcquireRequest request = Newest();
     request.max_queue = 1;
     return request;
   };
-  // One that supersedes and holds leaves for nobody.
+  // A contender of --supersede that holds is not superseded.
   Contender holder(world.servers, world.clock, Newest());
   holder.store.Run();
   REQUIRE(holder.Holds());
@@ -207,8 +207,8 @@ TEST_CASE("Those whom the newest supersedes do not keep it out, and all others d
   REQUIRE(older.Ended<Busy>());
   CHECK(older.why() == Busy::Why::kSuperseded);
   older.Leave(world.servers);
-  // Who supersedes nobody finds one that waits, whatever that one is.
-  Contender plain(world.servers, world.clock, NoMoreThan(1));
+  // A contender that supersedes none counts every waiter.
+  Contender plain(world.servers, world.clock, WithMaxQueue(1));
   plain.store.Run();
   REQUIRE(plain.Ended<Busy>());
   CHECK(plain.why() == Busy::Why::kQueueFull);
@@ -221,10 +221,9 @@ TEST_CASE("Those whom the newest supersedes do not keep it out, and all others d
   CHECK(refused.why() == Busy::Why::kQueueFull);
 }
 
-// ---- incompatible contenders
-// ------------------------------------------------------------------------------
+// ---- incompatible contenders ----------------------------------------------------------------
 
-TEST_CASE("Who came while our place was lost does not see the new one, and is refused") {
+TEST_CASE("An incompatible contender that arrived before our new place is refused") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -238,11 +237,11 @@ TEST_CASE("Who came while our place was lost does not see the new one, and is re
   CHECK(self.Ended<Unusable>());
 }
 
-TEST_CASE("Who comes between the look of a try and its place is refused too") {
+TEST_CASE(
+    "An incompatible contender that arrives between the list and the create of a try is refused") {
   World world;
-  Contender self(world.servers, world.clock, Mode::kExclusive, true);
-  // sync, list, create.
-  self.store.Before(2, [&] { world.servers.Put(kKazoo, 2, true); });
+  Contender self(world.servers, world.clock, {.try_only = true});
+  self.store.Before("create /l/host-", [&] { world.servers.Put(kKazoo, 2, true); });
   self.store.Run();
   CHECK(self.Ended<Unusable>());
 }

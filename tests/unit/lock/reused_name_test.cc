@@ -1,5 +1,5 @@
-// Dialect::kSimple has one name for all contenders: whatever finds a znode of that name has to
-// find out whose it is.
+// Dialect::kSimple has one name for all contenders: whoever finds a znode of that name has to check
+// which contender it is.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -25,10 +25,10 @@ AcquireRequest SimpleRequest() {
   return {.lock = {"/l", ""}, .dialect = protocol::Dialect::kSimple, .host = "host", .data = ""};
 }
 
-/// Somebody deletes the znode by force, and the next one creates it.
+/// Deletes the znode by force, and lets another contender create it.
 void Replace(FakeServers& servers) {
   servers.Remove(kNode);
-  servers.Put(kNode, kSuccessor, false, "theirs");
+  servers.Put(kNode, kSuccessor, false, "successor");
 }
 
 [[nodiscard]] bool IsSuccessors(const FakeServers& servers) {
@@ -64,14 +64,13 @@ struct Holder {
 
 // ---- the holder -----------------------------------------------------------------------------
 
-TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, and no lease") {
+TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, not a lease") {
   Holder holder;
   SECTION("replaced before the heartbeat") { Replace(holder.world.servers); }
   SECTION("replaced between the check and the read") {
-    holder.self.store.Before(holder.self.store.requests_sent() + 1,
-                             [&] { Replace(holder.world.servers); });
+    holder.self.store.Before("get /l/lock", [&] { Replace(holder.world.servers); });
   }
-  // Its watch is not delivered before the heartbeat goes out.
+  // The watch is not delivered before the heartbeat is sent.
   holder.Heartbeat();
   const int leases = holder.notes.leases;
   holder.self.store.Run();
@@ -86,7 +85,7 @@ TEST_CASE("A watch that fires for another znode of the name is a lost lock at on
   Replace(holder.world.servers);
   holder.self.store.Run();
   CHECK(holder.hold->loss() == Loss::kRemoved);
-  CHECK(holder.notes.own_data == std::vector<std::string>{""});  // the other's is not ours
+  CHECK(holder.notes.own_data == std::vector<std::string>{""});  // not the successor's data
 }
 
 TEST_CASE("A znode replaced before it was watched is a lost lock") {
@@ -109,11 +108,11 @@ TEST_CASE("A znode replaced while there was no server is a lost lock at the reco
   CHECK(holder.hold->loss() == Loss::kRemoved);
 }
 
-TEST_CASE("A heartbeat or its read whose reply is lost is asked again") {
+TEST_CASE("A heartbeat or its read whose reply is lost is sent again") {
   Holder holder;
-  const std::size_t offset = GENERATE(0, 1);
+  const std::string request = GENERATE("check /l/lock", "get /l/lock");
   const bool replaced = GENERATE(false, true);
-  holder.self.store.PlaceFault(holder.self.store.requests_sent() + offset, Fault::kReplyLost);
+  holder.self.store.PlaceFault(request, Fault::kReplyLost);
   holder.Heartbeat();
   if (replaced) Replace(holder.world.servers);
   holder.self.store.Run();
@@ -122,7 +121,7 @@ TEST_CASE("A heartbeat or its read whose reply is lost is asked again") {
 
 TEST_CASE("A heartbeat whose read is refused proves nothing") {
   Holder holder;
-  holder.self.store.Refuse(holder.self.store.requests_sent() + 1, zookeeper::Error::kNoAuth);
+  holder.self.store.Refuse("get /l/lock", zookeeper::Error::kNoAuth);
   const int leases = holder.notes.leases;
   holder.Heartbeat();
   while (holder.self.store.Step()) {
@@ -146,13 +145,13 @@ TEST_CASE("A release never deletes by the name, and leaves the record") {
   CHECK_THAT(holder.world.servers.nodes.at("/l").data, Catch::Contains("zklock/1 lock exclusive"));
 }
 
-// ---- the way to the lock --------------------------------------------------------------------
+// ---- the contender --------------------------------------------------------------------------
 
-TEST_CASE("A znode replaced while the connection was lost is not taken for ours") {
-  // Lost with the reply to the request that follows the create, whose own reply has come.
+TEST_CASE("A znode replaced while the connection was lost is not ours") {
+  // The reply to the create has arrived; the connection is lost with the next request.
   World world;
   Contender self(world.servers, world.clock, SimpleRequest());
-  self.store.PlaceFault(1, Fault::kNotDone);
+  self.store.PlaceFault("get /l", Fault::kNotDone);
   self.store.Connect();
   while (self.store.IsConnected()) self.store.Step();
   REQUIRE_FALSE(self.acquire.outcome());
@@ -166,7 +165,7 @@ TEST_CASE("A znode replaced while the connection was lost is not taken for ours"
 TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
   World world;
   Contender self(world.servers, world.clock, SimpleRequest());
-  self.store.PlaceFault(0, Fault::kReplyLost);
+  self.store.PlaceFault("create /l/lock", Fault::kReplyLost);
   self.store.Connect();
   self.store.Step();
   const std::size_t at = GENERATE(0, 1, 2, 3, 4, 5, 6, 7, 8);
@@ -185,17 +184,17 @@ TEST_CASE("A znode replaced after its create's reply was lost is waited for") {
   }
 }
 
-TEST_CASE("A create that comes to light only by its znode is adopted, not waited for") {
+TEST_CASE("A create that only its znode shows is adopted, not waited for") {
   World world;
   Contender self(world.servers, world.clock, SimpleRequest());
-  // Done behind the back of the first create, which finds it there, by our own session.
-  self.store.Before(0, [&] { world.servers.Put(kNode, self.store.session_id()); });
+  // The first create finds a znode of our own session.
+  self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, self.store.session_id()); });
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(self.ticket().token == world.servers.nodes.at(kNode).czxid);
 }
 
-TEST_CASE("Of a set, one that is replaced while the next is waited for loses all") {
+TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses all") {
   World world;
   world.servers.Put("/m", 0, false, "zklock/1");
   world.servers.Put("/m/lock", 5);
@@ -208,9 +207,9 @@ TEST_CASE("Of a set, one that is replaced while the next is waited for loses all
   Acquire second(first.store, world.clock, request, NextUuid, notes);
   first.store.Run();
   REQUIRE_FALSE(second.outcome());
-  SECTION("noticed by its watch") { Replace(world.servers); }
-  SECTION("noticed by the proof that ends the wait") {
-    // Quicker than any watch.
+  SECTION("shown by its watch") { Replace(world.servers); }
+  SECTION("shown by the proof that ends the wait") {
+    // Before any watch fires.
     world.servers.Remove("/m/lock");
     while (first.store.log().back() != "get /m") REQUIRE(first.store.Step());
     Replace(world.servers);
@@ -221,9 +220,9 @@ TEST_CASE("Of a set, one that is replaced while the next is waited for loses all
   CHECK(std::get<Busy>(*second.outcome()).why == Busy::Why::kRemoved);
 }
 
-// ---- operations --------------------------------------------------------------------------------
+// ---- operations -----------------------------------------------------------------------------
 
-TEST_CASE("What an outer zklock holds is held by its own znode alone") {
+TEST_CASE("An ancestor holds only by its own znode") {
   Holder holder;
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
@@ -234,60 +233,63 @@ TEST_CASE("What an outer zklock holds is held by its own znode alone") {
   CHECK(check.is_held() != replaced);
 }
 
-TEST_CASE("A forced release deletes the contender that was meant, and not the next one's") {
+TEST_CASE("A forced release deletes the contender that was meant, and no successor") {
   Holder holder;
   FakeStore store(holder.world.servers, holder.world.clock);
-  DeleteContender removal(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
-  SECTION("it is there") {
+  DeleteContender deletion(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
+  SECTION("it exists") {
     store.Run();
-    CHECK(removal.has_removed());
+    CHECK(deletion.has_removed());
     CHECK_FALSE(holder.world.servers.Has(kNode));
   }
   SECTION("replaced before") {
     Replace(holder.world.servers);
     store.Run();
-    REQUIRE(removal.IsOver());
-    CHECK_FALSE(removal.has_removed());
+    REQUIRE(deletion.IsOver());
+    CHECK_FALSE(deletion.has_removed());
     CHECK(IsSuccessors(holder.world.servers));
   }
   SECTION("replaced after the delete whose reply was lost") {
-    store.PlaceFault(1, Fault::kReplyLost);
-    store.Before(2, [&] { holder.world.servers.Put(kNode, kSuccessor); });
+    store.PlaceFault("delete /l/lock", Fault::kReplyLost);
+    store.Before("delete /l/lock", [&] {
+      store.Before("get /l/lock", [&] { holder.world.servers.Put(kNode, kSuccessor); });
+    });
     store.Run();
-    CHECK(removal.has_removed());
+    CHECK(deletion.has_removed());
     CHECK(IsSuccessors(holder.world.servers));
   }
-  SECTION("replaced before the delete that was not done") {
-    store.PlaceFault(1, Fault::kNotDone);
-    store.Before(2, [&] { Replace(holder.world.servers); });
+  SECTION("replaced after the delete that was not executed") {
+    store.PlaceFault("delete /l/lock", Fault::kNotDone);
+    store.Before("delete /l/lock",
+                 [&] { store.Before("get /l/lock", [&] { Replace(holder.world.servers); }); });
     store.Run();
-    REQUIRE(removal.IsOver());
+    REQUIRE(deletion.IsOver());
     CHECK(IsSuccessors(holder.world.servers));
   }
   SECTION("written to after the read") {
-    store.Before(1, [&] { holder.world.servers.Write(kNode, "revoked"); });
+    store.Before("delete /l/lock", [&] { holder.world.servers.Write(kNode, "asked to release"); });
     store.Run();
-    CHECK(removal.has_removed());
+    CHECK(deletion.has_removed());
     CHECK_FALSE(holder.world.servers.Has(kNode));
   }
 }
 
-TEST_CASE("Whoever has taken the name is neither asked to let go nor waited for") {
+TEST_CASE("A successor with the same name is neither asked to release nor waited for") {
   Holder holder;
   Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);
   {
-    RequestRelease revocation(
+    RequestRelease request(
         store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(),
         [](const std::string& old) { return old + "+"; }, 15s);
     store.Run();
-    REQUIRE(revocation.IsOver());
-    CHECK_FALSE(revocation.has_asked());
-    CHECK(holder.world.servers.nodes.at(kNode).data == "theirs");
+    REQUIRE(request.IsOver());
+    CHECK_FALSE(request.has_asked());
+    CHECK(holder.world.servers.nodes.at(kNode).data == "successor");
   }
-  WaitUntilGone departure(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
+  WaitUntilGone wait(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
   store.Run();
-  CHECK(departure.IsOver());
+  CHECK(wait.IsOver());
 }
 
 }  // namespace zklock::lock

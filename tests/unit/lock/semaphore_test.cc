@@ -9,7 +9,7 @@
 #include "lock/acquire_set.h"
 #include "unit/lock/contender.h"
 
-// Permits: through the turnstile to a lease, and the turnstile let go of.
+// Semaphores: through the turnstile to a permit, and out of the turnstile.
 
 namespace zklock::lock {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Fault;
 
-const std::string kCuratorLease = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
+const std::string kCuratorPermit = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
 
 std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
   return {{.lock = {"/l", ""},
@@ -33,14 +33,14 @@ std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
            .permits = permits}};
 }
 
-/// One that wants a permit of /l, and holds it as run does.
+/// Acquires a permit of /l, and holds it as run does.
 struct Permit {
   explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
       : world(its_world),
         store(world.servers, world.clock),
         set(store, world.clock, Requests(permits, try_only), NextUuid, notes) {}
 
-  /// Until nothing is left to do at this moment.
+  /// Runs until nothing is left to do at this moment.
   void Run() {
     do {
       store.Run();
@@ -57,7 +57,7 @@ struct Permit {
   [[nodiscard]] bool IsRefused() const {
     return set.outcome() && std::holds_alternative<Unusable>(*set.outcome());
   }
-  /// What run does at the end, whatever the outcome.
+  /// As run does at the end, whatever the outcome: ends the session.
   void Leave() { world.servers.EndSession(store.session_id()); }
 
   World& world;
@@ -68,38 +68,33 @@ struct Permit {
   std::optional<Hold> hold;
 };
 
-std::size_t Leases(const World& world) { return world.servers.Children("/l/leases").size(); }
+std::size_t PermitsIn(const World& world) { return world.servers.Children("/l/leases").size(); }
 std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
 
-TEST_CASE("A permit is a lease, and the turnstile is let go of") {
+TEST_CASE("A permit is a child of `leases`, and its holder leaves the turnstile") {
   World world(GENERATE(true, false));
   Permit self(world, 1);
   self.Run();
   REQUIRE(self.Holds());
   REQUIRE(self.set.tickets().size() == 1);
   CHECK(self.set.tickets().front().path.find("/l/leases/host-") == 0);
-  CHECK(Leases(world) == 1);
+  CHECK(PermitsIn(world) == 1);
   CHECK(InTurnstile(world) == 0);
   CHECK(world.servers.nodes.at("/l/leases").data == "1");
 }
 
-TEST_CASE("The turnstile is let go of whatever happens to the request") {
-  World plain;
-  Permit sample(plain);
-  sample.Run();
-  REQUIRE(sample.store.log().back().find("delete /l/locks/") == 0);
-  const std::size_t last = sample.store.requests_sent() - 1;
+TEST_CASE("The holder of a permit leaves the turnstile though the delete or its reply is lost") {
   World world;
   Permit self(world);
-  self.store.PlaceFault(last, GENERATE(Fault::kNotDone, Fault::kReplyLost));
+  self.store.PlaceFault("delete /l/locks/", GENERATE(Fault::kNotDone, Fault::kReplyLost));
   self.Run();
   CHECK(self.Holds());
   CHECK_FALSE(self.hold->loss());
   CHECK(InTurnstile(world) == 0);
-  CHECK(Leases(world) == 1);
+  CHECK(PermitsIn(world) == 1);
 }
 
-TEST_CASE("As many hold as there are permits, and the next waits for one of them") {
+TEST_CASE("As many hold as there are permits, and the next one waits for any of them") {
   const std::size_t permits = GENERATE(1U, 2U, 3U);
   World world;
   std::vector<std::unique_ptr<Permit>> all;
@@ -109,9 +104,9 @@ TEST_CASE("As many hold as there are permits, and the next waits for one of them
     CHECK(all.back()->Holds() == (i < permits));
   }
   // One at a time has passed the turnstile without a permit.
-  CHECK(Leases(world) == permits + 1);
+  CHECK(PermitsIn(world) == permits + 1);
   CHECK(InTurnstile(world) == 3);
-  // The one before the last that took a permit goes: any will do.
+  // The last but one that took a permit leaves: any will do.
   for (std::size_t next = permits; next < all.size(); ++next) {
     all[next >= 2 ? next - 2 : 0]->Leave();
     if (next >= 2 && permits == 1) all[next - 1]->Leave();
@@ -123,20 +118,20 @@ TEST_CASE("As many hold as there are permits, and the next waits for one of them
 
 // ---- a try ----------------------------------------------------------------------------------
 
-/// Others of /l, in a session of their own: of so many that have a permit, and so many in the
-/// turnstile, the first of whom may have its lease already.
+/// Contenders of another session in /l: some have a permit, some are in the turnstile, and the
+/// first of these may have created its permit already.
 struct Others {
-  Others(World& its_world, std::size_t with_permit, std::size_t in_turnstile, bool first_has_lease)
+  Others(World& its_world, std::size_t with_permit, std::size_t in_turnstile, bool first_has_permit)
       : world(its_world) {
     world.servers.Put("/l/leases", 0);
     world.servers.Put("/l/locks", 0);
-    for (std::size_t i = 0; i < with_permit; ++i) MakeLease();
+    for (std::size_t i = 0; i < with_permit; ++i) CreatePermit();
     for (std::size_t i = 0; i < in_turnstile; ++i) {
       places.push_back(world.servers.Put("/l/locks/other-lock-", 7, true));
     }
-    if (first_has_lease) MakeLease();
+    if (first_has_permit) CreatePermit();
   }
-  void MakeLease() const { world.servers.Put("/l/leases/other-lease-", 7, true); }
+  void CreatePermit() const { world.servers.Put("/l/leases/other-lease-", 7, true); }
   void LeaveTurnstile() {
     world.servers.Remove(places.front());
     places.erase(places.begin());
@@ -151,7 +146,7 @@ bool HasLeft(const Permit& permit) {
   return busy != nullptr && busy->why == Busy::Why::kTaken;
 }
 
-TEST_CASE("One that has its lease and stands in the turnstile still leaves a try the last permit") {
+TEST_CASE("A contender with a permit that is still in the turnstile leaves the last one to a try") {
   World world;
   Others others(world, 0, 1, true);
   Permit self(world, 2, true);
@@ -163,7 +158,7 @@ TEST_CASE("One that has its lease and stands in the turnstile still leaves a try
   CHECK(self.Holds());
 }
 
-TEST_CASE("A try makes nothing where all permits have been taken") {
+TEST_CASE("A try creates nothing when all permits are taken") {
   World world;
   const Others others(world, 2, GENERATE(0U, 1U), GENERATE(false, true));
   Permit self(world, 2, true);
@@ -172,31 +167,31 @@ TEST_CASE("A try makes nothing where all permits have been taken") {
   for (const std::string& request : self.store.log()) CHECK(request.find("create") != 0);
 }
 
-TEST_CASE("A try leaves at once when those before it in the turnstile take what is left") {
+TEST_CASE("A try leaves at once when those before it in the turnstile take all permits") {
   World world;
-  const bool first_has_lease = GENERATE(false, true);
-  const Others others(world, 1, first_has_lease ? 2 : 3, first_has_lease);
+  const bool first_has_permit = GENERATE(false, true);
+  const Others others(world, 1, first_has_permit ? 2 : 3, first_has_permit);
   Permit self(world, 3, true);
   self.Run();
   CHECK(HasLeft(self));
 }
 
-TEST_CASE("A try whose turn comes when the last permit has gone makes no lease") {
+TEST_CASE("A try that leaves the turnstile after the last permit was taken creates no permit") {
   World world;
   Others others(world, 1, 2, false);
   Permit self(world, 3, true);
   self.Run();
   REQUIRE_FALSE(self.set.outcome());
   for (int i = 0; i < 2; ++i) {
-    others.MakeLease();
+    others.CreatePermit();
     others.LeaveTurnstile();
   }
   self.Run();
   CHECK(HasLeft(self));
-  CHECK(Leases(world) == 3);
+  CHECK(PermitsIn(world) == 3);
 }
 
-TEST_CASE("A try is not misled by those who come to their permits while it counts") {
+TEST_CASE("A try counts correctly while others take their permits") {
   World plain;
   const Others sample_others(plain, 1, 3, false);
   Permit sample(plain, 5, true);
@@ -209,7 +204,7 @@ TEST_CASE("A try is not misled by those who come to their permits while it count
     Permit self(world, 5, true);
     self.store.Before(at, [&] {
       for (int i = 0; i < 2; ++i) {
-        others.MakeLease();
+        others.CreatePermit();
         others.LeaveTurnstile();
       }
     });
@@ -221,9 +216,9 @@ TEST_CASE("A try is not misled by those who come to their permits while it count
   }
 }
 
-// ---- what goes wrong ------------------------------------------------------------------------
+// ---- lost replies ---------------------------------------------------------------------------
 
-TEST_CASE("Every reply on the way to a permit may be lost, and every request not be done") {
+TEST_CASE("Any reply on the way to a permit may be lost, and any request not be executed") {
   World plain;
   Permit sample(plain);
   sample.Run();
@@ -240,7 +235,7 @@ TEST_CASE("Every reply on the way to a permit may be lost, and every request not
       self.Run();
       if (self.hold && self.hold->loss()) continue;  // its session expired once it held
       CHECK(self.Holds());
-      CHECK(Leases(world) == 2);
+      CHECK(PermitsIn(world) == 2);
       CHECK(InTurnstile(world) == 0);
     }
   }
@@ -248,7 +243,7 @@ TEST_CASE("Every reply on the way to a permit may be lost, and every request not
 
 // ---- the number of permits ------------------------------------------------------------------
 
-TEST_CASE("Another number is refused while somebody has a permit, and written when nobody has") {
+TEST_CASE("Another number is refused while a permit is held, and written when none is") {
   World world;
   Permit first(world, 2);
   first.Run();
@@ -266,7 +261,7 @@ TEST_CASE("Another number is refused while somebody has a permit, and written wh
   CHECK(world.servers.nodes.at("/l/leases").data == "3");
 }
 
-TEST_CASE("Another number is refused though a reply was lost on the way") {
+TEST_CASE("Another number is refused though a reply was lost") {
   World plain;
   Permit sample(plain, 3);
   sample.Run();
@@ -284,12 +279,12 @@ TEST_CASE("Another number is refused though a reply was lost on the way") {
   }
 }
 
-TEST_CASE("Where the leases have no number it is written before a permit is taken") {
+TEST_CASE("A missing number of permits is written before a permit is taken") {
   World world;
   world.servers.Put("/l/leases", 0, false, GENERATE(as<std::string>{}, "", "many", "2 ", "-2"));
-  // Curator writes its number nowhere.
+  // Curator does not write its number.
   const bool beside_curator = GENERATE(false, true);
-  if (beside_curator) world.servers.Put("/l/leases/" + kCuratorLease, 7, true);
+  if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
   Permit self(world, 2);
   self.Run();
   REQUIRE(self.Holds());
@@ -300,7 +295,7 @@ TEST_CASE("Where the leases have no number it is written before a permit is take
   CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kOtherPermits);
 }
 
-TEST_CASE("A zklock that holds a permit of an unknown number refuses all others") {
+TEST_CASE("While a zklock holds a permit and the number is unknown, others are refused") {
   World world;
   Permit first(world, 2);
   first.Run();
@@ -312,12 +307,12 @@ TEST_CASE("A zklock that holds a permit of an unknown number refuses all others"
   CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kUnknownPermits);
 }
 
-TEST_CASE("Two numbers never hold together, whenever the second one comes") {
+TEST_CASE("Two different numbers never hold together, whenever the second one arrives") {
   const bool beside_curator = GENERATE(false, true);
   const auto data = GENERATE(as<std::string>{}, "", "many", "2", "3");
   const auto put = [&](World& world) {
     world.servers.Put("/l/leases", 0, false, data);
-    if (beside_curator) world.servers.Put("/l/leases/" + kCuratorLease, 7, true);
+    if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
   };
   World plain;
   put(plain);
@@ -342,7 +337,7 @@ TEST_CASE("Two numbers never hold together, whenever the second one comes") {
   }
 }
 
-TEST_CASE("The number is written though a request for it is lost, or somebody writes as well") {
+TEST_CASE("The number is written though a request is lost or the data is written to meanwhile") {
   World plain;
   plain.servers.Put("/l/leases", 0);
   Permit sample(plain, 2);
@@ -365,18 +360,11 @@ TEST_CASE("The number is written though a request for it is lost, or somebody wr
   }
 }
 
-TEST_CASE("Nobody takes a permit whose number may not be written") {
-  World plain;
-  plain.servers.Put("/l/leases", 0);
-  Permit sample(plain, 2);
-  sample.Run();
-  const auto& log = sample.store.log();
-  const auto set = std::find(log.begin(), log.end(), "set /l/leases");
-  REQUIRE(set != log.end());
+TEST_CASE("A permit is refused if the number may not be written") {
   World world;
   world.servers.Put("/l/leases", 0);
   Permit self(world, 2);
-  self.store.Refuse(static_cast<std::size_t>(set - log.begin()), zookeeper::Error::kNoAuth);
+  self.store.Refuse("set /l/leases", zookeeper::Error::kNoAuth);
   self.Run();
   REQUIRE(self.set.outcome());
   const auto* refused = std::get_if<Refused>(&*self.set.outcome());
@@ -385,9 +373,9 @@ TEST_CASE("Nobody takes a permit whose number may not be written") {
   CHECK(refused->right_path == "/l/leases");
 }
 
-// ---- and those without permits --------------------------------------------------------------
+// ---- contenders without permits -------------------------------------------------------------
 
-TEST_CASE("A plain contender that comes at any moment never holds beside a permit") {
+TEST_CASE("A plain contender that arrives at any moment never holds beside a permit") {
   World plain;
   Permit sample(plain);
   sample.Run();
@@ -398,7 +386,8 @@ TEST_CASE("A plain contender that comes at any moment never holds beside a permi
     Permit self(world);
     std::unique_ptr<Contender> other;
     self.store.Before(at, [&] {
-      other = std::make_unique<Contender>(world.servers, world.clock, Mode::kExclusive, try_only);
+      other = std::make_unique<Contender>(world.servers, world.clock,
+                                          AcquireRequest{.try_only = try_only});
       other->store.Run();
     });
     self.Run();
@@ -408,12 +397,12 @@ TEST_CASE("A plain contender that comes at any moment never holds beside a permi
   }
 }
 
-TEST_CASE("A permit that comes at any moment is never held beside a plain contender") {
+TEST_CASE("A permit that is asked for at any moment is never held beside a plain contender") {
   const bool try_only = GENERATE(true, false);
   World plain;
   plain.servers.Put("/l/leases", 0);
   plain.servers.Put("/l/locks", 0);
-  Contender sample(plain.servers, plain.clock, Mode::kExclusive, try_only);
+  Contender sample(plain.servers, plain.clock, {.try_only = try_only});
   sample.store.Run();
   REQUIRE(sample.Holds());
   for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
@@ -421,7 +410,7 @@ TEST_CASE("A permit that comes at any moment is never held beside a plain conten
     World world;
     world.servers.Put("/l/leases", 0);
     world.servers.Put("/l/locks", 0);
-    Contender self(world.servers, world.clock, Mode::kExclusive, try_only);
+    Contender self(world.servers, world.clock, {.try_only = try_only});
     std::unique_ptr<Permit> other;
     self.store.Before(at, [&] {
       other = std::make_unique<Permit>(world);
@@ -434,8 +423,8 @@ TEST_CASE("A permit that comes at any moment is never held beside a plain conten
 }
 
 TEST_CASE(
-    "A LOCK that a session holds without a queue gives no permit, and one below it does not "
-    "matter") {
+    "A LOCK with a lock of one znode or a permit of kazoo gives no permit, unless no session owns "
+    "it") {
   const bool ephemeral = GENERATE(true, false);
   const bool try_only = GENERATE(true, false);
   const std::string name =
@@ -450,21 +439,17 @@ TEST_CASE(
   CHECK(world.servers.Children("/l").size() == (ephemeral ? 1 : 3));
 }
 
-TEST_CASE("A plain contender is refused though the reply to the lease's create was lost") {
-  World plain;
-  Permit sample(plain);
-  sample.Run();
-  const auto& log = sample.store.log();
-  const auto create = std::find_if(log.begin(), log.end(), [](const std::string& request) {
-    return request.find("create /l/leases/") == 0;
-  });
-  REQUIRE(create != log.end());
+TEST_CASE("A permit is refused beside a plain contender though the reply to its create was lost") {
   World world;
   Permit self(world);
-  const auto at = static_cast<std::size_t>(create - log.begin());
-  self.store.Before(at, [&] { world.servers.Put("/l/other-lock-", 7, true); });
-  self.store.PlaceFault(at, Fault::kReplyLost);
+  bool put = false;
+  self.store.Before("create /l/leases/", [&] {
+    world.servers.Put("/l/other-lock-", 7, true);
+    put = true;
+  });
+  self.store.PlaceFault("create /l/leases/", Fault::kReplyLost);
   self.Run();
+  CHECK(put);
   CHECK(self.IsRefused());
 }
 

@@ -1,4 +1,4 @@
-// What servers answer besides success: too old, full, gone while the wait runs out.
+// Servers that are too old, full, or silent until the wait is over.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -13,10 +13,10 @@ using namespace std::chrono_literals;
 using test::Fault;
 using zookeeper::Error;
 
-TEST_CASE("Three missing levels are made on servers without containers") {
+TEST_CASE("Three missing levels are created on servers without containers") {
   World world(false);
   world.servers.knows_containers = false;
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
   self.store.Run();
   REQUIRE(self.Holds());
   CHECK(world.servers.Has("/a/b/c"));
@@ -31,7 +31,7 @@ TEST_CASE("Servers without create2 are too old") {
   CHECK(std::get<Unusable>(*self.acquire.outcome()).why == Unusable::Why::kOldServers);
 }
 
-TEST_CASE("A hard quota ends it, with the znode that has the quota") {
+TEST_CASE("A hard quota is reported with the znode that has it") {
   World world;
   world.servers.Put("/a", 0);
   world.servers.nodes.at("/a").full = true;
@@ -40,12 +40,12 @@ TEST_CASE("A hard quota ends it, with the znode that has the quota") {
   }
   const bool readable = GENERATE(true, false);
   if (readable) world.servers.Put("/zookeeper/quota/a/zookeeper_limits", 0);
-  // Whether the LOCK is there, or cannot even be made.
+  // The LOCK exists, or cannot even be created.
   if (GENERATE(true, false)) {
     world.servers.Put("/a/b", 0);
     world.servers.Put("/a/b/c", 0);
   }
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, std::nullopt, "/a/b/c");
+  Contender self(world.servers, world.clock, {.lock = {"/a/b/c", ""}});
   self.store.Run();
   REQUIRE(self.Ended<QuotaExceeded>());
   const auto& quota = std::get<QuotaExceeded>(*self.acquire.outcome());
@@ -53,30 +53,31 @@ TEST_CASE("A hard quota ends it, with the znode that has the quota") {
   CHECK(quota.limit == (readable ? "/a" : "/a/b/c"));
 }
 
-TEST_CASE("A wait that runs out before a server took the contender is no conflict") {
+TEST_CASE("A wait that is over before a server created the contender is no conflict") {
   World world;
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, 1s);
+  Contender self(world.servers, world.clock, {.wait = 1s});
   self.store.Connect();  // and no answer
   world.clock.Advance(2s);
   CHECK(self.acquire.GetInterest().wake > world.clock.Now());
   self.acquire.OnReady(0);
   CHECK_FALSE(self.acquire.outcome());
 
-  SECTION("with no answer at all, no server could be reached") {
+  SECTION("without any answer, no server could be reached") {
     world.clock.Advance(14s);
     self.acquire.OnReady(0);
     CHECK(self.Ended<Unreachable>());
   }
-  SECTION("with an answer after all, a free lock is taken") {
+  SECTION("with an answer after all, a free lock is acquired") {
     self.store.Run();
     CHECK(self.Holds());
   }
 }
 
-TEST_CASE("A contender that is queued only after the wait leaves at once if others are before it") {
+TEST_CASE(
+    "A contender that is created only after the wait leaves at once if others are before it") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
-  Contender self(world.servers, world.clock, Mode::kExclusive, false, 1s);
+  Contender self(world.servers, world.clock, {.wait = 1s});
   self.store.Connect();
   world.clock.Advance(2s);
   self.acquire.OnReady(0);
@@ -86,12 +87,12 @@ TEST_CASE("A contender that is queued only after the wait leaves at once if othe
   CHECK(self.why() == Busy::Why::kWaitOver);
 }
 
-TEST_CASE("What a LOCK is used for is not taken for known where it may not be read") {
+TEST_CASE("A LOCK is refused when a znode that shows its use may not be read") {
   World world;
   AcquireRequest request{.lock = {"/l", ""}, .host = "host", .data = ""};
   std::string unreadable = "/l/leases";
   SECTION("permits") { world.servers.Put("/l/leases", 0); }
-  SECTION("a lock of one znode") {
+  SECTION("the lock of one znode") {
     unreadable = "/l/lock";
     world.servers.Put("/l/lock", 7);
   }
