@@ -19,8 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using protocol::Mode;
 
-/// What a contender is started with.
-struct Wish {
+/// How a contender is started.
+struct Start {
   Mode mode = Mode::kExclusive;
   bool try_only = false;
   std::optional<Duration> wait = std::nullopt;
@@ -28,19 +28,19 @@ struct Wish {
   Duration session_timeout = 10s;
 };
 
-/// One zklock without a command: a session of its own, and its way through the queue.
+/// One zklock without a command: its session, its contender, and its hold.
 class Contender final : public lock::AcquireObserver, public lock::HoldObserver {
  public:
-  Contender(process::EventLoop& loop, std::string lock, Wish wish = {})
-      : loop_(loop), session_(Endpoints(wish.servers), wish.session_timeout, clock_) {
+  Contender(process::EventLoop& loop, std::string lock, Start start = {})
+      : loop_(loop), session_(Endpoints(start.servers), start.session_timeout, clock_) {
     loop_.Add(session_);
     acquire_.emplace(session_, clock_,
                      lock::AcquireRequest{.lock = {std::move(lock), ""},
-                                          .mode = wish.mode,
+                                          .mode = start.mode,
                                           .host = "host",
                                           .data = "data",
-                                          .try_only = wish.try_only,
-                                          .wait = wish.wait,
+                                          .try_only = start.try_only,
+                                          .wait = start.wait,
                                           .connect_timeout = 30s},
                      process::MakeUuid, *this);
     loop_.Add(*acquire_);
@@ -64,7 +64,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
   [[nodiscard]] lock::Hold& hold() { return *hold_; }
 
-  /// Waits until it holds; from then on it keeps proving it.
+  /// Waits until it holds; from then on it sends heartbeats.
   void Hold() {
     RunUntil(loop_, [&] { return is_decided(); });
     REQUIRE(has_acquired());
@@ -72,7 +72,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
     loop_.Remove(*acquire_);
     loop_.Add(*hold_);
   }
-  void WaitUntilBehind() {
+  void WaitUntilQueued() {
     RunUntil(loop_, [&] { return !predecessor.empty() || is_decided(); });
     REQUIRE_FALSE(is_decided());
   }
@@ -88,9 +88,9 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
   std::vector<std::string> doubts;
 
   void OnQueued(const lock::Ticket& ticket) override { queued = ticket.path; }
-  void OnWaiting(const lock::LockName& /*lock*/, const std::string& whom,
+  void OnWaiting(const lock::LockName& /*lock*/, const std::string& name,
                  std::size_t /*ahead*/) override {
-    predecessor = whom;
+    predecessor = name;
     ++times_waiting;
   }
   void OnLease(TimePoint /*lease_end*/, Duration /*grace*/) override { ++leases; }
@@ -115,23 +115,23 @@ std::string Base(const std::string& path) { return path.substr(path.rfind('/') +
 
 }  // namespace
 
-TEST_CASE("holder, blocked, next: the lock goes from hand to hand in the order of arrival") {
+TEST_CASE("holder, blocked, next: the lock is handed over in the order of arrival") {
   const std::string lock = NewLock("hands");
   process::EventLoop loop;
   Contender holder(loop, lock);
   holder.Hold();
   Contender blocked(loop, lock);
-  blocked.WaitUntilBehind();
+  blocked.WaitUntilQueued();
   CHECK(blocked.predecessor == Base(holder.queued));
   Contender next(loop, lock);
-  next.WaitUntilBehind();
+  next.WaitUntilQueued();
   CHECK(next.predecessor == Base(blocked.queued));
 
   holder.Leave();
   blocked.Hold();
   CHECK(blocked.ticket().token > holder.ticket().token);
   CHECK_FALSE(next.is_decided());
-  CHECK(next.times_waiting == 1);  // the first release woke the second alone
+  CHECK(next.times_waiting == 1);  // the first release woke only the second contender
   blocked.Leave();
   next.Hold();
   CHECK(next.ticket().token > blocked.ticket().token);
@@ -140,15 +140,15 @@ TEST_CASE("holder, blocked, next: the lock goes from hand to hand in the order o
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a waiter that leaves lets nobody pass before the holder goes") {
+TEST_CASE("a waiter that leaves does not let the next one pass the holder") {
   const std::string lock = NewLock("leaves");
   process::EventLoop loop;
   Contender holder(loop, lock);
   holder.Hold();
   Contender blocked(loop, lock);
-  blocked.WaitUntilBehind();
+  blocked.WaitUntilQueued();
   Contender next(loop, lock);
-  next.WaitUntilBehind();
+  next.WaitUntilQueued();
   blocked.Leave();
   RunUntil(loop, [&] { return next.times_waiting == 2; });
   CHECK(next.predecessor == Base(holder.queued));
@@ -165,7 +165,7 @@ TEST_CASE("readers hold together, and a writer waits for the last of them") {
   Contender second(loop, lock, {.mode = Mode::kRead});
   second.Hold();
   Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilBehind();
+  writer.WaitUntilQueued();
   second.Leave();
   RunUntil(loop, [&] { return writer.times_waiting == 2; });
   CHECK(writer.predecessor == Base(first.queued));
@@ -174,15 +174,15 @@ TEST_CASE("readers hold together, and a writer waits for the last of them") {
   writer.Hold();
 }
 
-TEST_CASE("a reader does not pass a writer that waits") {
+TEST_CASE("a reader does not pass a waiting writer") {
   const std::string lock = NewLock("fair");
   process::EventLoop loop;
   Contender holder(loop, lock, {.mode = Mode::kRead});
   holder.Hold();
   Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilBehind();
+  writer.WaitUntilQueued();
   Contender reader(loop, lock, {.mode = Mode::kRead});
-  reader.WaitUntilBehind();
+  reader.WaitUntilQueued();
   CHECK(reader.predecessor == Base(writer.queued));
   holder.Leave();
   writer.Hold();
@@ -197,19 +197,19 @@ TEST_CASE("an exclusive contender conflicts with readers as a writer does") {
   Contender reader(loop, lock, {.mode = Mode::kRead});
   reader.Hold();
   Contender exclusive(loop, lock);
-  exclusive.WaitUntilBehind();
+  exclusive.WaitUntilQueued();
   Contender writer(loop, lock, {.mode = Mode::kWrite});
-  writer.WaitUntilBehind();
+  writer.WaitUntilQueued();
   CHECK(writer.predecessor == Base(exclusive.queued));
 }
 
-TEST_CASE("a try that finds the lock taken leaves without having made anything") {
+TEST_CASE("a try that finds the lock taken leaves without creating anything") {
   const std::string lock = NewLock("try");
   process::EventLoop loop;
   Contender holder(loop, lock);
   holder.Hold();
   Tree tree;
-  const auto version = tree.Children(lock);
+  const auto children = tree.Children(lock);
   Contender busy(loop, lock, {.try_only = true});
   RunUntil(loop, [&] { return busy.is_decided(); });
   const auto* why = std::get_if<lock::Busy>(&busy.outcome());
@@ -217,13 +217,13 @@ TEST_CASE("a try that finds the lock taken leaves without having made anything")
   CHECK(why->why == lock::Busy::Why::kTaken);
   CHECK(why->blocker == Base(holder.queued));
   CHECK(busy.queued.empty());
-  CHECK(tree.Children(lock) == version);
+  CHECK(tree.Children(lock) == children);
   holder.Leave();
   Contender free(loop, lock, {.try_only = true});
   free.Hold();
 }
 
-TEST_CASE("a wait that is over ends by itself") {
+TEST_CASE("a wait ends when its time is over") {
   const std::string lock = NewLock("wait");
   process::EventLoop loop;
   Contender holder(loop, lock);
@@ -240,24 +240,24 @@ TEST_CASE("a wait that is over ends by itself") {
   CHECK(tree.Children(lock).size() == 1);
 }
 
-TEST_CASE("a waiter whose contender is deleted is told at once") {
+TEST_CASE("a waiter whose contender is deleted leaves at once") {
   const std::string lock = NewLock("removed");
   process::EventLoop loop;
   Contender holder(loop, lock);
   holder.Hold();
   Contender blocked(loop, lock, {.session_timeout = 40s});
-  blocked.WaitUntilBehind();
+  blocked.WaitUntilQueued();
   Tree tree;
   const TimePoint before = BootClock::now();
   tree.Delete(blocked.queued);
   RunUntil(loop, [&] { return blocked.is_decided(); });
-  CHECK(BootClock::now() - before < 5s);  // before its next small read was due
+  CHECK(BootClock::now() - before < 5s);  // before its next read was due
   const auto* why = std::get_if<lock::Busy>(&blocked.outcome());
   REQUIRE(why != nullptr);
   CHECK(why->why == lock::Busy::Why::kRemoved);
 }
 
-TEST_CASE("a holder whose contender is deleted is told at once") {
+TEST_CASE("a holder whose contender is deleted loses the lock at once") {
   const std::string lock = NewLock("removed");
   process::EventLoop loop;
   Contender holder(loop, lock, {.session_timeout = 40s});
@@ -284,7 +284,7 @@ TEST_CASE("a holder keeps its lock over a connection that is cut") {
   CHECK_FALSE(holder.hold().loss());
 }
 
-TEST_CASE("a holder leaves a server that hangs, and goes on with another") {
+TEST_CASE("a holder leaves a server that hangs, and continues with another") {
   const std::string lock = NewLock("hang");
   Proxy first(TestServers());
   Proxy second(TestServers());
@@ -301,18 +301,18 @@ TEST_CASE("a holder leaves a server that hangs, and goes on with another") {
   CHECK(BootClock::now() - before < 7s);  // the client library would have waited for 8 s
 }
 
-TEST_CASE("a holder without servers gives up before they can give the lock to the next") {
+TEST_CASE("a holder without servers gives up before the next contender can hold") {
   const std::string lock = NewLock("lease");
   Proxy proxy(TestServers());
   process::EventLoop loop;
   std::optional<Contender> holder;
-  holder.emplace(loop, lock, Wish{.servers = {proxy.address()}, .session_timeout = 4s});
+  holder.emplace(loop, lock, Start{.servers = {proxy.address()}, .session_timeout = 4s});
   holder->Hold();
   Contender next(loop, lock);
-  next.WaitUntilBehind();
+  next.WaitUntilQueued();
 
-  SECTION("when nothing passes any more") { proxy.Freeze(); }
-  SECTION("when what it sends still arrives, but no answer comes") { proxy.FreezeReplies(); }
+  SECTION("when nothing gets through") { proxy.Freeze(); }
+  SECTION("when requests get through, but no answers") { proxy.FreezeReplies(); }
   RunUntil(loop, [&] { return holder->hold().loss() || next.is_decided(); });
   CHECK_FALSE(next.is_decided());
   REQUIRE(holder->hold().loss());
@@ -321,7 +321,7 @@ TEST_CASE("a holder without servers gives up before they can give the lock to th
   next.Hold();
 }
 
-TEST_CASE("a reply to the create that is lost leaves one contender, which is adopted") {
+TEST_CASE("a create whose reply is lost leaves one contender, which is adopted") {
   const std::string lock = NewLock("adopt");
   Tree tree;
   tree.Create(lock);
@@ -339,7 +339,7 @@ TEST_CASE("a reply to the create that is lost leaves one contender, which is ado
   CHECK(tree.Children(lock) == children);
 }
 
-TEST_CASE("'localhost' is looked up, and leads to the server") {
+TEST_CASE("'localhost' is looked up, and the server is reached") {
   const std::string server = TestServers();
   process::EventLoop loop;
   process::NameLookup lookup({{"localhost", server.substr(server.rfind(':') + 1)}});
