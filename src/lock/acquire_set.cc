@@ -18,7 +18,7 @@ AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
       requests_(std::move(requests)),
       make_uuid_(std::move(make_uuid)),
       observer_(observer),
-      looking_(requests_.size() > 1 && requests_.back().try_only) {
+      checking_free_(requests_.size() > 1 && requests_.back().try_only) {
   Start(0);
 }
 
@@ -28,7 +28,8 @@ AcquireSet::~AcquireSet() {
 }
 
 bool AcquireSet::IsAboutToHold() const {
-  return !outcome_ && !looking_ && current_ + 1 == requests_.size() && acquire_->IsAboutToHold();
+  return !outcome_ && !checking_free_ && current_ + 1 == requests_.size() &&
+         acquire_->IsAboutToHold();
 }
 
 std::vector<Ticket> AcquireSet::tickets() const {
@@ -54,12 +55,12 @@ void AcquireSet::Start(std::size_t index) {
   current_ = index;
   acquire_.reset();
   acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
-  store_.SetListener(this);  // in the place of the one that was just made
+  store_.SetListener(this);  // instead of the Acquire that was just created
 }
 
 EventSource::Interest AcquireSet::GetInterest() {
   if (outcome_) return {};
-  // Its outcome came with a reply of the store's, which tells nobody else.
+  // A reply of the store has set the outcome; nothing else will wake us.
   if (acquire_->outcome()) return {.wake = clock_.Now()};
   Interest interest = acquire_->GetInterest();
   interest.wake = std::min(interest.wake, answer_deadline_);
@@ -99,14 +100,14 @@ void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& childre
   const AcquireRequest& request = requests_[index];
   if (!request.holds_for_us) return Finish(Busy{Busy::Why::kTaken, "", ""});
   search_.emplace(store_, request.QueuePath(), children, request.host, request.holds_for_us,
-                  [this] { OnSearchTold(); });
+                  [this] { OnSearchProgress(); });
   search_->Begin("");
-  OnSearchTold();
+  OnSearchProgress();
 }
 
-void AcquireSet::OnSearchTold() {
+void AcquireSet::OnSearchProgress() {
   if (outcome_) return;
-  ExpectAnswer();  // each is one of a server that answers
+  ExpectAnswer();  // each answer shows that the server still answers
   if (!search_->IsOver()) return;
   if (const auto held = search_->found()) return Finish(*held);
   Finish(Busy{Busy::Why::kTaken, "", ""});
@@ -114,29 +115,29 @@ void AcquireSet::OnSearchTold() {
 
 void AcquireSet::ExpectAnswer() { answer_deadline_ = clock_.Now() + acquire_->AnswerTime(); }
 
-void AcquireSet::LookAtAll() {
+void AcquireSet::CheckAllFree() {
   current_ = 0;
   search_.reset();
-  looks_pending_ = requests_.size();
+  lists_pending_ = requests_.size();
   ExpectAnswer();
-  // As Acquire's look does: a script that has just released may ask a server that lags.
+  // As Acquire does: a script that has just released a lock may ask a server that lags behind.
   store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    // Who stands in a turnstile may have its lease already, and pass between two lists. How many
-    // permits they leave is known for sure only behind them: for our own contender there to say.
+    // A contender in a turnstile may have its permit already, and may leave between two lists. Only
+    // our own contender, after them in the turnstile, can count the permits that they leave.
     if (requests_[i].below == protocol::kTurnstile) {
-      --looks_pending_;
+      --lists_pending_;
       continue;
     }
     store_.List(requests_[i].QueuePath(), Watch::kNo,
                 scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
-                  if (IsLost(reply.error) || !looking_ || search_ || outcome_) return;
-                  // What else goes wrong is for its own Acquire to say.
+                  if (IsLost(reply.error) || !checking_free_ || search_ || outcome_) return;
+                  // Acquire reports all other errors.
                   if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
                     return LeaveTaken(i, reply.children);
                   }
-                  if (--looks_pending_ > 0) return;
-                  looking_ = false;
+                  if (--lists_pending_ > 0) return;
+                  checking_free_ = false;
                   answer_deadline_ = kNever;
                   acquire_->OnConnected(true);
                 }));
@@ -145,7 +146,7 @@ void AcquireSet::LookAtAll() {
 
 void AcquireSet::OnConnected(bool fresh) {
   if (outcome_) return;
-  if (looking_) return LookAtAll();
+  if (checking_free_) return CheckAllFree();
   acquire_->OnConnected(fresh);
 }
 
@@ -157,7 +158,7 @@ void AcquireSet::OnDisconnected() {
 void AcquireSet::OnExpired() {
   if (outcome_) return;
   if (!tickets_.empty()) {
-    // All of one session: what was taken has gone as well.
+    // One session: the LOCKs acquired so far are lost as well.
     observer_.OnPlaceLost(requests_.front().lock);
     wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
     tickets_.clear();

@@ -11,17 +11,16 @@
 
 namespace zklock::lock {
 
-/// The way through the queues of several LOCKs: one after the other, in the order given, all of
-/// them or none. The order is the same for all callers (by path), so that no two of them can wait
-/// for each other.
+/// Acquires several LOCKs, all of them or none: one after the other, in the given order. The order
+/// is the same for all callers (by path), so that no two of them can wait for each other.
 ///
-/// All contenders are of one session. What has been taken is proven again with each that follows; a
-/// session that expires on the way loses all of it, and the way begins anew. One wait counts for
-/// the whole. A `try` looks at all of them before it joins the first queue.
+/// All contenders belong to one session. The LOCKs acquired so far are proven again with each that
+/// follows. If the session expires on the way, they are lost, and it starts again with the first.
+/// One wait counts for the whole set. A `try` lists all queues before it joins the first.
 ///
-/// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its leases.
+/// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its permits.
 ///
-/// Passive, as Acquire is, which does the work for each LOCK.
+/// Passive, like Acquire, which does the work for each LOCK.
 class AcquireSet final : public EventSource, public zookeeper::StoreListener {
  public:
   /// `requests`: at least one; `wait` and `try_only` are the same in all.
@@ -31,15 +30,15 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   AcquireSet(const AcquireSet&) = delete;
   AcquireSet& operator=(const AcquireSet&) = delete;
 
-  /// Set once, when it is over: Acquired when all are ours, else what went wrong with lock().
+  /// Set once, when it is over: Acquired if all are held, else the outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
-  /// A commit is under way whose answer may make all of them ours, or has just done so.
+  /// The answer to a commit that is under way may complete the set, or has just done so.
   [[nodiscard]] bool IsAboutToHold() const;
-  /// Those that have been taken, in the order of the requests, but for turnstiles.
+  /// The contenders that hold, in the order of the requests, without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const;
-  /// Contenders in turnstiles that have been passed, to be let go of.
+  /// Contenders in turnstiles that have been passed, to be deleted.
   [[nodiscard]] std::vector<std::string> passed() const;
-  /// The LOCK whose turn it is, or was when it ended.
+  /// The LOCK that is being acquired, or was when it ended.
   [[nodiscard]] const LockName& lock() const { return requests_[current_].lock; }
 
   Interest GetInterest() override;
@@ -53,13 +52,13 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
 
  private:
   void Start(std::size_t index);
-  /// The current one has its outcome: on to the next, or the end.
+  /// Once the current LOCK has its outcome: starts the next, or finishes.
   void Advance();
-  void LookAtAll();
-  /// Whether a LOCK with these would have to be waited for.
+  void CheckAllFree();
+  /// Whether a LOCK with these contenders would have to be waited for.
   [[nodiscard]] bool IsBusy(std::size_t index, const protocol::Contenders& contenders) const;
   void LeaveTaken(std::size_t index, const protocol::Children& children);
-  void OnSearchTold();
+  void OnSearchProgress();
   void ExpectAnswer();
   void Finish(AcquireOutcome outcome);
 
@@ -70,13 +69,13 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   AcquireObserver& observer_;
 
   std::size_t current_ = 0;
-  std::unique_ptr<Acquire> acquire_;  // of the current LOCK
+  std::unique_ptr<Acquire> acquire_;  // for the current LOCK
   std::vector<Ticket> tickets_;
-  TimePoint wait_end_ = kNever;         // from the first contender on
-  bool looking_ = false;                // at all of them, before the first is joined
-  std::size_t looks_pending_ = 0;       // lists that are not answered yet
-  TimePoint answer_deadline_ = kNever;  // while we look: then the server is given up
-  std::optional<HolderSearch> search_;  // in the one that is busy
+  TimePoint wait_end_ = kNever;         // known once the first contender has joined
+  bool checking_free_ = false;          // a `try`, before the first queue is joined
+  std::size_t lists_pending_ = 0;       // while it checks that all are free
+  TimePoint answer_deadline_ = kNever;  // likewise: then the server is given up
+  std::optional<HolderSearch> search_;  // in the LOCK that is busy
   std::optional<AcquireOutcome> outcome_;
   CallbackScope scope_;
 };

@@ -11,15 +11,15 @@ namespace {
 
 using zookeeper::Error;
 
-/// What the check and the reads behind it have answered so far.
+/// The answers so far to the check and the reads after it.
 struct Answers {
   zookeeper::Reply reply;
-  std::size_t to_come = 0;
+  std::size_t pending = 0;
   zookeeper::Done<zookeeper::Reply> done;
 
   void Take(Error error) {
     if (reply.error == Error::kNone) reply.error = error;
-    if (--to_come == 0) done(reply);
+    if (--pending == 0) done(reply);
   }
 };
 
@@ -43,14 +43,14 @@ void CheckContenders(zookeeper::Store& store, const std::vector<ContenderId>& co
   if (to_read.empty()) return store.Check(paths, std::move(done));
 
   const auto answers = std::make_shared<Answers>();
-  answers->to_come = 1 + to_read.size();
+  answers->pending = 1 + to_read.size();
   answers->done = std::move(done);
   store.Check(paths, [answers](const zookeeper::Reply& reply) {
     answers->reply.sent = reply.sent;
     answers->Take(reply.error);
   });
-  // In the same write. The servers answer one session's requests in their order, so that each read
-  // shows a state that includes the commit.
+  // In the same write. The servers answer a session's requests in order, so each read shows a state
+  // that includes the commit.
   for (const ContenderId& one : to_read) {
     store.Get(one.path, zookeeper::Watch::kNo, [answers, one](const zookeeper::GetReply& reply) {
       answers->Take(IsGone(one, reply) ? Error::kNoNode : reply.error);

@@ -13,10 +13,10 @@ using protocol::ContenderName;
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Readers that hold together may be many, and nobody waits for what this finds.
+// Many readers may hold together, and the wait does not depend on the search.
 constexpr std::size_t kMostAtOnce = 8;
-// Ours are of this host, unless that has got another name since: of other hosts' readers not all
-// are read.
+// A holder that holds for us is on this host, unless the host was renamed since: of the readers on
+// other hosts not all are read.
 constexpr std::size_t kMostOfOtherHosts = 16;
 
 bool MayBeZklock(const ContenderName& holder) {
@@ -27,32 +27,32 @@ bool MayBeZklock(const ContenderName& holder) {
 
 HolderSearch::HolderSearch(zookeeper::Store& store, std::string queue,
                            const protocol::Children& children, const std::string& host,
-                           HoldsForUs holds_for_us, std::function<void()> told)
+                           HoldsForUs holds_for_us, std::function<void()> on_progress)
     : store_(store),
       queue_(std::move(queue)),
       holds_for_us_(std::move(holds_for_us)),
-      told_(std::move(told)),
-      left_(protocol::HoldersIn(children)) {
-  std::erase_if(left_, [](const ContenderName& holder) { return !MayBeZklock(holder); });
+      on_progress_(std::move(on_progress)),
+      unread_(protocol::HoldersIn(children)) {
+  std::erase_if(unread_, [](const ContenderName& holder) { return !MayBeZklock(holder); });
   const auto ours = std::stable_partition(
-      left_.begin(), left_.end(),
+      unread_.begin(), unread_.end(),
       [&](const ContenderName& holder) { return !protocol::IsOfHost(holder, host); });
-  const auto others = static_cast<std::size_t>(ours - left_.begin());
+  const auto others = static_cast<std::size_t>(ours - unread_.begin());
   if (others > kMostOfOtherHosts) {
-    left_.erase(left_.begin(), ours - static_cast<std::ptrdiff_t>(kMostOfOtherHosts));
+    unread_.erase(unread_.begin(), ours - static_cast<std::ptrdiff_t>(kMostOfOtherHosts));
   }
 }
 
 void HolderSearch::Begin(const std::string& awaited) {
-  const auto found = std::find_if(left_.begin(), left_.end(), [&](const ContenderName& holder) {
+  const auto found = std::find_if(unread_.begin(), unread_.end(), [&](const ContenderName& holder) {
     return holder.full == awaited;
   });
-  if (found != left_.end()) {
+  if (found != unread_.end()) {
     awaited_ = std::move(*found);
-    left_.erase(found);
-    ++to_come_;
+    unread_.erase(found);
+    ++pending_;
   }
-  AskOn();
+  ReadMore();
 }
 
 void HolderSearch::Take(const std::string& child, const zookeeper::GetReply& reply) {
@@ -62,47 +62,48 @@ void HolderSearch::Take(const std::string& child, const zookeeper::GetReply& rep
   OnRead(holder, reply);
 }
 
-void HolderSearch::AskOn() {
-  while (to_come_ < kMostAtOnce && !left_.empty()) {
-    ++to_come_;
-    const std::string path = queue_ + "/" + left_.back().full;
+void HolderSearch::ReadMore() {
+  while (pending_ < kMostAtOnce && !unread_.empty()) {
+    ++pending_;
+    const std::string path = queue_ + "/" + unread_.back().full;
     store_.Get(path, Watch::kNo,
-               scope_.Wrap([this, holder = std::move(left_.back())](
+               scope_.Wrap([this, holder = std::move(unread_.back())](
                                const zookeeper::GetReply& reply) { OnRead(holder, reply); }));
-    left_.pop_back();
+    unread_.pop_back();
   }
 }
 
 void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply& reply) {
   if (IsLost(reply.error)) return;
-  // What this session has made, a create whose reply was lost, say, is to go with it.
-  const bool is_anothers = reply.error == Error::kNone && reply.stat.ephemeral_owner != 0 &&
-                           reply.stat.ephemeral_owner != store_.session_id();
-  if (!is_anothers || !holds_for_us_(holder.mode(), reply.data)) return RuleOut();
+  // What this session has created, for example by a create whose reply was lost, ends with it.
+  const bool is_of_another_session = reply.error == Error::kNone &&
+                                     reply.stat.ephemeral_owner != 0 &&
+                                     reply.stat.ephemeral_owner != store_.session_id();
+  if (!is_of_another_session || !holds_for_us_(holder.mode(), reply.data)) return RuleOut();
   const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid,
                        reply.data};
   CheckContenders(
       store_, {{held.path, held.token}},
       scope_.Wrap([this, held](const zookeeper::Reply& checked) { OnChecked(held, checked); }));
-  Tell();
+  Report();
 }
 
 void HolderSearch::OnChecked(const HeldForUs& held, const zookeeper::Reply& reply) {
   if (IsLost(reply.error)) return;
   if (reply.error != Error::kNone) return RuleOut();
   found_ = held;
-  Tell();
+  Report();
 }
 
 void HolderSearch::RuleOut() {
-  --to_come_;
-  AskOn();
-  Tell();
+  --pending_;
+  ReadMore();
+  Report();
 }
 
-void HolderSearch::Tell() {
-  const auto told = told_;  // which may destroy this, and its own with it
-  told();
+void HolderSearch::Report() {
+  const auto on_progress = on_progress_;  // a copy, because the call may destroy this
+  on_progress();
 }
 
 }  // namespace zklock::lock

@@ -14,42 +14,42 @@
 
 namespace zklock::lock {
 
-/// Looks, for one who has to wait, whether LOCK is held for that one by --hold, so that the wait
-/// would never end. It begins with a list that is there already, goes over the session of the
-/// waiter, and reads those alone that hold and are zklock's by their names. What it finds has been
-/// proven by a committed check. Who may not be read, or vanishes meanwhile, does not hold for us.
+/// Searches the holders of a LOCK for one that holds it for us with --hold, so that our wait would
+/// never end. It starts from a list that the waiter has already, uses the waiter's session, and
+/// reads only holders whose names are zklock's. What it finds is proven by a committed check. A
+/// holder that may not be read, or is deleted meanwhile, does not hold for us.
 ///
-/// Passive. It lasts as long as a connection: a lost reply leaves it without an end, and a new one
-/// is to be made over the next.
+/// Passive. It lasts as long as a connection: after a lost reply it never ends, and the next
+/// connection needs a new one.
 class HolderSearch {
  public:
-  /// `queue`: the znode that `children` are of. `host`: ours, whose contenders are read first.
-  /// `told`: called after each answer, and may destroy this.
+  /// `queue`: the znode that has these children. `host`: ours, whose contenders are read first.
+  /// `on_progress`: called after each answer; may destroy this.
   HolderSearch(zookeeper::Store& store, std::string queue, const protocol::Children& children,
-               const std::string& host, HoldsForUs holds_for_us, std::function<void()> told);
+               const std::string& host, HoldsForUs holds_for_us, std::function<void()> on_progress);
 
-  /// Asks; it may be over at once. `awaited`: the child that is being read anyway, and whose answer
-  /// will be given to Take(); none if empty.
+  /// Sends the first requests; it may be over at once. `awaited`: a child that the caller reads
+  /// anyway, whose answer it will pass to Take(); none if empty.
   void Begin(const std::string& awaited);
   void Take(const std::string& child, const zookeeper::GetReply& reply);
 
-  [[nodiscard]] bool IsOver() const { return found_ || (to_come_ == 0 && left_.empty()); }
+  [[nodiscard]] bool IsOver() const { return found_ || (pending_ == 0 && unread_.empty()); }
   [[nodiscard]] const std::optional<HeldForUs>& found() const { return found_; }
 
  private:
-  void AskOn();
+  void ReadMore();
   void OnRead(const protocol::ContenderName& holder, const zookeeper::GetReply& reply);
   void OnChecked(const HeldForUs& held, const zookeeper::Reply& reply);
   void RuleOut();
-  void Tell();
+  void Report();
 
   zookeeper::Store& store_;
   const std::string queue_;
   const HoldsForUs holds_for_us_;
-  const std::function<void()> told_;
-  std::vector<protocol::ContenderName> left_;  ///< not asked yet, the next one last
+  const std::function<void()> on_progress_;
+  std::vector<protocol::ContenderName> unread_;  ///< the next one is last
   std::optional<protocol::ContenderName> awaited_;
-  std::size_t to_come_ = 0;  ///< those of whom it is not known yet
+  std::size_t pending_ = 0;  ///< holders that are being read or checked
   std::optional<HeldForUs> found_;
   CallbackScope scope_;
 };

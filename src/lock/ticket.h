@@ -16,7 +16,7 @@ struct LockName {
   std::string path;    ///< on the servers, chroot included
   std::string chroot;  ///< the part of `path` that the user does not see; may be empty
 
-  /// What the user knows as `shown`.
+  /// The LOCK that the user knows as `shown`.
   [[nodiscard]] static LockName In(const std::string& chroot, const std::string& shown) {
     if (shown == "/") return {chroot.empty() ? shown : chroot, chroot};
     return {chroot + shown, chroot};
@@ -24,20 +24,20 @@ struct LockName {
 
   /// As the user knows it.
   [[nodiscard]] std::string display_path() const { return path.substr(chroot.size()); }
-  /// Any path as the user knows it: the chroot's own znode is their root. One above it has no such
-  /// name, and is shown as the servers know it.
+  /// Any path as the user knows it: the chroot is the user's root. A path above it is displayed as
+  /// the servers know it.
   [[nodiscard]] std::string DisplayPath(const std::string& any) const {
     if (any.size() < chroot.size()) return any;
     return any.size() == chroot.size() ? "/" : any.substr(chroot.size());
   }
 };
 
-/// One contender, and no other of the same name, earlier or later.
+/// One contender, as opposed to an earlier or later one with the same name.
 struct ContenderId {
   std::string path;        ///< its znode, chroot included
-  std::int64_t token = 0;  ///< its czxid; only needed where its name is used again
+  std::int64_t token = 0;  ///< its czxid; only needed where names are reused
 
-  /// Another contender may have the same name after it: the path alone does not identify it.
+  /// A later contender may have the same name: the path alone does not identify this one.
   [[nodiscard]] bool has_reused_name() const {
     return protocol::BaseOf(path) == protocol::kSimpleName;
   }
@@ -49,16 +49,17 @@ struct Ticket {
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string path;  ///< the contender's znode, chroot included
   std::int64_t session = 0;
-  std::int64_t token = 0;  ///< its czxid: grows from each holder to the next that conflicts
-  /// When the contender was made, by the servers' clock, and a moment of ours no later than that.
+  std::int64_t token = 0;  ///< its czxid: grows from each holder to the next conflicting one
+  /// When the contender was created by the servers' clock, and a time on our clock no later.
   std::chrono::milliseconds created{};
   TimePoint created_after{};
-  /// Of LOCK's data, if that was zklock's when we last looked: then we may leave a record there.
+  /// The version of LOCK's data, if zklock had written it when we last read it: we may leave a
+  /// record there.
   std::optional<std::int32_t> lock_version{};
 
   [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }
-  /// What the servers' clock shows at a moment of ours, as far as the contender's making tells.
+  /// Converts a time on our clock to the servers' clock, by the time of the contender's creation.
   [[nodiscard]] std::chrono::milliseconds ServerTimeAt(TimePoint moment) const {
     return created + std::chrono::duration_cast<std::chrono::milliseconds>(moment - created_after);
   }
