@@ -44,40 +44,6 @@ std::string LossName(lock::Loss loss) {
   return "unproven";
 }
 
-std::string WhyName(Released::Why why) {
-  switch (why) {
-    case Released::Why::kEnded:
-      return "ended";
-    case Released::Why::kLost:
-      return "lost";
-    case Released::Why::kTaken:
-      return "taken";
-    case Released::Why::kWaitOver:
-      return "wait-over";
-    case Released::Why::kRemoved:
-      return "removed";
-    case Released::Why::kQueueFull:
-      return "queue-full";
-    case Released::Why::kSuperseded:
-      return "superseded";
-    case Released::Why::kTooRecent:
-      return "too-recent";
-    case Released::Why::kInterrupted:
-      return "interrupted";
-    case Released::Why::kUnreachable:
-      return "unreachable";
-    case Released::Why::kRefused:
-      return "refused";
-    case Released::Why::kUnusable:
-      return "unusable";
-    case Released::Why::kNotExecuted:
-      return "not-executed";
-    case Released::Why::kDefect:
-      break;
-  }
-  return "defect";
-}
-
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
 
 /// A step as an event; none for what is no news to a program.
@@ -124,7 +90,7 @@ class Describe {
   }
   std::optional<Event> operator()(const Released& released) const {
     return Event{"released",
-                 {{"reason", WhyName(released.why)},
+                 {{"reason", EventName(released.reason)},
                   {"status", released.status},
                   {"confirmed", released.confirmed}}};
   }

@@ -207,28 +207,13 @@ inline constexpr char kAclRefused[] = "cannot {} {}: the servers refuse the ACL;
 inline constexpr char kNotAuthorised[] =
     "the servers do not let us {} {}: not authorised: {} on {} is missing; see its ACL";
 
-// The command was not run because of somebody else.
-inline constexpr char kTaken[] = "{} is taken{}; the command was not run";
-inline constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
+// Parts of the messages of end_reason.cc: the contender in the way, the one who asked.
 inline constexpr char kBefore[] = " ({}, is before us)";
 inline constexpr char kWhoRuns[] = "{}, pid {} on {}";
 inline constexpr char kSomeCommand[] = "a command";
-inline constexpr char kQueueFull[] =
-    "{} has {} or more waiting already (--max-queue); the command was not run";
-inline constexpr char kSuperseded[] =
-    "a newer one waits for {} (--supersede); the command was not run";
-inline constexpr char kRemoved[] =
-    "told to leave the queue of {}: our contender was deleted; the command was not run";
-inline constexpr char kToldToLeave[] =
-    "told to leave the queue of {} by {}; the command was not run";
 inline constexpr char kAsker[] = "{} ('{}')";
 inline constexpr char kSomebody[] = "somebody";
 inline constexpr char kCuratorProgram[] = "a Curator program";
-inline constexpr char kRanLately[] =
-    "{} ran on {} {} ago, which is within --min-interval {}; the command was not run";
-inline constexpr char kLostBeforeRun[] = "{} was lost again before the command was run; try again";
-inline constexpr char kStoppedWaiting[] =
-    "{} while waiting for {}; left the queue, the command was not run";
 
 // A LOCK that cannot be used like this.
 inline constexpr char kShortSessions[] =

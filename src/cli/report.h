@@ -5,9 +5,9 @@
 
 #include "base/exit_status.h"
 #include "cli/contender_data.h"
+#include "cli/end_reason.h"
 #include "cli/options.h"
 #include "cli/step.h"
-#include "lock/outcome.h"
 #include "process/message_sink.h"
 #include "process/supervisor.h"
 
@@ -35,28 +35,16 @@ class Report final : public StepListener {
 
   // Before the command.
   void CannotExecute(const std::string& command, process::ExecFailed failure);
-  void Unreachable(const std::string& tried, Duration time_out, bool hopeless);
-  void NotTaken(const std::string& lock, const lock::Busy& busy, const RunOptions& options);
+  /// Why the command was not run. After the session's close: no message may keep others waiting.
+  void Explain(const RunEnd& end);
   /// --mine. `lock` is empty where none was named.
   void NothingIsMine(const std::string& lock);
   void NoLongerMine(const std::string& lock);
-  /// --min-interval: it ran `ago`.
-  void TooRecent(const std::string& lock, const std::string& host, Duration ago,
-                 const RunOptions& options);
-  void LostBeforeRun(const std::string& lock);
   /// --min-interval: the success was not written down.
   void NotRecorded(const std::string& lock);
-  void ToldToLeave(const std::string& lock, const RevokeData& revocation);
-  void Refused(const lock::Refused& refused);
-  /// As Refused for kAuthRequired, where no credentials of ours would do.
-  void OtherSchemeWanted();
-  void Unusable(const std::string& lock, const lock::Unusable& unusable);
-  void QuotaExceeded(const lock::QuotaExceeded& quota);
-  void Defect(const lock::Defect& defect);
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
   void NoMemory();
-  void StoppedWhileWaiting(const std::string& lock, int signal_number);
   void ShortSession(Duration granted);
 
   // While it runs, and after.

@@ -5,13 +5,18 @@
 
 #include <system_error>
 
+#include "cli/duration.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/report_progress.h"
 
 namespace zklock::cli {
 namespace {
 
 using zookeeper::Error;
+
+// Of a foreign word in a message, in columns.
+constexpr std::size_t kMostShown = 60;
 
 /// What a sound server does not answer to what was asked.
 const char* AnswerText(Error error) {
@@ -128,6 +133,11 @@ std::string ServersText(const zookeeper::BadServerList& bad) {
   return fmt::format(message::kBadPort, bad.server);
 }
 
+std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless) {
+  return hopeless ? fmt::format(message::kNoSuchServer, Printable(tried))
+                  : fmt::format(message::kNoServer, FormatDuration(time_out), Printable(tried));
+}
+
 std::string RefusedText(const lock::Refused& refused) {
   switch (refused.error) {
     case Error::kAuthFailed:
@@ -141,6 +151,8 @@ std::string RefusedText(const lock::Refused& refused) {
                          refused.right_path);
   }
 }
+
+std::string OtherSchemeText() { return message::kOtherSchemeWanted; }
 
 std::string UnusableText(const std::string& lock, const lock::Unusable& unusable) {
   using enum lock::Unusable::Why;
@@ -205,17 +217,37 @@ const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
   return message::kQueues;
 }
 
+std::string QuotaText(const lock::QuotaExceeded& quota) {
+  return fmt::format(message::kQuotaExceeded, quota.path, quota.limit);
+}
+
 std::string DefectText(const lock::Defect& defect) {
   using enum lock::Defect::What;
+  std::string what;
   switch (defect.what) {
     case kNotListed:
-      return fmt::format(message::kNotListed, defect.path);
+      what = fmt::format(message::kNotListed, defect.path);
+      break;
     case kVanishes:
-      return fmt::format(message::kVanishes, defect.path);
+      what = fmt::format(message::kVanishes, defect.path);
+      break;
     case kAnswer:
+      what = fmt::format(message::kCannot, defect.operation, defect.path, AnswerText(defect.error));
       break;
   }
-  return fmt::format(message::kCannot, defect.operation, defect.path, AnswerText(defect.error));
+  return fmt::format(message::kDefect, Printable(what));
+}
+
+std::string BlockerText(const lock::Busy& busy) {
+  if (busy.blocker.empty()) return "";
+  return fmt::format(message::kBefore, WhoOf(busy.blocker, busy.blocker_data));
+}
+
+std::string AskerText(const RevokeData& revocation) {
+  std::string by =
+      revocation.by.empty() ? message::kSomebody : Printable(revocation.by, kMostShown);
+  if (revocation.reason.empty()) return by;
+  return fmt::format(message::kAsker, by, Printable(revocation.reason, 2 * kMostShown));
 }
 
 std::string TriedText(const std::string& server, zookeeper::AttemptEnd end) {

@@ -96,10 +96,7 @@ void Report::Tell(const KeptForNested& kept) {
 }
 
 void Report::Tell(const Released& released) {
-  using Why = Released::Why;
-  const bool was_held = released.why == Why::kEnded || released.why == Why::kLost ||
-                        released.why == Why::kNotExecuted;
-  if (released.confirmed && !was_held) {
+  if (released.confirmed && !WasHeld(released.reason)) {
     Step(fmt::format(message::kNothingLeft, released.lock));
   } else if (released.confirmed) {
     Step(fmt::format(message::kReleased, released.lock));

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "cli/end_reason.h"
 #include "cli/options.h"
 #include "lock/hold.h"
 #include "lock/ticket.h"
@@ -83,24 +84,8 @@ struct KeptForNested {
 };
 /// The session is closed, and with it everything that was queued or held.
 struct Released {
-  enum class Why {
-    kEnded,        ///< the command has
-    kLost,         ///< the lock is, and the command has ended
-    kTaken,        ///< the rest: the command was not run
-    kWaitOver,     ///< --wait
-    kRemoved,      ///< our contender was deleted
-    kQueueFull,    ///< --max-queue
-    kSuperseded,   ///< --supersede
-    kTooRecent,    ///< --min-interval
-    kInterrupted,  ///< by a signal
-    kUnreachable,  ///< no server
-    kRefused,      ///< the servers do not let us
-    kUnusable,     ///< the LOCK is
-    kDefect,
-    kNotExecuted,  ///< the command cannot be
-  };
   std::string lock;
-  Why why = Why::kEnded;
+  EndReason reason = EndReason::kEnded;
   int status = 0;         ///< that zklock ends with
   bool confirmed = true;  ///< false: the servers have not said so, the session's end does it
 };

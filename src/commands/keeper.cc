@@ -160,9 +160,9 @@ class Keeper {
         if (const auto status = GoOnUnder(*found)) return *status;
         continue;
       }
-      waiting.Explain(outcome);
-      if (outer_.is_lost()) report_.LostBeforeRun(outer_.DisplayPath());
-      return waiting.Judge(outcome).second;
+      const cli::RunEnd end = waiting.End(outcome);
+      report_.Explain(end);
+      return end.status;
     }
     return kExitOk;  // held for the owner already
   }

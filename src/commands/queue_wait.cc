@@ -2,34 +2,45 @@
 
 #include <algorithm>
 #include <csignal>
+#include <stdexcept>
 #include <utility>
 
-#include "base/exit_status.h"
+#include "cli/duration.h"
+#include "cli/report_reasons.h"
 #include "commands/console.h"
+#include "commands/failure_end.h"
 #include "process/identity.h"
 
 namespace zklock::commands {
 namespace {
 
+using cli::EndReason;
+using cli::EndRun;
+using cli::EndWithStatus;
+
 /// How long a `try` stands in a turnstile, where nobody has to wait.
 constexpr Duration kTurnstileTime = std::chrono::seconds(5);
 
-cli::Released::Why WhyOf(lock::Busy::Why why) {
-  using Why = cli::Released::Why;
+cli::EndReason ReasonOf(lock::Busy::Why why) {
   switch (why) {
     case lock::Busy::Why::kTaken:
-      return Why::kTaken;
+      return EndReason::kTaken;
     case lock::Busy::Why::kWaitOver:
-      return Why::kWaitOver;
+      return EndReason::kWaitOver;
     case lock::Busy::Why::kQueueFull:
-      return Why::kQueueFull;
+      return EndReason::kQueueFull;
     case lock::Busy::Why::kSuperseded:
-      return Why::kSuperseded;
+      return EndReason::kSuperseded;
     case lock::Busy::Why::kRemoved:
       break;
   }
-  return Why::kRemoved;
+  return EndReason::kRemoved;
 }
+
+template <typename... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
 
 }  // namespace
 
@@ -136,56 +147,58 @@ std::string QueueWait::DisplayPath() const {
   return shown;
 }
 
-std::pair<cli::Released::Why, int> QueueWait::Judge(const WaitOutcome& outcome) const {
-  using Why = cli::Released::Why;
+cli::RunEnd QueueWait::End(const WaitOutcome& outcome) const {
   const int conflict = in_.options.conflict_exit_code;
-  if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
-    return {Why::kInterrupted, kExitSignalBase + interrupted->signal_number};
-  }
-  if (std::holds_alternative<cli::UsageError>(outcome)) return {Why::kUnusable, kExitUsage};
-  const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome);
-  if (decided == nullptr) return {Why::kRemoved, conflict};  // told to leave, or not wanted
-  if (const auto* busy = std::get_if<lock::Busy>(decided)) {
-    return {WhyOf(busy->why), conflict};
-  }
-  if (std::holds_alternative<lock::Unreachable>(*decided)) {
-    return {Why::kUnreachable, kExitUnavailable};
-  }
-  if (std::holds_alternative<lock::Refused>(*decided)) return {Why::kRefused, kExitRefused};
-  if (std::holds_alternative<lock::Unusable>(*decided) ||
-      std::holds_alternative<lock::QuotaExceeded>(*decided)) {
-    return {Why::kUnusable, kExitConfiguration};
-  }
-  return {Why::kDefect, kExitInternal};
+  return std::visit(
+      Overloaded{[this](const lock::AcquireOutcome& decided) { return EndOf(decided); },
+                 [this](const Interrupted& interrupted) {
+                   return cli::InterruptedEnd(DisplayPath(), interrupted.signal_number);
+                 },
+                 [this, conflict](const ToldToLeave& told) {
+                   return EndWithStatus(conflict, EndReason::kToldToLeave, DisplayPath(),
+                                        cli::AskerText(told.revocation));
+                 },
+                 [this, conflict](const Cancelled&) {
+                   if (!in_.outer.is_lost()) return EndWithStatus(conflict, EndReason::kCancelled);
+                   return EndWithStatus(conflict, EndReason::kLostBeforeRun,
+                                        in_.outer.DisplayPath());
+                 },
+                 [](const cli::UsageError& endless) {
+                   return EndRun(EndReason::kUsage, cli::UsageLines(endless));
+                 },
+                 [](const KeeperFound&) -> cli::RunEnd {
+                   throw std::logic_error("a keeper that was found ends no run");
+                 }},
+      outcome);
 }
 
-void QueueWait::Explain(const WaitOutcome& outcome) {
-  if (const auto* decided = std::get_if<lock::AcquireOutcome>(&outcome)) {
-    ExplainQueue(*decided);
-  } else if (const auto* interrupted = std::get_if<Interrupted>(&outcome)) {
-    in_.report.StoppedWhileWaiting(DisplayPath(), interrupted->signal_number);
-  } else if (const auto* told = std::get_if<ToldToLeave>(&outcome)) {
-    in_.report.ToldToLeave(DisplayPath(), told->revocation);
-  } else if (const auto* endless = std::get_if<cli::UsageError>(&outcome)) {
-    throw cli::UsageError(*endless);
-  }
+cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
+  const auto no_end = [](const auto&) -> cli::RunEnd {
+    throw std::logic_error("a lock that is held ends no run");
+  };
+  return std::visit(
+      Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
+                 [&](const lock::Acquired& acquired) { return no_end(acquired); },
+                 [&](const lock::HeldForUs& held) { return no_end(held); },
+                 FailureEnd(in_.session_driver, in_.options.server.connect_timeout, ended_at_)},
+      outcome);
 }
 
-void QueueWait::ExplainQueue(const lock::AcquireOutcome& outcome) {
-  if (const auto* busy = std::get_if<lock::Busy>(&outcome)) {
-    in_.report.NotTaken(ended_at_, *busy, in_.options);
-  } else if (std::holds_alternative<lock::Unreachable>(outcome)) {
-    in_.report.Unreachable(in_.session_driver.Tried(), in_.options.server.connect_timeout,
-                           in_.session_driver.IsHopeless());
-  } else if (const auto* refused = std::get_if<lock::Refused>(&outcome)) {
-    in_.session_driver.session().IsCloseRefused() ? in_.report.OtherSchemeWanted()
-                                                  : in_.report.Refused(*refused);
-  } else if (const auto* unusable = std::get_if<lock::Unusable>(&outcome)) {
-    in_.report.Unusable(ended_at_, *unusable);
-  } else if (const auto* quota = std::get_if<lock::QuotaExceeded>(&outcome)) {
-    in_.report.QuotaExceeded(*quota);
-  } else {
-    in_.report.Defect(std::get<lock::Defect>(outcome));
+cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
+  const cli::RunOptions& options = in_.options;
+  const int conflict = options.conflict_exit_code;
+  const EndReason reason = ReasonOf(busy.why);
+  switch (reason) {
+    case EndReason::kTaken:
+      return EndWithStatus(conflict, reason, ended_at_, cli::BlockerText(busy));
+    case EndReason::kWaitOver:
+      return EndWithStatus(conflict, reason, ended_at_,
+                           cli::FormatDuration(options.wait.value_or(Duration::zero())),
+                           cli::BlockerText(busy));
+    case EndReason::kQueueFull:
+      return EndWithStatus(conflict, reason, ended_at_, options.max_queue.value_or(0));
+    default:
+      return EndWithStatus(conflict, reason, ended_at_);
   }
 }
 

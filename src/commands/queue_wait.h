@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/contender_data.h"
+#include "cli/end_reason.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "commands/event_broadcaster.h"
@@ -72,10 +73,9 @@ class QueueWait {
                                 const std::function<bool()>& is_cancelled);
   /// All LOCKs were taken.
   [[nodiscard]] bool has_all() const { return has_all_; }
-  /// What an outcome means that is neither that nor KeeperFound: in a word, and as the exit status.
-  [[nodiscard]] std::pair<cli::Released::Why, int> Judge(const WaitOutcome& outcome) const;
-  /// Says why the lock was not taken, once the queue has been left. Throws the UsageError.
-  void Explain(const WaitOutcome& outcome);
+  /// The end of the run after an outcome that is neither that nor KeeperFound. To be called after
+  /// the session's close, as FailureEnd.
+  [[nodiscard]] cli::RunEnd End(const WaitOutcome& outcome) const;
 
   /// What was taken.
   [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
@@ -85,7 +85,8 @@ class QueueWait {
  private:
   std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
-  void ExplainQueue(const lock::AcquireOutcome& outcome);
+  [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
+  [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
   [[nodiscard]] std::string DisplayPath() const;
 
   const Setting in_;

@@ -14,10 +14,13 @@
 
 #include "base/exit_status.h"
 #include "base/mutation.h"
+#include "cli/duration.h"
 #include "cli/event_writer.h"
+#include "cli/printable.h"
 #include "commands/ancestor_locks.h"
 #include "commands/console.h"
 #include "commands/event_broadcaster.h"
+#include "commands/failure_end.h"
 #include "commands/keeper.h"
 #include "commands/nesting.h"
 #include "commands/preforked_command.h"
@@ -42,7 +45,9 @@
 namespace zklock::commands {
 namespace {
 
-using Why = cli::Released::Why;
+using cli::EndReason;
+using cli::EndRun;
+using cli::EndWithStatus;
 
 /// One run, from the queue to the release.
 class LockedRun {
@@ -109,11 +114,8 @@ class LockedRun {
         if (const auto status = GoOnUnder(*found)) return *status;
         continue;
       }
-      const auto [why, status] = waiting.Judge(outcome);
-      Release(why, status);  // first: no message may keep others waiting
-      waiting.Explain(outcome);
-      if (outer_.is_lost()) report_.LostBeforeRun(outer_.DisplayPath());
-      return status;
+      const bool confirmed = CloseSession();
+      return End(waiting.End(outcome), confirmed);
     }
     return RunNested();
   }
@@ -180,7 +182,7 @@ class LockedRun {
       auto answer =
           GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
       if (const int* status = std::get_if<int>(&answer)) {
-        steps_.Publish(cli::Released{DisplayPath(), Why::kInterrupted, *status});
+        steps_.Publish(cli::Released{DisplayPath(), EndReason::kInterrupted, *status});
         return *status;
       }
       auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
@@ -191,7 +193,7 @@ class LockedRun {
       wanted_.erase(wanted);
       return std::nullopt;
     } catch (const cli::UsageError&) {
-      steps_.Publish(cli::Released{DisplayPath(), Why::kUnusable, kExitUsage});
+      steps_.Publish(cli::Released{DisplayPath(), EndReason::kUsage, kExitUsage});
       throw;
     }
   }
@@ -220,7 +222,7 @@ class LockedRun {
     if (outer_.empty()) hold_steps.SetSupervisor(&supervisor);
     Supervise(hold, hold_steps, supervisor);
     if (const auto& failed = supervisor.exec_failed()) {
-      Release(Why::kNotExecuted, process::ExitStatusOf(*failed));
+      Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(*failed);
     }
     process::Ended ended = Reaped(supervisor, DisplayPath());
@@ -234,7 +236,7 @@ class LockedRun {
       if (last_run && status == 0) Record(*last_run, hold, began);
       releases = hold.Release({.ran = reaped - began, .status = status, .host = self_.host});
     }
-    Release(WasLost(ended) ? Why::kLost : Why::kEnded, status, releases);
+    Release({WasLost(ended) ? EndReason::kLost : EndReason::kEnded, status}, releases);
     TellOfProcesses(ended);
     return status;
   }
@@ -245,7 +247,9 @@ class LockedRun {
       command_.Await(session_driver_->session(), std::min(hold.lease_end(), outer_.lease_end()));
       process::LeaveWorkingDirectory();  // the command is forked, and keeps it
       // One from before the command was there to get it, too.
-      if (const auto signal = TakeEndingSignal(signals_)) return InterruptedBy(*signal);
+      if (const auto signal = TakeEndingSignal(signals_)) {
+        return Release(cli::InterruptedEnd(DisplayPath(), *signal));
+      }
       nested_.emplace(socket_, process::ProcessId{self_.pid, self_.start_time});
       std::vector<std::string> nodes;
       for (const lock::Ticket& ticket : tickets_) nodes.push_back(ticket.path);
@@ -254,7 +258,7 @@ class LockedRun {
       return std::nullopt;
     } catch (const std::system_error&) {
       // Nobody is to wait for a lock that nobody uses.
-      Release(Why::kNotExecuted, kExitSystem);
+      Release({EndReason::kNotExecuted, kExitSystem});
       throw;
     }
   }
@@ -263,49 +267,28 @@ class LockedRun {
     return {hold.lease_end(), session_driver_->session().lease().timeout()};
   }
 
-  /// The lock was ours, and the command has not begun.
-  int InterruptedBy(int signal_number) {
-    const int status = kExitSignalBase + signal_number;
-    Release(Why::kInterrupted, status);
-    report_.StoppedWhileWaiting(DisplayPath(), signal_number);
-    return status;
-  }
-
   /// --min-interval: the exit status, if the command is not to run.
   std::optional<int> RefuseIfRecent(lock::LastRun& last_run, lock::Hold& hold) {
     std::optional<int> signal;
     const bool is_known = Finish(last_run, hold, signal);
-    if (signal) return InterruptedBy(*signal);
+    if (signal) return Release(cli::InterruptedEnd(DisplayPath(), *signal));
+    const int conflict = options_.conflict_exit_code;
     if (!is_known) {
-      Release(Why::kRemoved, options_.conflict_exit_code);
-      report_.LostBeforeRun(DisplayPath());
-      return options_.conflict_exit_code;
+      return Release(EndWithStatus(conflict, EndReason::kLostBeforeRun, DisplayPath()));
     }
-    if (const auto& unknown = last_run.unknown()) return RefuseUnknown(*unknown);
+    if (const auto& unknown = last_run.unknown()) {
+      // It may have run a moment ago.
+      const bool confirmed = CloseSession();
+      const FailureEnd end(*session_driver_, options_.server.connect_timeout, DisplayPath());
+      return End(std::visit(end, *unknown), confirmed);
+    }
     if (!last_run.newest()) return std::nullopt;
     const auto& [lock, success] = *last_run.newest();
     const Duration ago = tickets_.front().ServerTimeAt(clock_.Now()) - success.began;
     if (ago >= *options_.min_interval) return std::nullopt;
-    Release(Why::kTooRecent, options_.conflict_exit_code);
-    report_.TooRecent(lock, success.host, ago, options_);
-    return options_.conflict_exit_code;
-  }
-
-  /// It may have run a moment ago. Returns the exit status.
-  int RefuseUnknown(const lock::LastRun::Unknown& unknown) {
-    if (const auto* refused = std::get_if<lock::Refused>(&unknown)) {
-      Release(Why::kRefused, kExitRefused);
-      report_.Refused(*refused);
-      return kExitRefused;
-    }
-    if (const auto* unusable = std::get_if<lock::Unusable>(&unknown)) {
-      Release(Why::kUnusable, kExitConfiguration);
-      report_.Unusable(DisplayPath(), *unusable);
-      return kExitConfiguration;
-    }
-    Release(Why::kDefect, kExitInternal);
-    report_.Defect(std::get<lock::Defect>(unknown));
-    return kExitInternal;
+    return Release(EndWithStatus(conflict, EndReason::kTooRecent, lock,
+                                 cli::Printable(success.host), cli::FormatDuration(ago),
+                                 cli::FormatDuration(*options_.min_interval)));
   }
 
   /// While the lock is still held, until its lease ends, and if no signal is in a hurry: a success
@@ -450,10 +433,21 @@ class LockedRun {
     if (ended.guard_failed) report_.GuardFailed();
   }
 
-  void Release(Why why, int status, std::size_t releases = 0) {
+  /// Returns the exit status, as End() does.
+  int Release(const cli::RunEnd& end, std::size_t releases = 0) {
+    return End(end, CloseSession(releases));
+  }
+
+  bool CloseSession(std::size_t releases = 0) {
     loop_.Remove(signals_);  // nobody takes them any more
-    const bool confirmed = session_driver_->Close(releases);
-    steps_.Publish(cli::Released{DisplayPath(), why, status, confirmed});
+    return session_driver_->Close(releases);
+  }
+
+  /// After the session's close: no message may keep others waiting.
+  int End(const cli::RunEnd& end, bool confirmed) {
+    steps_.Publish(cli::Released{DisplayPath(), end.reason, end.status, confirmed});
+    report_.Explain(end);
+    return end.status;
   }
 
   static std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) {

@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "base/exit_status.h"
+#include "commands/failure_end.h"
 
 namespace zklock::commands {
 
@@ -42,24 +42,13 @@ void ShortSession::Close() {
 }
 
 int ShortSession::Explain(const lock::OperationFailure& failure) {
-  if (std::holds_alternative<lock::Unreachable>(failure)) {
-    report_.Unreachable(session_driver_.Tried(), options_.connect_timeout,
-                        session_driver_.IsHopeless());
-    return kExitUnavailable;
-  }
-  if (const auto* refused = std::get_if<lock::Refused>(&failure)) {
-    // The close shows whether the servers accept any credentials of ours.
-    if (refused->error == zookeeper::Error::kAuthRequired) Close();
-    session_driver_.session().IsCloseRefused() ? report_.OtherSchemeWanted()
-                                               : report_.Refused(*refused);
-    return kExitRefused;
-  }
-  if (const auto* quota = std::get_if<lock::QuotaExceeded>(&failure)) {
-    report_.QuotaExceeded(*quota);
-    return kExitConfiguration;
-  }
-  report_.Defect(std::get<lock::Defect>(failure));
-  return kExitInternal;
+  // The close shows whether the servers accept any credentials of ours.
+  const auto* refused = std::get_if<lock::Refused>(&failure);
+  if (refused != nullptr && refused->error == zookeeper::Error::kAuthRequired) Close();
+  const cli::RunEnd end =
+      std::visit(FailureEnd(session_driver_, options_.connect_timeout, ""), failure);
+  report_.Explain(end);
+  return end.status;
 }
 
 }  // namespace zklock::commands

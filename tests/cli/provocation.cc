@@ -1,6 +1,8 @@
 #include "cli/provocation.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
 
 #include "cli/documents.h"
@@ -22,18 +24,29 @@ std::string PatternOf(const std::string& text) {
   return pattern + std::regex_replace(text.substr(at), special, "\\$&");
 }
 
-std::map<std::string, std::string> ReadMessages() {
-  const std::string source = ReadSource("src/cli/messages.h");
+/// Adds the constants of one source file.
+void ReadMessages(const std::string& source, std::map<std::string, std::string>& messages) {
   static const std::regex constant(R"re(constexpr char (k\w+)\[\] =((\s*"([^"\\]|\\.)*")+);)re");
   static const std::regex piece(R"re("(([^"\\]|\\.)*)")re");
-  std::map<std::string, std::string> messages;
   for (std::sregex_iterator it(source.begin(), source.end(), constant), end; it != end; ++it) {
     std::string text;
     const std::string pieces = (*it)[2];
     for (std::sregex_iterator one(pieces.begin(), pieces.end(), piece); one != end; ++one) {
       text += (*one)[1];
     }
-    messages[(*it)[1]] = text;
+    CAPTURE((*it)[1]);
+    REQUIRE(messages.insert({(*it)[1], text}).second);
+  }
+}
+
+std::map<std::string, std::string> ReadMessages() {
+  std::map<std::string, std::string> messages;
+  const std::filesystem::path source = std::getenv("ZKLOCK_SOURCE_DIR");
+  for (const auto& entry : std::filesystem::directory_iterator(source / "src/cli")) {
+    const std::string text = ReadSource("src/cli/" + entry.path().filename().string());
+    const bool has_messages = text.find("namespace message {") != std::string::npos ||
+                              text.find("namespace zklock::cli::message {") != std::string::npos;
+    if (has_messages) ReadMessages(text, messages);
   }
   return messages;
 }

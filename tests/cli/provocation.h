@@ -10,7 +10,7 @@
 
 namespace zklock::test {
 
-/// The constants of src/cli/messages.h and their texts.
+/// The constants of each `namespace message` in src/cli, and their texts.
 [[nodiscard]] const std::map<std::string, std::string>& ListedMessages();
 
 /// Whether `line` is the message with each {} filled in, possibly after a location ("FILE:LINE: ").

@@ -1,0 +1,105 @@
+#include "cli/end_reason.h"
+
+#include <cstddef>
+#include <iterator>
+
+#include "cli/report_queue.h"
+
+namespace zklock::cli {
+
+namespace message {
+namespace {
+
+constexpr char kTaken[] = "{} is taken{}; the command was not run";
+constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
+constexpr char kRemoved[] =
+    "told to leave the queue of {}: our contender was deleted; the command was not run";
+constexpr char kToldToLeave[] = "told to leave the queue of {} by {}; the command was not run";
+constexpr char kLostBeforeRun[] = "{} was lost again before the command was run; try again";
+constexpr char kQueueFull[] =
+    "{} has {} or more waiting already (--max-queue); the command was not run";
+constexpr char kSuperseded[] = "a newer one waits for {} (--supersede); the command was not run";
+constexpr char kRanLately[] =
+    "{} ran on {} {} ago, which is within --min-interval {}; the command was not run";
+constexpr char kStoppedWaiting[] =
+    "{} while waiting for {}; left the queue, the command was not run";
+
+constexpr const char* kNone = "";
+constexpr const char* kDetails = "{}";  // worded by report_reasons.h
+
+}  // namespace
+}  // namespace message
+
+namespace {
+
+// In place of an exit status: EndStatus's `given`.
+constexpr int kConflict = -1;  // that of -E
+constexpr int kGiven = -2;     // the command's, the failed exec's, 128 plus the signal
+
+enum class Said { kUnlessQuiet, kAlways };
+
+struct Row {
+  EndReason reason;
+  const char* event_name;
+  int status;
+  const char* format;
+  Said said = Said::kUnlessQuiet;
+};
+
+using enum EndReason;
+
+// In the order of the enumeration.
+constexpr Row kRows[] = {
+    {kEnded, "ended", kGiven, message::kNone},
+    {kLost, "lost", kExitLost, message::kNone},
+    {kNotExecuted, "not-executed", kGiven, message::kNone},
+    {kTaken, "taken", kConflict, message::kTaken},
+    {kWaitOver, "wait-over", kConflict, message::kWaitOver},
+    {kRemoved, "removed", kConflict, message::kRemoved},
+    {kToldToLeave, "removed", kConflict, message::kToldToLeave},
+    {kCancelled, "removed", kConflict, message::kNone},
+    {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
+    {kQueueFull, "queue-full", kConflict, message::kQueueFull},
+    {kSuperseded, "superseded", kConflict, message::kSuperseded},
+    {kTooRecent, "too-recent", kConflict, message::kRanLately},
+    {kInterrupted, "interrupted", kGiven, message::kStoppedWaiting},
+    {kUnreachable, "unreachable", kExitUnavailable, message::kDetails, Said::kAlways},
+    {kRefused, "refused", kExitRefused, message::kDetails, Said::kAlways},
+    {kUnusable, "unusable", kExitConfiguration, message::kDetails, Said::kAlways},
+    {kUsage, "unusable", kExitUsage, message::kDetails, Said::kAlways},
+    {kDefect, "defect", kExitInternal, message::kDetails, Said::kAlways},
+};
+
+constexpr bool AreInOrder() {
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    if (static_cast<std::size_t>(kRows[i].reason) != i) return false;
+  }
+  return std::size(kRows) == static_cast<std::size_t>(kDefect) + 1;
+}
+static_assert(AreInOrder());
+
+const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
+
+}  // namespace
+
+const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
+
+bool WasHeld(EndReason reason) {
+  return reason == kEnded || reason == kLost || reason == kNotExecuted;
+}
+
+bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }
+
+fmt::string_view EndFormat(EndReason reason) { return RowOf(reason).format; }
+
+int EndStatus(EndReason reason, int given) {
+  const int status = RowOf(reason).status;
+  return status == kConflict || status == kGiven ? given : status;
+}
+
+RunEnd InterruptedEnd(const std::string& locks, int signal_number) {
+  return EndWithStatus(kExitSignalBase + signal_number, kInterrupted, SignalName(signal_number),
+                       locks);
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/exit_status.h"
+
+namespace zklock::cli {
+
+/// Why a run ends. Each has one row in end_reason.cc: its name in --events, zklock's exit status,
+/// and the message.
+enum class EndReason {
+  kEnded,          ///< the command ended
+  kLost,           ///< the lock was lost, which ended the command
+  kNotExecuted,    ///< the lock was held, but the command could not be executed
+  kTaken,          ///< `try`: the lock is not free
+  kWaitOver,       ///< --wait
+  kRemoved,        ///< our contender was deleted
+  kToldToLeave,    ///< somebody asked our contender to leave the queue
+  kCancelled,      ///< nobody wants the lock any more
+  kLostBeforeRun,  ///< the lock was lost before the command was run
+  kQueueFull,      ///< --max-queue
+  kSuperseded,     ///< --supersede
+  kTooRecent,      ///< --min-interval
+  kInterrupted,    ///< a signal
+  kUnreachable,    ///< no server gave us a session in time
+  kRefused,        ///< credentials or an ACL
+  kUnusable,       ///< the LOCK cannot be used this way
+  kUsage,          ///< the wait would never end
+  kDefect,         ///< the servers answered what sound servers do not
+};
+
+/// How a run ends.
+struct RunEnd {
+  EndReason reason = EndReason::kEnded;
+  int status = 0;         ///< zklock's exit status
+  std::string message{};  ///< why the command was not run, without "zklock: "; may be empty
+};
+
+/// The name in --events; several reasons may share one.
+[[nodiscard]] const char* EventName(EndReason reason);
+/// The run ends although it held the lock.
+[[nodiscard]] bool WasHeld(EndReason reason);
+/// --quiet does not suppress the message.
+[[nodiscard]] bool IsShownAlways(EndReason reason);
+
+/// The message's format, for fmt; empty where a reason has none.
+[[nodiscard]] fmt::string_view EndFormat(EndReason reason);
+/// The exit status; where the reason does not decide it, `given`: the one that -E names, that of
+/// the command, of the failed exec, or 128 plus the signal.
+[[nodiscard]] int EndStatus(EndReason reason, int given);
+
+/// The end for `reason`; `args` are those of its message.
+template <typename... Args>
+[[nodiscard]] RunEnd EndWithStatus(int given, EndReason reason, const Args&... args) {
+  return {reason, EndStatus(reason, given),
+          fmt::vformat(EndFormat(reason), fmt::make_format_args(args...))};
+}
+/// Likewise, for a reason that decides the exit status.
+template <typename... Args>
+[[nodiscard]] RunEnd EndRun(EndReason reason, const Args&... args) {
+  return EndWithStatus(kExitInternal, reason, args...);
+}
+
+/// The end by a signal before the command was run.
+[[nodiscard]] RunEnd InterruptedEnd(const std::string& locks, int signal_number);
+
+}  // namespace zklock::cli

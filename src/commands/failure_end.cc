@@ -1,0 +1,34 @@
+#include "commands/failure_end.h"
+
+#include "cli/report_reasons.h"
+
+namespace zklock::commands {
+
+using cli::EndReason;
+using cli::EndRun;
+
+cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) const {
+  return EndRun(EndReason::kUnreachable,
+                cli::UnreachableText(session_driver_.Tried(), connect_timeout_,
+                                     session_driver_.IsHopeless()));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
+  return EndRun(EndReason::kRefused, session_driver_.session().IsCloseRefused()
+                                         ? cli::OtherSchemeText()
+                                         : cli::RefusedText(refused));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Unusable& unusable) const {
+  return EndRun(EndReason::kUnusable, cli::UnusableText(lock_, unusable));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::QuotaExceeded& quota) const {
+  return EndRun(EndReason::kUnusable, cli::QuotaText(quota));
+}
+
+cli::RunEnd FailureEnd::operator()(const lock::Defect& defect) const {
+  return EndRun(EndReason::kDefect, cli::DefectText(defect));
+}
+
+}  // namespace zklock::commands
