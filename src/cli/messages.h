@@ -255,7 +255,6 @@ inline constexpr char kUnknownPermits[] =
     "many "
     "permits there are; wait until that zklock has ended, or write the number there";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: '{}' in it is {}";
-inline constexpr char kIncompatibleArrived[] = "{}: both may hold: '{}', which came later, is {}";
 
 // Who such an incompatible contender is, and what makes the two meet.
 inline constexpr char kKazooProgram[] =
@@ -310,28 +309,6 @@ inline constexpr char kNoProc[] =
     "{}; the command's processes are found in /proc: mount it, readable";
 inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
 
-// Steps of a run.
-inline constexpr char kConnected[] = "connected to {}, session time-out {}";
-inline constexpr char kTimeoutShortened[] =
-    "connected to {}, session time-out {}: shortened from {} by this server";
-inline constexpr char kShorterTimeoutCounts[] =
-    "connected to {}, session time-out {}; the shorter one that another server granted before, {}, "
-    "still counts";
-inline constexpr char kQueuedAs[] = "queued as {}";
-inline constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, next to go {}";
-inline constexpr char kPlaceLost[] =
-    "the session expired while waiting for {}: queued anew, at the tail";
-inline constexpr char kOurs[] = "{} is ours ({}, token {})";
-inline constexpr char kHeldAbove[] = "{} is held for us by a zklock above: going on under it";
-inline constexpr char kRunning[] = "running {} (pid {})";
-inline constexpr char kSuspect[] = "{}: the server does not answer, trying another";
-inline constexpr char kConfirmed[] = "{}: confirmed, still ours";
-inline constexpr char kCommandEnded[] = "the command ended with status {}";
-inline constexpr char kReleased[] = "{}: released";
-inline constexpr char kNothingLeft[] = "{}: nothing of ours is left there";
-inline constexpr char kNotConfirmed[] =
-    "no server confirmed the release of {}: it is free when the session ends";
-
 // The line of progress.
 inline constexpr char kProgress[] = "zklock: waiting {}, place {}{}: {}";
 inline constexpr char kWaits[] = "waiting for {}: place {}{}";
@@ -342,26 +319,9 @@ inline constexpr char kAtMost[] = ", for at most {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
-inline constexpr char kShortSession[] =
-    "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
-    "command; see --session-timeout";
-inline constexpr char kTakenAway[] = "{} was taken away (our contender was deleted): {}";
-inline constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
-inline constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
-inline constexpr char kShortGrant[] =
-    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
-inline constexpr char kOuterLost[] =
-    "{} is lost (the zklock that held it for us released it, lost it or ended): {}";
-inline constexpr char kIsEnded[] = "the command is ended";
-inline constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
-inline constexpr char kLeaseRanOut[] =
-    "{} could not be proven in time: the command was ended before its lease";
 inline constexpr char kRevoked[] = "told to let go of {} by {}: the command is ended";
 inline constexpr char kStopping[] =
     "stopped; {} stays ours for {} at the most, then the command is ended";
-inline constexpr char kKeptForNested[] =
-    "the command has ended; {} is kept until what still runs under it has ended: {} zklock, the "
-    "first is pid {}";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =

@@ -13,14 +13,19 @@
 #include "process/process_tree.h"
 
 namespace zklock::cli {
-void Report::Error(const std::string& line) { sink_.WriteLine("zklock: " + line); }
+void Report::Error(const std::string& line) { Write(Level::kAlways, line); }
 
-void Report::Say(const std::string& line) {
-  if (verbosity_ != Verbosity::kQuiet) Error(line);
+void Report::Say(const std::string& line) { Write(Level::kUnlessQuiet, line); }
+
+void Report::Write(Level level, const std::string& line) {
+  const bool is_shown = level == Level::kAlways ||
+                        (level == Level::kUnlessQuiet && verbosity_ != Verbosity::kQuiet) ||
+                        verbosity_ == Verbosity::kVerbose;
+  if (is_shown) sink_.WriteLine("zklock: " + line);
 }
 
-void Report::Step(const std::string& line) {
-  if (verbosity_ == Verbosity::kVerbose) Error(line);
+void Report::OnEvent(const Event& event) {
+  std::visit([this](const auto& one) { Write(one.kLevel, one.Text()); }, event);
 }
 
 void Report::CannotExecute(const std::string& command, process::ExecFailed failure) {
@@ -36,7 +41,7 @@ void Report::CannotExecute(const std::string& command, process::ExecFailed failu
 }
 
 void Report::UnusedConfig(const ServerOptions& options) {
-  if (!options.unused_config.empty()) Step(Printable(options.unused_config));
+  if (!options.unused_config.empty()) Write(Level::kVerbose, Printable(options.unused_config));
 }
 
 void Report::Explain(const RunEnd& end) {
@@ -80,10 +85,6 @@ void Report::SystemRefused(const std::system_error& error) {
 }
 
 void Report::NoMemory() { Error(message::kNoMemory); }
-
-void Report::ShortSession(Duration granted) {
-  Say(fmt::format(message::kShortSession, FormatDuration(granted)));
-}
 
 void Report::Survivor(const process::Survivor& survivor) {
   Error(fmt::format(message::kSurvivor, survivor.pid, Printable(survivor.name)));

@@ -6,8 +6,8 @@
 #include "base/exit_status.h"
 #include "cli/contender_data.h"
 #include "cli/end_reason.h"
+#include "cli/event.h"
 #include "cli/options.h"
-#include "cli/step.h"
 #include "process/message_sink.h"
 #include "process/supervisor.h"
 
@@ -16,7 +16,7 @@ namespace zklock::cli {
 /// Everything zklock says on standard error: one line each, what was tried, on which path, what to
 /// do, by the formats of messages.h. None holds a foreign byte unescaped, a credential, or the
 /// environment.
-class Report final : public StepListener {
+class Report final : public EventListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
 
@@ -24,13 +24,11 @@ class Report final : public StepListener {
   void Error(const std::string& line);
   /// Said unless --quiet: why the command was not run.
   void Say(const std::string& line);
-  /// Said with --verbose: each step.
-  void Step(const std::string& line);
+  void Write(Level level, const std::string& line);
 
-  /// Everything that is a step of the run.
-  void OnStep(const cli::Step& step) override;
+  void OnEvent(const Event& event) override;
 
-  /// The user's configuration file is not used: a step, if there is such a file.
+  /// With --verbose: there is a configuration file of the user's that is not used.
   void UnusedConfig(const ServerOptions& options);
 
   // Before the command.
@@ -45,7 +43,6 @@ class Report final : public StepListener {
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
   void NoMemory();
-  void ShortSession(Duration granted);
 
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);
@@ -55,22 +52,6 @@ class Report final : public StepListener {
   void Stopping(const std::string& lock, Duration lease_left);
 
  private:
-  void Tell(const Connected& connected);
-  void Tell(const Queued& queued);
-  void Tell(const Waiting& waiting);
-  void Tell(const PlaceLost& lost);
-  void Tell(const IncompatibleArrived& came);
-  void Tell(const Acquired& acquired);
-  void Tell(const Nested& nested);
-  void Tell(const Started& started);
-  void Tell(const Suspect& suspect);
-  void Tell(const Confirmed& confirmed);
-  void Tell(const Lost& lost);
-  void Tell(const LeaseRanOut& over);
-  void Tell(const Exited& exited);
-  void Tell(const KeptForNested& kept);
-  void Tell(const Released& released);
-
   process::MessageSink& sink_;
   Verbosity verbosity_;
 };

@@ -1,52 +1,63 @@
 #include "commands/event_broadcaster.h"
 
+#include "protocol/lease.h"
+
 namespace zklock::commands {
-namespace {
 
-cli::Connected ConnectedTo(const zookeeper::Session& session) {
-  return {.server = session.connected_server(),
-          .granted = session.granted_timeout(),
-          .effective = session.lease().timeout(),
-          .before = session.timeout_before()};
+void EventBroadcaster::Publish(const cli::Event& event) {
+  for (cli::EventListener* listener : listeners_) listener->OnEvent(event);
 }
 
-}  // namespace
-
-void EventBroadcaster::Publish(const cli::Step& step) {
-  for (cli::StepListener* listener : listeners_) listener->OnStep(step);
+void EventBroadcaster::PublishConnected(const zookeeper::Session& session) {
+  const cli::ConnectedEvent connected = {.server = session.connected_server(),
+                                         .granted = session.granted_timeout(),
+                                         .effective = session.lease().timeout(),
+                                         .before = session.timeout_before()};
+  Publish(connected);
+  const bool is_shorter = connected.before && connected.effective < *connected.before;
+  const bool is_usable = connected.effective >= protocol::kLeastSessionTimeout;
+  if (is_shorter && is_usable) WarnOfShortSession(connected.effective);
 }
 
-void QueueSteps::OnConnected() { steps_.Publish(ConnectedTo(session_)); }
+void EventBroadcaster::WarnOfShortSession(Duration timeout) {
+  if (timeout < protocol::kComfortableSessionTimeout) Publish(cli::ShortSessionEvent{timeout});
+}
 
-void QueueSteps::OnQueued(const lock::Ticket& ticket) { steps_.Publish(cli::Queued{ticket}); }
+void QueueEvents::OnConnected() { events_.PublishConnected(session_); }
 
-void QueueSteps::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
-                           std::size_t ahead) {
+void QueueEvents::OnQueued(const lock::Ticket& ticket) {
+  const bool is_requeued = places_lost_.count(ticket.lock.display_path()) != 0;
+  events_.Publish(cli::QueuedEvent{ticket, is_requeued});
+}
+
+void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
+                            std::size_t ahead) {
   waits_for_ = lock.display_path();
-  steps_.Publish(cli::Waiting{lock.display_path(), predecessor, ahead});
+  events_.Publish(cli::WaitingEvent{lock.display_path(), predecessor, ahead});
 }
 
-void QueueSteps::OnPlaceLost(const lock::LockName& lock) {
-  steps_.Publish(cli::PlaceLost{lock.display_path()});
+void QueueEvents::OnPlaceLost(const lock::LockName& lock) {
+  places_lost_.insert(lock.display_path());
+  events_.Publish(cli::PlaceLostEvent{lock.display_path()});
 }
 
-void QueueSteps::OnIncompatible(const lock::LockName& lock,
-                                const protocol::IncompatibleContender& incompatible) {
-  steps_.Publish(cli::IncompatibleArrived{lock.display_path(), incompatible});
+void QueueEvents::OnIncompatible(const lock::LockName& lock,
+                                 const protocol::IncompatibleContender& incompatible) {
+  events_.Publish(cli::IncompatibleArrivedEvent{lock.display_path(), incompatible});
 }
 
-void HoldSteps::OnLease(TimePoint lease_end, Duration grace) {
+void QueueEvents::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+
+void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
   if (supervisor_ != nullptr) supervisor_->SetLease(lease_end, grace);
 }
 
-void HoldSteps::OnConnected() { steps_.Publish(ConnectedTo(session_)); }
+void HoldEvents::OnConnected() { events_.PublishConnected(session_); }
 
-void HoldSteps::OnSuspect() { steps_.Publish(cli::Suspect{locks_}); }
+void HoldEvents::OnSuspect() { events_.Publish(cli::SuspectEvent{locks_}); }
 
-void HoldSteps::OnConfirmed() { steps_.Publish(cli::Confirmed{locks_}); }
+void HoldEvents::OnConfirmed() { events_.Publish(cli::ConfirmedEvent{locks_}); }
 
-void QueueSteps::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
-
-void HoldSteps::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+void HoldEvents::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
 
 }  // namespace zklock::commands

@@ -2,40 +2,45 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/contender_data.h"
-#include "cli/step.h"
+#include "cli/event.h"
 #include "lock/acquire.h"
-#include "lock/hold.h"
 #include "process/supervisor.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
 
-/// Tells what happens, once, to all who listen.
+/// Passes each event on to all listeners.
 class EventBroadcaster {
  public:
-  /// Listeners outlive it, and are told in this order.
-  explicit EventBroadcaster(std::vector<cli::StepListener*> listeners)
+  /// The listeners outlive it. They get each event in this order.
+  explicit EventBroadcaster(std::vector<cli::EventListener*> listeners)
       : listeners_(std::move(listeners)) {}
-  void Add(cli::StepListener& listener) { listeners_.push_back(&listener); }
-  void Remove(cli::StepListener& listener) { std::erase(listeners_, &listener); }
-  void Publish(const cli::Step& step);
+  void Add(cli::EventListener& listener) { listeners_.push_back(&listener); }
+  void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
+
+  void Publish(const cli::Event& event);
+  /// ConnectedEvent, and ShortSessionEvent if the reconnect has made the session time-out short.
+  void PublishConnected(const zookeeper::Session& session);
+  /// ShortSessionEvent, if `timeout` is short.
+  void WarnOfShortSession(Duration timeout);
 
  private:
-  std::vector<cli::StepListener*> listeners_;
+  std::vector<cli::EventListener*> listeners_;
 };
 
-/// The steps of the way through the queue.
-class QueueSteps final : public lock::AcquireObserver {
+/// Publishes the events between joining a queue and acquiring the lock.
+class QueueEvents final : public lock::AcquireObserver {
  public:
   /// `on_joining` may be empty.
-  QueueSteps(EventBroadcaster& steps, const zookeeper::Session& session,
-             std::function<void()> on_joining)
-      : steps_(steps), session_(session), on_joining_(std::move(on_joining)) {}
+  QueueEvents(EventBroadcaster& events, const zookeeper::Session& session,
+              std::function<void()> on_joining)
+      : events_(events), session_(session), on_joining_(std::move(on_joining)) {}
   void OnConnected() override;
   void OnJoining() override {
     if (on_joining_) on_joining_();
@@ -48,26 +53,27 @@ class QueueSteps final : public lock::AcquireObserver {
                       const protocol::IncompatibleContender& incompatible) override;
   void OnOwnData(const std::string& data) override;
 
-  /// The LOCK that is waited for; empty while nothing is before us.
+  /// The LOCK that we wait for; empty until something is ahead of us.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
-  /// Somebody has asked our contender to leave.
+  /// Set when our contender was asked to leave the queue.
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
 
  private:
-  std::optional<cli::RevokeData> revocation_;
-  std::string waits_for_;
-  EventBroadcaster& steps_;
+  EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::function<void()> on_joining_;
+  std::optional<cli::RevokeData> revocation_;
+  std::string waits_for_;
+  std::set<std::string> places_lost_;  // LOCKs
 };
 
-/// The steps while the lock is held; carries the lease to the guard.
-class HoldSteps final : public lock::HoldObserver {
+/// Publishes the events while the lock is held, and passes the lease on to the guard.
+class HoldEvents final : public lock::HoldObserver {
  public:
   /// `locks`: all that are held, as messages name them.
-  HoldSteps(EventBroadcaster& steps, const zookeeper::Session& session, std::string locks)
-      : steps_(steps), session_(session), locks_(std::move(locks)) {}
-  /// Whose lease the hold's is; it outlives the hold, or is taken away before.
+  HoldEvents(EventBroadcaster& events, const zookeeper::Session& session, std::string locks)
+      : events_(events), session_(session), locks_(std::move(locks)) {}
+  /// From now on the lease is passed on to `supervisor`, which outlives the hold.
   void SetSupervisor(process::Supervisor* supervisor) { supervisor_ = supervisor; }
   void OnLease(TimePoint lease_end, Duration grace) override;
   void OnConnected() override;
@@ -75,14 +81,14 @@ class HoldSteps final : public lock::HoldObserver {
   void OnConfirmed() override;
   void OnOwnData(const std::string& data) override;
 
-  /// Somebody has asked our contender to let go.
+  /// Set when our contender was asked to release the lock.
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
 
  private:
-  std::optional<cli::RevokeData> revocation_;
-  EventBroadcaster& steps_;
+  EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::string locks_;
+  std::optional<cli::RevokeData> revocation_;
   process::Supervisor* supervisor_ = nullptr;
 };
 

@@ -178,7 +178,7 @@ class Keeper {
         GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
     if (const int* status = std::get_if<int>(&answer)) return *status;
     if (std::get<std::unique_ptr<process::NestingLink>>(answer)) {
-      steps_.Publish(cli::Nested{lock});
+      steps_.Publish(cli::NestedEvent{lock});
       wanted_.erase(wanted);
     }
     return std::nullopt;
@@ -187,8 +187,8 @@ class Keeper {
   void Keep(const std::vector<lock::Ticket>& tickets, const std::vector<std::string>& passed) {
     zookeeper::Session& session = session_driver_->session();
     const Duration timeout = session.lease().timeout();
-    if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
-    for (const lock::Ticket& ticket : tickets) steps_.Publish(cli::Acquired{ticket});
+    steps_.WarnOfShortSession(timeout);
+    for (const lock::Ticket& ticket : tickets) steps_.Publish(cli::AcquiredEvent{ticket});
     KeeperObserver observer;
     lock::Hold hold(session, clock_, tickets, options_.kill_after, observer, passed);
     try {

@@ -171,7 +171,7 @@ std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
     if (nesting.queues_beside) outer.QueueBeside(one->path);
     if (nesting.link) {
       outer.Add(nesting.ticket, std::move(nesting.link));
-      steps.Publish(cli::Nested{one->path});
+      steps.Publish(cli::NestedEvent{one->path});
       one = wanted.erase(one);
     } else {
       ++one;

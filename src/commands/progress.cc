@@ -45,15 +45,15 @@ Progress::Progress(ProgressStyle style, process::MessageSink& sink, Screen scree
 
 Progress::~Progress() { interrupted_ ? sink_.ClearLive() : sink_.EraseLive(); }
 
-void Progress::OnStep(const cli::Step& step) {
+void Progress::OnEvent(const cli::Event& event) {
   if (style_ == ProgressStyle::kNone) return;
   const TimePoint now = clock_.Now();
-  if (const auto* queued = std::get_if<cli::Queued>(&step)) {
+  if (const auto* queued = std::get_if<cli::QueuedEvent>(&event)) {
     places_.insert_or_assign(queued->ticket.lock.display_path(), Place{queued->ticket, now});
-  } else if (const auto* lost = std::get_if<cli::PlaceLost>(&step)) {
+  } else if (const auto* lost = std::get_if<cli::PlaceLostEvent>(&event)) {
     places_.erase(lost->lock);
     if (lost->lock == lock_) position_.reset();
-  } else if (const auto* waiting = std::get_if<cli::Waiting>(&step)) {
+  } else if (const auto* waiting = std::get_if<cli::WaitingEvent>(&event)) {
     ahead_ = waiting->ahead;
     if (waiting->lock != lock_) WaitFor(waiting->lock);
     if (waiting_since_) return;

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "cli/event.h"
 #include "cli/report_progress.h"
-#include "cli/step.h"
 #include "lock/queue_position.h"
 #include "process/message_sink.h"
 
@@ -30,7 +30,7 @@ struct Screen {
 /// about to show, at most every two seconds, and less often where the queue is long.
 ///
 /// Passive, as all sources. The live line goes with the object.
-class Progress final : public cli::StepListener, public EventSource {
+class Progress final : public cli::EventListener, public EventSource {
  public:
   /// `style` as from ResolveProgress.
   Progress(cli::ProgressStyle style, process::MessageSink& sink, Screen screen,
@@ -39,7 +39,7 @@ class Progress final : public cli::StepListener, public EventSource {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void OnStep(const cli::Step& step) override;
+  void OnEvent(const cli::Event& event) override;
   /// Before zklock is stopped; it is shown again when that is over.
   void Pause();
   /// A signal has ended the wait. The terminal may show the key that sent it only after the line

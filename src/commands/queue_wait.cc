@@ -86,7 +86,7 @@ std::vector<lock::AcquireRequest> RequestsFor(
 WaitOutcome QueueWait::Run(std::vector<lock::AcquireRequest> requests,
                            const std::function<bool()>& is_cancelled) {
   requests_ = std::move(requests);
-  QueueSteps steps(in_.steps, in_.session_driver.session(), in_.on_joining);
+  QueueEvents steps(in_.steps, in_.session_driver.session(), in_.on_joining);
   lock::AcquireSet acquire(in_.session_driver.session(), in_.clock, requests_, process::MakeUuid,
                            steps);
   Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
@@ -111,7 +111,7 @@ WaitOutcome QueueWait::Run(std::vector<lock::AcquireRequest> requests,
   return *outcome;
 }
 
-std::optional<WaitOutcome> QueueWait::Look(lock::AcquireSet& acquire, const QueueSteps& steps,
+std::optional<WaitOutcome> QueueWait::Look(lock::AcquireSet& acquire, const QueueEvents& steps,
                                            Progress& progress,
                                            const std::function<bool()>& is_cancelled) {
   // First: who is told to leave before the command has begun has nothing to end.

@@ -83,7 +83,7 @@ class QueueWait {
   [[nodiscard]] const std::vector<std::string>& passed() const { return passed_; }
 
  private:
-  std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueSteps& steps,
+  std::optional<WaitOutcome> Look(lock::AcquireSet& acquire, const QueueEvents& steps,
                                   Progress& progress, const std::function<bool()>& is_cancelled);
   [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
   [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;

@@ -168,7 +168,7 @@ class LockedRun {
         std::min(own_lease_end, outer_.lease_end()),
         std::min(own_grace, protocol::GraceFor(options_.kill_after, outer_.session_timeout())));
     if (outer_.is_lost() && !std::exchange(loss_told_, true)) {
-      steps_.Publish(cli::Lost{outer_.DisplayPath(), lock::Loss::kOuter, options_.on_lost});
+      steps_.Publish(cli::LostEvent{outer_.DisplayPath(), lock::Loss::kOuter, options_.on_lost});
       if (options_.on_lost == cli::OnLost::kStop) supervisor.End();
     }
   }
@@ -182,18 +182,18 @@ class LockedRun {
       auto answer =
           GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
       if (const int* status = std::get_if<int>(&answer)) {
-        steps_.Publish(cli::Released{DisplayPath(), EndReason::kInterrupted, *status});
+        steps_.Publish(cli::ReleasedEvent{DisplayPath(), EndReason::kInterrupted, *status});
         return *status;
       }
       auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
       if (!link) return std::nullopt;
       loop_.Add(*link);
       outer_.Add(found.holder, std::move(link));
-      steps_.Publish(cli::Nested{found.holder.lock.display_path()});
+      steps_.Publish(cli::NestedEvent{found.holder.lock.display_path()});
       wanted_.erase(wanted);
       return std::nullopt;
     } catch (const cli::UsageError&) {
-      steps_.Publish(cli::Released{DisplayPath(), EndReason::kUsage, kExitUsage});
+      steps_.Publish(cli::ReleasedEvent{DisplayPath(), EndReason::kUsage, kExitUsage});
       throw;
     }
   }
@@ -206,11 +206,11 @@ class LockedRun {
   int RunUnder() {
     zookeeper::Session& session = session_driver_->session();
     const Duration timeout = session.lease().timeout();
-    if (timeout < protocol::kComfortableSessionTimeout) report_.ShortSession(timeout);
-    for (const lock::Ticket& ticket : tickets_) steps_.Publish(cli::Acquired{ticket});
+    steps_.WarnOfShortSession(timeout);
+    for (const lock::Ticket& ticket : tickets_) steps_.Publish(cli::AcquiredEvent{ticket});
 
-    HoldSteps hold_steps(steps_, session, DisplayPath());
-    lock::Hold hold(session, clock_, tickets_, options_.kill_after, hold_steps, passed_);
+    HoldEvents hold_events(steps_, session, DisplayPath());
+    lock::Hold hold(session, clock_, tickets_, options_.kill_after, hold_events, passed_);
     std::optional<lock::LastRun> last_run;
     if (options_.min_interval) {
       last_run.emplace(session, tickets_);
@@ -219,15 +219,15 @@ class LockedRun {
     const TimePoint began = clock_.Now();
     if (const auto status = Begin(hold)) return *status;
     process::Supervisor& supervisor = command_.supervisor();
-    if (outer_.empty()) hold_steps.SetSupervisor(&supervisor);
-    Supervise(hold, hold_steps, supervisor);
+    if (outer_.empty()) hold_events.SetSupervisor(&supervisor);
+    Supervise(hold, hold_events, supervisor);
     if (const auto& failed = supervisor.exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(*failed);
     }
     process::Ended ended = Reaped(supervisor, DisplayPath());
     const TimePoint reaped = clock_.Now();
-    AwaitNestedRuns(hold, hold_steps, ended);
+    AwaitNestedRuns(hold, hold_events, ended);
     // Stop, reap, release, close: the command and all nested runs have been reaped, only now is
     // the lock released.
     const int status = StatusOf(ended);
@@ -314,7 +314,7 @@ class LockedRun {
     return work.IsDone() && !hold.loss();
   }
 
-  void Supervise(lock::Hold& hold, const HoldSteps& hold_steps, process::Supervisor& supervisor) {
+  void Supervise(lock::Hold& hold, const HoldEvents& hold_events, process::Supervisor& supervisor) {
     // After every wake-up the lease is looked at first.
     loop_.Remove(session_driver_->session());
     loop_.Add(hold);
@@ -327,7 +327,7 @@ class LockedRun {
       HeedOuter(supervisor, hold.lease_end(), hold.grace());
       TellOfStart(supervisor);
       if (HeedLoss(hold) && options_.on_lost == cli::OnLost::kStop) supervisor.End();
-      if (HeedRevocation(hold_steps)) supervisor.End();
+      if (HeedRevocation(hold_events)) supervisor.End();
       PassSignalsOn(supervisor, [&] {
         if (!hold.loss()) report_.Stopping(DisplayPath(), hold.lease_end() - clock_.Now());
       });
@@ -341,20 +341,20 @@ class LockedRun {
   bool HeedLoss(const lock::Hold& hold) {
     if (!hold.loss() || std::exchange(loss_told_, true)) return false;
     nested_->End();
-    steps_.Publish(cli::Lost{DisplayPath(), *hold.loss(), options_.on_lost});
+    steps_.Publish(cli::LostEvent{DisplayPath(), *hold.loss(), options_.on_lost});
     return true;
   }
 
-  bool HeedRevocation(const HoldSteps& hold_steps) {
-    if (!hold_steps.revocation() || std::exchange(revoked_, true)) return false;
+  bool HeedRevocation(const HoldEvents& hold_events) {
+    if (!hold_events.revocation() || std::exchange(revoked_, true)) return false;
     nested_->End();
-    report_.Revoked(DisplayPath(), *hold_steps.revocation());
+    report_.Revoked(DisplayPath(), *hold_events.revocation());
     return true;
   }
 
   /// What runs nested below the command may outlive it: the lock is held until that has ended too,
   /// or been ended, and no longer than the lease lasts.
-  void AwaitNestedRuns(lock::Hold& hold, const HoldSteps& hold_steps, process::Ended& ended) {
+  void AwaitNestedRuns(lock::Hold& hold, const HoldEvents& hold_events, process::Ended& ended) {
     nested_->Drain();
     if (WasLost(ended)) nested_->End();
     std::vector<pid_t> runs = nested_->Runs();
@@ -363,7 +363,7 @@ class LockedRun {
     std::erase_if(ended.left_behind,
                   [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
     if (!WasLost(ended))
-      steps_.Publish(cli::KeptForNested{DisplayPath(), runs.size(), runs.front()});
+      steps_.Publish(cli::KeptForNestedEvent{DisplayPath(), runs.size(), runs.front()});
     process::Waker alarm;
     loop_.Remove(session_driver_->session());
     loop_.Add(hold);
@@ -375,7 +375,7 @@ class LockedRun {
       loop_.RunOnce();
       nested_->SetLease(LeaseOf(hold));
       (void)HeedLoss(hold);
-      (void)HeedRevocation(hold_steps);
+      (void)HeedRevocation(hold_events);
       if (outer_.is_lost()) nested_->End();
       if (const auto signal = TakeEndingSignal(signals_, [&](const auto& stop) {
             report_.Stopping(DisplayPath(), hold.lease_end() - clock_.Now());
@@ -392,14 +392,14 @@ class LockedRun {
   void TellOfStart(process::Supervisor& supervisor) {
     if (start_told_ || !supervisor.has_started()) return;
     start_told_ = true;
-    steps_.Publish(cli::Started{options_.command.front(), supervisor.command_pid()});
+    steps_.Publish(cli::StartedEvent{options_.command.front(), supervisor.command_pid()});
   }
 
   process::Ended Reaped(const process::Supervisor& supervisor, const std::string& locks) {
     const process::Ended& ended = *supervisor.ended();
     signals_.SetCommandEnd(ended.wait_status);
-    if (ended.by_order && !loss_told_ && !revoked_) steps_.Publish(cli::LeaseRanOut{locks});
-    steps_.Publish(cli::Exited{ended.wait_status});
+    if (ended.by_order && !loss_told_ && !revoked_) steps_.Publish(cli::LeaseRanOutEvent{locks});
+    steps_.Publish(cli::ExitedEvent{ended.wait_status});
     return ended;
   }
 
@@ -445,7 +445,7 @@ class LockedRun {
 
   /// After the session's close: no message may keep others waiting.
   int End(const cli::RunEnd& end, bool confirmed) {
-    steps_.Publish(cli::Released{DisplayPath(), end.reason, end.status, confirmed});
+    steps_.Publish(cli::ReleasedEvent{DisplayPath(), end.reason, end.status, confirmed});
     report_.Explain(end);
     return end.status;
   }
@@ -458,8 +458,8 @@ class LockedRun {
                                               locks);
   }
 
-  std::vector<cli::StepListener*> Listeners() {
-    std::vector<cli::StepListener*> listeners = {&report_};
+  std::vector<cli::EventListener*> Listeners() {
+    std::vector<cli::EventListener*> listeners = {&report_};
     if (events_) listeners.push_back(events_.get());
     return listeners;
   }

@@ -61,7 +61,8 @@ std::string Survivor() {
 // zklock and its guard look at one lease; which of them is the first to see its end is the
 // scheduler's. tests/unit/process/guard_test.cc has the guard alone.
 std::string LeaseRanOut() {
-  return Reported([](cli::Report& report) { report.OnStep(cli::LeaseRanOut{"/jobs/backup"}); });
+  return Reported(
+      [](cli::Report& report) { report.OnEvent(cli::LeaseRanOutEvent{"/jobs/backup"}); });
 }
 
 // All signals that zklock acts on have names.

@@ -50,19 +50,20 @@ UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD
 
 TEST_CASE("An event is one line of JSON: first what all have, in one order") {
   EventContext context{.time = "T", .lock = "/l", .ticket = SomeTicket()};
-  CHECK(EventLine(Waiting{"/l", "other-lock-0000000003", 4}, context) ==
+  CHECK(EventLine(WaitingEvent{"/l", "other-lock-0000000003", 4}, context) ==
         R"({"time":"T","step":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
         R"("token":"9007199254740993","position":5,"predecessor":"other-lock-0000000003"})");
   context.ticket.reset();
-  CHECK(EventLine(Connected{"zk1:2181", std::chrono::seconds(30), std::chrono::milliseconds(4500),
-                            std::chrono::seconds(30)},
+  CHECK(EventLine(ConnectedEvent{"zk1:2181", std::chrono::seconds(30),
+                                 std::chrono::milliseconds(4500), std::chrono::seconds(30)},
                   context) ==
         R"({"time":"T","step":"connected","lock":"/l","contender":null,"token":null,)"
         R"("position":null,"server":"zk1:2181","sessionTimeout":30.0,"effectiveTimeout":4.5})");
 }
 
 TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
-  const auto line = EventLine(Waiting{"/l", "\xff\x1b[2J\n\"-lock-0000000003", 1}, {.lock = "/l"});
+  const auto line =
+      EventLine(WaitingEvent{"/l", "\xff\x1b[2J\n\"-lock-0000000003", 1}, {.lock = "/l"});
   REQUIRE(line);
   CHECK(line->find('\n') == std::string::npos);
   CHECK(line->find('\x1b') == std::string::npos);
@@ -70,10 +71,10 @@ TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
 }
 
 TEST_CASE("A command that was killed shows its signal in the event") {
-  const json killed = json::parse(*EventLine(Exited{9}, {.lock = "/l"}));
+  const json killed = json::parse(*EventLine(ExitedEvent{9}, {.lock = "/l"}));
   CHECK(killed["status"] == 137);
   CHECK(killed["signal"] == "SIGKILL");
-  const json ended = json::parse(*EventLine(Exited{75 << 8}, {.lock = "/l"}));
+  const json ended = json::parse(*EventLine(ExitedEvent{75 << 8}, {.lock = "/l"}));
   CHECK(ended["status"] == 75);
   CHECK(ended["signal"].is_null());
 }
@@ -88,10 +89,11 @@ TEST_CASE("A place that was lost with the session shows in the event of the next
   StalledPipe pipe;
   ReadAll(pipe.read.get());
   EventWriter writer(Duplicate(pipe.write), {"/l"});
-  writer.OnStep(Queued{SomeTicket()});
-  writer.OnStep(PlaceLost{"/l"});
-  writer.OnStep(Connected{"zk1:2181", std::chrono::seconds(30), std::chrono::seconds(30), {}});
-  writer.OnStep(Queued{SomeTicket()});
+  writer.OnEvent(QueuedEvent{SomeTicket()});
+  writer.OnEvent(PlaceLostEvent{"/l"});
+  writer.OnEvent(
+      ConnectedEvent{"zk1:2181", std::chrono::seconds(30), std::chrono::seconds(30), {}});
+  writer.OnEvent(QueuedEvent{.ticket = SomeTicket(), .is_requeued = true});
   const auto events = Events(ReadAll(pipe.read.get()));
   REQUIRE(events.size() == 3);
   CHECK_FALSE(events[0].contains("reason"));
@@ -103,7 +105,7 @@ TEST_CASE("Events for which the reader leaves no room are dropped whole, and cou
   StalledPipe pipe;
   EventWriter writer(Duplicate(pipe.write), {"/l"});
   constexpr std::size_t kTold = 2000;  // more than 64 KiB
-  for (std::size_t i = 0; i < kTold; ++i) writer.OnStep(Waiting{"/l", "p", i});
+  for (std::size_t i = 0; i < kTold; ++i) writer.OnEvent(WaitingEvent{"/l", "p", i});
   const std::string stalled = ReadAll(pipe.read.get());
   CHECK(stalled.find_first_not_of('x') == std::string::npos);
   std::string text;
@@ -111,7 +113,7 @@ TEST_CASE("Events for which the reader leaves no room are dropped whole, and cou
     writer.OnReady(POLLOUT);
     text += ReadAll(pipe.read.get());
   }
-  writer.OnStep(Suspect{"/l"});
+  writer.OnEvent(SuspectEvent{"/l"});
   text += ReadAll(pipe.read.get());
   const auto events = Events(text);
   REQUIRE(events.size() > 100);
@@ -122,14 +124,14 @@ TEST_CASE("Events for which the reader leaves no room are dropped whole, and cou
     CHECK(events[i]["position"] == i + 1);
     CHECK_FALSE(events[i].contains("dropped"));
   }
-  writer.OnStep(Confirmed{"/l"});
+  writer.OnEvent(ConfirmedEvent{"/l"});
   CHECK_FALSE(Events(ReadAll(pipe.read.get())).at(0).contains("dropped"));
 }
 
 TEST_CASE("The mode of the descriptor that others share stays as it is") {
   StalledPipe pipe;
   EventWriter writer(Duplicate(pipe.write), {"/l"});
-  writer.OnStep(Suspect{"/l"});
+  writer.OnEvent(SuspectEvent{"/l"});
   CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
 

@@ -43,8 +43,8 @@ struct Waiter {
                                           Screen{.width = [this] { return width; },
                                                  .is_in_foreground = [this] { return foreground; }},
                                           store, clock);
-    progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
-    progress->OnStep(cli::Waiting{"/l", "web", ahead});
+    progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+    progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead});
   }
 
   /// Lets time pass as a loop would: every wake-up in between is served.
@@ -227,12 +227,12 @@ TEST_CASE("A place that is lost and taken anew is told of as it is") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(1s);
   waiter.Said();
-  waiter.progress->OnStep(cli::PlaceLost{"/l"});
+  waiter.progress->OnEvent(cli::PlaceLostEvent{"/l"});
   waiter.servers.Remove(waiter.own);
   waiter.servers.Put("/l/other-uuid-lock-", 3, true);
   const std::string own = waiter.servers.Put("/l/own-uuid2-lock-", 2, true);
-  waiter.progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnStep(cli::Waiting{"/l", "other", 2});
+  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "other", 2});
   waiter.Pass(1min);
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: still waiting for /l after 1m1s: place 3,"));
 }
@@ -243,8 +243,8 @@ TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
   waiter.servers.Put("/m", 0);
   waiter.servers.Put("/m/x-uuid-lock-", 9, true);
   const std::string own = waiter.servers.Put("/m/own-uuid-lock-", 2, true);
-  waiter.progress->OnStep(cli::Queued{{.lock = {"/m", ""}, .path = own}});
-  waiter.progress->OnStep(cli::Waiting{"/m", "x", 1});
+  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/m", ""}, .path = own}});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/m", "x", 1});
   waiter.Pass(2s);
   CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 7s, place 2, held by "
                                                "x-uuid-lock-0000000000, for at most "));
@@ -268,8 +268,8 @@ TEST_CASE("For a permit the holders are counted, and the place is that among all
     own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
     place = "place 4";
   }
-  waiter.progress->OnStep(cli::Queued{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnStep(cli::Waiting{"/l", "web", 1});
+  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "web", 1});
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(),
              Catch::StartsWith("zklock: waiting for /l: " + place +

@@ -1,0 +1,194 @@
+#include "cli/event.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "cli/duration.h"
+#include "cli/printable.h"
+#include "cli/report_queue.h"
+#include "cli/report_reasons.h"
+#include "process/supervisor.h"
+
+namespace zklock::cli {
+
+namespace message {
+namespace {
+
+constexpr char kConnected[] = "connected to {}, session time-out {}";
+constexpr char kTimeoutShortened[] =
+    "connected to {}, session time-out {}: shortened from {} by this server";
+constexpr char kShorterTimeoutCounts[] =
+    "connected to {}, session time-out {}; the shorter one that another server granted before, {}, "
+    "still counts";
+constexpr char kShortSession[] =
+    "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
+    "command; see --session-timeout";
+constexpr char kQueuedAs[] = "queued as {}";
+constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, next to go {}";
+constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued anew, at the tail";
+constexpr char kIncompatibleArrived[] = "{}: both may hold: '{}', which came later, is {}";
+constexpr char kOurs[] = "{} is ours ({}, token {})";
+constexpr char kHeldAbove[] = "{} is held for us by a zklock above: going on under it";
+constexpr char kRunning[] = "running {} (pid {})";
+constexpr char kSuspect[] = "{}: the server does not answer, trying another";
+constexpr char kConfirmed[] = "{}: confirmed, still ours";
+constexpr char kTakenAway[] = "{} was taken away (our contender was deleted): {}";
+constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
+constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
+constexpr char kShortGrant[] =
+    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
+constexpr char kOuterLost[] =
+    "{} is lost (the zklock that held it for us released it, lost it or ended): {}";
+constexpr char kIsEnded[] = "the command is ended";
+constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
+constexpr char kLeaseRanOut[] =
+    "{} could not be proven in time: the command was ended before its lease";
+constexpr char kCommandEnded[] = "the command ended with status {}";
+constexpr char kKeptForNested[] =
+    "the command has ended; {} is kept until what still runs under it has ended: {} zklock, the "
+    "first is pid {}";
+constexpr char kReleased[] = "{}: released";
+constexpr char kNothingLeft[] = "{}: nothing of ours is left there";
+constexpr char kNotConfirmed[] =
+    "no server confirmed the release of {}: it is free when the session ends";
+
+}  // namespace
+}  // namespace message
+
+namespace {
+
+double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
+
+struct LossWords {
+  const char* name;    // in --events
+  const char* format;  // LOCK, and what becomes of the command
+};
+
+LossWords WordsOf(lock::Loss loss) {
+  switch (loss) {
+    case lock::Loss::kRemoved:
+      return {"removed", message::kTakenAway};
+    case lock::Loss::kExpired:
+      return {"expired", message::kExpired};
+    case lock::Loss::kShortSession:
+      return {"short-session", message::kShortGrant};
+    case lock::Loss::kOuter:
+      return {"outer", message::kOuterLost};
+    case lock::Loss::kUnproven:
+      break;
+  }
+  return {"unproven", message::kUnproven};
+}
+
+}  // namespace
+
+EventFields ConnectedEvent::Fields() const {
+  return {{"server", server},
+          {"sessionTimeout", Seconds(granted)},
+          {"effectiveTimeout", Seconds(effective)}};
+}
+
+std::string ConnectedEvent::Text() const {
+  const std::string name = Printable(server);
+  const std::string timeout = FormatDuration(granted);
+  if (before && effective < *before) {
+    return fmt::format(message::kTimeoutShortened, name, timeout, FormatDuration(*before));
+  }
+  if (effective < granted) {
+    return fmt::format(message::kShorterTimeoutCounts, name, timeout, FormatDuration(effective));
+  }
+  return fmt::format(message::kConnected, name, timeout);
+}
+
+std::string ShortSessionEvent::Text() const {
+  return fmt::format(message::kShortSession, FormatDuration(timeout));
+}
+
+EventFields QueuedEvent::Fields() const {
+  if (!is_requeued) return {};
+  return {{"reason", "expired"}};
+}
+
+std::string QueuedEvent::Text() const {
+  return fmt::format(message::kQueuedAs, Printable(ticket.display_path()));
+}
+
+EventFields WaitingEvent::Fields() const {
+  return {{"position", static_cast<std::int64_t>(ahead + 1)}, {"predecessor", predecessor}};
+}
+
+std::string WaitingEvent::Text() const {
+  return fmt::format(message::kWaitingBehind, lock, ahead, Printable(predecessor));
+}
+
+std::string PlaceLostEvent::Text() const { return fmt::format(message::kPlaceLost, lock); }
+
+std::string IncompatibleArrivedEvent::Text() const {
+  return fmt::format(message::kIncompatibleArrived, lock, Printable(incompatible.child),
+                     IncompatibleText(incompatible.kind));
+}
+
+EventFields AcquiredEvent::Fields() const {
+  return {{"mode", std::string(protocol::ModeName(ticket.mode))}};
+}
+
+std::string AcquiredEvent::Text() const {
+  return fmt::format(message::kOurs, ticket.lock.display_path(), protocol::ModeName(ticket.mode),
+                     ticket.token);
+}
+
+EventFields NestedEvent::Fields() const { return {{"nested", true}}; }
+
+std::string NestedEvent::Text() const { return fmt::format(message::kHeldAbove, lock); }
+
+std::string StartedEvent::Text() const {
+  return fmt::format(message::kRunning, Printable(command), pid);
+}
+
+std::string SuspectEvent::Text() const { return fmt::format(message::kSuspect, locks); }
+
+std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirmed, locks); }
+
+EventFields LostEvent::Fields() const { return {{"reason", WordsOf(loss).name}}; }
+
+std::string LostEvent::Text() const {
+  const char* const consequence = on_lost == OnLost::kStop ? message::kIsEnded : message::kRunsOn;
+  return fmt::format(fmt::runtime(WordsOf(loss).format), locks, consequence);
+}
+
+EventFields LeaseRanOutEvent::Fields() const {
+  return {{"reason", WordsOf(lock::Loss::kUnproven).name}};
+}
+
+std::string LeaseRanOutEvent::Text() const { return fmt::format(message::kLeaseRanOut, locks); }
+
+EventFields ExitedEvent::Fields() const {
+  EventFields fields = {{"status", process::ShellStatus(wait_status)}, {"signal", nullptr}};
+  if (WIFSIGNALED(wait_status)) fields.back().value = SignalName(WTERMSIG(wait_status));
+  return fields;
+}
+
+std::string ExitedEvent::Text() const {
+  return fmt::format(message::kCommandEnded, process::ShellStatus(wait_status));
+}
+
+EventFields KeptForNestedEvent::Fields() const {
+  return {{"runs", static_cast<std::int64_t>(runs)}, {"pid", pid}};
+}
+
+std::string KeptForNestedEvent::Text() const {
+  return fmt::format(message::kKeptForNested, locks, runs, pid);
+}
+
+EventFields ReleasedEvent::Fields() const {
+  return {{"reason", EventName(reason)}, {"status", status}, {"confirmed", confirmed}};
+}
+
+std::string ReleasedEvent::Text() const {
+  if (!confirmed) return fmt::format(message::kNotConfirmed, locks);
+  return WasHeld(reason) ? fmt::format(message::kReleased, locks)
+                         : fmt::format(message::kNothingLeft, locks);
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/end_reason.h"
+#include "cli/options.h"
+#include "lock/hold.h"
+#include "lock/ticket.h"
+#include "protocol/queue.h"
+
+namespace zklock::cli {
+
+// What happens in a run. Each event is published once; messages, --events and progress listen. The
+// text and the JSON follow from the type:
+//
+//   kName     the event's name in --events; without it the event is not written there
+//   Lock()    the one LOCK that it is about, if there is one
+//   Fields()  what its JSON object has beyond what all have
+//   kLevel    when its message is shown
+//   Text()    the message, without "zklock: "
+//
+// Paths are those that the user knows. A predecessor's name may contain arbitrary bytes.
+
+/// When a message is shown.
+enum class Level {
+  kAlways,
+  kUnlessQuiet,  ///< not with --quiet
+  kVerbose,      ///< only with --verbose
+};
+
+/// A member of an event's JSON object.
+struct EventField {
+  const char* name;
+  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string> value;
+};
+using EventFields = std::vector<EventField>;
+
+/// A server accepted the session: a new one, or the same session after a reconnect.
+struct ConnectedEvent {
+  static constexpr const char* kName = "connected";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string server;              ///< as the user wrote it
+  Duration granted{};              ///< the session time-out that it grants
+  Duration effective{};            ///< the one that counts: the shortest granted to this session
+  std::optional<Duration> before;  ///< the one that counted until now; none for a new session
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session time-out is so short that an ordinary change of leader may end the command.
+struct ShortSessionEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  Duration timeout{};
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Our contender is in the queue.
+struct QueuedEvent {
+  static constexpr const char* kName = "queued";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;
+  bool is_requeued = false;  ///< after a PlaceLostEvent
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct WaitingEvent {
+  static constexpr const char* kName = "waiting";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  std::string predecessor;
+  std::size_t ahead = 0;  ///< contenders ahead of ours in the last list
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session expired in the queue; a new contender will queue at the tail.
+struct PlaceLostEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// A contender that ignores ours queued after it; both may hold.
+struct IncompatibleArrivedEvent {
+  static constexpr Level kLevel = Level::kAlways;
+  std::string lock;
+  protocol::IncompatibleContender incompatible;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+struct AcquiredEvent {
+  static constexpr const char* kName = "acquired";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// An outer zklock already holds the lock for this run.
+struct NestedEvent {
+  static constexpr const char* kName = "acquired";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct StartedEvent {
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string command;
+  pid_t pid = 0;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The connection is lost, or the server does not answer.
+struct SuspectEvent {
+  static constexpr const char* kName = "suspect";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;  ///< all that are held
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Proven again after a SuspectEvent.
+struct ConfirmedEvent {
+  static constexpr const char* kName = "confirmed";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct LostEvent {
+  static constexpr const char* kName = "lost";
+  static constexpr Level kLevel = Level::kAlways;
+  std::string locks;
+  lock::Loss loss{};
+  OnLost on_lost{};
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The guard was the first to see the lease end, and ended the command before it did.
+struct LeaseRanOutEvent {
+  static constexpr const char* kName = "lost";
+  static constexpr Level kLevel = Level::kAlways;
+  std::string locks;
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The command ended and was reaped.
+struct ExitedEvent {
+  static constexpr const char* kName = "exited";
+  static constexpr Level kLevel = Level::kVerbose;
+  int wait_status = 0;  ///< as from waitpid
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The command ended, but nested runs below it did not: the lock is held until they have.
+struct KeptForNestedEvent {
+  static constexpr const char* kName = "nested";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string locks;
+  std::size_t runs = 0;
+  pid_t pid = 0;  ///< of one of them
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session is closed: nothing is queued or held any more.
+struct ReleasedEvent {
+  static constexpr const char* kName = "released";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;
+  EndReason reason = EndReason::kEnded;
+  int status = 0;         ///< zklock's exit status
+  bool confirmed = true;  ///< false: no server confirmed it; it happens when the session ends
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+using Event = std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent,
+                           PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, NestedEvent,
+                           StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent, LeaseRanOutEvent,
+                           ExitedEvent, KeptForNestedEvent, ReleasedEvent>;
+
+/// Is given each event of a run, in order.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void OnEvent(const Event& event) = 0;
+};
+
+}  // namespace zklock::cli
