@@ -208,8 +208,8 @@ inline constexpr char kNotAuthorised[] =
     "the servers do not let us {} {}: not authorised: {} on {} is missing; see its ACL";
 
 // Parts of the messages of end_reason.cc: the contender in the way, the one who asked.
-inline constexpr char kBefore[] = " ({}, is before us)";
-inline constexpr char kWhoRuns[] = "{}, pid {} on {}";
+inline constexpr char kBlocker[] = ": {} is ahead";
+inline constexpr char kProcess[] = "{} (pid {} on {})";
 inline constexpr char kSomeCommand[] = "a command";
 inline constexpr char kAsker[] = "{} ('{}')";
 inline constexpr char kSomebody[] = "somebody";
@@ -310,12 +310,10 @@ inline constexpr char kNoProc[] =
 inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
 
 // The line of progress.
-inline constexpr char kProgress[] = "zklock: waiting {}, place {}{}: {}";
-inline constexpr char kWaits[] = "waiting for {}: place {}{}";
-inline constexpr char kStillWaits[] = "still waiting for {} after {}: place {}{}";
-inline constexpr char kNoAnswer[] = ", no server answers";
-inline constexpr char kHeldBy[] = ", held by {}";
-inline constexpr char kAtMost[] = ", for at most {}";
+inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
+inline constexpr char kNoAnswer[] = "; no server answers";
+inline constexpr char kHeldBy[] = "; held by {}";
+inline constexpr char kHeldFor[] = " for {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.

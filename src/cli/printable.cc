@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace zklock::cli {
 namespace {
@@ -177,6 +179,28 @@ std::string Printable(std::string_view foreign, std::size_t columns) {
     width += piece->width;
     if (width < columns) before_ellipsis = shown.size();
   }
+  return shown;
+}
+
+std::string PrintableEnd(std::string_view foreign, std::size_t columns) {
+  if (columns == 0) return "";
+  std::vector<Piece> pieces;
+  std::size_t width = 0;
+  Pieces source(foreign);
+  while (std::optional<Piece> piece = source.Next()) {
+    width += piece->width;
+    pieces.push_back(*std::move(piece));
+  }
+  std::string shown;
+  auto piece = pieces.begin();
+  if (width > columns) {
+    shown = kEllipsis;
+    // A mark that stands on a dropped letter goes with it.
+    for (; piece != pieces.end() && (width > columns - 1 || piece->width == 0); ++piece) {
+      width -= piece->width;
+    }
+  }
+  for (; piece != pieces.end(); ++piece) shown += piece->text;
   return shown;
 }
 

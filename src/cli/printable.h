@@ -13,6 +13,9 @@ namespace zklock::cli {
 [[nodiscard]] std::string Printable(std::string_view foreign,
                                     std::size_t columns = std::string_view::npos);
 
+/// As Printable, but cut at the beginning, with '…' as its first column.
+[[nodiscard]] std::string PrintableEnd(std::string_view foreign, std::size_t columns);
+
 /// How many columns a terminal takes for `text`, as Printable shows it.
 [[nodiscard]] std::size_t DisplayWidth(std::string_view text);
 

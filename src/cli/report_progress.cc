@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "cli/contender_data.h"
@@ -12,44 +13,64 @@
 namespace zklock::cli {
 namespace {
 
-// Of a foreign word in a message, in columns.
+// Of foreign text in a message, in columns.
 constexpr std::size_t kMostShown = 60;
+// A LOCK is not cut to fewer columns than this in favour of its holder.
+constexpr std::size_t kLeastLock = 16;
 
 std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
-/// ", held by backup.sh, pid 3185 on web1, for at most 12m", and of a semaphore ", and 2 more".
-std::string Holder(const ProgressView& view) {
+/// "2nd".
+std::string Ordinal(std::size_t number) {
+  const std::size_t last = number % 10;
+  const bool is_teen = number / 10 % 10 == 1;
+  const char* ending = "th";
+  if (!is_teen && last == 1) ending = "st";
+  if (!is_teen && last == 2) ending = "nd";
+  if (!is_teen && last == 3) ending = "rd";
+  return std::to_string(number) + ending;
+}
+
+/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more".
+std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
   if (view.holder.empty()) return "";
-  std::string text = fmt::format(message::kHeldBy, WhoOf(view.holder, view.holder_data));
-  if (view.held_at_most) text += fmt::format(message::kAtMost, WholeSeconds(*view.held_at_most));
+  std::string text = fmt::format(message::kHeldBy, ProcessText(view.holder, view.holder_data));
+  if (view.held_for) text += fmt::format(message::kHeldFor, WholeSeconds(*view.held_for));
   if (view.more_holders > 0) text += fmt::format(message::kMoreHold, view.more_holders);
   return text;
 }
 
+std::string LineFor(const ProgressView& view, const std::string& lock) {
+  return fmt::format(message::kProgress, lock, Ordinal(view.position), WholeSeconds(view.waited),
+                     HolderText(view));
+}
+
 }  // namespace
 
+std::string ProgressLine(const ProgressView& view) { return LineFor(view, view.lock); }
+
 std::string LiveProgress(const ProgressView& view, std::size_t columns) {
-  // The LOCK last: who typed it knows it, and it is what a narrow terminal cuts off.
-  return Printable(fmt::format(message::kProgress, WholeSeconds(view.waited), view.place,
-                               Holder(view), view.lock),
-                   columns);
+  const auto left_by = [columns](std::size_t width) {
+    return columns > width ? columns - width : 0;
+  };
+  ProgressView without_holder = view;
+  without_holder.holder.clear();
+  without_holder.connected = true;
+  const std::size_t with_all = left_by(DisplayWidth("zklock: " + LineFor(view, "")));
+  // One column for the ellipsis that stands for the holder.
+  const std::size_t with_position =
+      left_by(DisplayWidth("zklock: " + LineFor(without_holder, "")) + 1);
+  const std::size_t room = std::max(with_all, std::min(kLeastLock, with_position));
+  return Printable("zklock: " + LineFor(view, PrintableEnd(view.lock, room)), columns);
 }
 
-std::string PlainProgress(const ProgressView& view, bool first) {
-  if (first) {
-    return fmt::format(message::kWaits, view.lock, view.place, Holder(view));
-  }
-  return fmt::format(message::kStillWaits, view.lock, WholeSeconds(view.waited), view.place,
-                     Holder(view));
-}
-
-std::string WhoOf(const std::string& name, const std::string& data) {
+std::string ProcessText(const std::string& name, const std::string& data) {
   const auto known = ParseContenderData(data);
   if (!known || !known->host || !known->pid) return Printable(name, kMostShown);
-  return fmt::format(message::kWhoRuns,
+  return fmt::format(message::kProcess,
                      Printable(known->command.value_or(message::kSomeCommand), kMostShown),
                      *known->pid, Printable(*known->host, kMostShown));
 }

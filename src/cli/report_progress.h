@@ -8,26 +8,25 @@
 
 namespace zklock::cli {
 
-/// Where a waiter stands, as far as known.
+/// What is known about a waiter's queue.
 struct ProgressView {
-  std::string lock;       ///< as the user knows it
-  Duration waited{};      ///< in the queue
-  std::size_t place = 0;  ///< in the queue, from 1
+  std::string lock;          ///< as the user knows it
+  Duration waited{};         ///< in the queue
+  std::size_t position = 0;  ///< in the queue, from 1
   bool connected = true;
-  std::string holder;       ///< the child at the head of the queue; empty: not known
-  std::string holder_data;  ///< its data, anybody's bytes
-  std::optional<Duration> held_at_most;
-  std::size_t more_holders = 0;  ///< of a semaphore
+  std::string holder;                ///< the child at the head of the queue; empty: not known
+  std::string holder_data;           ///< its data: arbitrary bytes
+  std::optional<Duration> held_for;  ///< at most
+  std::size_t more_holders = 0;      ///< of a semaphore
 };
 
-// The sentences of --progress.
-
-/// The live line, cut to `columns`.
+/// "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1) for 18s".
+[[nodiscard]] std::string ProgressLine(const ProgressView& view);
+/// The live line, with "zklock: ", in at most `columns`: a long LOCK loses its beginning, then the
+/// line its end, so that the position and the time stay visible as long as possible.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
-/// A line of its own; `first`: the wait has begun.
-[[nodiscard]] std::string PlainProgress(const ProgressView& view, bool first);
 
-/// "backup.sh, pid 3185 on web1", as far as a contender's data tells; else its name.
-[[nodiscard]] std::string WhoOf(const std::string& name, const std::string& data);
+/// "backup.sh (pid 3185 on web1)" if the contender's data say so, else its name.
+[[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

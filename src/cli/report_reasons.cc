@@ -240,7 +240,7 @@ std::string DefectText(const lock::Defect& defect) {
 
 std::string BlockerText(const lock::Busy& busy) {
   if (busy.blocker.empty()) return "";
-  return fmt::format(message::kBefore, WhoOf(busy.blocker, busy.blocker_data));
+  return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
 }
 
 std::string AskerText(const RevokeData& revocation) {

@@ -16,19 +16,19 @@ constexpr Duration kRedraw = 1s;
 // A shorter wait is not worth a line.
 constexpr Duration kFirstLine = 1s;
 constexpr Duration kBetweenLines = 1min;
-// How long a line that is due waits for what the servers say.
-constexpr Duration kLookPatience = 1s;
-constexpr Duration kLeastBetweenLooks = 2s;
-// Everyone in a long queue looks, and each look costs the queue's length.
-constexpr Duration kLookForEachAhead = 50ms;
+// How long a line that is due waits for the servers' answers.
+constexpr Duration kLookupPatience = 1s;
+constexpr Duration kLeastBetweenLookups = 2s;
+// Every waiter in a long queue looks it up, and each lookup costs the length of the queue.
+constexpr Duration kLookupPerContenderAhead = 50ms;
 constexpr std::size_t kUsualWidth = 80;
-// At the end of the live line: the terminal shows a key as ^C there, and some terminals begin a new
-// line with a character in the last column.
+// Kept free at the end of the live line: the terminal echoes ^C there, and some terminals begin a
+// new line after a character in the last column.
 constexpr std::size_t kFreeColumns = 3;
 
 }  // namespace
 
-Screen StandardErrorScreen() {
+TerminalInfo StandardErrorTerminal() {
   return {.width = [] { return process::TerminalWidth(STDERR_FILENO); },
           .is_in_foreground = [] { return process::IsInForeground(STDERR_FILENO); }};
 }
@@ -39,9 +39,9 @@ ProgressStyle ResolveProgress(ProgressStyle asked, cli::Verbosity verbosity) {
   return process::CanErase(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kPlain;
 }
 
-Progress::Progress(ProgressStyle style, process::MessageSink& sink, Screen screen,
+Progress::Progress(ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
                    zookeeper::Store& store, const Clock& clock)
-    : style_(style), sink_(sink), screen_(std::move(screen)), store_(store), clock_(clock) {}
+    : style_(style), sink_(sink), terminal_(std::move(terminal)), store_(store), clock_(clock) {}
 
 Progress::~Progress() { interrupted_ ? sink_.ClearLive() : sink_.EraseLive(); }
 
@@ -65,9 +65,9 @@ void Progress::OnEvent(const cli::Event& event) {
 void Progress::WaitFor(const std::string& lock) {
   lock_ = lock;
   position_.reset();
-  look_.reset();
+  lookup_.reset();
   const auto place = places_.find(lock_);
-  if (place != places_.end()) look_.emplace(store_, place->second.ticket.lock);
+  if (place != places_.end()) lookup_.emplace(store_, place->second.ticket.lock);
 }
 
 void Progress::Pause() {
@@ -82,28 +82,30 @@ void Progress::OnReady(short /*revents*/) {
   if (now < next_show_) return;
   if (style_ == ProgressStyle::kBar) {
     next_show_ = now + kRedraw;
-    if (!screen_.is_in_foreground()) return;
-    if (now >= next_look_) BeginLook();
+    if (!terminal_.is_in_foreground()) return;
+    if (now >= next_lookup_) BeginLookup();
     ShowLive();
-  } else if (now >= next_look_ && !shows_look_) {
-    shows_look_ = true;
-    next_show_ = now + kLookPatience;
-    BeginLook();
+  } else if (now >= next_lookup_ && !shows_lookup_) {
+    shows_lookup_ = true;
+    next_show_ = now + kLookupPatience;
+    BeginLookup();
   } else {
     Show();
   }
 }
 
-void Progress::BeginLook() {
+void Progress::BeginLookup() {
   const auto place = places_.find(lock_);
-  if (place == places_.end() || !look_ || look_->IsUnderWay()) return;
-  next_look_ = clock_.Now() +
-               std::max(kLeastBetweenLooks, kLookForEachAhead * static_cast<Duration::rep>(ahead_));
-  look_->Begin(place->second.ticket.path,
-               [this](const std::optional<lock::QueuePosition>& position) { OnLooked(position); });
+  if (place == places_.end() || !lookup_ || lookup_->IsUnderWay()) return;
+  next_lookup_ =
+      clock_.Now() +
+      std::max(kLeastBetweenLookups, kLookupPerContenderAhead * static_cast<Duration::rep>(ahead_));
+  lookup_->Begin(
+      place->second.ticket.path,
+      [this](const std::optional<lock::QueuePosition>& position) { OnLookedUp(position); });
 }
 
-void Progress::OnLooked(const std::optional<lock::QueuePosition>& position) {
+void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
   const TimePoint now = clock_.Now();
   const auto place = places_.find(lock_);
   if (position && place != places_.end()) {
@@ -111,27 +113,27 @@ void Progress::OnLooked(const std::optional<lock::QueuePosition>& position) {
     const TimePoint made =
         place->second.queued_at - position->first_older_by.value_or(Duration::zero());
     if (!position_ || position_->first != position->first) {
-      // Somebody else held at the last look: this one holds since then at the earliest.
-      held_since_ = position_ ? std::max(glanced_at_, made) : made;
+      // Another contender was first at the last lookup: this one cannot have held before that.
+      held_since_ = position_ ? std::max(position_at_, made) : made;
     }
-    glanced_at_ = now;
+    position_at_ = now;
     position_ = position;
   }
   if (style_ == ProgressStyle::kBar) {
-    if (screen_.is_in_foreground()) ShowLive();
-  } else if (shows_look_) {
+    if (terminal_.is_in_foreground()) ShowLive();
+  } else if (shows_lookup_) {
     Show();
   }
 }
 
 void Progress::Show() {
-  shows_look_ = false;
-  sink_.WriteLine("zklock: " + cli::PlainProgress(View(), !std::exchange(told_, true)));
+  shows_lookup_ = false;
+  sink_.WriteLine("zklock: " + cli::ProgressLine(View()));
   next_show_ = clock_.Now() + kBetweenLines;
 }
 
 void Progress::ShowLive() {
-  const std::size_t width = screen_.width();
+  const std::size_t width = terminal_.width();
   const std::size_t columns = width == 0 ? kUsualWidth : width;
   sink_.DrawLive(cli::LiveProgress(View(), std::max(columns, kFreeColumns) - kFreeColumns));
 }
@@ -140,13 +142,13 @@ cli::ProgressView Progress::View() const {
   const TimePoint now = clock_.Now();
   cli::ProgressView view{.lock = lock_,
                          .waited = now - *waiting_since_,
-                         .place = ahead_ + 1,
+                         .position = ahead_ + 1,
                          .connected = store_.IsConnected()};
   if (position_) {
     view.holder = position_->first;
     view.holder_data = position_->first_data;
     view.more_holders = position_->holders - std::min<std::size_t>(position_->holders, 1);
-    if (position_->first_older_by) view.held_at_most = now - held_since_;
+    if (position_->first_older_by) view.held_for = now - held_since_;
   }
   return view;
 }

@@ -90,7 +90,7 @@ WaitOutcome QueueWait::Run(std::vector<lock::AcquireRequest> requests,
   lock::AcquireSet acquire(in_.session_driver.session(), in_.clock, requests_, process::MakeUuid,
                            steps);
   Progress progress(ResolveProgress(in_.options.progress, in_.options.verbosity), in_.sink,
-                    StandardErrorScreen(), in_.session_driver.session(), in_.clock);
+                    StandardErrorTerminal(), in_.session_driver.session(), in_.clock);
   in_.steps.Add(progress);
   in_.loop.Add(acquire);
   in_.loop.Add(progress);

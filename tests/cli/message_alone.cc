@@ -68,13 +68,6 @@ std::string LeaseRanOut() {
 // All signals that zklock acts on have names.
 std::string SignalWithoutName() { return cli::SignalName(63); }
 
-// After a minute in the queue. tests/unit/commands/progress_test.cc has a clock that it turns.
-std::string StillWaits() {
-  return "zklock: " +
-         cli::PlainProgress({.lock = "/jobs/backup", .waited = 61s, .place = 2, .connected = true},
-                            false);
-}
-
 #ifdef __SANITIZE_ADDRESS__
 // The sanitizers want descriptors of their own before zklock does; elsewhere
 // tests/cli/message_run.cc leaves a whole zklock too few.
@@ -97,7 +90,6 @@ Provocations SaidAloneProvocations() {
       {{Part("kLookupEnded")}, LookupEnded},
       {{"kSurvivor"}, Survivor},
       {{"kLeaseRanOut"}, LeaseRanOut},
-      {{"kStillWaits"}, StillWaits},
       {{Part("kSignalNumber")}, SignalWithoutName},
   };
 }

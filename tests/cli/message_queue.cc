@@ -141,10 +141,10 @@ std::string LiveProgress(const std::string& lock) {
   Child waiter = Child::StartOnTerminal(
       OnTerminal(ZklockAt(proxy.address(), {"exclusive", lock, "--", "true"})));
   waiter.Resize(24, 400);
-  waiter.ReadUntil(", for at most ");
-  waiter.ReadUntil(lock);
+  waiter.ReadUntil(") for ");
+  waiter.ReadUntil("\x1b");
   proxy.Freeze();
-  waiter.ReadUntil(", no server answers: " + lock);
+  waiter.ReadUntil("; no server answers");
   return AsLines(waiter.out());
 }
 
@@ -165,8 +165,8 @@ Provocations QueueProvocations() {
   return {
       {{"kTaken"}, [taken] { return Taken(taken); }},
       {{"kWaitOver"}, WaitOver},
-      {{Part("kBefore", " (a command, pid 4711 on h7, is before us)"),
-        Part("kWhoRuns", "a command, pid 4711 on h7"), Part("kSomeCommand")},
+      {{Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
+        Part("kProcess", "a command (pid 4711 on h7)"), Part("kSomeCommand")},
        NobodysName},
       {{"kQueueFull"}, QueueFull},
       {{"kSuperseded"}, Superseded},
@@ -180,8 +180,8 @@ Provocations QueueProvocations() {
       {{"kRanLately"}, RanLately},
       {{"kNotRecorded"}, NotRecorded},
       {{"kPlaceLost"}, PlaceLost},
-      {{"kWaits"}, PlainProgress},
-      {{Part("kProgress"), Part("kHeldBy", ", held by sh, pid "), Part("kAtMost", ", for at most "),
+      {{"kProgress"}, PlainProgress},
+      {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
         Part("kNoAnswer")},
        [] { return LiveProgress(NewLock("said")); }},
       {{Part("kMoreHold", ", and 1 more")}, [] { return ProgressOfPermits(NewLock("said")); }},

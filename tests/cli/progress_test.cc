@@ -39,16 +39,17 @@ Words Frames(const std::string& screen) {
 }  // namespace
 
 TEST_CASE("the live line fits the terminal, and is gone before the command's first word") {
-  for (const int columns : {60, 80}) {
+  for (const int columns : {60, 80, 100}) {
     CAPTURE(columns);
     const std::string lock = NewLock("bar");
     Child holder = StartHolder(lock);
     Child waiter = StartOnScreen(columns, "exclusive", lock);
-    waiter.ReadUntil("zklock: waiting ");
-    const std::string time = waiter.ReadUntil(", place 2");
-    waiter.ReadUntil("held by");
-    do waiter.ReadUntil("zklock: waiting ");
-    while (waiter.ReadUntil(", place 2") == time);  // until it counts
+    waiter.ReadUntil("zklock: waiting for ");
+    waiter.ReadUntil(": 2nd in line, ");
+    const std::string time = waiter.ReadUntil("s");
+    if (columns >= 80) waiter.ReadUntil("held by");
+    do waiter.ReadUntil(": 2nd in line, ");
+    while (waiter.ReadUntil("s") == time);  // until it counts
     waiter.ReadUntil(kEraseToEnd);
     holder.CloseInput();
     waiter.ReadUntil("first");
@@ -58,11 +59,11 @@ TEST_CASE("the live line fits the terminal, and is gone before the command's fir
     REQUIRE(frames.size() >= 2);
     for (const std::string& frame : frames) {
       CHECK(cli::DisplayWidth(frame) <= static_cast<std::size_t>(columns) - 3);
-      CHECK_THAT(frame, Catch::StartsWith("zklock: waiting "));
+      CHECK_THAT(frame, Catch::StartsWith("zklock: waiting for "));
     }
     // A ^C that the terminal shows has room behind it.
     CHECK(cli::DisplayWidth(frames.back()) == static_cast<std::size_t>(columns) - 3);
-    CHECK_THAT(frames.back(), Catch::EndsWith("…"));
+    CHECK_THAT(frames.back(), Catch::Contains("…"));
     CHECK(waiter.Wait() == Exited(0));
   }
 }
@@ -101,10 +102,10 @@ TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
   // The shell's own words follow on an empty line.
   const std::size_t erased = until_stopped.rfind(kErased);
   REQUIRE(erased != std::string::npos);
-  CHECK(until_stopped.find("place", erased) == std::string::npos);
+  CHECK(until_stopped.find("in line", erased) == std::string::npos);
   shell.ReadUntil("ready> ");
   shell.Write("fg\n");
-  shell.ReadUntil("place 2, held");
+  shell.ReadUntil("2nd in line, ");
   holder.CloseInput();
   shell.ReadUntil("ready> ");
   CHECK(Tree().Children(lock).empty());
@@ -116,18 +117,16 @@ TEST_CASE("without a terminal a line tells who holds the lock; quiet and none do
   Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
   const std::string said = waiter.ReadErrUntil("\n");
   // The line does not wait for servers that do not tell within a second.
-  const std::string place = "zklock: waiting for " + lock + ": place 2";
-  CHECK_THAT(said, Catch::Equals(place + "\n") ||
-                       (Catch::StartsWith(place + ", held by sh, pid " +
-                                          std::to_string(holder.pid()) + " on ") &&
-                        Catch::Contains(", for at most ")));
+  CHECK_THAT(said, Catch::Matches("zklock: waiting for " + lock +
+                                  R"(: 2nd in line, \d+s(; held by sh \(pid )" +
+                                  std::to_string(holder.pid()) + R"( on .*\) for .*)?\n)"));
   // Who came later and says nothing would have said it by now: both have waited for longer.
   Child quiet = Child::Start(HolderOptions({"exclusive", "-q"}, lock));
   Tree().WaitForChildren(lock, 3);
   Child none = Child::Start(HolderOptions({"exclusive", "--progress", "none"}, lock));
   Tree().WaitForChildren(lock, 4);
   Child last = Child::Start(HolderOptions({"exclusive", "--progress", "plain"}, lock));
-  last.ReadErrUntil("place 5");
+  last.ReadErrUntil("5th in line");
   for (Child* one : {&holder, &waiter, &quiet, &none, &last}) {
     one->CloseInput();
     CHECK(one->Wait() == Exited(0));
@@ -140,10 +139,11 @@ TEST_CASE("a live line can be had where there is no terminal") {
   const std::string lock = NewLock("bar");
   Child holder = StartHolder(lock);
   Child waiter = Child::Start(HolderOptions({"exclusive", "--progress", "bar"}, lock));
-  waiter.ReadErrUntil("zklock: waiting ");
-  const std::string time = waiter.ReadErrUntil(", place 2");
-  do waiter.ReadErrUntil("zklock: waiting ");
-  while (waiter.ReadErrUntil(", place 2") == time);  // until it counts
+  waiter.ReadErrUntil("zklock: waiting for ");
+  waiter.ReadErrUntil(": 2nd in line, ");
+  const std::string time = waiter.ReadErrUntil("s");
+  do waiter.ReadErrUntil(": 2nd in line, ");
+  while (waiter.ReadErrUntil("s") == time);  // until it counts
   holder.CloseInput();
   waiter.CloseInput();
   CHECK(waiter.Wait() == Exited(0));

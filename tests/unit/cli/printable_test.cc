@@ -126,4 +126,16 @@ TEST_CASE("Whatever the bytes, the result is one line that fits") {
   }
 }
 
+TEST_CASE("What is cut at the beginning ends as it did") {
+  CHECK(PrintableEnd("/jobs/backup", 12) == "/jobs/backup");
+  CHECK(PrintableEnd("/jobs/backup", 8) == "…/backup");
+  CHECK(PrintableEnd("/jobs/backup", 1) == "…");
+  CHECK(PrintableEnd("/jobs/backup", 0).empty());
+  // Two columns each: one is left over.
+  CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 3) == "…\xe5\x8c\x97");
+  CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 2) == "…");
+  // A mark does not stay behind without its letter.
+  CHECK(PrintableEnd("ae\xcc\x81x", 2) == "…x");
+}
+
 }  // namespace zklock::cli

@@ -39,10 +39,11 @@ struct Waiter {
     servers.nodes[own].created_ms = 100'000;
     servers.nodes[first[0]].created_ms = 40'000;
     store.Connect();
-    progress = std::make_unique<Progress>(style, *sink,
-                                          Screen{.width = [this] { return width; },
-                                                 .is_in_foreground = [this] { return foreground; }},
-                                          store, clock);
+    progress =
+        std::make_unique<Progress>(style, *sink,
+                                   TerminalInfo{.width = [this] { return width; },
+                                                .is_in_foreground = [this] { return foreground; }},
+                                   store, clock);
     progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
     progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead});
   }
@@ -98,13 +99,12 @@ TEST_CASE("Where there is no terminal, a line tells of the wait after a second a
   CHECK(waiter.Requests() == 0);
   waiter.Pass(1ms);
   CHECK(waiter.Said() ==
-        "zklock: waiting for /l: place 2, held by backup.sh, pid 42 on web1, for at most 1m1s\n");
+        "zklock: waiting for /l: 2nd in line, 1s; held by backup.sh (pid 42 on web1) for 1m1s\n");
   waiter.Pass(59s);
   CHECK(waiter.Said().empty());
   waiter.Pass(1s);
   CHECK(waiter.Said() ==
-        "zklock: still waiting for /l after 1m1s: place 2, held by backup.sh, pid 42 on web1, for "
-        "at most 2m1s\n");
+        "zklock: waiting for /l: 2nd in line, 1m1s; held by backup.sh (pid 42 on web1) for 2m1s\n");
   waiter.Pass(10min);
   const std::string said = waiter.Said();
   CHECK(std::count(said.begin(), said.end(), '\n') == 10);
@@ -115,10 +115,10 @@ TEST_CASE("Where there is no terminal, a line tells of the wait after a second a
 TEST_CASE("A line that is due does not wait long for servers that do not answer") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(3s, false);
-  CHECK(waiter.Said() == "zklock: waiting for /l: place 2\n");
+  CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 2s\n");
   waiter.store.Disconnect();
   waiter.Pass(1min, false);
-  CHECK(waiter.Said() == "zklock: still waiting for /l after 1m3s: place 2, no server answers\n");
+  CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 1m3s; no server answers\n");
 }
 
 TEST_CASE("Without progress nothing is said, and the servers are not asked") {
@@ -133,13 +133,13 @@ TEST_CASE("The live line is drawn each second, with a look at the servers each o
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(0s);
   CHECK(waiter.Shown() ==
-        "zklock: waiting 0s, place 2, held by backup.sh, pid 42 on web1, for at most 1m: /l");
+        "zklock: waiting for /l: 2nd in line, 0s; held by backup.sh (pid 42 on web1) for 1m");
   const std::size_t requests = waiter.Requests();
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1s, "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1s; "));
   CHECK(waiter.Requests() == requests);
   waiter.Pass(59s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1m, "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m; "));
   CHECK(waiter.Requests() == requests + 30 * 2);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("A job in the background draws nothing and asks nothing") {
   CHECK(waiter.Requests() == 0);
   waiter.foreground = true;
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 1m1s, place 2, "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m1s"));
 }
 
 TEST_CASE("The live line is gone before a message, before a stop and at the end") {
@@ -215,12 +215,12 @@ TEST_CASE("The live line fits the terminal, whatever stands in it and however it
 TEST_CASE("How long the next holder has held is counted from when the last one was still there") {
   Waiter waiter(ProgressStyle::kPlain, 3);
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Said(), Catch::Contains("place 4, ") && Catch::Contains("at most 1m1s"));
+  CHECK_THAT(waiter.Said(), Catch::Contains(": 4th in line, ") && Catch::EndsWith(" for 1m1s\n"));
   waiter.Pass(10min);
   waiter.Said();
   waiter.servers.Remove(waiter.first[0]);
   waiter.Pass(1min);
-  CHECK_THAT(waiter.Said(), Catch::Contains("place 3, ") && Catch::Contains("at most 1m\n"));
+  CHECK_THAT(waiter.Said(), Catch::Contains(": 3rd in line, ") && Catch::EndsWith(" for 1m\n"));
 }
 
 TEST_CASE("A place that is lost and taken anew is told of as it is") {
@@ -234,7 +234,7 @@ TEST_CASE("A place that is lost and taken anew is told of as it is") {
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
   waiter.progress->OnEvent(cli::WaitingEvent{"/l", "other", 2});
   waiter.Pass(1min);
-  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: still waiting for /l after 1m1s: place 3,"));
+  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 3rd in line, 1m1s"));
 }
 
 TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
@@ -246,8 +246,8 @@ TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/m", ""}, .path = own}});
   waiter.progress->OnEvent(cli::WaitingEvent{"/m", "x", 1});
   waiter.Pass(2s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting 7s, place 2, held by "
-                                               "x-uuid-lock-0000000000, for at most "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /m: 2nd in line, 7s; held by "
+                                               "x-uuid-lock-0000000000 for "));
 }
 
 TEST_CASE("For a permit the holders are counted, and the place is that among all who want one") {
@@ -262,19 +262,18 @@ TEST_CASE("For a permit the holders are counted, and the place is that among all
   SECTION("in the turnstile, behind the one that waits with a lease") {
     waiter.servers.Put("/l/leases/web-uuid-lease-", 3, true);
     own = waiter.servers.Put("/l/locks/own-uuid-lock-", 2, true);
-    place = "place 5";
+    place = "5th in line";
   }
   SECTION("with a lease") {
     own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
-    place = "place 4";
+    place = "4th in line";
   }
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
   waiter.progress->OnEvent(cli::WaitingEvent{"/l", "web", 1});
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Said(),
-             Catch::StartsWith("zklock: waiting for /l: " + place +
-                               ", held by backup.sh, pid 42 on web1, for at most ") &&
-                 Catch::EndsWith(", and 2 more\n"));
+  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: " + place +
+                                              ", 1s; held by backup.sh (pid 42 on web1) for ") &&
+                                Catch::EndsWith(", and 2 more\n"));
 }
 
 }  // namespace zklock::commands

@@ -1,0 +1,93 @@
+#include "cli/report_progress.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "cli/printable.h"
+
+namespace zklock::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+const ProgressView kView = {
+    .lock = "/jobs/backup",
+    .waited = 17s,
+    .position = 2,
+    .holder = "build1-uuid-lock-0000000007",
+    .holder_data = R"({"version":1,"host":"build1","pid":4242,"command":"backup.sh"})",
+    .held_for = 18s};
+
+}  // namespace
+
+TEST_CASE("Progress is a sentence: the LOCK, the position, the wait, the holder") {
+  CHECK(
+      ProgressLine(kView) ==
+      "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1) for 18s");
+}
+
+TEST_CASE("Progress tells as much of the holder as is known") {
+  ProgressView view = kView;
+  SECTION("nothing") {
+    view.holder = "";
+    CHECK(ProgressLine(view) == "waiting for /jobs/backup: 2nd in line, 17s");
+  }
+  SECTION("not since when") {
+    view.held_for.reset();
+    CHECK(ProgressLine(view) ==
+          "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1)");
+  }
+  SECTION("its znode's name alone") {
+    view.holder_data = "192.168.0.7";
+    CHECK(
+        ProgressLine(view) ==
+        "waiting for /jobs/backup: 2nd in line, 17s; held by build1-uuid-lock-0000000007 for 18s");
+  }
+  SECTION("the first of several, for a semaphore") {
+    view.more_holders = 2;
+    CHECK(ProgressLine(view) ==
+          "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1) for "
+          "18s, and 2 more");
+  }
+  SECTION("what was known before the servers stopped answering is not repeated") {
+    view.connected = false;
+    CHECK(ProgressLine(view) == "waiting for /jobs/backup: 2nd in line, 17s; no server answers");
+  }
+}
+
+TEST_CASE("A position in the queue is an ordinal number") {
+  const auto [position, ordinal] = GENERATE(table<std::size_t, std::string>({{1, "1st"},
+                                                                             {3, "3rd"},
+                                                                             {4, "4th"},
+                                                                             {11, "11th"},
+                                                                             {12, "12th"},
+                                                                             {13, "13th"},
+                                                                             {21, "21st"},
+                                                                             {102, "102nd"},
+                                                                             {111, "111th"},
+                                                                             {1013, "1013th"}}));
+  CHECK(ProgressLine({.lock = "/l", .waited = 1s, .position = position}) ==
+        "waiting for /l: " + ordinal + " in line, 1s");
+}
+
+TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the line its end") {
+  ProgressView view = kView;
+  view.lock = "/teams/storage/nightly/backup";
+  CHECK(
+      LiveProgress(view, 200) ==
+      "zklock: waiting for /teams/storage/nightly/backup: 2nd in line, 17s; held by backup.sh (pid "
+      "4242 on build1) for 18s");
+  CHECK(
+      LiveProgress(view, 110) ==
+      "zklock: waiting for …/storage/nightly/backup: 2nd in line, 17s; held by backup.sh (pid 4242 "
+      "on build1) for 18s");
+  CHECK(LiveProgress(view, 77) ==
+        "zklock: waiting for …/nightly/backup: 2nd in line, 17s; held by backup.sh (p…");
+  CHECK(LiveProgress(view, 50) == "zklock: waiting for …tly/backup: 2nd in line, 17s…");
+  for (std::size_t columns = 0; columns < 120; ++columns) {
+    CAPTURE(columns);
+    CHECK(DisplayWidth(LiveProgress(view, columns)) <= columns);
+  }
+}
+
+}  // namespace zklock::cli
