@@ -5,17 +5,17 @@
 
 namespace zklock::cli {
 
-/// What a piece of text is, for terminals that show colours.
+/// The role of a piece of text, on terminals with colours.
 enum class Tone {
   kPlain,
-  kTitle,    ///< what a line or a column is about
-  kHeld,     ///< somebody has it
-  kWaiting,  ///< somebody wants it
-  kFaint,    ///< of no great interest
-  kBad,      ///< what the reader may have to act upon
+  kTitle,    ///< of a line or a column
+  kHeld,     ///< a holder
+  kWaiting,  ///< a waiter
+  kFaint,    ///< less important
+  kBad,      ///< the reader may have to act
 };
 
-/// `text`, which is printable, in its colour; as it is without `colours`.
+/// `text`, which is printable, in the colour of `tone`; unchanged without `colours`.
 [[nodiscard]] inline std::string Paint(Tone tone, std::string_view text, bool colours) {
   const auto code = [tone]() -> std::string_view {
     switch (tone) {

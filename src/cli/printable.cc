@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kEllipsis = "…";
 
-// More than any script stacks on one letter: what is piled higher runs over the lines around it.
+// No script stacks more marks on one letter; higher piles would cover the lines around them.
 constexpr std::size_t kMostMarks = 4;
 
 struct Range {
@@ -23,9 +23,9 @@ struct Range {
   char32_t last;
 };
 
-// Default_Ignorable_Code_Point of Unicode 15 (invisible, or steering what stands around) but for
+// Default_Ignorable_Code_Point of Unicode 15 (invisible, or affecting the text around them) except
 // the variation selectors, which follow emoji; the line and paragraph separators; interlinear
-// notes.
+// annotations.
 constexpr std::array kHidden{
     Range{0x00AD, 0x00AD},   Range{0x034F, 0x034F},   Range{0x061C, 0x061C},
     Range{0x115F, 0x1160},   Range{0x17B4, 0x17B5},   Range{0x180B, 0x180F},
@@ -35,7 +35,7 @@ constexpr std::array kHidden{
     Range{0xE0000, 0xE0FFF},
 };
 
-/// A letter, digit, sign or space of ASCII.
+/// A printable ASCII character.
 bool IsPlain(char32_t character) { return character >= 0x20 && character < 0x7F; }
 
 bool IsHidden(char32_t character) {
@@ -44,8 +44,8 @@ bool IsHidden(char32_t character) {
   });
 }
 
-/// The columns of characters, by the C library's Unicode tables whatever the user's locale is,
-/// which is restored at the end. ASCII needs no tables, and most text is nothing else.
+/// The width of characters, from the C library's Unicode tables whatever the user's locale is; the
+/// destructor restores that. ASCII, which most text is, needs no tables.
 class WidthTable {
  public:
   WidthTable() = default;
@@ -55,13 +55,13 @@ class WidthTable {
   WidthTable(const WidthTable&) = delete;
   WidthTable& operator=(const WidthTable&) = delete;
 
-  /// None: cannot be shown.
+  /// None for a character that cannot be shown.
   [[nodiscard]] std::optional<std::size_t> Of(char32_t character) {
     if (IsPlain(character)) return 1;
     if (character < 0xA0 || IsHidden(character)) return std::nullopt;
-    // Once: it is a file.
+    // Only once: this reads a file.
     static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (kUnicode == nullptr) return 1;  // no tables: columns may be out of line, no worse
+    if (kUnicode == nullptr) return 1;  // no tables: columns may be misaligned, no worse
     if (previous_ == nullptr) previous_ = uselocale(kUnicode);
     const int width = wcwidth(static_cast<wchar_t>(character));
     if (width < 0) return std::nullopt;
@@ -115,13 +115,13 @@ std::string Escape(char32_t character) {
   return fmt::format("\\U{:08x}", value);
 }
 
-/// One character as it is shown.
+/// One character, as shown.
 struct Piece {
   std::string text;
   std::size_t width;
 };
 
-/// Takes foreign text apart, character by character.
+/// Splits arbitrary bytes into characters.
 class Pieces {
  public:
   explicit Pieces(std::string_view text) : rest_(text) {}
@@ -153,8 +153,8 @@ class Pieces {
 
   std::string_view rest_;
   WidthTable widths_;
-  // Marks since the last letter. At the beginning there is none to put one on, and it would land on
-  // what stands before the text.
+  // Marks since the last letter. A mark at the beginning has no letter: it would land on whatever
+  // precedes the text.
   std::size_t marks_ = kMostMarks;
 };
 

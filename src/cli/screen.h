@@ -6,15 +6,15 @@
 
 namespace zklock::cli {
 
-// The control sequences (ECMA-48 and xterm's) of a full screen that is drawn over and over.
+// Control sequences (ECMA-48 and xterm) for a full screen that is redrawn repeatedly.
 
-/// The screen's other half, so that what was on it comes back in the end; no cursor.
+/// Switch to the alternate screen without a cursor, and back to what the screen showed before.
 inline constexpr std::string_view kEnterScreen = "\x1b[?1049h\x1b[?25l";
 inline constexpr std::string_view kLeaveScreen = "\x1b[?25h\x1b[?1049l";
 
-/// `text`, lines each with its end, drawn over what is there: no more than `rows` of them (0: no
-/// limit), and nothing left of the last drawing. In one piece, for terminals that know how to wait
-/// for all of it, and without a moment of emptiness for the others.
+/// Draws `text`, lines with their newlines, over the previous frame: at most `rows` of them (0: no
+/// limit), and erases the rest of that frame. Terminals that support synchronized updates show it
+/// at once; on others the screen is never blank in between.
 [[nodiscard]] std::string Frame(std::string_view text, std::size_t rows);
 
 }  // namespace zklock::cli

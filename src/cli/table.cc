@@ -40,7 +40,7 @@ std::string Table::TakePage() {
   return text;
 }
 
-/// Decides which columns are shown, and how wide.
+/// Chooses the columns to show, and their widths.
 void Table::Fit() {
   const std::size_t count = columns_.size();
   shown_.assign(count, true);
@@ -68,7 +68,7 @@ void Table::Fit() {
     if (out == count) break;
     shown_[out] = false;
   }
-  // The widest gives way first, so that nobody's long word costs all the others theirs.
+  // The widest column shrinks first, so that one long cell does not shrink all the others.
   while (total(widths_) > width_) {
     std::size_t widest = count;
     for (std::size_t i = 0; i < count; ++i) {
@@ -83,7 +83,7 @@ void Table::Fit() {
 std::string Table::Line(const std::vector<Cell>& cells) const {
   std::string line;
   std::size_t at = 0;    // the terminal's column
-  std::size_t owed = 0;  // spaces, written only if something follows
+  std::size_t owed = 0;  // spaces to write if more text follows
   std::size_t end = 0;   // where this column should end
   std::size_t last = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -94,7 +94,7 @@ std::string Table::Line(const std::vector<Cell>& cells) const {
     end += widths_[i];
     const bool can_be_cut = columns_[i].least != 0;
     const std::size_t left = width_ > at + owed ? width_ - at - owed : 0;
-    // Where there is room the last one need not end with its column.
+    // Without a limit the last cell may be wider than its column.
     const std::size_t own = can_be_cut && (i != last || width_ != kNoLimit) ? widths_[i] : kNoLimit;
     const std::string text = Printable(cells[i].text, can_be_cut ? std::min(left, own) : kNoLimit);
     const std::size_t size = DisplayWidth(text);

@@ -15,14 +15,14 @@ struct Column {
   std::string title;
   Align align = Align::kLeft;
   std::size_t most = 0;    ///< a cell is cut to this many terminal columns; 0: as wide as it is
-  std::size_t expect = 0;  ///< how wide the cells of later pages may be, where that is known
-  /// May be cut to this many columns where the table is too wide; 0: is never cut.
+  std::size_t expect = 0;  ///< the width that cells of later pages may need, if known
+  /// If the table is too wide, cells may be cut to this many columns; 0: never.
   std::size_t least = 0;
-  /// Left out where cutting is not enough, the highest first; 0: never.
+  /// Dropped if cutting is not enough, the highest first; 0: never.
   int dispensable = 0;
 };
 
-/// What stands in a column of a row. May hold anybody's bytes: Printable shows them.
+/// The text of one column in a row. It may contain arbitrary bytes; the table makes it Printable.
 struct Cell {
   Cell(std::string what) : text(std::move(what)) {}  // NOLINT: a cell is its text
   Cell(const char* what) : text(what) {}             // NOLINT
@@ -31,20 +31,20 @@ struct Cell {
   Tone tone = Tone::kPlain;
 };
 
-/// Text in columns, a page at a time: as wide as the first page's content, two spaces between, no
-/// lines, nothing at the lines' ends. What does not fit the terminal's width is cut or left out, so
-/// that no line is wider, unless what may not be cut is.
+/// Formats text in columns, one page at a time. The first page's content decides the widths; two
+/// spaces separate the columns, and lines have no trailing spaces. Cells are cut and columns
+/// dropped to fit the terminal, so that only columns that may not be cut can make a line wider.
 class Table {
  public:
-  /// `width`: of the terminal; 0: no limit.
+  /// `width`: the terminal's; 0: no limit.
   Table(std::vector<Column> columns, std::size_t width, bool colours = false);
 
-  /// As many cells as there are columns.
+  /// Takes one cell for each column.
   void AddRow(std::vector<Cell> cells);
-  /// How many rows wait for TakePage().
+  /// The number of rows added since the last TakePage().
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  /// The rows added since the last page, each line with its end; before the first of them the
-  /// titles. What is wider than all of the first page pushes the rest of its line aside.
+  /// Formats the rows added since the last page, with newlines; the first page begins with the
+  /// titles. A cell wider than its column moves the rest of its line to the right.
   [[nodiscard]] std::string TakePage();
 
  private:

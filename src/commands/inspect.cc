@@ -66,13 +66,13 @@ lock::LockName PlaceOf(const cli::InspectOptions& options) {
   return lock::LockName::In(options.server.servers.chroot, options.path);
 }
 
-/// The whole of a terminal's screen, for a while.
-class Screen {
+/// The terminal's alternate screen, until the object is destroyed.
+class AlternateScreen {
  public:
-  explicit Screen(Output& output) : output_(output) { Enter(); }
-  ~Screen() { Leave(); }
-  Screen(const Screen&) = delete;
-  Screen& operator=(const Screen&) = delete;
+  explicit AlternateScreen(Output& output) : output_(output) { Enter(); }
+  ~AlternateScreen() { Leave(); }
+  AlternateScreen(const AlternateScreen&) = delete;
+  AlternateScreen& operator=(const AlternateScreen&) = delete;
 
   void Enter() {
     echo_off_.emplace(STDOUT_FILENO);
@@ -113,7 +113,7 @@ class Inspection {
       cli::QueueDot view(out);
       return Print(view);
     }
-    const bool on_screen = OutputIsScreen() && options_.form == Form::kText;
+    const bool on_screen = OutputIsTerminal() && options_.form == Form::kText;
     if (options_.watch && on_screen) return WatchOnScreen();
     if (options_.form == Form::kJson || options_.watch) {
       cli::QueueJson view(
@@ -166,7 +166,7 @@ class Inspection {
   }
 
   int WatchOnScreen() {
-    Screen screen(output_);
+    AlternateScreen screen(output_);
     std::string text;
     TerminalSize size = OutputSize();
     cli::QueueText view(options_.path, ScreenStyle(size),

@@ -18,12 +18,12 @@
 namespace zklock::commands {
 namespace {
 
-// A ready pipe takes this much without blocking.
+// A pipe that is ready for writing accepts this much without blocking.
 constexpr std::size_t kChunk = 4096;
 constexpr std::size_t kFull = 64 * 1024;
 
-/// False when it was closed at the start. Its number may be a descriptor of ours then, which shows:
-/// nothing that exec has passed on is close-on-exec.
+/// False if standard output was closed when zklock started. Its number may then be a descriptor of
+/// zklock's own, which is close-on-exec, unlike any inherited descriptor.
 bool HasStandardOutput() {
   const int flags = fcntl(STDOUT_FILENO, F_GETFD);
   return flags >= 0 && (static_cast<unsigned>(flags) & FD_CLOEXEC) == 0;
@@ -45,8 +45,8 @@ Output::Output(std::function<void()> on_room)
     : on_room_(std::move(on_room)), error_(HasStandardOutput() ? 0 : EBADF) {
   struct stat status {};
   if (error_ != 0 || fstat(STDOUT_FILENO, &status) != 0) return;
-  // The inherited description is not made non-blocking: that would hold for everybody who has it.
-  // Never a regular file's: a new description would write from its beginning.
+  // Making the inherited description non-blocking would affect every process that shares it. Not
+  // for a regular file: a new description would write from its beginning.
   if (S_ISFIFO(status.st_mode) || isatty(STDOUT_FILENO) == 1) {
     own_.Reset(open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
@@ -93,7 +93,7 @@ void Output::OnReady(short /*revents*/) {
   if (was_full && !IsFull() && on_room_) on_room_();
 }
 
-bool OutputIsScreen() { return process::CanErase(STDOUT_FILENO); }
+bool OutputIsTerminal() { return process::CanErase(STDOUT_FILENO); }
 
 TerminalSize OutputSize() {
   winsize size{};
@@ -106,7 +106,7 @@ TerminalSize OutputSize() {
 
 bool OutputHasColours() {
   const char* const refused = getenv("NO_COLOR");
-  return OutputIsScreen() && (refused == nullptr || *refused == '\0');
+  return OutputIsTerminal() && (refused == nullptr || *refused == '\0');
 }
 
 }  // namespace zklock::commands

@@ -9,20 +9,21 @@
 
 namespace zklock::commands {
 
-/// Standard output, written as its reader takes it; nothing blocks meanwhile.
+/// Standard output, written without blocking, as fast as its reader reads.
 class Output final : public EventSource {
  public:
-  /// `on_room`, if any, is called when a full one has room again.
+  /// `on_room`, if any, is called when it was full and has room again.
   explicit Output(std::function<void()> on_room = {});
 
   void Append(const std::string& text);
-  /// Instead of what still waits: written now, or not at all where the reader does not take it.
+  /// Replaces all pending text: writes `text` now, or not at all if the reader does not read it.
   void WriteLast(const std::string& text);
-  /// So much waits that there should come no more.
+  /// So much text is pending that no more should be appended.
   [[nodiscard]] bool IsFull() const;
-  /// All is written, or cannot be.
+  /// Everything is written, or cannot be.
   [[nodiscard]] bool IsDone() const { return waiting_.empty() || error_ != 0; }
-  /// errno; EPIPE where nobody reads any more, EBADF where it is closed. Nothing is written then.
+  /// errno: EPIPE if the reader is gone, EBADF if standard output is closed. Nothing more is
+  /// written then.
   [[nodiscard]] int error() const { return error_; }
 
   Interest GetInterest() override;
@@ -30,24 +31,24 @@ class Output final : public EventSource {
 
  private:
   std::function<void()> on_room_;
-  UniqueFd own_;  // a non-blocking description, where there can be one
+  UniqueFd own_;  // our own non-blocking description, if possible
   std::string waiting_;
   std::size_t written_ = 0;  // of `waiting_`
   int error_ = 0;
 };
 
 /// Standard output is a terminal that can be drawn on.
-[[nodiscard]] bool OutputIsScreen();
+[[nodiscard]] bool OutputIsTerminal();
 
-/// How large the terminal is that standard output is; where it is none, or does not say, what
-/// $COLUMNS and $LINES say (as watch(1) sets them), else zero.
+/// The size of the terminal on standard output. If there is none, or its size is unknown: $COLUMNS
+/// and $LINES (which watch(1) sets), else zero.
 struct TerminalSize {
   std::size_t rows = 0;
   std::size_t columns = 0;
 };
 [[nodiscard]] TerminalSize OutputSize();
 
-/// So it is, and $NO_COLOR does not say otherwise.
+/// Likewise, and $NO_COLOR does not forbid colours.
 [[nodiscard]] bool OutputHasColours();
 
 }  // namespace zklock::commands
