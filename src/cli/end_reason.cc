@@ -13,16 +13,17 @@ namespace {
 constexpr char kTaken[] = "{} is taken{}; the command was not run";
 constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
 constexpr char kRemoved[] =
-    "told to leave the queue of {}: our contender was deleted; the command was not run";
-constexpr char kToldToLeave[] = "told to leave the queue of {} by {}; the command was not run";
-constexpr char kLostBeforeRun[] = "{} was lost again before the command was run; try again";
+    "removed from the queue of {}: our contender was deleted; the command was not run";
+constexpr char kToldToLeave[] = "asked to leave the queue of {} by {}; the command was not run";
+constexpr char kLostBeforeRun[] = "{} was lost before the command could be run; try again";
 constexpr char kQueueFull[] =
-    "{} has {} or more waiting already (--max-queue); the command was not run";
-constexpr char kSuperseded[] = "a newer one waits for {} (--supersede); the command was not run";
+    "{} already has {} or more waiters (--max-queue); the command was not run";
+constexpr char kSuperseded[] =
+    "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kRanLately[] =
-    "{} ran on {} {} ago, which is within --min-interval {}; the command was not run";
+    "{} last ran on {} {} ago, which is within --min-interval {}; the command was not run";
 constexpr char kStoppedWaiting[] =
-    "{} while waiting for {}; left the queue, the command was not run";
+    "{} while waiting for {}: left the queue; the command was not run";
 
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // worded by report_reasons.h

@@ -17,41 +17,41 @@ namespace {
 
 constexpr char kConnected[] = "connected to {}, session time-out {}";
 constexpr char kTimeoutShortened[] =
-    "connected to {}, session time-out {}: shortened from {} by this server";
+    "connected to {}, session time-out {}: this server shortened it from {}";
 constexpr char kShorterTimeoutCounts[] =
-    "connected to {}, session time-out {}; the shorter one that another server granted before, {}, "
-    "still counts";
+    "connected to {}, session time-out {}; the shorter one granted by another server, {}, still "
+    "applies";
 constexpr char kShortSession[] =
     "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
     "command; see --session-timeout";
 constexpr char kQueuedAs[] = "queued as {}";
-constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, next to go {}";
-constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued anew, at the tail";
-constexpr char kIncompatibleArrived[] = "{}: both may hold: '{}', which came later, is {}";
-constexpr char kOurs[] = "{} is ours ({}, token {})";
-constexpr char kHeldAbove[] = "{} is held for us by a zklock above: going on under it";
+constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, predecessor {}";
+constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued again, at the tail";
+constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joined later, is {}";
+constexpr char kOurs[] = "acquired {} ({}, token {})";
+constexpr char kHeldAbove[] = "{} is already held by an outer zklock: running under it";
 constexpr char kRunning[] = "running {} (pid {})";
-constexpr char kSuspect[] = "{}: the server does not answer, trying another";
-constexpr char kConfirmed[] = "{}: confirmed, still ours";
-constexpr char kTakenAway[] = "{} was taken away (our contender was deleted): {}";
+constexpr char kSuspect[] = "{}: the server does not answer; trying another";
+constexpr char kConfirmed[] = "{}: confirmed, still held";
+constexpr char kTakenAway[] = "{} is lost (our contender was deleted): {}";
 constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
 constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
 constexpr char kShortGrant[] =
     "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
 constexpr char kOuterLost[] =
-    "{} is lost (the zklock that held it for us released it, lost it or ended): {}";
-constexpr char kIsEnded[] = "the command is ended";
-constexpr char kRunsOn[] = "the command runs on, and others may too (--on-lost warn)";
+    "{} is lost (the outer zklock that held it released it, lost it or ended): {}";
+constexpr char kIsEnded[] = "ending the command";
+constexpr char kRunsOn[] = "the command continues, and others may run too (--on-lost warn)";
 constexpr char kLeaseRanOut[] =
-    "{} could not be proven in time: the command was ended before its lease";
+    "{} could not be confirmed in time: the command was ended before the lease ran out";
 constexpr char kCommandEnded[] = "the command ended with status {}";
 constexpr char kKeptForNested[] =
-    "the command has ended; {} is kept until what still runs under it has ended: {} zklock, the "
-    "first is pid {}";
-constexpr char kReleased[] = "{}: released";
-constexpr char kNothingLeft[] = "{}: nothing of ours is left there";
+    "the command has ended; {} is held until its nested runs have ended: {} zklock, the first "
+    "with pid {}";
+constexpr char kReleased[] = "released {}";
+constexpr char kNothingLeft[] = "{}: no contender of ours is left";
 constexpr char kNotConfirmed[] =
-    "no server confirmed the release of {}: it is free when the session ends";
+    "no server confirmed the release of {}: it becomes free when the session expires";
 
 }  // namespace
 }  // namespace message

@@ -106,29 +106,28 @@ inline constexpr char kForeignOwner[] =
 
 // A zklock below a zklock.
 inline constexpr char kWaitsForItself[] =
-    "{} is held for us ({}), by a zklock above: {} would wait for itself for ever; take that mode "
-    "above";
+    "{} is already held ({}) by an outer zklock: {} would wait for itself forever; take that mode "
+    "in the outer zklock";
 
 inline constexpr char kIntervalHeldAbove[] =
-    "{} is already held by a zklock above, or for the shell: --min-interval cannot be checked "
-    "here; "
-    "give it to that zklock, or leave it out";
+    "{} is already held by an outer zklock or for the shell: --min-interval cannot be checked "
+    "here; give it to that zklock, or omit it";
 
 inline constexpr char kWaitsBehindWriter[] =
-    "{} is held for us (read) by a zklock above, and a writer waits for that: read --no-nest would "
-    "wait for the writer for ever; leave out --no-nest, or give --wait";
+    "{} is already held (read) by an outer zklock, and a writer waits for it: read --no-nest "
+    "would wait for the writer forever; omit --no-nest, or give --wait";
 
 inline constexpr char kHolderSilent[] =
-    "{} seems to be held for us by process {}, which does not answer: {} might wait for itself for "
-    "ever; see zklock inspect, or give --wait";
+    "{} seems to be held for this process by process {}, which does not answer: {} might wait for "
+    "itself forever; see zklock inspect, or give --wait";
 
 inline constexpr char kPermitsHeldAbove[] =
-    "{}: zklocks above hold all that --permits {} allows: exclusive would wait for itself for "
-    "ever; allow more, or give --wait";
+    "{}: outer zklocks hold all permits that --permits {} allows: exclusive would wait for itself "
+    "forever; allow more, or give --wait";
 
 inline constexpr char kWaitsForOwner[] =
-    "{} is held ({}) by a zklock above us and not above process {}: {} would wait for itself for "
-    "ever; name a process below that zklock";
+    "{} is held ({}) by an outer zklock, but process {} does not run under that: {} would wait "
+    "for itself forever; name a process that does";
 
 // Options of inspect and release.
 inline constexpr char kPrintsNothing[] = "{} prints nothing: without --json, --dot and --watch";
@@ -171,48 +170,51 @@ inline constexpr char kOpenFile[] =
 
 // The command.
 inline constexpr char kNotFound[] =
-    "{}: command not found; is it in PATH? a script: is its #! there?";
-inline constexpr char kNoSuchFile[] = "{}: {} (for a script: check its #! line)";
+    "{}: command not found; check PATH and, for a script, its #! line";
+inline constexpr char kNoSuchFile[] = "{}: {}; for a script, check its #! line";
 inline constexpr char kNotExecutable[] =
-    "{}: cannot be executed: {}; is it a program, and its x bit set (chmod +x)?";
-inline constexpr char kNotExecuted[] = "{}: cannot be executed: {}";
+    "{}: cannot execute: {}; is it a program with its x bit set (chmod +x)?";
+inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
 
 // Servers: what was tried, and what each of them said.
 inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
 inline constexpr char kNoServer[] =
-    "no ZooKeeper server gave a session within {}: {}; is one running there? see --servers";
+    "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
 inline constexpr char kTriedServer[] = "{} ({})";
-inline constexpr char kConnectUnanswered[] = "does not answer a connect: a firewall?";
-inline constexpr char kGivesNoSession[] = "is connected, but gives no session: does it hang?";
+inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
+inline constexpr char kGivesNoSession[] =
+    "accepts the connection, but grants no session: is it hung?";
 inline constexpr char kClosesAtOnce[] =
     "closes the connection at once: no quorum, or maxClientCnxns reached?";
-inline constexpr char kNoZooKeeper[] = "answers, but it is no ZooKeeper server: another port?";
+inline constexpr char kNoZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
 inline constexpr char kClosedLater[] = "closed the connection";
-inline constexpr char kFellSilent[] = "did not answer any more: does it hang?";
+inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
 inline constexpr char kClosesOnRequest[] =
-    "closes the connection when it gets a request: is that larger than its jute.maxbuffer?";
+    "closes the connection when it gets a request: larger than its jute.maxbuffer?";
 inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
-inline constexpr char kNotUnderstood[] = "answers what cannot be understood";
-inline constexpr char kAnswersNothing[] = "gives a session, but no answers: does it hang?";
+inline constexpr char kNotUnderstood[] = "sent an answer that is not ZooKeeper's";
+inline constexpr char kAnswersNothing[] =
+    "grants a session, but does not answer requests: is it hung?";
 inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
-inline constexpr char kLookupEnded[] = "the look-up of its name ended early";
+inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 
 // Servers that refuse.
-inline constexpr char kCredentialsRefused[] = "the servers refuse the credentials; see --auth-file";
-inline constexpr char kCredentialsWanted[] = "the servers want credentials; see --auth-file";
+inline constexpr char kCredentialsRefused[] =
+    "the servers rejected the credentials; see --auth-file";
+inline constexpr char kCredentialsWanted[] = "the servers require credentials; see --auth-file";
 inline constexpr char kOtherSchemeWanted[] =
-    "the servers want credentials that this zklock cannot give, such as SASL: --auth-file does not "
-    "help";
-inline constexpr char kAclRefused[] = "cannot {} {}: the servers refuse the ACL; see --acl";
+    "the servers require credentials that zklock cannot provide, such as SASL; --auth-file does "
+    "not help";
+inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
-    "the servers do not let us {} {}: not authorised: {} on {} is missing; see its ACL";
+    "cannot {} {}: not authorised: {} on {} is missing; see its ACL";
 
 // Parts of the messages of end_reason.cc: the contender in the way, the one who asked.
 inline constexpr char kBlocker[] = ": {} is ahead";
 inline constexpr char kProcess[] = "{} (pid {} on {})";
 inline constexpr char kSomeCommand[] = "a command";
 inline constexpr char kAsker[] = "{} ('{}')";
-inline constexpr char kSomebody[] = "somebody";
+inline constexpr char kSomebody[] = "someone";
 inline constexpr char kCuratorProgram[] = "a Curator program";
 
 // A LOCK that cannot be used like this.
@@ -220,93 +222,88 @@ inline constexpr char kShortSessions[] =
     "{} cannot be used: the servers grant a session time-out of less than 4 seconds; ask for more "
     "with --session-timeout, or raise the servers' maxSessionTimeout";
 inline constexpr char kNumbersUsedUp[] =
-    "{} cannot be used: its sequence numbers are used up; delete LOCK while nobody uses it, or use "
-    "another";
+    "{} cannot be used: its sequence numbers are used up; delete the LOCK while nobody uses it, "
+    "or use another";
 inline constexpr char kNobodysContender[] =
-    "{} cannot be used: '{}' in it is no contender (it does not end with a session); use another "
-    "LOCK, or delete that znode";
+    "{} cannot be used: its child '{}' is not a contender (not ephemeral); use another LOCK, or "
+    "delete that znode";
 inline constexpr char kEphemeralLock[] =
-    "{} cannot be used: it is somebody's ephemeral znode; use another LOCK";
+    "{} cannot be used: it is an ephemeral znode; use another LOCK";
 inline constexpr char kEphemeralAbove[] =
-    "{} cannot be used: a znode above it is somebody's ephemeral one; use another LOCK";
+    "{} cannot be used: a znode above it is ephemeral; use another LOCK";
 inline constexpr char kLocalSessions[] =
-    "{} cannot be used: the servers give local sessions, which cannot queue; set "
+    "{} cannot be used: the servers grant local sessions, which cannot queue; set "
     "localSessionsUpgradingEnabled=true there";
 inline constexpr char kOldServers[] =
-    "{} cannot be used: the servers do not know all requests that zklock needs; it needs ZooKeeper "
+    "{} cannot be used: the servers do not support all requests that zklock needs; use ZooKeeper "
     "3.5 or newer";
 inline constexpr char kLastRunUnknown[] =
-    "{} cannot be used with --min-interval: what '{}' in it says of the last run cannot be "
-    "understood; delete that znode";
+    "{} cannot be used with --min-interval: the record of the last run in its child '{}' cannot "
+    "be parsed; delete that znode";
 inline constexpr char kQuotaExceeded[] =
     "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
     "znodes below it";
 inline constexpr char kHasPermits[] =
-    "{} cannot be used: it is used as a semaphore, whose holders do not see ours; use --permits, "
-    "or "
-    "another LOCK";
+    "{} cannot be used: it is in use as a semaphore, whose holders would ignore this run; use "
+    "--permits, or another LOCK";
 inline constexpr char kHasNoPermits[] =
-    "{} cannot be used: it is in use without permits, by contenders that do not see ours; leave "
-    "--permits out, or use another LOCK";
+    "{} cannot be used: it is in use without permits, by contenders that would ignore this run; "
+    "omit --permits, or use another LOCK";
 inline constexpr char kOtherPermits[] =
     "{} cannot be used: it is in use with {} permits; use --permits {}";
 inline constexpr char kUnknownPermits[] =
-    "{} cannot be used: another zklock has a permit, but the data of {}/leases does not say how "
-    "many "
-    "permits there are; wait until that zklock has ended, or write the number there";
-inline constexpr char kIncompatibleThere[] = "{} cannot be used: '{}' in it is {}";
+    "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
+    "many permits there are; wait until that zklock has ended, or write the number there";
+inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
 
 // Who such an incompatible contender is, and what makes the two meet.
 inline constexpr char kKazooProgram[] =
-    "a kazoo program's contender, which does not see ours; use --dialect kazoo, or another LOCK";
+    "a kazoo contender, which ignores zklock's; use --dialect kazoo, or another LOCK";
 inline constexpr char kKazooPermit[] =
-    "a permit of a kazoo Semaphore, which does not see ours; use another LOCK; --permits shares "
-    "one "
-    "with Curator's semaphores";
+    "a permit of a kazoo Semaphore, which ignores zklock's; use another LOCK (--permits works "
+    "with Curator's semaphores)";
 inline constexpr char kOneZnode[] =
-    "the lock of a program that uses one znode and does not see ours; use --dialect simple, or "
-    "another LOCK";
+    "the lock of a program that uses a single znode and ignores zklock's; use --dialect simple, "
+    "or another LOCK";
 inline constexpr char kCuratorMutex[] =
-    "a contender of a Curator mutex, which does not see readers and writers; use `zklock "
-    "exclusive`, or another LOCK";
+    "a contender of a Curator mutex, which ignores readers and writers; use `zklock exclusive`, "
+    "or another LOCK";
 inline constexpr char kCuratorReadWrite[] =
-    "a contender of a Curator read/write lock, which does not see exclusive contenders; use "
-    "`zklock "
+    "a contender of a Curator read/write lock, which ignores exclusive contenders; use `zklock "
     "read` or `zklock write`, or another LOCK";
 inline constexpr char kCRecipe[] =
-    "a contender of the C recipe, which does not see readers and writers; use `zklock exclusive`, "
-    "or another LOCK";
+    "a contender of the C recipe, which ignores readers and writers; use `zklock exclusive`, or "
+    "another LOCK";
 inline constexpr char kOurKazoo[] =
     "a zklock contender of --dialect kazoo; use one dialect on all hosts";
 inline constexpr char kOurCurator[] =
     "a zklock contender of --dialect curator; use one dialect on all hosts";
 inline constexpr char kCuratorNames[] =
-    "a contender of a program with Curator's names, which does not see kazoo's; leave --dialect "
-    "kazoo out, or use another LOCK";
+    "a contender with a Curator name, which ignores kazoo's; omit --dialect kazoo, or use another "
+    "LOCK";
 inline constexpr char kQueues[] =
-    "a contender of a queue, which does not see a lock of one znode; leave --dialect simple out, "
-    "or "
-    "use another LOCK";
+    "a contender in a queue, which ignores a single-znode lock; omit --dialect simple, or use "
+    "another LOCK";
 
 // Defects.
-inline constexpr char kDefect[] = "defect: {}; please report it";
+inline constexpr char kDefect[] = "internal error: {}; please report it";
 inline constexpr char kCannot[] = "cannot {} '{}': {}";
-inline constexpr char kNotListed[] = "our contender in '{}' is there but not listed";
-inline constexpr char kVanishes[] = "'{}' vanishes as often as it is made";
+inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";
+inline constexpr char kVanishes[] = "'{}' is deleted as often as it is created";
 inline constexpr char kNoZnode[] = "no such znode";
-inline constexpr char kZnodeThere[] = "the znode is there already";
-inline constexpr char kChildOfEphemeral[] = "an ephemeral znode can have no children";
+inline constexpr char kZnodeThere[] = "the znode already exists";
+inline constexpr char kChildOfEphemeral[] = "an ephemeral znode cannot have children";
 inline constexpr char kHasChildren[] = "the znode has children";
-inline constexpr char kWrittenTo[] = "the znode was written to meanwhile";
-inline constexpr char kUnknownRequest[] = "the server does not know this request";
-inline constexpr char kNotExpected[] = "an answer that was not to be expected";
+inline constexpr char kWrittenTo[] = "the znode was changed meanwhile";
+inline constexpr char kUnknownRequest[] = "the server does not support this request";
+inline constexpr char kNotExpected[] = "unexpected answer";
 
 // The system.
-inline constexpr char kNoMemory[] = "out of memory: see ulimit -v, and what else runs here";
+inline constexpr char kNoMemory[] = "out of memory; see ulimit -v";
 inline constexpr char kNoProcesses[] = "{}; too many processes? see ulimit -u";
 inline constexpr char kNoDescriptors[] = "{}; see ulimit -n";
 inline constexpr char kNoProc[] =
-    "{}; the command's processes are found in /proc: mount it, readable";
+    "{}; zklock finds the command's processes in /proc: mount it readable";
 inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
 
 // The line of progress.
@@ -317,31 +314,32 @@ inline constexpr char kHeldFor[] = " for {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
-inline constexpr char kRevoked[] = "told to let go of {} by {}: the command is ended";
+inline constexpr char kRevoked[] = "asked to release {} by {}: ending the command";
 inline constexpr char kStopping[] =
-    "stopped; {} stays ours for {} at the most, then the command is ended";
+    "stopped; {} stays held for {} at most, then the command is ended";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =
-    "process {} ({}) outlives the command; the lock is let go all the same; see --descendants";
+    "process {} ({}) outlived the command; the lock is released anyway; see --descendants";
 inline constexpr char kGuardFailed[] =
-    "the process that guards the command was killed, or hung: the command was ended";
+    "the command's guard process was killed or hung: the command was ended";
 inline constexpr char kNotRecorded[] =
-    "that {} ran could not be written down: --min-interval does not count it; see its ACL";
+    "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
 // inspect.
 inline constexpr char kUnlistable[] =
-    "the servers do not let us list {}{}: what is locked there is not shown; see --auth-file";
+    "not authorised to list {}{}: locks there are not shown; see --auth-file";
 inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
 inline constexpr char kSignal[] = "SIG{}";
 inline constexpr char kSignalNumber[] = "signal {}";
 inline constexpr char kStoppedBy[] = "stopped by {}";
 inline constexpr char kNothingMine[] =
-    "no zklock above this process holds anything; a shell that holds by --hold names the LOCK";
+    "no outer zklock holds a lock for this process; if a shell holds one with --hold, name the "
+    "LOCK";
 inline constexpr char kNotMine[] = "{} is not held for this process; see zklock inspect {}";
 inline constexpr char kNoLongerMine[] =
-    "{} is no longer held for this process: end what relies on it";
+    "{} is no longer held for this process: stop what relies on it";
 
 // release.
 inline constexpr char kMeansHolder[] = "{} holds {} ({}): {}";
@@ -351,33 +349,32 @@ inline constexpr char kUserOn[] = "user {} on {}";
 inline constexpr char kOn[] = "on {}";
 inline constexpr char kPid[] = "pid {}";
 inline constexpr char kLabel[] = "label '{}'";
-inline constexpr char kDataUnread[] = "whose data we may not read";
-inline constexpr char kUnknownProgram[] = "of a program that is not known";
-inline constexpr char kSaysNotWhose[] = "of {}, which does not say whose";
+inline constexpr char kDataUnread[] = "its data is not readable";
+inline constexpr char kUnknownProgram[] = "of an unknown program";
+inline constexpr char kSaysNotWhose[] = "of {}, which does not record the owner";
 inline constexpr char kReleaseQuestion[] = "release it? [y/N] ";
-inline constexpr char kWantsYes[] =
-    "nothing was released: there is no terminal to ask on; give --yes";
+inline constexpr char kWantsYes[] = "nothing was released: no terminal to ask on; use --yes";
 inline constexpr char kNotThere[] =
-    "{} is not in {} (any more): nothing was released; see zklock inspect -v";
+    "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
 inline constexpr char kChildNoContender[] =
-    "{} in {} is no contender (it does not end with a session): nothing was released";
+    "{} in {} is not a contender (not ephemeral): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
-inline constexpr char kNobodyThere[] = "{} has nobody of that kind: nothing was released";
+inline constexpr char kNobodyThere[] = "{} has no such contender: nothing was released";
 inline constexpr char kNothingHeld[] =
-    "this shell does not hold {} (by --hold): nothing was released";
+    "this shell does not hold {} (with --hold): nothing was released";
 inline constexpr char kReleaseWaits[] =
-    "{} is released when what still runs under it has ended: {} zklock, the first is pid {}";
+    "{} is released when its nested runs have ended: {} zklock, the first with pid {}";
 inline constexpr char kReleaseBelow[] =
-    "{} cannot be released from here: this runs under it by a zklock of its own, which the release "
-    "would wait for; release it from the shell that holds it";
+    "{} cannot be released from here: the release would wait for the nested zklock that this runs "
+    "under; release it from the shell that holds it";
 inline constexpr char kKeeperSilent[] =
     "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
 inline constexpr char kCannotBeAsked[] =
-    "{} cannot be asked, its program knows no such question: see --force";
-inline constexpr char kAsked[] = "{} was asked to let go of {}";
+    "{} cannot be asked to release: its program does not support that; see --force";
+inline constexpr char kAsked[] = "asked {} to release {}";
 inline constexpr char kAskedCurator[] =
-    "{} was asked to let go of {} (it does if its program has made the lock revocable)";
+    "asked {} to release {} (it does if its program made the lock revocable)";
 inline constexpr char kForcedOut[] =
-    "{} was deleted from {}: until the loser's command has ended, two may run together";
+    "deleted {} from {}: until its command has ended, two may run together";
 
 }  // namespace zklock::cli::message

@@ -213,7 +213,7 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
     const Finished finished = Run(std::move(options));
     CAPTURE(words);
     CHECK(finished.exit == Exited(77));
-    CHECK(finished.err == "zklock: the servers refuse the credentials; see --auth-file\n");
+    CHECK(finished.err == "zklock: the servers rejected the credentials; see --auth-file\n");
   }
   CHECK(tree.Children(lock).empty());
 }
@@ -324,7 +324,7 @@ TEST_CASE("holder and waiter authenticate again after each reconnect") {
   }
   as_alice.SetAcl(lock, {{kAlice, kAll}});
   proxy.Cut();
-  holder.ReadErrUntil("confirmed, still ours");
+  holder.ReadErrUntil("confirmed, still held");
   waiter.ReadErrUntil("waiting for " + lock);
   holder.CloseInput();
   CHECK(holder.Wait() == Exited(0));
@@ -343,7 +343,7 @@ TEST_CASE("servers that require credentials answer 77 without them and work with
     const Finished finished = run("", words);
     CAPTURE(words);
     CHECK(finished.exit == Exited(77));
-    CHECK(finished.err == "zklock: the servers want credentials; see --auth-file\n");
+    CHECK(finished.err == "zklock: the servers require credentials; see --auth-file\n");
     CHECK(run(kAlice, words).exit == Exited(0));
   }
 }
@@ -367,7 +367,7 @@ TEST_CASE("credentials that cannot own znodes exit with 77, naming the ACL that 
   options.also_environment = {"ZKLOCK_AUTH=ip:me"};
   const Finished finished = Run(options);
   CHECK(finished.exit == Exited(77));
-  CHECK_THAT(finished.err, Catch::Contains("the servers refuse the ACL; see --acl"));
+  CHECK_THAT(finished.err, Catch::Contains("the servers rejected the ACL; see --acl"));
   options.argv.insert(options.argv.begin() + 2, {"--acl", "open"});
   CHECK(Run(std::move(options)).exit == Exited(0));
 }

@@ -113,7 +113,7 @@ TEST_CASE("a command that cannot be executed exits with 126 without queueing") {
     const Finished finished =
         RunZklock({"try", "--servers", peer.address(), "/t/x", "--", command});
     CHECK(finished.exit == Exited(126));
-    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + command + ": cannot be executed: "));
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + command + ": cannot execute: "));
     CHECK(Lines(finished.err).size() == 1);
   }
   CHECK(peer.connections() == 0);

@@ -238,7 +238,7 @@ TEST_CASE("a waiter whose contender is deleted exits with the conflict code") {
   Tree tree;
   tree.Delete(lock + "/" + InQueueOrder(tree.Children(lock)).back());
   CHECK(waiter.Wait() == Exited(75));
-  CHECK_THAT(waiter.err(), Catch::Contains("\nzklock: told to leave the queue of " + lock));
+  CHECK_THAT(waiter.err(), Catch::Contains("\nzklock: removed from the queue of " + lock));
   CHECK(waiter.out().empty());
 }
 

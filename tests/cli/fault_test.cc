@@ -45,7 +45,7 @@ TEST_CASE("with --on-lost warn a lost lock is reported once, and the command run
   std::optional<Child> holder;
   std::string reason;
   SECTION("by deleting the contender") {
-    reason = "was taken away (our contender was deleted)";
+    reason = "is lost (our contender was deleted)";
     holder = hold("40s");  // so that no slow answer ends the lease first
     Tree tree;
     tree.Delete(lock + "/" + tree.Children(lock).front());
@@ -83,7 +83,7 @@ TEST_CASE("a half-open connection costs nothing while another server answers") {
                              lock);
   Used(first, second).Freeze();
   holder.ReadErrUntil("the server does not answer");
-  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());

@@ -371,7 +371,7 @@ TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the 
   script.Write("\n");
   CHECK(script.ReadLine() == "75");  // it has nothing of its own to release
   CHECK(script.Wait() == Exited(0));
-  CHECK_THAT(script.err(), Catch::Contains(lock + " is held for us by a zklock above"));
+  CHECK_THAT(script.err(), Catch::Contains(lock + " is already held by an outer zklock"));
   CHECK(tree.Children(lock).empty());
   tree.WaitForChildren(lock + "-also", 0);
 }

@@ -33,7 +33,7 @@ const std::vector<ShellCase> kShells = {{"bash", Terminal::Bash(), "Stopped"},
 void StopAndBringBack(Terminal& terminal, const std::string& line, const std::string& stopped) {
   terminal.Type("set -b");  // makes the shell report changes of its jobs at once
   terminal.Type(line + " &");
-  terminal.ReadUntil("stays ours for");
+  terminal.ReadUntil("stays held for");
   terminal.ReadUntil(stopped);
   // Text typed before the prompt may be read by the shell's line editor.
   terminal.Type("echo \"read\"ing");
@@ -82,7 +82,7 @@ class Job {
     zklock = HolderOf(terminal.lock());
   }
   void AwaitStop() {
-    terminal.ReadUntil("stays ours for");
+    terminal.ReadUntil("stays held for");
     terminal.ReadUntil("Stopped");
     terminal.AwaitPrompt();
   }
@@ -153,7 +153,7 @@ TEST_CASE("A command that ignores Ctrl-Z keeps running, and so does zklock") {
 TEST_CASE("A command stopped for longer than its lease is killed, and the lock is released") {
   Terminal terminal("job");
   terminal.Type("$Z exclusive --session-timeout 4s -k 200ms $L -- cat &");
-  terminal.ReadUntil("stays ours for");
+  terminal.ReadUntil("stays held for");
   Child next = StartHolder(terminal.lock());
   terminal.Type("fg");
   CHECK(terminal.Status() == "76.");

@@ -72,7 +72,7 @@ TEST_CASE("a server whose address changes is found again, and the command keeps 
   SECTION("the old address refuses connections") { proxy.reset(); }
   SECTION("the old address stops answering") { proxy->Freeze(); }
   holder.ReadErrUntil("the server does not answer");
-  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());
@@ -93,7 +93,7 @@ TEST_CASE("a resolver that stops answering does not lose a held lock") {
   proxy.reset();
   const Child asked = names.WaitForQuestion("server");  // and gets no answer
   proxy.emplace(TestServers(), address);
-  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
 }
@@ -121,7 +121,7 @@ TEST_CASE("a resolver that fails temporarily does not lose the known addresses")
   question.Write(kFirst + "\n");
   const Child next = names.WaitForQuestion("first");  // the answer has been read
   second.emplace(TestServers(), kSecond + port);
-  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
 }
@@ -147,7 +147,7 @@ TEST_CASE("a look-up that cannot fork does not lose a held lock") {
     names.Set("server", "127.0.0.1");
     forks.Allow();
   }
-  holder.ReadErrUntil(lock + ": confirmed, still ours");
+  holder.ReadErrUntil(lock + ": confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());

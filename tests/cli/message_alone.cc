@@ -1,5 +1,5 @@
-// What no test can bring a whole zklock to say for sure, said here by the function that would: each
-// with the reason, and with the test of what decides that it is to be said.
+// Messages that no test can make a whole zklock print reliably. The function that would print each
+// is called here, with the reason and the test of the condition for it.
 
 #include <fcntl.h>
 #include <unistd.h>

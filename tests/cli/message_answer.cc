@@ -1,5 +1,4 @@
-// Provokes what is said of answers that no sound server gives: a proxy puts them in the place of
-// those that were given.
+// Messages about answers that no sound server gives: a proxy puts them in place of the real ones.
 
 #include <atomic>
 #include <catch2/catch.hpp>

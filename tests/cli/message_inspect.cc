@@ -1,4 +1,4 @@
-// Provokes what inspect says.
+// Messages of inspect.
 
 #include <fcntl.h>
 #include <unistd.h>

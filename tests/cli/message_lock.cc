@@ -1,4 +1,5 @@
-// Provokes what is said of a LOCK that cannot be used like this, and of those who do not see ours.
+// Messages about a LOCK that cannot be used as asked, and about programs that ignore its
+// contenders.
 
 #include <catch2/catch.hpp>
 
@@ -44,7 +45,7 @@ std::string OnEphemeral(const std::string& below) {
 }
 
 /// The waiter's list is a new one when its predecessor, a waiter too, is gone.
-std::string StrangerComesLater() {
+std::string IncompatibleArrives() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
   const Child between = StartWaiter(lock);
@@ -118,7 +119,7 @@ Provocations LockProvocations() {
        }},
       {{"kLastRunUnknown"}, LastRunUnknown},
       {{"kQuotaExceeded"}, QuotaExceeded},
-      {{"kIncompatibleArrived"}, StrangerComesLater},
+      {{"kIncompatibleArrived"}, IncompatibleArrives},
   };
 }
 

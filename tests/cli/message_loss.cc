@@ -1,4 +1,4 @@
-// Provokes what is said when the lock is lost.
+// Messages about a lock that is lost.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -93,9 +93,9 @@ std::string Shortened() {
   Grants grants({20'000, 12'000, 20'000});
   Child holder = grants.Hold();
   grants.Reconnect();
-  holder.ReadErrUntil("shortened from 20s by this server\n");
+  holder.ReadErrUntil("this server shortened it from 20s\n");
   grants.Reconnect();
-  holder.ReadErrUntil("still counts\n");
+  holder.ReadErrUntil("still applies\n");
   holder.CloseInput();
   CHECK(holder.Wait() == Exited(0));
   return holder.err();

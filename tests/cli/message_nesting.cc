@@ -1,4 +1,4 @@
-// Provokes what is said of runs below a zklock that holds the same LOCK.
+// Messages about runs that are nested in a zklock that holds the same LOCK.
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -17,7 +17,7 @@ std::string Outlived() {
              "& read go; :'"));
   CHECK(outer.ReadLine() == "in");
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   outer.Signal(SIGTERM);
   CHECK(outer.Wait() == Exited(0));
   outer.ReadToEnd();

@@ -1,4 +1,4 @@
-// Provokes what is said of paths and lists of servers that are none.
+// Messages about invalid paths and lists of servers.
 
 #include "cli/provocation.h"
 

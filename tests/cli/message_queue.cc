@@ -1,4 +1,4 @@
-// Provokes what is said of a queue: who is not let in or told to leave, and the line of progress.
+// Messages about a queue: contenders that do not join it or have to leave it, and progress.
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -108,7 +108,7 @@ std::string PlaceLost() {
   proxy.Freeze();
   Tree().WaitForChildren(lock, 1);
   proxy.Thaw();
-  waiter.ReadErrUntil("queued anew");
+  waiter.ReadErrUntil("queued again");
   waiter.ReadErrUntil("\n");
   return waiter.err();
 }

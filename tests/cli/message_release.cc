@@ -1,4 +1,4 @@
-// Provokes what release says.
+// Messages of release.
 
 #include <catch2/catch.hpp>
 
@@ -20,8 +20,8 @@ std::string Release(Words words) {
 }
 
 /// `zklock release --holders --yes`, where the holder is a session's znode.
-std::string ReleaseStranger(const std::string& name, const std::string& data, bool readable,
-                            int status) {
+std::string ReleaseUnknown(const std::string& name, const std::string& data, bool readable,
+                           int status) {
   const std::string lock = NewLock("said");
   Tree tree;
   const std::string contender = tree.Create(lock + name, ZnodeKind::kEphemeralSequential, data);
@@ -69,12 +69,12 @@ Provocations ReleaseProvocations() {
        [] {
          return Release({"--holders", "--force"});
        }},
-      {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseStranger(kCurator, "10.0.0.7", true, 0); }},
-      {{Part("kDataUnread")}, [] { return ReleaseStranger("/x-lock-", "", false, 75); }},
+      {{Part("kOn", "on 10.0.0.7")}, [] { return ReleaseUnknown(kCurator, "10.0.0.7", true, 0); }},
+      {{Part("kDataUnread")}, [] { return ReleaseUnknown("/x-lock-", "", false, 75); }},
       {{Part("kUnknownProgram"), "kCannotBeAsked"},
-       [] { return ReleaseStranger("/incompatible-", "", true, 75); }},
-      {{Part("kSaysNotWhose", "of Curator, which does not say whose"), "kAskedCurator"},
-       [] { return ReleaseStranger(kCurator, "", true, 0); }},
+       [] { return ReleaseUnknown("/incompatible-", "", true, 75); }},
+      {{Part("kSaysNotWhose", "of Curator, which does not record the owner"), "kAskedCurator"},
+       [] { return ReleaseUnknown(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
       {{Part("kReleaseQuestion"), "kNothingReleased"}, AskedAndDenied},
       {{"kWantsYes"}, [] { return ReleaseNobody({"--all"}, 64); }},

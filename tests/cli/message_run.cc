@@ -1,4 +1,4 @@
-// Provokes what is said of a run: the command, the steps, the system.
+// Messages about a run: the command, what happens, the system.
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Provokes what is said of servers: none, others than meant, and those that refuse.
+// Messages about servers: none at all, something else in their place, servers that refuse.
 
 #include <atomic>
 #include <catch2/catch.hpp>

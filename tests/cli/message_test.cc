@@ -1,6 +1,15 @@
-// Each of the messages of src/cli/messages.h, provoked: here those of wrong words, by theme in
-// message_*.cc those of what runs. The list is read there: a message without a case is a failure,
-// as is a case whose message is no longer there.
+// Every message of zklock is provoked by a test. To add one:
+//
+// 1. Write the constant, `constexpr char kNAME[] = "…"`, in a `namespace message` of src/cli: with
+//    the event (event.cc) or end reason (end_reason.cc) that it belongs to, else in messages.h.
+// 2. Lower case, one line, no full stop: what happened, on which path, what to do. {} are fmt's.
+// 3. A wrong command line or file: add a row to WrongWords() or WrongFiles() below.
+// 4. Anything else: in the message_*.cc of its subject write a function that makes zklock print it
+//    and returns its standard error; add {{"kNAME"}, Function} to the list at the end.
+// 5. A constant that is only part of a line is a Part("kNAME", "the words expected").
+// 6. What no test can bring about belongs in message_alone.cc, with the reason.
+//
+// The constants are read from the sources: one without a case, or a case without one, fails.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +40,7 @@ struct Case {
   std::string binary = {};  ///< empty: the usual one
 };
 
-/// Words that are wrong by themselves; RUN stands for the words that every run needs.
+/// Command lines that are wrong by themselves. RUN stands for the words that every run needs.
 std::vector<Case> WrongWords() {
   std::vector<Case> cases = {
       {"kNoSubcommand", 64, {}},
@@ -96,7 +105,7 @@ std::vector<Case> WrongWords() {
   return cases;
 }
 
-/// Files with something wrong in them.
+/// Files with an error in them.
 std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   std::vector<Case> cases;
   const auto add = [&](const std::string& message, int status, const std::string& option,
@@ -115,7 +124,7 @@ std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   return cases;
 }
 
-/// Files and processes of other users: as root those of nobody, else those of root.
+/// Files and processes of other users: those of nobody if we are root, else those of root.
 std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
   Case file{"kForeignFile", 77, {"exclusive", "--auth-file", "/etc/passwd", "/l", "--", "true"}};
   Case owner{"kForeignOwner", 64, {"exclusive", "--hold", "--owner-pid", "1", "/l"}};
@@ -123,19 +132,19 @@ std::vector<Case> OtherUsers(const TemporaryDirectory& directory) {
     constexpr uid_t kNobody = 65534;
     file.words[2] = directory.Write("theirs", "digest:a:b\n");
     REQUIRE(chown(file.words[2].c_str(), kNobody, kNobody) == 0);
-    // Where nobody can run it from.
+    // In a directory from which nobody can run it.
     REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
     owner.binary = directory.Path("zklock");
     std::filesystem::copy_file(Binary(), owner.binary);
     owner.through = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
   } else {
-    // Root is nobody there whom that zklock knows.
+    // In that namespace root's files belong to an unknown user.
     file.through = {"/usr/bin/unshare", "--user", "--map-root-user"};
   }
   return {file, owner};
 }
 
-/// A zklock below a zklock that holds.
+/// A zklock nested in a zklock that holds the lock.
 std::vector<Case> Nested() {
   const std::string lock = NewLock("message");
   const Words permit = {"exclusive", "--permits", "1", NewLock("message"), "--"};
@@ -166,7 +175,7 @@ void Check(const Case& one, const std::string& text) {
   const Words lines = Lines(finished.err);
   REQUIRE(!lines.empty());
   CHECK(IsMessage(lines.front(), text));
-  // Wrong words get a second line that says where to read; a secret is not shown.
+  // After a usage error a second line points to --help. Secrets are not shown.
   CHECK(lines.size() == (one.status == 64 ? 2 : 1));
   CHECK_THAT(finished.err, !Catch::Contains("secret"));
 }
@@ -179,7 +188,7 @@ std::vector<Case> WordCases(const TemporaryDirectory& directory) {
   return cases;
 }
 
-TEST_CASE("each message about words and files and owners is said when it should be") {
+TEST_CASE("zklock prints each message about usage, files and owners") {
   const TemporaryDirectory directory;
   for (const Case& one : WordCases(directory)) {
     CAPTURE(one.message);
@@ -188,41 +197,27 @@ TEST_CASE("each message about words and files and owners is said when it should 
   }
 }
 
-TEST_CASE("each message about paths and lists of servers is said when it should be") {
+TEST_CASE("zklock prints each message about paths and lists of servers") {
   CheckProvocations(PathProvocations());
 }
-TEST_CASE("each message about a run and its steps is said when it should be") {
-  CheckProvocations(RunProvocations());
-}
-TEST_CASE("each message about a queue is said when it should be") {
-  CheckProvocations(QueueProvocations());
-}
-TEST_CASE("each message about a lost lock is said when it should be") {
-  CheckProvocations(LossProvocations());
-}
-TEST_CASE("each message about servers is said when it should be") {
-  CheckProvocations(ServerProvocations());
-}
-TEST_CASE("each message about answers that no sound server gives is said when it should be") {
+TEST_CASE("zklock prints each message about a run") { CheckProvocations(RunProvocations()); }
+TEST_CASE("zklock prints each message about a queue") { CheckProvocations(QueueProvocations()); }
+TEST_CASE("zklock prints each message about a lost lock") { CheckProvocations(LossProvocations()); }
+TEST_CASE("zklock prints each message about servers") { CheckProvocations(ServerProvocations()); }
+TEST_CASE("zklock prints each message about unsound answers") {
   CheckProvocations(AnswerProvocations());
 }
-TEST_CASE("each message about a LOCK that cannot be used is said when it should be") {
+TEST_CASE("zklock prints each message about a LOCK that cannot be used") {
   CheckProvocations(LockProvocations());
 }
-TEST_CASE("each message of inspect is said when it should be") {
-  CheckProvocations(InspectProvocations());
-}
-TEST_CASE("each message of release is said when it should be") {
-  CheckProvocations(ReleaseProvocations());
-}
-TEST_CASE("each message of nested runs is said when it should be") {
-  CheckProvocations(NestingProvocations());
-}
-TEST_CASE("the messages that no test can bring about are said as they are written") {
+TEST_CASE("zklock prints each message of inspect") { CheckProvocations(InspectProvocations()); }
+TEST_CASE("zklock prints each message of release") { CheckProvocations(ReleaseProvocations()); }
+TEST_CASE("zklock prints each message of nested runs") { CheckProvocations(NestingProvocations()); }
+TEST_CASE("the messages that no test can bring about are printed as written") {
   CheckProvocations(SaidAloneProvocations());
 }
 
-TEST_CASE("no message is without a case that provokes it") {
+TEST_CASE("each message has a case that provokes it") {
   const TemporaryDirectory directory;
   std::set<std::string> provoked;
   for (const Case& one : WordCases(directory)) provoked.insert(one.message);
@@ -245,8 +240,8 @@ TEST_CASE("no message is without a case that provokes it") {
   CHECK(provoked == listed);
 }
 
-TEST_CASE("what zklock says stands in the file of messages alone") {
-  // Two words in quotes are a sentence.
+TEST_CASE("report and commands contain no sentences of their own") {
+  // Two words in a string literal make a sentence.
   static const std::regex sentence(R"re("([^"\\]|\\.)*[a-z}] [a-z{]([^"\\]|\\.)*")re");
   const std::filesystem::path source = std::getenv("ZKLOCK_SOURCE_DIR");
   int files = 0;

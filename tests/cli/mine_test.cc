@@ -30,7 +30,7 @@ TEST_CASE("a lock that is not held is not reported as ours") {
   const std::string lock = NewLock("mine");
   const Finished nothing = Run(Line(lock, "$Z inspect --mine"));
   CHECK(nothing.exit == Exited(76));
-  CHECK_THAT(nothing.err, Catch::Contains("nothing") || Catch::Contains("no zklock above"));
+  CHECK_THAT(nothing.err, Catch::Contains("nothing") || Catch::Contains("no outer zklock"));
   CHECK(Run(Line(lock, "$Z inspect --mine -q $L")).exit == Exited(76));
   CHECK(Run(Line(lock, "$Z inspect --mine -q $L")).err.empty());
   Child other = StartHolder(lock);

@@ -57,7 +57,7 @@ TEST_CASE("A lock is held until a nested run that outlives the command has ended
   (void)NodeIn(outer.ReadLine());
   Child next = StartWaiter(lock);
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   CHECK_FALSE(outer.HasEnded());
   CHECK(RunZklock({"try", "-q", lock, "--", "true"}).exit == Exited(75));
   gate.Open();
@@ -78,7 +78,7 @@ TEST_CASE("A run nested in a nested run starts even after the outer command has 
       gate));
   (void)NodeIn(outer.ReadLine());
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   gate.Open();
   CHECK(outer.ReadLine() == "deeper");
   CHECK(outer.Wait() == Exited(0));
@@ -94,7 +94,7 @@ TEST_CASE("A signal to the outer zklock ends the nested runs that it waits for")
              "exec sleep 1000\"; echo $?) & read go; exit 3'"));
   (void)NodeIn(outer.ReadLine());
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   outer.Signal(number);
   CHECK(outer.ReadLine() == "76");
   CHECK(outer.Wait() == Exited(3));
@@ -109,7 +109,7 @@ TEST_CASE("A nested run that outlives the command ends when the lock is deleted"
              "exec sleep 1000\"; echo $?) & read go; exit 3'"));
   const std::string node = NodeIn(outer.ReadLine());
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   Tree().Delete(node);
   CHECK(outer.ReadLine() == "76");
   CHECK(outer.Wait() == Exited(76));
@@ -123,7 +123,7 @@ TEST_CASE("A nested run that outlives the command ends when the outer zklock is 
              "exec sleep 1000\"; echo $?) & read go; exit 3'"));
   (void)NodeIn(outer.ReadLine());
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   outer.Signal(SIGKILL);
   CHECK(outer.ReadLine() == "76");
   outer.ReadToEnd();
@@ -137,7 +137,7 @@ TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease"
              "echo in \\$ZKLOCK_NODE; exec sleep 1000\"; echo $?) & read go; exit 3'"));
   (void)NodeIn(outer.ReadLine());
   outer.Write("\n");
-  outer.ReadErrUntil("is kept until");
+  outer.ReadErrUntil("is held until");
   Child next = StartWaiter(lock);
   outer.Signal(SIGSTOP);
   CHECK(outer.ReadLine() == "76");
@@ -280,7 +280,7 @@ TEST_CASE("A run waiting for a second LOCK leaves when the first is no longer he
   script.ReadErrUntil("waiting for " + lock + "-b");
   kill(KeeperOf(lock), SIGTERM);
   CHECK(script.ReadLine() == "75");
-  CHECK_THAT(script.err(), Catch::Contains("lost again before"));
+  CHECK_THAT(script.err(), Catch::Contains("was lost before"));
 }
 
 }  // namespace

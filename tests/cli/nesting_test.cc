@@ -119,7 +119,7 @@ TEST_CASE("A --no-nest reader is refused when a writer waits for the reader abov
   CHECK(reader.ReadLine() == "64");
   CHECK(reader.ReadLine() == "nested");
   CHECK(reader.Wait() == Exited(0));
-  CHECK_THAT(reader.err(), Catch::Contains("a writer waits for that"));
+  CHECK_THAT(reader.err(), Catch::Contains("a writer waits for it"));
   CHECK(writer.ReadLine() == "held");
 }
 

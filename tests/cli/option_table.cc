@@ -157,7 +157,7 @@ std::string Name(Situation situation) {
     case kFreed:
       return "freed while we wait";
     case kNested:
-      return "held by a zklock above";
+      return "held by an outer zklock";
     case kHeldByShell:
       return "held by the shell";
     case kNoServer:

@@ -44,11 +44,11 @@ TEST_CASE("each step is said with -v, on standard error") {
   REQUIRE(said.size() == 6);
   CHECK(said[0] == "zklock: connected to " + TestServers() + ", session time-out 30s");
   CHECK(said[1] == "zklock: queued as " + node);
-  CHECK(said[2] == "zklock: " + lock + " is ours (exclusive, token " +
+  CHECK(said[2] == "zklock: acquired " + lock + " (exclusive, token " +
                        token.substr(0, token.size() - 1) + ")");
   CHECK_THAT(said[3], Catch::StartsWith("zklock: running sh (pid "));
   CHECK(said[4] == "zklock: the command ended with status 0");
-  CHECK(said[5] == "zklock: " + lock + ": released");
+  CHECK(said[5] == "zklock: released " + lock);
 }
 
 TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mail") {
@@ -71,7 +71,7 @@ TEST_CASE("a lock that was lost is told of with -q too") {
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait(std::chrono::seconds(20)) ==
         Exited(76));  // by the loss, not by the lease's end
-  CHECK_THAT(holder.err(), Catch::Contains(lock + " was taken away"));
+  CHECK_THAT(holder.err(), Catch::Contains(lock + " is lost"));
 }
 
 TEST_CASE("a short session time-out is warned of, unless quiet") {

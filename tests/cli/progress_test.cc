@@ -74,7 +74,7 @@ TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
   Child waiter = StartOnScreen(80, "exclusive", lock);
   waiter.ReadUntil("held by");
   waiter.Write("\x03");
-  waiter.ReadUntil("left the queue, the command was not run");
+  waiter.ReadUntil("left the queue; the command was not run");
   // Erased at once, and once more with the message: the terminal shows the ^C in between where the
   // line was erased before it came to that.
   std::string before = waiter.out().substr(0, waiter.out().rfind("zklock: SIGINT"));

@@ -77,8 +77,8 @@ TEST_CASE("when the lock is deleted, the whole command is ended first, then zklo
   // The file is free by the moment zklock ends, not some time later.
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
-  CHECK(said[0] == "zklock: " + arena.lock +
-                       " was taken away (our contender was deleted): the command is ended");
+  CHECK(said[0] ==
+        "zklock: " + arena.lock + " is lost (our contender was deleted): ending the command");
 }
 
 TEST_CASE("zklock does not end before everything it ran has ended") {
@@ -141,14 +141,14 @@ TEST_CASE("a server that is away for less than the lease costs nothing") {
   SECTION("its connections broke") {
     for (int i = 0; i < 5; ++i) {
       proxy.Cut();
-      holder.ReadErrUntil(lock + ": confirmed, still ours");
+      holder.ReadErrUntil(lock + ": confirmed, still held");
     }
   }
   SECTION("it hung") {
     proxy.Freeze();
     holder.ReadErrUntil("the server does not answer");
     proxy.Thaw();
-    holder.ReadErrUntil(lock + ": confirmed, still ours");
+    holder.ReadErrUntil(lock + ": confirmed, still held");
   }
   Tree tree;
   CHECK(tree.Children(lock).size() == 1);
@@ -195,7 +195,7 @@ TEST_CASE("a waiter whose session expired queues again") {
   tree.WaitForChildren(lock, 1);
   proxy.Thaw();
   waiter.ReadErrUntil("the session expired while waiting for " + lock +
-                      ": queued anew, at the tail");
+                      ": queued again, at the tail");
   const auto now = InQueueOrder(tree.WaitForChildren(lock, 2));
   CHECK(now.front() == queue.front());
   CHECK(now.back() != queue.back());
@@ -247,7 +247,7 @@ TEST_CASE("a waiter stopped for longer than its session does not start its comma
   Tree tree;
   tree.WaitForChildren(arena.lock, 1);  // the stopped waiter's session is over
   waiter.Signal(SIGCONT);
-  waiter.ReadErrUntil("queued anew");
+  waiter.ReadErrUntil("queued again");
   waiter.ReadErrUntil("waiting for");
   CHECK(waiter.out().empty());
 }
@@ -275,7 +275,7 @@ TEST_CASE("processes that outlive a command that ended by itself are left runnin
   CHECK(child.Wait() == Exited(4));
   CHECK(child.err() ==
         "zklock: process " + pid +
-            " (perl) outlives the command; the lock is let go all the same; see --descendants\n");
+            " (perl) outlived the command; the lock is released anyway; see --descendants\n");
   CHECK(Tree().Children(lock).empty());
   CHECK(kill(std::stoi(pid), SIGKILL) == 0);
 }

@@ -42,7 +42,7 @@ TEST_CASE("the newest superseding waiter wins, and the holder is not disturbed")
   Child plain = StartWaiter({"exclusive"}, lock);
   Child newer = StartWaiter({"exclusive", "--supersede"}, lock);
   CHECK(older.Wait() == Exited(75));
-  CHECK_THAT(older.err(), Catch::Contains("a newer one waits for " + lock));
+  CHECK_THAT(older.err(), Catch::Contains("superseded by a newer contender for " + lock));
   CHECK(Tree().Children(lock).size() == 3);
   running.CloseInput();
   CHECK(running.Wait() == Exited(0));
@@ -98,7 +98,7 @@ TEST_CASE("a one-znode lock and a queue refuse each other and name the option to
     Child holder = StartHolder(lock);
     const Finished refused = RunZklock({"try", "--dialect", "simple", lock, "--", "true"});
     CHECK(refused.exit == Exited(78));
-    CHECK_THAT(refused.err, Catch::Contains("leave --dialect simple out"));
+    CHECK_THAT(refused.err, Catch::Contains("omit --dialect simple"));
   }
   const std::string other = NewLock("queueing");
   Child holder = StartHolder({"exclusive", "--dialect", "simple"}, other);

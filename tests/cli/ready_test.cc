@@ -329,7 +329,7 @@ TEST_CASE("with --on-lost warn the command does not start if the lock is already
   Joining joining("late", {"exclusive", "-v", "--on-lost", "warn", "--session-timeout", "4s"});
   REQUIRE(kill(joining.ready.command, SIGSTOP) == 0);
   joining.gate.Open();
-  joining.zklock.ReadErrUntil(joining.lock + " is ours");
+  joining.zklock.ReadErrUntil("acquired " + joining.lock);
   joining.gate.Freeze();
   CHECK(joining.zklock.Wait() == Exited(76));
   CHECK(joining.zklock.out().empty());

@@ -267,17 +267,18 @@ TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
   SECTION("is a web server") {
     const Peer peer(Peer::Manner::kSpeaksHttp);
     CHECK_THAT(refuse(peer.address()),
-               Catch::Contains(peer.address() + " (answers, but it is no ZooKeeper server: "));
+               Catch::Contains(peer.address() + " (answers, but not as a ZooKeeper server: "));
   }
   SECTION("says nothing") {
     const Peer peer(Peer::Manner::kSaysNothing);
-    CHECK_THAT(refuse(peer.address()),
-               Catch::Contains(peer.address() + " (is connected, but gives no session: "));
+    CHECK_THAT(
+        refuse(peer.address()),
+        Catch::Contains(peer.address() + " (accepts the connection, but grants no session: "));
   }
   SECTION("does not complete the connection") {
     const BlackHole hole;
     CHECK_THAT(refuse(hole.address()),
-               Catch::Contains(hole.address() + " (does not answer a connect: "));
+               Catch::Contains(hole.address() + " (does not answer connection attempts: "));
   }
 }
 

@@ -20,7 +20,7 @@ TEST_CASE(
   CHECK(finished.exit == Exited(0));
   CHECK(Tree().Children(lock).empty());  // --wait has waited
   CHECK(holder.Wait() == Exited(76));
-  CHECK_THAT(holder.err(), Catch::Contains("told to let go of " + lock));
+  CHECK_THAT(holder.err(), Catch::Contains("asked to release " + lock));
   CHECK_THAT(holder.err(), Catch::Contains("a restart"));
   CHECK(holder.err().find('\x1b') == std::string::npos);
   CHECK(Lines(holder.err()).size() == 1);
@@ -33,7 +33,7 @@ TEST_CASE("A waiter asked to release leaves with the conflict code; the holder s
   const std::string waiting = InQueueOrder(Tree().Children(lock)).at(1);
   CHECK(RunZklock({"release", "--contender", waiting, "--yes", lock}).exit == Exited(0));
   CHECK(waiter.Wait() == Exited(5));
-  CHECK_THAT(waiter.err(), Catch::Contains("told to leave the queue"));
+  CHECK_THAT(waiter.err(), Catch::Contains("asked to leave the queue"));
   CHECK(Tree().Children(lock).size() == 1);
 }
 

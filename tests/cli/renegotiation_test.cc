@@ -71,8 +71,8 @@ TEST_CASE("the command is dead before a time-out shortened by another server is 
       StartHolder({"exclusive", "-v", "--session-timeout", "30s", "-z", proxy.address()}, lock);
   proxy.Redirect(both.substr(comma + 1));
   proxy.Cut();
-  holder.ReadErrUntil("session time-out 12s: shortened from 30s by this server\n");
-  holder.ReadErrUntil("confirmed, still ours");
+  holder.ReadErrUntil("session time-out 12s: this server shortened it from 30s\n");
+  holder.ReadErrUntil("confirmed, still held");
   proxy.Freeze();
   const auto last_heard = Clock::now();  // at the latest
   CHECK(holder.Wait() == Exited(76));
@@ -85,7 +85,7 @@ TEST_CASE("a lock is held under a shortened time-out, and released") {
   Child holder = StartHolder(
       {"exclusive", "-v", "--session-timeout", "30s", "-z", shortener.proxy().address()}, lock);
   shortener.Shorten();
-  holder.ReadErrUntil("confirmed, still ours");
+  holder.ReadErrUntil("confirmed, still held");
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());

@@ -18,11 +18,11 @@ namespace {
 constexpr const char* kUseExclusive = "use `zklock exclusive`";
 constexpr const char* kUseReadOrWrite = "use `zklock read` or `zklock write`";
 constexpr const char* kUsePermits = "use --permits";
-constexpr const char* kNoPermits = "leave --permits out";
+constexpr const char* kNoPermits = "omit --permits";
 constexpr const char* kUseKazoo = "use --dialect kazoo";
-constexpr const char* kNoKazoo = "leave --dialect kazoo out";
+constexpr const char* kNoKazoo = "omit --dialect kazoo";
 constexpr const char* kUseSimple = "use --dialect simple";
-constexpr const char* kNoSimple = "leave --dialect simple out";
+constexpr const char* kNoSimple = "omit --dialect simple";
 constexpr const char* kUseAnother = "use another LOCK";
 
 const Words kKazooDialect = {"exclusive", "--dialect", "kazoo"};

@@ -104,7 +104,7 @@ TEST_CASE("Ctrl-Z stops the job and says for how long it may; fg resumes it with
   terminal.Type("$Z exclusive $L -- sh -c 'echo be\"\"gun; read x; echo \"go\"t $x'");
   terminal.ReadUntil("begun");
   terminal.Press('Z');
-  terminal.ReadUntil("stays ours for");
+  terminal.ReadUntil("stays held for");
   terminal.ReadUntil("Stopped");
   terminal.AwaitPrompt();
   CHECK(Tree().Children(terminal.lock()).size() == 1);

@@ -32,13 +32,11 @@ TEST_CASE("Of a contender that says nothing of itself the program is named") {
   ContenderView view = Holder();
   view.program = protocol::Program::kCurator;
   CHECK(Meant("/l", view) ==
-        "b7-x-lock-0000000003 holds /l (exclusive): of Curator, which does not say whose");
+        "b7-x-lock-0000000003 holds /l (exclusive): of Curator, which does not record the owner");
   view.program = protocol::Program::kUnknown;
-  CHECK(Meant("/l", view) ==
-        "b7-x-lock-0000000003 holds /l (exclusive): of a program that is not known");
+  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 holds /l (exclusive): of an unknown program");
   view.readable = false;
-  CHECK(Meant("/l", view) ==
-        "b7-x-lock-0000000003 holds /l (exclusive): whose data we may not read");
+  CHECK(Meant("/l", view) == "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
 }
 
 TEST_CASE("Foreign bytes in a sentence are made visible") {
@@ -47,14 +45,14 @@ TEST_CASE("Foreign bytes in a sentence are made visible") {
   CHECK(Meant("/l", view) ==
         "b7-x-lock-0000000003 holds /l (exclusive): user \\xff on h\\x1b[2J, a\\nb");
   CHECK(NotThere("/l", "\x1b") ==
-        "\\x1b is not in /l (any more): nothing was released; see zklock inspect -v");
+        "\\x1b is not (or no longer) in /l: nothing was released; see zklock inspect -v");
 }
 
 TEST_CASE("What could not be listed is counted") {
   CHECK(Unlistable({"/a"}) ==
-        "the servers do not let us list /a: what is locked there is not shown; see --auth-file");
+        "not authorised to list /a: locks there are not shown; see --auth-file");
   CHECK(Unlistable({"/a", "/b", "/c"}) ==
-        "the servers do not let us list /a and 2 more: what is locked there is not shown; see "
+        "not authorised to list /a and 2 more: locks there are not shown; see "
         "--auth-file");
 }
 
