@@ -13,32 +13,32 @@
 
 namespace zklock::cli {
 
-/// Everything zklock says on standard error: one line each, what was tried, on which path, what to
-/// do, by the formats of messages.h. None holds a foreign byte unescaped, a credential, or the
-/// environment.
+/// Prints zklock's messages on standard error, one line each. No message contains unescaped foreign
+/// bytes, a credential, or the environment.
 class Report final : public EventListener {
  public:
   Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
 
-  /// Always said: defects, lost locks, wrong words, servers that are not there.
-  void Error(const std::string& line);
-  /// Said unless --quiet: why the command was not run.
-  void Say(const std::string& line);
   void Write(Level level, const std::string& line);
+  /// Level::kAlways.
+  void Error(const std::string& line);
+  /// Level::kUnlessQuiet.
+  void Say(const std::string& line);
 
   void OnEvent(const Event& event) override;
 
-  /// With --verbose: there is a configuration file of the user's that is not used.
+  /// There is a configuration file that is not used (--verbose only).
   void UnusedConfig(const ServerOptions& options);
 
   // Before the command.
   void CannotExecute(const std::string& command, process::ExecFailed failure);
-  /// Why the command was not run. After the session's close: no message may keep others waiting.
+  /// Why the command was not run. Call it after the session's close: printing may take time, and
+  /// others wait for the lock.
   void Explain(const RunEnd& end);
-  /// --mine. `lock` is empty where none was named.
+  /// --mine. `lock` is empty if none was named.
   void NothingIsMine(const std::string& lock);
   void NoLongerMine(const std::string& lock);
-  /// --min-interval: the success was not written down.
+  /// --min-interval: the success could not be recorded.
   void NotRecorded(const std::string& lock);
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
@@ -56,9 +56,9 @@ class Report final : public EventListener {
   Verbosity verbosity_;
 };
 
-/// What the sink is to say where lines were dropped.
+/// The line that the sink prints after it has dropped lines.
 [[nodiscard]] std::string DroppedLine();
-/// --events with a number that is no descriptor to write to; with a file that cannot be opened.
+/// For --events: a number that is not a writable descriptor, and a file that cannot be opened.
 [[nodiscard]] std::string NoDescriptor(const std::string& number);
 [[nodiscard]] std::string CannotOpenEvents(const std::string& file);
 

@@ -13,7 +13,7 @@
 namespace zklock::cli {
 namespace {
 
-// Of foreign text in a message, in columns.
+// The width of foreign text in a message, in columns.
 constexpr std::size_t kMostShown = 60;
 // A LOCK is not cut to fewer columns than this in favour of its holder.
 constexpr std::size_t kLeastLock = 16;

@@ -15,10 +15,10 @@ namespace {
 
 using zookeeper::Error;
 
-// Of a foreign word in a message, in columns.
+// The width of foreign text in a message, in columns.
 constexpr std::size_t kMostShown = 60;
 
-/// What a sound server does not answer to what was asked.
+/// An answer that a sound server would not have given to the request.
 const char* AnswerText(Error error) {
   switch (error) {
     case Error::kNoNode:
@@ -33,7 +33,7 @@ const char* AnswerText(Error error) {
       return message::kWrittenTo;
     case Error::kUnimplemented:
       return message::kUnknownRequest;
-    // These never come so far: they are refusals, or no answers.
+    // Never passed here: these are refusals, or not answers.
     case Error::kNoAuth:
     case Error::kAuthFailed:
     case Error::kAuthRequired:

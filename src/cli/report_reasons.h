@@ -13,33 +13,33 @@
 
 namespace zklock::cli {
 
-// The words for what the layers below tell as values.
+// Texts for the failures that lower layers return as values, without "zklock: ".
 
-/// Without "zklock: ": the line for servers that gave no session, for a refusal, for a LOCK that
-/// cannot be used. `hopeless`: none of the servers' names exists. `tried`: see TriedText.
+/// `hopeless`: none of the servers' names exists. `tried`: see TriedText.
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless);
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused);
-/// As RefusedText for kAuthRequired, where no credentials that zklock can give would do.
+/// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
 [[nodiscard]] std::string OtherSchemeText();
 [[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);
-/// What such an incompatible contender is, and what makes the two meet.
+/// What the contender is, and how to make zklock compatible with it.
 [[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
 [[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
-/// The contender in the way of ours, as part of a sentence; empty where it is not known.
+/// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
-/// Who has asked a contender to leave: "root on web1 ('for a restart')".
+/// The sender of a request to release: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const RevokeData& revocation);
 
 /// What is wrong with a path, and with a list of servers.
 [[nodiscard]] const char* PathText(protocol::BadPath bad);
 [[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 
-/// One server that was tried, and what came of it: "zk1:2181 (Connection refused)".
+/// A server and how the attempt to connect to it ended: "zk1:2181 (Connection refused)".
 [[nodiscard]] std::string TriedText(const std::string& server, zookeeper::AttemptEnd end);
 [[nodiscard]] std::string TriedText(const process::LookupFailure& failure);
-/// Likewise, of one that gives sessions and answers nothing, and of one whose look-up is under way.
+/// Likewise, for a server that grants sessions but answers no requests, and for one whose name is
+/// still being looked up.
 [[nodiscard]] std::string SilentText(const std::string& server);
 [[nodiscard]] std::string LookingUpText(const std::string& server);
 
