@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/run_messages.h"
 
 namespace zklock::cli {
 namespace {

@@ -9,7 +9,10 @@
 #include "cli/duration.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/queue_messages.h"
 #include "cli/report_reasons.h"
+#include "cli/run_messages.h"
+#include "cli/server_messages.h"
 #include "process/process_tree.h"
 
 namespace zklock::cli {

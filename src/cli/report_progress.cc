@@ -7,8 +7,8 @@
 
 #include "cli/contender_data.h"
 #include "cli/duration.h"
-#include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/run_messages.h"
 
 namespace zklock::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/queue_messages.h"
 
 namespace zklock::cli {
 namespace {

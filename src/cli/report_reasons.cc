@@ -9,6 +9,8 @@
 #include "cli/messages.h"
 #include "cli/printable.h"
 #include "cli/report_progress.h"
+#include "cli/run_messages.h"
+#include "cli/server_messages.h"
 
 namespace zklock::cli {
 namespace {

@@ -1,0 +1,57 @@
+#pragma once
+
+/// Messages of inspect and release; see messages.h.
+namespace zklock::cli::message {
+
+// inspect.
+inline constexpr char kUnlistable[] =
+    "not authorised to list {}{}: locks there are not shown; see --auth-file";
+inline constexpr char kMorePaths[] = " and {} more";
+inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
+inline constexpr char kSignal[] = "SIG{}";
+inline constexpr char kSignalNumber[] = "signal {}";
+inline constexpr char kStoppedBy[] = "stopped by {}";
+inline constexpr char kNothingMine[] =
+    "no outer zklock holds a lock for this process; if a shell holds one with --hold, name the "
+    "LOCK";
+inline constexpr char kNotMine[] = "{} is not held for this process; see zklock inspect {}";
+inline constexpr char kNoLongerMine[] =
+    "{} is no longer held for this process: stop what relies on it";
+
+// release.
+inline constexpr char kMeansHolder[] = "{} holds {} ({}): {}";
+inline constexpr char kMeansWaiter[] = "{} waits for {} ({}): {}";
+inline constexpr char kPermit[] = "a permit";
+inline constexpr char kUserOn[] = "user {} on {}";
+inline constexpr char kOn[] = "on {}";
+inline constexpr char kPid[] = "pid {}";
+inline constexpr char kLabel[] = "label '{}'";
+inline constexpr char kDataUnread[] = "its data is not readable";
+inline constexpr char kUnknownProgram[] = "of an unknown program";
+inline constexpr char kSaysNotWhose[] = "of {}, which does not record the owner";
+inline constexpr char kReleaseQuestion[] = "release it? [y/N] ";
+inline constexpr char kWantsYes[] = "nothing was released: no terminal to ask on; use --yes";
+inline constexpr char kNotThere[] =
+    "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
+inline constexpr char kChildNoContender[] =
+    "{} in {} is not a contender (not ephemeral): nothing was released";
+inline constexpr char kNothingReleased[] = "{}: nothing was released";
+inline constexpr char kNobodyThere[] = "{} has no such contender: nothing was released";
+inline constexpr char kNothingHeld[] =
+    "this shell does not hold {} (with --hold): nothing was released";
+inline constexpr char kReleaseWaits[] =
+    "{} is released when its nested runs have ended: {} zklock, the first with pid {}";
+inline constexpr char kReleaseBelow[] =
+    "{} cannot be released from here: the release would wait for the nested zklock that this runs "
+    "under; release it from the shell that holds it";
+inline constexpr char kKeeperSilent[] =
+    "{} seems to be held for this shell by process {}, which does not answer: nothing was released";
+inline constexpr char kCannotBeAsked[] =
+    "{} cannot be asked to release: its program does not support that; see --force";
+inline constexpr char kAsked[] = "asked {} to release {}";
+inline constexpr char kAskedCurator[] =
+    "asked {} to release {} (it does if its program made the lock revocable)";
+inline constexpr char kForcedOut[] =
+    "deleted {} from {}: until its command has ended, two may run together";
+
+}  // namespace zklock::cli::message

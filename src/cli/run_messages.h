@@ -1,0 +1,50 @@
+#pragma once
+
+/// Messages about a run, beside those of its events and its end; see messages.h.
+namespace zklock::cli::message {
+
+// The command.
+inline constexpr char kNotFound[] =
+    "{}: command not found; check PATH and, for a script, its #! line";
+inline constexpr char kNoSuchFile[] = "{}: {}; for a script, check its #! line";
+inline constexpr char kNotExecutable[] =
+    "{}: cannot execute: {}; is it a program with its x bit set (chmod +x)?";
+inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
+
+// Parts of other messages: the contender ahead, and the sender of a request to release.
+inline constexpr char kBlocker[] = ": {} is ahead";
+inline constexpr char kProcess[] = "{} (pid {} on {})";
+inline constexpr char kSomeCommand[] = "a command";
+inline constexpr char kAsker[] = "{} ('{}')";
+inline constexpr char kSomebody[] = "someone";
+inline constexpr char kCuratorProgram[] = "a Curator program";
+
+// Progress.
+inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
+inline constexpr char kNoAnswer[] = "; no server answers";
+inline constexpr char kHeldBy[] = "; held by {}";
+inline constexpr char kHeldFor[] = " for {}";
+inline constexpr char kMoreHold[] = ", and {} more";
+
+// While the command runs, and at its end.
+inline constexpr char kRevoked[] = "asked to release {} by {}: ending the command";
+inline constexpr char kStopping[] =
+    "stopped; {} stays held for {} at most, then the command is ended";
+inline constexpr char kSurvivor[] =
+    "process {} ({}) could not be signalled and may still be running: end it yourself";
+inline constexpr char kLeftBehind[] =
+    "process {} ({}) outlived the command; the lock is released anyway; see --descendants";
+inline constexpr char kGuardFailed[] =
+    "the command's guard process was killed or hung: the command was ended";
+inline constexpr char kNotRecorded[] =
+    "cannot record that {} ran: --min-interval will not count this run; see its ACL";
+
+// The system.
+inline constexpr char kNoMemory[] = "out of memory; see ulimit -v";
+inline constexpr char kNoProcesses[] = "{}; too many processes? see ulimit -u";
+inline constexpr char kNoDescriptors[] = "{}; see ulimit -n";
+inline constexpr char kNoProc[] =
+    "{}; zklock finds the command's processes in /proc: mount it readable";
+inline constexpr char kDropped[] = "messages were dropped: standard error was not read";
+
+}  // namespace zklock::cli::message

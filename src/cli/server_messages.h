@@ -1,0 +1,120 @@
+#pragma once
+
+/// Messages about the servers, and about a LOCK that cannot be used; see messages.h.
+namespace zklock::cli::message {
+
+// No session: what was tried, and each server's answer.
+inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
+inline constexpr char kNoServer[] =
+    "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
+inline constexpr char kTriedServer[] = "{} ({})";
+inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
+inline constexpr char kGivesNoSession[] =
+    "accepts the connection, but grants no session: is it hung?";
+inline constexpr char kClosesAtOnce[] =
+    "closes the connection at once: no quorum, or maxClientCnxns reached?";
+inline constexpr char kNoZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
+inline constexpr char kClosedLater[] = "closed the connection";
+inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
+inline constexpr char kClosesOnRequest[] =
+    "closes the connection when it gets a request: larger than its jute.maxbuffer?";
+inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
+inline constexpr char kNotUnderstood[] = "sent an answer that is not ZooKeeper's";
+inline constexpr char kAnswersNothing[] =
+    "grants a session, but does not answer requests: is it hung?";
+inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
+inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
+
+// The servers refuse.
+inline constexpr char kCredentialsRefused[] =
+    "the servers rejected the credentials; see --auth-file";
+inline constexpr char kCredentialsWanted[] = "the servers require credentials; see --auth-file";
+inline constexpr char kOtherSchemeWanted[] =
+    "the servers require credentials that zklock cannot provide, such as SASL; --auth-file does "
+    "not help";
+inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
+inline constexpr char kNotAuthorised[] =
+    "cannot {} {}: not authorised: {} on {} is missing; see its ACL";
+
+// The LOCK cannot be used as asked.
+inline constexpr char kShortSessions[] =
+    "{} cannot be used: the servers grant a session time-out of less than 4 seconds; ask for more "
+    "with --session-timeout, or raise the servers' maxSessionTimeout";
+inline constexpr char kNumbersUsedUp[] =
+    "{} cannot be used: its sequence numbers are used up; delete the LOCK while nobody uses it, "
+    "or use another";
+inline constexpr char kNobodysContender[] =
+    "{} cannot be used: its child '{}' is not a contender (not ephemeral); use another LOCK, or "
+    "delete that znode";
+inline constexpr char kEphemeralLock[] =
+    "{} cannot be used: it is an ephemeral znode; use another LOCK";
+inline constexpr char kEphemeralAbove[] =
+    "{} cannot be used: a znode above it is ephemeral; use another LOCK";
+inline constexpr char kLocalSessions[] =
+    "{} cannot be used: the servers grant local sessions, which cannot queue; set "
+    "localSessionsUpgradingEnabled=true there";
+inline constexpr char kOldServers[] =
+    "{} cannot be used: the servers do not support all requests that zklock needs; use ZooKeeper "
+    "3.5 or newer";
+inline constexpr char kLastRunUnknown[] =
+    "{} cannot be used with --min-interval: the record of the last run in its child '{}' cannot "
+    "be parsed; delete that znode";
+inline constexpr char kQuotaExceeded[] =
+    "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
+    "znodes below it";
+inline constexpr char kHasPermits[] =
+    "{} cannot be used: it is in use as a semaphore, whose holders would ignore this run; use "
+    "--permits, or another LOCK";
+inline constexpr char kHasNoPermits[] =
+    "{} cannot be used: it is in use without permits, by contenders that would ignore this run; "
+    "omit --permits, or use another LOCK";
+inline constexpr char kOtherPermits[] =
+    "{} cannot be used: it is in use with {} permits; use --permits {}";
+inline constexpr char kUnknownPermits[] =
+    "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
+    "many permits there are; wait until that zklock has ended, or write the number there";
+inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
+
+// An incompatible contender, and how to make zklock compatible with it.
+inline constexpr char kKazooProgram[] =
+    "a kazoo contender, which ignores zklock's; use --dialect kazoo, or another LOCK";
+inline constexpr char kKazooPermit[] =
+    "a permit of a kazoo Semaphore, which ignores zklock's; use another LOCK (--permits works "
+    "with Curator's semaphores)";
+inline constexpr char kOneZnode[] =
+    "the lock of a program that uses a single znode and ignores zklock's; use --dialect simple, "
+    "or another LOCK";
+inline constexpr char kCuratorMutex[] =
+    "a contender of a Curator mutex, which ignores readers and writers; use `zklock exclusive`, "
+    "or another LOCK";
+inline constexpr char kCuratorReadWrite[] =
+    "a contender of a Curator read/write lock, which ignores exclusive contenders; use `zklock "
+    "read` or `zklock write`, or another LOCK";
+inline constexpr char kCRecipe[] =
+    "a contender of the C recipe, which ignores readers and writers; use `zklock exclusive`, or "
+    "another LOCK";
+inline constexpr char kOurKazoo[] =
+    "a zklock contender of --dialect kazoo; use one dialect on all hosts";
+inline constexpr char kOurCurator[] =
+    "a zklock contender of --dialect curator; use one dialect on all hosts";
+inline constexpr char kCuratorNames[] =
+    "a contender with a Curator name, which ignores kazoo's; omit --dialect kazoo, or use another "
+    "LOCK";
+inline constexpr char kQueues[] =
+    "a contender in a queue, which ignores a single-znode lock; omit --dialect simple, or use "
+    "another LOCK";
+
+// The servers answered what sound servers do not, or zklock is wrong.
+inline constexpr char kDefect[] = "internal error: {}; please report it";
+inline constexpr char kCannot[] = "cannot {} '{}': {}";
+inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";
+inline constexpr char kVanishes[] = "'{}' is deleted as often as it is created";
+inline constexpr char kNoZnode[] = "no such znode";
+inline constexpr char kZnodeThere[] = "the znode already exists";
+inline constexpr char kChildOfEphemeral[] = "an ephemeral znode cannot have children";
+inline constexpr char kHasChildren[] = "the znode has children";
+inline constexpr char kWrittenTo[] = "the znode was changed meanwhile";
+inline constexpr char kUnknownRequest[] = "the server does not support this request";
+inline constexpr char kNotExpected[] = "unexpected answer";
+
+}  // namespace zklock::cli::message
