@@ -1,4 +1,4 @@
-// --events, as programs read it.
+// The output of --events, as a program reads it.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ std::vector<json> Events(const std::string& text) {
   return events;
 }
 
-/// "released lost 76": the step, its reason and status, where it has them.
+/// "released lost 76": the step, with its reason and status if it has them.
 Words Steps(const std::vector<json>& events) {
   Words steps;
   for (const json& event : events) {
@@ -52,7 +52,7 @@ std::vector<json> EventsOf(Words words, const std::string& lock, const Words& co
   return Events(directory.Read("events"));
 }
 
-/// A pipe whose writing end zklock gets as a number.
+/// A pipe whose write end zklock inherits; number() names it.
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -65,7 +65,8 @@ struct Pipe {
   UniqueFd write;
 };
 
-/// What the manual page says each step has beyond what all have, from its EVENTS section.
+/// The members that the EVENTS section of the manual page documents for each step; "" stands for
+/// those of all steps.
 std::map<std::string, std::set<std::string>> Documented() {
   std::ifstream file(std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/man/zklock.1");
   REQUIRE(file);
@@ -104,7 +105,7 @@ void CheckDocumented(const std::vector<json>& events) {
 
 }  // namespace
 
-TEST_CASE("the events of a run, of which the command's own 75 is one") {
+TEST_CASE("the events of a run whose command exits with 75") {
   const auto events = EventsOf({"exclusive"}, NewLock("events"), {"sh", "-c", "exit 75"});
   CHECK(Steps(events) ==
         Words{"connected", "queued", "acquired", "exited 75", "released ended 75"});
@@ -116,7 +117,7 @@ TEST_CASE("the events of a run, of which the command's own 75 is one") {
   CHECK(events.back()["confirmed"] == true);
 }
 
-TEST_CASE("the events name the lock, the contender and the token as the command knows them") {
+TEST_CASE("events name the lock, the contender and the token like the command's environment") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("events");
   const Finished finished =
@@ -129,7 +130,7 @@ TEST_CASE("the events name the lock, the contender and the token as the command 
   CHECK(acquired["lock"] == lock);
 }
 
-TEST_CASE("the events of those who do not get the lock: no command has exited") {
+TEST_CASE("the events of runs that do not get the lock: no command exits") {
   const std::string lock = NewLock("events");
   Child holder = StartHolder(lock);
   const std::string held = Tree().Children(lock).front();
@@ -150,7 +151,7 @@ TEST_CASE("the events of those who do not get the lock: no command has exited") 
         Words{"connected", "queued", "waiting", "released interrupted 143"});
 }
 
-TEST_CASE("the events of a run that is too soon: the lock was acquired, no command has exited") {
+TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {
   const std::string lock = NewLock("events");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   const auto events = EventsOf({"exclusive", "--min-interval", "1h"}, lock, {"true"});
@@ -158,7 +159,7 @@ TEST_CASE("the events of a run that is too soon: the lock was acquired, no comma
   CheckDocumented(events);
 }
 
-TEST_CASE("the events of a lock that is taken away") {
+TEST_CASE("the events of a lock that is lost") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("events");
   Child holder = StartHolder({"exclusive", "--events", directory.Path("events")}, lock);
@@ -188,7 +189,7 @@ TEST_CASE("the events of a connection that breaks while the command runs") {
   CheckDocumented(events);
 }
 
-TEST_CASE("the events under an outer lock, and of servers that are not there") {
+TEST_CASE("the events under an outer lock, and without servers") {
   const std::string lock = NewLock("events");
   const TemporaryDirectory directory;
   const Finished finished =
@@ -204,7 +205,7 @@ TEST_CASE("the events under an outer lock, and of servers that are not there") {
                        {"true"})) == Words{"released unreachable 69"});
 }
 
-TEST_CASE("events are appended to a file that is made as a shell would make it") {
+TEST_CASE("events are appended to a file, which is created as a shell would create it") {
   const TemporaryDirectory directory;
   const std::string path = directory.Path("events");
   ChildOptions options = Zklock({"exclusive", "--events", path, NewLock("events"), "--", "true"});
@@ -222,7 +223,7 @@ TEST_CASE("events are appended to a file that is made as a shell would make it")
   CHECK(Events(directory.Read("events")).size() == 10);
 }
 
-TEST_CASE("events go to a descriptor that the command does not get") {
+TEST_CASE("events can be written to a descriptor, which the command does not inherit") {
   const Pipe pipe;
   ChildOptions options = Zklock({"exclusive", "--events", pipe.number(), NewLock("events"), "--",
                                  "sh", "-c", "ls -l /proc/$$/fd"});
@@ -237,14 +238,14 @@ TEST_CASE("events go to a descriptor that the command does not get") {
   CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
 
-TEST_CASE("events on standard error leave the command its own") {
+TEST_CASE("with events on standard error the command keeps its own") {
   const Finished finished =
       RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"});
   CHECK(finished.exit == Exited(0));
   CHECK_THAT(finished.err, Catch::Contains("\nE\n") && Catch::Contains("\"step\":\"released\""));
 }
 
-TEST_CASE("a descriptor that cannot be written to is a usage error, a file a refusal") {
+TEST_CASE("a descriptor that is not writable is a usage error, a file that is not a system error") {
   const Pipe pipe;
   const UniqueFd to_read(fcntl(pipe.read.get(), F_DUPFD_CLOEXEC, 20));
   const auto run = [&](const std::string& target) {
@@ -256,7 +257,7 @@ TEST_CASE("a descriptor that cannot be written to is a usage error, a file a ref
     };
     return Run(options);
   };
-  // 3 and on are zklock's own, if anything.
+  // 3 and above are zklock's own descriptors, if any.
   for (const std::string& number :
        {std::to_string(to_read.get()), std::string("3"), std::string("4"), std::string("999"),
         std::string("99999999999999999999")}) {
@@ -272,7 +273,7 @@ TEST_CASE("a descriptor that cannot be written to is a usage error, a file a ref
         "zklock: cannot append to --events /nowhere/at all: No such file or directory\n");
 }
 
-TEST_CASE("a descriptor that a file names and that cannot be written to is that line's error") {
+TEST_CASE("a descriptor from a configuration file that is not writable is an error in that line") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("zklock.conf", "\nevents = 3\n");
   const auto run = [&](const Words& more) {
@@ -292,7 +293,7 @@ TEST_CASE("a descriptor that a file names and that cannot be written to is that 
   CHECK(run({"--events", "3"}).exit == Exited(64));
 }
 
-TEST_CASE("a reader of events that does not read holds nothing up") {
+TEST_CASE("a reader of events that does not read does not delay the run") {
   const StalledPipe stalled;
   const std::string lock = NewLock("events");
   ChildOptions options =
@@ -302,11 +303,11 @@ TEST_CASE("a reader of events that does not read holds nothing up") {
   CHECK(child.ReadLine() == "held");
   Tree tree;
   child.Write("6\n");
-  tree.WaitForChildren(lock, 0);  // what is unread is waited for when nothing is held any more
+  tree.WaitForChildren(lock, 0);  // zklock waits for the reader only after the release
   CHECK(child.Wait() == Exited(6));
 }
 
-TEST_CASE("a reader of events that has gone ends nothing") {
+TEST_CASE("a reader of events that is gone does not end the run") {
   Pipe pipe;
   ChildOptions options = HolderOptions({"exclusive", "--events", pipe.number()}, NewLock("events"));
   options.inherit = {pipe.write.get()};

@@ -1,4 +1,4 @@
-// Where LOCKs and servers come from, and what is said where.
+// The sources of LOCKs and servers, and the output of zklock.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ ChildOptions WithStalledError(ChildOptions options, const StalledPipe& pipe) {
 
 }  // namespace
 
-TEST_CASE("a run that succeeds says nothing by default") {
+TEST_CASE("a run that succeeds prints nothing by default") {
   const Finished finished =
       RunZklock({"exclusive", NewLock("quiet"), "--", "sh", "-c", "echo out; echo err >&2"});
   CHECK(finished.exit == Exited(0));
@@ -33,7 +33,7 @@ TEST_CASE("a run that succeeds says nothing by default") {
   CHECK(finished.err == "err\n");
 }
 
-TEST_CASE("each step is said with -v, on standard error") {
+TEST_CASE("-v prints each step on standard error") {
   const std::string lock = NewLock("verbose");
   const Finished finished =
       RunZklock({"exclusive", "-v", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN"});
@@ -51,7 +51,7 @@ TEST_CASE("each step is said with -v, on standard error") {
   CHECK(said[5] == "zklock: released " + lock);
 }
 
-TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mail") {
+TEST_CASE("-q suppresses the line about a conflict, so that cron sends no mail") {
   const std::string lock = NewLock("quiet");
   Child holder = StartHolder(lock);
   for (const Words& words : {Words{"try", "-q"}, Words{"exclusive", "--quiet", "-w", "1ms"}}) {
@@ -64,7 +64,7 @@ TEST_CASE("the line of a conflict is left out with -q, so that cron sends no mai
   }
 }
 
-TEST_CASE("a lock that was lost is told of with -q too") {
+TEST_CASE("a lost lock is reported with -q too") {
   const std::string lock = NewLock("quiet");
   Child holder = StartHolder({"exclusive", "-q", "--session-timeout", "40s"}, lock);
   Tree tree;
@@ -74,7 +74,7 @@ TEST_CASE("a lock that was lost is told of with -q too") {
   CHECK_THAT(holder.err(), Catch::Contains(lock + " is lost"));
 }
 
-TEST_CASE("a short session time-out is warned of, unless quiet") {
+TEST_CASE("zklock warns of a short session time-out, but not with -q") {
   const std::string lock = NewLock("warned");
   CHECK_THAT(RunZklock({"exclusive", "--session-timeout", "5s", lock, "--", "true"}).err,
              Catch::StartsWith("zklock: the servers grant a session time-out of only 5s: "));
@@ -82,7 +82,7 @@ TEST_CASE("a short session time-out is warned of, unless quiet") {
   CHECK(RunZklock({"exclusive", "--session-timeout", "10s", lock, "--", "true"}).err.empty());
 }
 
-TEST_CASE("the help of each subcommand is on standard output, and needs nothing else to be right") {
+TEST_CASE("--help of each subcommand is on standard output, whatever the other arguments") {
   const std::vector<std::string> subcommands = {"exclusive", "read",    "write",
                                                 "try",       "inspect", "release"};
   for (const std::string& subcommand : subcommands) {
@@ -95,7 +95,7 @@ TEST_CASE("the help of each subcommand is on standard output, and needs nothing 
       CHECK_THAT(finished.out, Catch::Contains("--servers"));
     }
   }
-  // Behind -- it is the command's.
+  // After -- it belongs to the command.
   CHECK(
       RunZklock({"exclusive", NewLock("help"), "--", "sh", "-c", "echo $1", "sh", "--help"}).out ==
       "--help\n");
@@ -118,7 +118,7 @@ TEST_CASE("zklock's own --help and --version are on standard output") {
                               Catch::Contains("SASL"));
 }
 
-TEST_CASE("help that cannot be written is no success") {
+TEST_CASE("help that cannot be written is a failure") {
   ChildOptions options = Zklock({"--help"});
   SECTION("because nobody reads it") {
     options.prepare = [] {
@@ -160,12 +160,12 @@ TEST_CASE("a LOCK without a slash is below the root") {
   CHECK(lock_of({"exclusive", "--root", root, root + "/c"}) == root + "/c\n");
   CHECK(lock_of({"exclusive", "--root", "/", root.substr(1)}) == root + "\n");
   CHECK(lock_of({"exclusive", BaseName(root)}) == "/zklock/" + BaseName(root) + "\n");
-  // While it is held: the servers take away a LOCK in which nobody is, once a minute.
+  // While it is held: once a minute the servers delete a LOCK that is empty.
   Child holder = StartHolder({"exclusive", "--root", root}, "a/b");
   CHECK(Tree().Children(root + "/a/b").size() == 1);
 }
 
-TEST_CASE("a LOCK is taken as it is written, whatever it looks like") {
+TEST_CASE("a LOCK is taken literally, whatever it looks like") {
   const std::string root = NewLock("odd");
   for (const char* lock :
        {"[a]", "[a,b]", "{}", "%a", "a b", "a=b", "-", "'a'", "\"a\"", "a,b", "\\"}) {
@@ -177,7 +177,7 @@ TEST_CASE("a LOCK is taken as it is written, whatever it looks like") {
   }
 }
 
-TEST_CASE("a LOCK and its parents are made where they are missing, and serve the next too") {
+TEST_CASE("a LOCK and its missing parents are created, and the next run uses them too") {
   const std::string lock = NewLock("made") + "/deep/down";
   Child holder = StartHolder(lock);
   CHECK(Tree().Children(lock).size() == 1);
@@ -186,7 +186,7 @@ TEST_CASE("a LOCK and its parents are made where they are missing, and serve the
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
 }
 
-TEST_CASE("a chroot that is not there is made, and is not seen by the command") {
+TEST_CASE("a missing chroot is created, and the command does not see it") {
   const std::string chroot = NewLock("chroot") + "/app";
   const std::string servers = TestServers() + chroot;
   const std::vector<Words> spellings = {{"exclusive", "--servers", servers},
@@ -204,7 +204,7 @@ TEST_CASE("a chroot that is not there is made, and is not seen by the command") 
   }
 }
 
-TEST_CASE("the environment names the servers, and an argument is stronger") {
+TEST_CASE("the environment names the servers, and an argument overrides it") {
   ChildOptions options = Zklock({"exclusive", NewLock("env"), "--", "true"});
   options.also_environment = {"ZKLOCK_SERVERS=127.0.0.1:1", "ZKLOCK_CONNECT_TIMEOUT=100ms"};
   const Finished nobody = Run(options);
@@ -218,7 +218,7 @@ TEST_CASE("the environment names the servers, and an argument is stronger") {
   CHECK_THAT(Run(session).err, Catch::Contains("only 5s"));
 }
 
-TEST_CASE("the contender's data tells who it is, and of the command only its name") {
+TEST_CASE("the contender's data identify the run, and of the command only its name") {
   const std::string lock = NewLock("data");
   const auto data_with = [&](Words words) {
     for (const std::string& word :
@@ -242,7 +242,7 @@ TEST_CASE("the contender's data tells who it is, and of the command only its nam
   CHECK_THAT(data_with({"exclusive", "--publish-command"}), Catch::Contains("secret argument"));
 }
 
-TEST_CASE("standard error that nobody reads holds nothing up") {
+TEST_CASE("a standard error that nobody reads does not delay zklock") {
   const StalledPipe stalled;
   const std::string lock = NewLock("stalled");
   Tree tree;
@@ -253,7 +253,7 @@ TEST_CASE("standard error that nobody reads holds nothing up") {
     CHECK(child.ReadLine() == "held");
     tree.WaitForChildren(lock, 1);
     child.Write("6\n");
-    // The lock first: what is still to be said is waited for only when nothing is held any more.
+    // zklock waits for the reader only after the release.
     tree.WaitForChildren(lock, 0);
     CHECK(child.Wait() == Exited(6));
   }
@@ -270,13 +270,13 @@ TEST_CASE("standard error that nobody reads holds nothing up") {
         WithStalledError(Zklock({"exclusive", "-v", "-w", "2s", lock, "--", "true"}), stalled));
     CHECK(waiter.Wait() == Exited(75));
     tree.WaitForChildren(lock, 1);
-    // It was in the queue: the next contender's number is the one after its own.
+    // It did queue: the next contender's number follows its own.
     CHECK_THAT(tree.Create(lock + "/x-", ZnodeKind::kEphemeralSequential),
                Catch::EndsWith("-0000000002"));
   }
 }
 
-TEST_CASE("standard error whose reader has gone holds nothing up, and ends nothing") {
+TEST_CASE("a standard error whose reader is gone neither delays nor ends a run") {
   const std::string lock = NewLock("gone");
   ChildOptions options = HolderOptions({"exclusive", "-v"}, lock);
   options.prepare = [] {

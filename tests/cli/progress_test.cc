@@ -1,4 +1,4 @@
-// --progress, on real terminals and elsewhere.
+// --progress, on terminals and elsewhere.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ Child StartOnScreen(int columns, const std::string& words, const std::string& lo
   return Child::StartOnTerminal(std::move(options));
 }
 
-/// The live line as it was drawn, time after time.
+/// Each drawing of the live line.
 Words Frames(const std::string& screen) {
   Words frames;
   std::size_t end = 0;
@@ -38,7 +38,7 @@ Words Frames(const std::string& screen) {
 
 }  // namespace
 
-TEST_CASE("the live line fits the terminal, and is gone before the command's first word") {
+TEST_CASE("the live line fits the terminal, and is erased before the command prints") {
   for (const int columns : {60, 80, 100}) {
     CAPTURE(columns);
     const std::string lock = NewLock("bar");
@@ -61,7 +61,7 @@ TEST_CASE("the live line fits the terminal, and is gone before the command's fir
       CHECK(cli::DisplayWidth(frame) <= static_cast<std::size_t>(columns) - 3);
       CHECK_THAT(frame, Catch::StartsWith("zklock: waiting for "));
     }
-    // A ^C that the terminal shows has room behind it.
+    // There is room for a ^C that the terminal echoes.
     CHECK(cli::DisplayWidth(frames.back()) == static_cast<std::size_t>(columns) - 3);
     CHECK_THAT(frames.back(), Catch::Contains("…"));
     CHECK(waiter.Wait() == Exited(0));
@@ -75,8 +75,8 @@ TEST_CASE("Ctrl-C while the live line is shown leaves a clean line") {
   waiter.ReadUntil("held by");
   waiter.Write("\x03");
   waiter.ReadUntil("left the queue; the command was not run");
-  // Erased at once, and once more with the message: the terminal shows the ^C in between where the
-  // line was erased before it came to that.
+  // The line is erased at once, and again with the message, since the terminal may echo the ^C in
+  // between.
   std::string before = waiter.out().substr(0, waiter.out().rfind("zklock: SIGINT"));
   for (const std::string last : {kErased, "^C", kErased}) {
     const bool is_last = before.ends_with(last);
@@ -99,7 +99,7 @@ TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
   shell.ReadUntil("held by");
   shell.Write("\x1a");
   const std::string until_stopped = shell.ReadUntil("Stopped");
-  // The shell's own words follow on an empty line.
+  // The shell's own message follows on an empty line.
   const std::size_t erased = until_stopped.rfind(kErased);
   REQUIRE(erased != std::string::npos);
   CHECK(until_stopped.find("in line", erased) == std::string::npos);
@@ -111,16 +111,16 @@ TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("without a terminal a line tells who holds the lock; quiet and none do not") {
+TEST_CASE("without a terminal a line names the holder, but not with --quiet or --progress none") {
   const std::string lock = NewLock("plain");
   Child holder = StartHolder({"exclusive", "--label", "x"}, lock);
   Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
   const std::string said = waiter.ReadErrUntil("\n");
-  // The line does not wait for servers that do not tell within a second.
+  // The line does not wait more than a second for the servers.
   CHECK_THAT(said, Catch::Matches("zklock: waiting for " + lock +
                                   R"(: 2nd in line, \d+s(; held by sh \(pid )" +
                                   std::to_string(holder.pid()) + R"( on .*\) for .*)?\n)"));
-  // Who came later and says nothing would have said it by now: both have waited for longer.
+  // The last one prints its line although the two quiet ones have waited for longer.
   Child quiet = Child::Start(HolderOptions({"exclusive", "-q"}, lock));
   Tree().WaitForChildren(lock, 3);
   Child none = Child::Start(HolderOptions({"exclusive", "--progress", "none"}, lock));
@@ -135,7 +135,7 @@ TEST_CASE("without a terminal a line tells who holds the lock; quiet and none do
   CHECK(none.err().empty());
 }
 
-TEST_CASE("a live line can be had where there is no terminal") {
+TEST_CASE("--progress bar draws a live line without a terminal") {
   const std::string lock = NewLock("bar");
   Child holder = StartHolder(lock);
   Child waiter = Child::Start(HolderOptions({"exclusive", "--progress", "bar"}, lock));

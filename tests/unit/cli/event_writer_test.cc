@@ -25,7 +25,7 @@ lock::Ticket SomeTicket() {
           .token = 9007199254740993};
 }
 
-/// All that is in the pipe now.
+/// Everything that is in the pipe now.
 std::string ReadAll(int fd) {
   std::string text;
   std::array<char, 4096> buffer{};
@@ -48,7 +48,7 @@ std::vector<json> Events(const std::string& text) {
 
 UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
 
-TEST_CASE("An event is one line of JSON: first what all have, in one order") {
+TEST_CASE("An event is one line of JSON that begins with the members of all events, in one order") {
   EventContext context{.time = "T", .lock = "/l", .ticket = SomeTicket()};
   CHECK(EventLine(WaitingEvent{"/l", "other-lock-0000000003", 4}, context) ==
         R"({"time":"T","step":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
@@ -61,7 +61,7 @@ TEST_CASE("An event is one line of JSON: first what all have, in one order") {
         R"("position":null,"server":"zk1:2181","sessionTimeout":30.0,"effectiveTimeout":4.5})");
 }
 
-TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
+TEST_CASE("Arbitrary bytes in an event become valid JSON") {
   const auto line =
       EventLine(WaitingEvent{"/l", "\xff\x1b[2J\n\"-lock-0000000003", 1}, {.lock = "/l"});
   REQUIRE(line);
@@ -70,7 +70,7 @@ TEST_CASE("Somebody else's bytes in an event are valid JSON all the same") {
   CHECK(json::parse(*line)["predecessor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
 }
 
-TEST_CASE("A command that was killed shows its signal in the event") {
+TEST_CASE("The event of a killed command names the signal") {
   const json killed = json::parse(*EventLine(ExitedEvent{9}, {.lock = "/l"}));
   CHECK(killed["status"] == 137);
   CHECK(killed["signal"] == "SIGKILL");
@@ -79,13 +79,13 @@ TEST_CASE("A command that was killed shows its signal in the event") {
   CHECK(ended["signal"].is_null());
 }
 
-TEST_CASE("The time of an event is UTC with milliseconds") {
+TEST_CASE("The time of an event is in UTC, with milliseconds") {
   using namespace std::chrono;
   CHECK(Rfc3339(system_clock::time_point(milliseconds(1709301791042))) ==
         "2024-03-01T14:03:11.042Z");
 }
 
-TEST_CASE("A place that was lost with the session shows in the event of the next one") {
+TEST_CASE("A contender that replaces one lost with its session says so in its event") {
   StalledPipe pipe;
   ReadAll(pipe.read.get());
   EventWriter writer(Duplicate(pipe.write), {"/l"});
@@ -101,7 +101,7 @@ TEST_CASE("A place that was lost with the session shows in the event of the next
   CHECK(events[2]["reason"] == "expired");
 }
 
-TEST_CASE("Events for which the reader leaves no room are dropped whole, and counted in the next") {
+TEST_CASE("Events that do not fit are dropped whole, and counted in the next one") {
   StalledPipe pipe;
   EventWriter writer(Duplicate(pipe.write), {"/l"});
   constexpr std::size_t kTold = 2000;  // more than 64 KiB
@@ -128,7 +128,7 @@ TEST_CASE("Events for which the reader leaves no room are dropped whole, and cou
   CHECK_FALSE(Events(ReadAll(pipe.read.get())).at(0).contains("dropped"));
 }
 
-TEST_CASE("The mode of the descriptor that others share stays as it is") {
+TEST_CASE("The file status flags of a shared descriptor do not change") {
   StalledPipe pipe;
   EventWriter writer(Duplicate(pipe.write), {"/l"});
   writer.OnEvent(SuspectEvent{"/l"});

@@ -23,7 +23,7 @@ std::string Bytes(std::initializer_list<int> values) {
 
 }  // namespace
 
-TEST_CASE("Plain text is shown as it is") {
+TEST_CASE("Plain text is unchanged") {
   CheckShown({{"", ""},
               {"backup.sh --all", "backup.sh --all"},
               {"C:\\new", "C:\\new"},
@@ -33,7 +33,7 @@ TEST_CASE("Plain text is shown as it is") {
               {"❤️", "❤️"}});
 }
 
-TEST_CASE("Controls are made visible") {
+TEST_CASE("Control characters are escaped") {
   CheckShown({{"\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"},
               {"\x1b]0;title\x07", "\\x1b]0;title\\x07"},
               {"a\nb\r\tc", "a\\nb\\r\\tc"},
@@ -43,7 +43,7 @@ TEST_CASE("Controls are made visible") {
               {"\xc2\x85", "\\u0085"}});
 }
 
-TEST_CASE("Characters that turn or hide their neighbours are made visible") {
+TEST_CASE("Characters that reorder or hide the text around them are escaped") {
   CheckShown({{"a\u202eb", "a\\u202eb"},
               {"\u2066x\u2069", "\\u2066x\\u2069"},
               {"\u200b", "\\u200b"},
@@ -55,7 +55,7 @@ TEST_CASE("Characters that turn or hide their neighbours are made visible") {
               {"\U000e0041", "\\U000e0041"}});
 }
 
-TEST_CASE("Bytes that are no UTF-8 are made visible one by one") {
+TEST_CASE("Bytes that are not UTF-8 are escaped one by one") {
   CheckShown({{Bytes({'a', 0xff, 'b'}), "a\\xffb"},
               {Bytes({0xe9}), "\\xe9"},
               {Bytes({0xc3}), "\\xc3"},                        // cut short
@@ -69,12 +69,12 @@ TEST_CASE("Bytes that are no UTF-8 are made visible one by one") {
               {Bytes({0x80}), "\\x80"}});
 }
 
-TEST_CASE("What is not assigned is made visible") {
+TEST_CASE("Unassigned characters are escaped") {
   CHECK(Printable("\uffff") == "\\uffff");
   CHECK(Printable("\U000e1234").substr(0, 2) == "\\U");
 }
 
-TEST_CASE("Marks stay on their letter, and do not pile up") {
+TEST_CASE("Marks stay on their letter, up to a limit") {
   CHECK(Printable("e\u0301") == "e\u0301");
   CHECK(Printable("e\u0301\u0301\u0301\u0301\u0301") == "e\u0301\u0301\u0301\u0301\\u0301");
   CHECK(Printable("\u0301x") == "\\u0301x");
@@ -93,7 +93,7 @@ TEST_CASE("Width is counted in columns") {
   }
 }
 
-TEST_CASE("What is too wide is cut, and shows it") {
+TEST_CASE("Text that is too wide is cut, with an ellipsis") {
   CHECK(Printable("abcdef", 6) == "abcdef");
   CHECK(Printable("abcdefg", 6) == "abcde…");
   CHECK(Printable("abc", 1) == "…");
@@ -126,15 +126,15 @@ TEST_CASE("Whatever the bytes, the result is one line that fits") {
   }
 }
 
-TEST_CASE("What is cut at the beginning ends as it did") {
+TEST_CASE("PrintableEnd cuts the beginning") {
   CHECK(PrintableEnd("/jobs/backup", 12) == "/jobs/backup");
   CHECK(PrintableEnd("/jobs/backup", 8) == "…/backup");
   CHECK(PrintableEnd("/jobs/backup", 1) == "…");
   CHECK(PrintableEnd("/jobs/backup", 0).empty());
-  // Two columns each: one is left over.
+  // Each character has two columns.
   CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 3) == "…\xe5\x8c\x97");
   CHECK(PrintableEnd("\xe5\x8f\xb0\xe5\x8c\x97", 2) == "…");
-  // A mark does not stay behind without its letter.
+  // A mark is dropped with its letter.
   CHECK(PrintableEnd("ae\xcc\x81x", 2) == "…x");
 }
 

@@ -16,7 +16,7 @@ ContenderView Holder() {
 
 }  // namespace
 
-TEST_CASE("Who is meant is said as far as it is known") {
+TEST_CASE("A contender is described as far as it is known") {
   ContenderView view = Holder();
   view.data = {.host = "b7", .user = "ci", .pid = 4242, .command = "dump", .label = "nightly"};
   CHECK(Meant("/l", view) ==
@@ -28,7 +28,7 @@ TEST_CASE("Who is meant is said as far as it is known") {
   CHECK(Meant("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
 }
 
-TEST_CASE("Of a contender that says nothing of itself the program is named") {
+TEST_CASE("A contender without data is described by its program") {
   ContenderView view = Holder();
   view.program = protocol::Program::kCurator;
   CHECK(Meant("/l", view) ==
@@ -39,7 +39,7 @@ TEST_CASE("Of a contender that says nothing of itself the program is named") {
   CHECK(Meant("/l", view) == "b7-x-lock-0000000003 holds /l (exclusive): its data is not readable");
 }
 
-TEST_CASE("Foreign bytes in a sentence are made visible") {
+TEST_CASE("Foreign bytes in a message are escaped") {
   ContenderView view = Holder();
   view.data = {.host = "h\x1b[2J", .user = "\xff", .command = "a\nb"};
   CHECK(Meant("/l", view) ==
@@ -48,7 +48,7 @@ TEST_CASE("Foreign bytes in a sentence are made visible") {
         "\\x1b is not (or no longer) in /l: nothing was released; see zklock inspect -v");
 }
 
-TEST_CASE("What could not be listed is counted") {
+TEST_CASE("Paths that cannot be listed are counted") {
   CHECK(Unlistable({"/a"}) ==
         "not authorised to list /a: locks there are not shown; see --auth-file");
   CHECK(Unlistable({"/a", "/b", "/c"}) ==
@@ -56,7 +56,7 @@ TEST_CASE("What could not be listed is counted") {
         "--auth-file");
 }
 
-TEST_CASE("A signal is called by its name") {
+TEST_CASE("A signal is named") {
   CHECK(StoppedBy(SIGTERM) == "stopped by SIGTERM");
   CHECK(StoppedBy(63) == "stopped by signal 63");
 }

@@ -4,7 +4,7 @@
 
 namespace zklock::cli {
 
-TEST_CASE("A frame is drawn over the last one, and nothing of that is left") {
+TEST_CASE("A frame replaces all of the previous one") {
   CHECK(Frame("one\ntwo\n", 0) == "\x1b[?2026h\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J\x1b[?2026l");
   CHECK(Frame("", 0) == "\x1b[?2026h\x1b[H\x1b[J\x1b[?2026l");
 }

@@ -1,5 +1,5 @@
-// The screens of `zklock inspect` as users see them, kept in tests/screens: a change shows in a
-// diff. To renew them: ZKLOCK_RENEW_SCREENS=1 scripts/test -- -R 'screen'
+// The screens of `zklock inspect` as users see them are stored in tests/screens, so that a change
+// shows in a diff. To update them: ZKLOCK_RENEW_SCREENS=1 scripts/test -- -R 'screen'
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -35,7 +35,7 @@ std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& 
   return text;
 }
 
-/// No line wraps; escape sequences, which are ours, take no room.
+/// The width without zklock's own escape sequences.
 void CheckFits(const std::string& text, std::size_t width) {
   std::string line;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -54,7 +54,7 @@ void CheckFits(const std::string& text, std::size_t width) {
 
 }  // namespace
 
-TEST_CASE("The screens are those that are kept") {
+TEST_CASE("The screens are as stored") {
   test::UseUtc();
   for (const std::size_t width : {60, 80, 200}) {
     for (const bool colours : {false, true}) {
@@ -73,7 +73,7 @@ TEST_CASE("The screens are those that are kept") {
   }
 }
 
-TEST_CASE("No screen is wider than its terminal, and none holds a foreign control") {
+TEST_CASE("No screen is wider than its terminal or contains a foreign control character") {
   test::UseUtc();
   for (std::size_t width = 32; width < 220; ++width) {
     CAPTURE(width);

@@ -43,7 +43,7 @@ TEST_CASE("Lines do not end in spaces") {
         "   1\n");
 }
 
-TEST_CASE("What may be cut gives way to the terminal's width") {
+TEST_CASE("Columns that may be cut shrink to fit the terminal") {
   for (const std::size_t width : {80, 27}) {
     CHECK(Render(kProcesses, kBackup, width) ==
           "PID  COMMAND\n"
@@ -63,14 +63,14 @@ TEST_CASE("No line is wider than the terminal, however narrow") {
         " 12  back…\n");
 }
 
-TEST_CASE("The widest of those that may be cut gives way first") {
+TEST_CASE("The widest column that may be cut shrinks first") {
   CHECK(Render({{.title = "A", .least = 2}, {.title = "B", .least = 2}, {.title = "C"}},
                {{"abcdefgh", "abcd", "x"}}, 13) ==
         "A     B     C\n"
         "abc…  abcd  x\n");
 }
 
-TEST_CASE("Where cutting is not enough columns are left out, the most dispensable first") {
+TEST_CASE("If cutting is not enough columns are dropped, the most dispensable first") {
   const std::vector<Column> columns{{.title = "FIRST", .dispensable = 1},
                                     {.title = "SECOND", .dispensable = 3},
                                     {.title = "THIRD", .dispensable = 2},
@@ -96,7 +96,7 @@ TEST_CASE("A cell is cut to its column's limit") {
         "abcde…  1\n");
 }
 
-TEST_CASE("Columns stay in line under wide and combining characters") {
+TEST_CASE("Columns stay aligned with wide and combining characters") {
   CHECK(Render({{.title = "A"}, {.title = "B"}}, {{"日本", "1"}, {"e\u0301", "2"}}) ==
         "A     B\n"
         "日本  1\n"
@@ -109,7 +109,7 @@ TEST_CASE("Foreign bytes cannot break out of their cell") {
         "x\\n\\x1b[2J  1\n");
 }
 
-TEST_CASE("Later pages keep to the first one's columns, without its titles") {
+TEST_CASE("Later pages have the first one's columns, without titles") {
   Table table({{.title = "N", .align = kRight, .expect = 4}, {.title = "B"}}, 0);
   table.AddRow({"1", "x"});
   CHECK(table.TakePage() ==
@@ -119,7 +119,7 @@ TEST_CASE("Later pages keep to the first one's columns, without its titles") {
   CHECK(table.TakePage() == "1000  y\n");
 }
 
-TEST_CASE("What is wider than all of the first page pushes the rest of its line aside") {
+TEST_CASE("A cell wider than its column moves the rest of its line to the right") {
   Table table(
       {{.title = "N", .align = kRight}, {.title = "B", .least = 1}, {.title = "C", .least = 1}},
       14);
@@ -134,7 +134,7 @@ TEST_CASE("What is wider than all of the first page pushes the rest of its line 
         "2  b      c\n");
 }
 
-TEST_CASE("Colours take no room") {
+TEST_CASE("Colours have no width") {
   Table table({{.title = "A"}, {.title = "B"}}, 0, /*colours=*/true);
   table.AddRow({{"held", Tone::kHeld}, "x"});
   CHECK(table.TakePage() ==

@@ -22,7 +22,7 @@ using test::FakeStore;
 
 constexpr const char* kErased = "\r\x1b[K";
 
-/// A waiter behind `ahead` contenders, the first of which says who it is.
+/// A waiter after `ahead` contenders, the first of which has data.
 struct Waiter {
   explicit Waiter(ProgressStyle style, std::size_t ahead = 1) : store(servers, clock) {
     int ends[2];
@@ -48,7 +48,7 @@ struct Waiter {
     progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead});
   }
 
-  /// Lets time pass as a loop would: every wake-up in between is served.
+  /// Advances the clock, and wakes Progress whenever it asked for that.
   void Pass(Duration span, bool servers_answer = true) {
     const TimePoint end = clock.Now() + span;
     for (;;) {
@@ -60,7 +60,7 @@ struct Waiter {
     }
     clock.Set(end);
   }
-  /// What has been written since the last time.
+  /// Everything written since the last call.
   std::string Said() {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -70,7 +70,7 @@ struct Waiter {
     return text;
   }
   std::size_t Requests() { return store.requests_sent(); }
-  /// What a live line shows last.
+  /// The last drawing of the live line.
   std::string Shown() {
     const std::string said = Said();
     const std::size_t begin = said.rfind('\r') + 1;
@@ -92,7 +92,7 @@ struct Waiter {
 
 }  // namespace
 
-TEST_CASE("Where there is no terminal, a line tells of the wait after a second and each minute") {
+TEST_CASE("Without a terminal a line is printed after a second, and then each minute") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(999ms);
   CHECK(waiter.Said().empty());
@@ -108,11 +108,11 @@ TEST_CASE("Where there is no terminal, a line tells of the wait after a second a
   waiter.Pass(10min);
   const std::string said = waiter.Said();
   CHECK(std::count(said.begin(), said.end(), '\n') == 10);
-  // For each line a list and the holder, and our own contender once.
+  // A list and the holder for each line, and our own contender once.
   CHECK(waiter.Requests() == 12 * 2 + 1);
 }
 
-TEST_CASE("A line that is due does not wait long for servers that do not answer") {
+TEST_CASE("A line that is due does not wait long for silent servers") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(3s, false);
   CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 2s\n");
@@ -121,7 +121,7 @@ TEST_CASE("A line that is due does not wait long for servers that do not answer"
   CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 1m3s; no server answers\n");
 }
 
-TEST_CASE("Without progress nothing is said, and the servers are not asked") {
+TEST_CASE("Without progress nothing is printed, and the servers are not asked") {
   Waiter waiter(ProgressStyle::kNone);
   CHECK(waiter.progress->GetInterest().wake == kNever);
   waiter.Pass(1h);
@@ -129,7 +129,7 @@ TEST_CASE("Without progress nothing is said, and the servers are not asked") {
   CHECK(waiter.Requests() == 0);
 }
 
-TEST_CASE("The live line is drawn each second, with a look at the servers each other second") {
+TEST_CASE("The live line is drawn each second, and reads the queue every other second") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(0s);
   CHECK(waiter.Shown() ==
@@ -143,7 +143,7 @@ TEST_CASE("The live line is drawn each second, with a look at the servers each o
   CHECK(waiter.Requests() == requests + 30 * 2);
 }
 
-TEST_CASE("In a long queue the servers are asked less often") {
+TEST_CASE("A long queue is read less often") {
   Waiter waiter(ProgressStyle::kBar, 1000);
   waiter.Pass(0s);
   const std::size_t requests = waiter.Requests();
@@ -164,7 +164,7 @@ TEST_CASE("A job in the background draws nothing and asks nothing") {
   CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m1s"));
 }
 
-TEST_CASE("The live line is gone before a message, before a stop and at the end") {
+TEST_CASE("The live line is erased before a message, before a stop and at the end") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(1s);
   waiter.Said();
@@ -186,7 +186,7 @@ TEST_CASE("The live line is gone before a message, before a stop and at the end"
     waiter.sink->WriteLine("zklock: a message");
     CHECK(waiter.Said() == "zklock: a message\n");
   }
-  SECTION("the end by a key, which the terminal shows after it") {
+  SECTION("the end by a key, which the terminal echoes after it") {
     waiter.progress->Interrupt();
     waiter.progress.reset();
     CHECK(waiter.Said() == kErased);
@@ -197,7 +197,7 @@ TEST_CASE("The live line is gone before a message, before a stop and at the end"
   }
 }
 
-TEST_CASE("The live line fits the terminal, whatever stands in it and however it is resized") {
+TEST_CASE("The live line fits the terminal, whatever its text and however it is resized") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.servers.nodes[waiter.first[0]].data =
       "{\"version\":1,\"host\":\"\xe5\x8f\xb0\xe5\x8c\x97\\u001b[2J\",\"pid\":42,\"command\":\""
@@ -212,7 +212,7 @@ TEST_CASE("The live line fits the terminal, whatever stands in it and however it
   }
 }
 
-TEST_CASE("How long the next holder has held is counted from when the last one was still there") {
+TEST_CASE("The next holder is counted from the last time the previous one was seen") {
   Waiter waiter(ProgressStyle::kPlain, 3);
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(), Catch::Contains(": 4th in line, ") && Catch::EndsWith(" for 1m1s\n"));
@@ -223,7 +223,7 @@ TEST_CASE("How long the next holder has held is counted from when the last one w
   CHECK_THAT(waiter.Said(), Catch::Contains(": 3rd in line, ") && Catch::EndsWith(" for 1m\n"));
 }
 
-TEST_CASE("A place that is lost and taken anew is told of as it is") {
+TEST_CASE("After the place is lost, the new one is shown") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(1s);
   waiter.Said();
@@ -237,7 +237,7 @@ TEST_CASE("A place that is lost and taken anew is told of as it is") {
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 3rd in line, 1m1s"));
 }
 
-TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
+TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(5s);
   waiter.servers.Put("/m", 0);
@@ -250,7 +250,7 @@ TEST_CASE("Of several LOCKs, the one that is waited for now is shown") {
                                                "x-uuid-lock-0000000000 for "));
 }
 
-TEST_CASE("For a permit the holders are counted, and the place is that among all who want one") {
+TEST_CASE("For a permit all holders count, and the position is among all contenders for one") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.servers.Put("/l/leases", 0);
   waiter.servers.Put("/l/locks", 0);
@@ -259,12 +259,12 @@ TEST_CASE("For a permit the holders are counted, and the place is that among all
   const std::string first = waiter.servers.Put("/l/locks/web-uuid-lock-", 3, true);
   std::string own;
   std::string place;
-  SECTION("in the turnstile, behind the one that waits with a lease") {
+  SECTION("in the turnstile, after the one that waits with a permit") {
     waiter.servers.Put("/l/leases/web-uuid-lease-", 3, true);
     own = waiter.servers.Put("/l/locks/own-uuid-lock-", 2, true);
     place = "5th in line";
   }
-  SECTION("with a lease") {
+  SECTION("with a permit") {
     own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
     place = "4th in line";
   }
