@@ -2,35 +2,17 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "support/fake_store.h"
+#include "unit/lock/contender.h"
 
 namespace zklock::lock {
 namespace {
 
 using namespace std::chrono_literals;
-using protocol::Mode;
-using test::FakeClock;
-using test::FakeServers;
-using test::FakeStore;
 using test::Fault;
-
-std::string NextUuid() {
-  static int number = 0;
-  char text[40];
-  std::snprintf(text, sizeof text, "00000000-0000-4000-8000-%012d", ++number);
-  return text;
-}
-
-class Notes final : public AcquireObserver {
- public:
-  void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
-  int places_lost = 0;
-};
 
 std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait) {
   std::vector<AcquireRequest> requests;
@@ -92,7 +74,7 @@ struct Caller {
 
   FakeClock clock;
   FakeServers servers;
-  Notes notes;
+  AcquireNotes notes;
   FakeStore store;
   AcquireSet set;
 };
