@@ -8,7 +8,7 @@ target_link_libraries(torture_recorder PRIVATE zklock_flags)
 # know it are compiled again; the linker takes the library's for the others.
 foreach(mutation IN ITEMS no_lease release_first)
   string(TOUPPER ${mutation} name)
-  add_executable(zklock_mutant_${mutation} src/main.cc src/commands/run.cc src/lock/hold.cc)
+  add_executable(zklock_mutant_${mutation} src/main.cc src/commands/locked_run.cc src/lock/hold.cc)
   target_compile_definitions(zklock_mutant_${mutation} PRIVATE ZKLOCK_MUTATION_${name})
   target_link_libraries(zklock_mutant_${mutation} PRIVATE zklock_flags zklock_core)
   target_link_options(zklock_mutant_${mutation} PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)

@@ -2,21 +2,26 @@
 
 #include <algorithm>
 
+#include "protocol/lease.h"
+
 namespace zklock::commands {
+
 using State = process::NestingLink::State;
+
+std::string DisplayPaths(const std::vector<lock::Ticket>& tickets) {
+  std::string paths;
+  for (const lock::Ticket& ticket : tickets) {
+    paths += (paths.empty() ? "" : ", ") + ticket.lock.display_path();
+  }
+  return paths;
+}
 
 void AncestorLocks::Add(lock::Ticket ticket, std::unique_ptr<process::NestingLink> link) {
   tickets_.push_back(std::move(ticket));
   links_.push_back(std::move(link));
 }
 
-std::string AncestorLocks::DisplayPath() const {
-  std::string shown;
-  for (const lock::Ticket& ticket : tickets_) {
-    shown += (shown.empty() ? "" : ", ") + ticket.lock.display_path();
-  }
-  return shown;
-}
+std::string AncestorLocks::DisplayPath() const { return DisplayPaths(tickets_); }
 
 TimePoint AncestorLocks::lease_end() const {
   TimePoint end = kNever;
@@ -24,10 +29,12 @@ TimePoint AncestorLocks::lease_end() const {
   return end;
 }
 
-Duration AncestorLocks::session_timeout() const {
-  Duration timeout = links_.front()->lease().session_timeout;
-  for (const auto& link : links_) timeout = std::min(timeout, link->lease().session_timeout);
-  return timeout;
+Duration AncestorLocks::GraceFor(Duration kill_after) const {
+  Duration grace = kill_after;
+  for (const auto& link : links_) {
+    grace = std::min(grace, protocol::GraceFor(kill_after, link->lease().session_timeout));
+  }
+  return grace;
 }
 
 bool AncestorLocks::is_lost() const {
@@ -43,10 +50,6 @@ std::vector<int> AncestorLocks::descriptors() const {
 
 void AncestorLocks::AddTo(process::EventLoop& loop) const {
   for (const auto& link : links_) loop.Add(*link);
-}
-
-void AncestorLocks::RemoveFrom(process::EventLoop& loop) const {
-  for (const auto& link : links_) loop.Remove(*link);
 }
 
 }  // namespace zklock::commands

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,28 +15,25 @@
 
 #include "base/exit_status.h"
 #include "cli/messages.h"
-#include "commands/ancestor_locks.h"
-#include "commands/event_broadcaster.h"
-#include "commands/nesting.h"
-#include "commands/queue_wait.h"
+#include "commands/acquire_locks.h"
+#include "commands/lease_first.h"
+#include "commands/run_context.h"
 #include "commands/run_metadata.h"
-#include "commands/session_driver.h"
+#include "commands/shared_session.h"
 #include "lock/hold.h"
 #include "process/keeper_link.h"
 #include "process/nesting_server.h"
 #include "process/owner.h"
 #include "process/owner_guard.h"
-#include "process/supervisor.h"
 #include "process/waker.h"
 #include "protocol/lease.h"
-#include "zookeeper/close_session.h"
 
 namespace zklock::commands {
 namespace {
 
 using process::LinkMessage;
 
-// They start the shell's zklock and end with it, or never: nobody's shell.
+// These start the shell's zklock and end with it, or never: they are not the shell.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
                                                        "runuser", "env",  "timeout"};
 
@@ -62,8 +58,8 @@ process::Owner FindOwner(const cli::RunOptions& options) {
   return *std::move(owner);
 }
 
-/// The zklock that the user waits for: until the keeper holds, or has ended.
-int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
+/// The front: the zklock that the user waits for. It ends when the keeper holds, or has ended.
+int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   process::EventLoop loop;
   process::Waker link(forked.link.get());
   loop.Add(signals);
@@ -72,7 +68,7 @@ int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
   for (;;) {
     loop.RunOnce();
     while (const auto signal = signals.Next()) {
-      // What the terminal sends reaches the keeper as well.
+      // The terminal sends its signals to the keeper as well.
       if (!signal->from_terminal) kill(forked.keeper, signal->number);
       if (process::StopsByDefault(signal->number)) {
         signals.StopSelf(signal->number);
@@ -80,26 +76,29 @@ int AwaitKeeper(process::KeeperFork forked, process::Signals& signals) {
         ended_by = signal->number;
       }
     }
-    const LinkMessage word = process::ReadLink(forked.link.get());
-    if (word == LinkMessage::kNothing) continue;
-    if (word == LinkMessage::kWord && !ended_by) {
+    const LinkMessage message = process::ReadLink(forked.link.get());
+    if (message == LinkMessage::kNothing) continue;
+    if (message == LinkMessage::kWord && !ended_by) {
       process::SayHeard(forked.link.get());
       return kExitOk;
     }
-    forked.link.Reset();  // held, but not wanted any more: it lets go
+    forked.link.Reset();  // if the keeper holds, it is not wanted any more: it releases
     const int status = process::ReapKeeper(forked.keeper);
-    return word == LinkMessage::kWord ? kExitSignalBase + *ended_by : process::ShellStatus(status);
+    return message == LinkMessage::kWord ? kExitSignalBase + *ended_by
+                                         : process::ShellStatus(status);
   }
 }
 
-/// What the hold tells: the lease is the guard's, what is written to the contender the keeper's.
+/// Carries the lease from the hold to the guard.
 class KeeperObserver final : public lock::HoldObserver {
  public:
+  /// `guard` outlives the hold, or is taken away (null) before.
   void SetGuard(process::OwnerGuard* guard) { guard_ = guard; }
   void OnLease(TimePoint lease_end, Duration grace) override {
     if (guard_ != nullptr) guard_->SetLease(lease_end, grace);
   }
   void OnOwnData(const std::string& data) override { revocation_ = cli::FindRevocation(data); }
+  /// Another process has asked for the release.
   [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
 
  private:
@@ -107,16 +106,11 @@ class KeeperObserver final : public lock::HoldObserver {
   std::optional<cli::RevokeData> revocation_;
 };
 
+/// The process in the background that holds for the owner.
 class Keeper {
  public:
-  Keeper(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink,
-         const process::Owner& owner, UniqueFd link)
-      : options_(options),
-        signals_(signals),
-        sink_(sink),
-        report_(sink, options.verbosity),
-        steps_({&report_}),
-        self_(process::ThisProcess()),
+  Keeper(RunContext& context, const process::Owner& owner, UniqueFd link)
+      : context_(context),
         owner_(owner),
         link_(std::move(link)),
         link_waker_(link_.get()),
@@ -125,143 +119,110 @@ class Keeper {
                 [this] {
                   if (guard_) guard_->KeepSession();
                 }),
-        wanted_(options.locks) {
-    loop_.Add(signals_);
-    loop_.Add(sink_);
-    loop_.Add(link_waker_);
-    loop_.Add(owner_waker_);
+        shared_session_(context.options.server.access) {
+    context_.loop.Add(link_waker_);
+    context_.loop.Add(owner_waker_);
   }
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
-    if (const auto status = RemoveInheritedLocks(options_, wanted_, outer_, owner_.id().pid,
-                                                 signals_, report_, steps_)) {
-      return *status;
-    }
-    outer_.AddTo(loop_);
-    while (!wanted_.empty()) {
-      session_driver_.emplace(loop_, options_.server, clock_);
-      QueueWait waiting(
-          {options_, signals_, sink_, report_, steps_, loop_, *session_driver_, clock_, outer_});
-      const WaitOutcome outcome = waiting.Run(
-          RequestsFor(
-              options_, wanted_, self_, owner_.id().pid, passed_over_,
-              [this](auto mode) { return KeeperDataFor(options_, mode, self_, owner_, socket_); }),
-          [this] {
-            return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkMessage::kGone ||
-                   outer_.is_lost();
-          });
-      if (waiting.has_all()) {
-        Keep(waiting.tickets(), waiting.passed());
-        return kExitOk;
-      }
-      (void)session_driver_->Close();
-      if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
-        if (const auto status = GoOnUnder(*found)) return *status;
-        continue;
-      }
-      const cli::RunEnd end = waiting.End(outcome);
-      report_.Explain(end);
-      return end.status;
-    }
-    return kExitOk;  // held for the owner already
+    auto acquired = AcquireLocks(
+        context_,
+        {.beneficiary = owner_.id().pid,
+         .contender_data =
+             [this](protocol::Mode mode) {
+               return KeeperDataFor(context_.options, mode, {context_.Self(), owner_, socket_});
+             },
+         .is_cancelled =
+             [this] {
+               return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkMessage::kGone;
+             }});
+    if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
+    locks_ = std::move(std::get<HeldLocks>(acquired));
+    if (!locks_.tickets.empty()) Hold();  // else all are held for the owner already
+    return kExitOk;
   }
 
  private:
-  /// Another keeper may hold the LOCK for the owner, or a process above it: then there is nothing
-  /// to hold. The exit status, if this keeper is over.
-  std::optional<int> GoOnUnder(const KeeperFound& found) {
-    const std::string lock = found.holder.lock.display_path();
-    const auto wanted = std::find_if(wanted_.begin(), wanted_.end(),
-                                     [&](const auto& one) { return one.path == lock; });
-    const auto answer =
-        GoOnUnderKeeper(found, options_, wanted->mode, self_, passed_over_, signals_, report_);
-    if (const int* status = std::get_if<int>(&answer)) return *status;
-    if (std::get<std::unique_ptr<process::NestingLink>>(answer)) {
-      steps_.Publish(cli::NestedEvent{lock});
-      wanted_.erase(wanted);
-    }
-    return std::nullopt;
-  }
+  [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
-  void Keep(const std::vector<lock::Ticket>& tickets, const std::vector<std::string>& passed) {
-    zookeeper::Session& session = session_driver_->session();
-    const Duration timeout = session.lease().timeout();
-    steps_.WarnOfShortSession(timeout);
-    for (const lock::Ticket& ticket : tickets) steps_.Publish(cli::AcquiredEvent{ticket});
-    KeeperObserver observer;
-    lock::Hold hold(session, clock_, tickets, options_.kill_after, observer, passed);
-    try {
-      guard_.emplace(process::OwnerDuty{
-          .owner = owner_,
-          .signal = options_.on_lost_signal,
-          .lease_end = hold.lease_end(),
-          .grace = hold.grace(),
-          .when_orphaned = [credentials = *session.credentials(), endpoints = session.endpoints(),
-                            access = options_.server.access, timeout] {
-            zookeeper::CloseSession(credentials, endpoints, timeout, access);
-          }});
-    } catch (const std::system_error&) {
-      (void)session_driver_->Close();  // nobody is to wait for a lock that nobody uses
-      throw;
-    }
-    observer.SetGuard(&*guard_);
+  void Hold() {
+    lock::Hold hold(session(), context_.clock, locks_.tickets, context_.options.kill_after,
+                    observer_, locks_.passed);
+    StartGuard(hold);
     std::vector<std::string> nodes;
-    nodes.reserve(tickets.size());
-    for (const lock::Ticket& ticket : tickets) nodes.push_back(ticket.path);
-    nested_.Open(nodes, {hold.lease_end(), timeout});
-    sink_.Close();
+    nodes.reserve(locks_.tickets.size());
+    for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
+    nested_.Open(nodes, NestingLease(hold));
+    context_.sink.Close();
     process::SayHeld(link_.get());
-    // After every wake-up the lease is looked at first.
-    loop_.Remove(session);
-    loop_.Add(hold);
-    loop_.Add(*guard_);
-    loop_.Add(nested_);
-    loop_.Add(session);
-    loop_.Add(alarm_);
     try {
-      while (!IsOver(hold, *guard_, observer)) {
-        loop_.RunOnce();
-        nested_.SetLease({hold.lease_end(), session.lease().timeout()});
-      }
+      Serve(hold);
     } catch (...) {
-      // Nobody looks after the lease any more, and no answer can be waited for: the guard closes
-      // the session when the owner has ended.
+      // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
+      // session when the owner has ended.
       nested_.End();
       guard_->TellOwner();
       guard_->LeaveAlone();
       throw;
     }
-    loop_.Remove(alarm_);
-    loop_.Remove(nested_);
-    loop_.Remove(*guard_);
-    loop_.Remove(hold);
-    observer.SetGuard(nullptr);
+    observer_.SetGuard(nullptr);
     // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
-    (void)session_driver_->Close();
+    (void)locks_.session_driver->Close();
     guard_.reset();
   }
 
-  /// Whether the lock is to be released now. Whoever loses it is told before, and has the grace to
-  /// end; nothing is said to an owner that releases. What runs nested below the owner is ended if
-  /// the lock is lost or asked for, and waited for in any case.
-  bool IsOver(const lock::Hold& hold, process::OwnerGuard& guard, const KeeperObserver& observer) {
-    const bool is_wanted = FrontIsContent() && !owner_.HasEnded() && !nested_.release_requested();
+  void StartGuard(const lock::Hold& hold) {
+    shared_session_.Set(session());
+    try {
+      guard_.emplace(process::OwnerDuty{.owner = owner_,
+                                        .signal = context_.options.on_lost_signal,
+                                        .lease_end = hold.lease_end(),
+                                        .grace = hold.grace(),
+                                        .when_orphaned = [this] { shared_session_.Close(); }});
+    } catch (const std::system_error&) {
+      (void)locks_.session_driver->Close();  // others must not wait for a lock that is not used
+      throw;
+    }
+    observer_.SetGuard(&*guard_);
+  }
+
+  void Serve(lock::Hold& hold) {
+    const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_});
+    context_.loop.Add(alarm_);
+    while (!IsOver(hold)) {
+      context_.loop.RunOnce();
+      nested_.SetLease(NestingLease(hold));
+    }
+    context_.loop.Remove(alarm_);
+  }
+
+  [[nodiscard]] protocol::NestingLease NestingLease(const lock::Hold& hold) {
+    return {hold.lease_end(), session().lease().timeout()};
+  }
+
+  /// Whether the lock is to be released now. An owner that is about to lose the lock is signalled
+  /// first and has the grace to end; one that releases is not signalled. Runs that are nested below
+  /// the owner are ended if the lock is lost or its release is asked for; they are waited for in
+  /// any case.
+  bool IsOver(const lock::Hold& hold) {
+    process::OwnerGuard& guard = *guard_;
+    const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
     if (!is_wanted) nested_.Drain();
     TakeEndingSignals();
-    const TimePoint now = clock_.Now();
+    const TimePoint now = context_.clock.Now();
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
-    // The zklock that was waited for may have got the signal as well, and will not say then that
-    // anything is held: that is waited for.
-    const bool ends = told_to_end_ && !link_;
-    if (ends || observer.revocation() || hold.loss() || outer_.is_lost() || now >= stop ||
-        guard.has_told()) {
+    // The front may have got the signal as well; then it will not report that the lock is held, and
+    // closes the link: wait for that.
+    const bool ends = got_ending_signal_ && !link_;
+    if (ends || observer_.revocation() || hold.loss() || context_.ancestors.is_lost() ||
+        now >= stop || guard.has_told()) {
       nested_.End();
       if (is_wanted) guard.TellOwner();
     }
     if (hold.loss() || now >= hold.lease_end()) return true;
-    if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + options_.kill_after;
+    if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();
     for (const TimePoint moment : {stop, leave_at_}) {
@@ -271,47 +232,41 @@ class Keeper {
     return false;
   }
 
-  /// False when the zklock that was waited for has gone before it could say that we hold.
-  bool FrontIsContent() {
+  /// False if the front ended before it could report that the lock is held.
+  bool IsFrontContent() {
     if (!link_) return true;
-    const LinkMessage word = process::ReadLink(link_.get());
-    if (word == LinkMessage::kWord) {
+    const LinkMessage message = process::ReadLink(link_.get());
+    if (message == LinkMessage::kWord) {
       link_waker_.Set(-1);
       link_.Reset();
     }
-    return word != LinkMessage::kGone;
+    return message != LinkMessage::kGone;
   }
 
   void TakeEndingSignals() {
-    while (const auto signal = signals_.Next()) {
-      told_to_end_ = told_to_end_ || (process::EndsByDefault(signal->number) &&
-                                      signal->number != SIGUSR1 && signal->number != SIGUSR2);
+    while (const auto signal = context_.signals.Next()) {
+      got_ending_signal_ =
+          got_ending_signal_ || (process::EndsByDefault(signal->number) &&
+                                 signal->number != SIGUSR1 && signal->number != SIGUSR2);
     }
   }
 
-  const cli::RunOptions& options_;
-  process::Signals& signals_;
-  process::MessageSink& sink_;
-  cli::Report report_;
-  EventBroadcaster steps_;
-  const SystemClock clock_;
-  const process::Identity self_;
+  RunContext& context_;
   const process::Owner& owner_;
-  UniqueFd link_;  // to the zklock that is waited for, until that has heard
+  UniqueFd link_;  // to the front, until it has reported that the lock is held
   process::Waker link_waker_;
   process::Waker owner_waker_;
   process::Waker alarm_;
-  // Where others may run under our locks: from the start, since the contenders' data names it.
+  // Where nested runs ask to run under our locks: from the start, since our contenders' data names
+  // it.
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
+  HeldLocks locks_;
+  KeeperObserver observer_;
+  SharedSession shared_session_;
   std::optional<process::OwnerGuard> guard_;
-  AncestorLocks outer_;  // held for the owner by zklocks above it
-  PassedOver passed_over_;
-  std::vector<cli::WantedLock> wanted_;
-  process::EventLoop loop_;
-  std::optional<SessionDriver> session_driver_;
-  bool told_to_end_ = false;     // by a signal
-  TimePoint leave_at_ = kNever;  // the owner has been told
+  bool got_ending_signal_ = false;
+  TimePoint leave_at_ = kNever;  // set once the owner has been signalled
 };
 
 }  // namespace
@@ -320,8 +275,9 @@ int HoldForOwner(const cli::RunOptions& options, process::Signals& signals,
                  process::MessageSink& sink) {
   const process::Owner owner = FindOwner(options);
   process::KeeperFork forked = process::ForkKeeper();
-  if (forked.keeper != 0) return AwaitKeeper(std::move(forked), signals);
-  return Keeper(options, signals, sink, owner, std::move(forked.link)).Execute();
+  if (forked.keeper != 0) return WaitForKeeper(std::move(forked), signals);
+  RunContext context(options, signals, sink);
+  return Keeper(context, owner, std::move(forked.link)).Execute();
 }
 
 }  // namespace zklock::commands

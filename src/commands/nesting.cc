@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "cli/messages.h"
 #include "commands/console.h"
@@ -14,164 +12,156 @@
 #include "commands/short_session.h"
 #include "lock/ownership_check.h"
 #include "process/ancestry.h"
-#include "process/identity.h"
+#include "protocol/held.h"
 
 namespace zklock::commands {
 namespace {
 
-std::vector<process::ProcessId>::const_iterator FindIn(
-    const std::vector<process::ProcessId>& lineage, const process::ProcessId& process) {
-  return std::find(lineage.begin(), lineage.end(), process);
+using protocol::Mode;
+
+cli::UsageError UsageErrorOf(Mode mode, const std::string& text) {
+  return {text, std::string(protocol::ModeName(mode))};
 }
 
-/// Who does not wait for ever may find out by itself.
-bool MayWaitBehind(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
-  const bool both_read = held == protocol::Mode::kRead && mode == protocol::Mode::kRead;
+/// Waiting for an ancestor is no deadlock if both only read, or if it ends by itself.
+bool MayQueueBehind(Mode held, const cli::RunOptions& options, Mode mode) {
+  const bool both_read = held == Mode::kRead && mode == Mode::kRead;
   return both_read || options.try_only || options.wait;
 }
 
-/// It queues all the same.
-bool StaysOut(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
-  return options.no_nest && MayWaitBehind(held, options, mode);
+/// --no-nest: queues although an ancestor holds `held`.
+bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
+  return options.no_nest && MayQueueBehind(held, options, mode);
 }
 
-/// It would wait for ever if anybody was between it and the holder of `held`, above us.
-bool WaitsWithoutEnd(protocol::Mode held, const cli::RunOptions& options, protocol::Mode mode) {
-  return StaysOut(held, options, mode) && !options.try_only && !options.wait;
+/// Would wait for ever if a contender was between it and the ancestor that holds `held`.
+bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
+  return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
 }
 
-/// What runs below a holder of `held` goes on under it, if that covers `mode`.
-void RequireCovered(protocol::Mode held, const cli::RunOptions& options, const lock::LockName& lock,
-                    protocol::Mode mode) {
+/// Throws unless a run in `mode` may use the hold of `lock` in mode `held`.
+void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+                    Mode mode) {
   if (options.min_interval) {
-    // The interval is read and written by whoever takes the lock: without it this would always run.
-    throw cli::UsageError(fmt::format(cli::message::kIntervalHeldAbove, lock.display_path()),
-                          std::string(protocol::ModeName(mode)));
+    // The zklock that acquires the lock reads and writes the interval. A nested run would ignore
+    // it.
+    throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path()));
   }
   if (!options.no_nest && protocol::Covers(held, mode)) return;
-  if (WaitsWithoutEnd(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
-  throw cli::UsageError(fmt::format(cli::message::kWaitsForItself, lock.display_path(),
-                                    protocol::ModeName(held), protocol::ModeName(mode)),
-                        std::string(protocol::ModeName(mode)));
+  if (QueuesBesideForEver(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
+  throw UsageErrorOf(mode, fmt::format(cli::message::kWaitsForItself, lock.display_path(),
+                                       protocol::ModeName(held), protocol::ModeName(mode)));
 }
 
-cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lock,
-                             protocol::Mode mode) {
-  return {fmt::format(cli::message::kHolderSilent, lock.display_path(), holder.holder.pid,
-                      protocol::ModeName(mode)),
-          std::string(protocol::ModeName(mode))};
+cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lock, Mode mode) {
+  return UsageErrorOf(mode, fmt::format(cli::message::kHolderSilent, lock.display_path(),
+                                        holder.holder.pid, protocol::ModeName(mode)));
 }
 
-/// Whether all `nodes`, which are in `lock`, are still there. Or the exit status.
-std::variant<bool, int> AreHeld(const cli::RunOptions& options, const lock::LockName& lock,
-                                const std::vector<lock::ContenderId>& nodes,
-                                process::Signals& signals, cli::Report& report) {
-  ShortSession visit(options.server, signals, report);
-  lock::OwnershipCheck check(visit.store(), visit.clock(), lock, nodes,
-                             options.server.connect_timeout);
-  if (const auto status = visit.Run(check)) return *status;
-  visit.Close();
+/// Whether all `nodes`, which are in `lock`, still exist. Or the exit status.
+std::variant<bool, int> AreHeld(RunContext& context, const lock::LockName& lock,
+                                const std::vector<lock::ContenderId>& nodes) {
+  ShortSession session(context.options.server, context.signals, context.report);
+  lock::OwnershipCheck check(session.store(), session.clock(), lock, nodes,
+                             context.options.server.connect_timeout);
+  if (const auto status = session.Run(check)) return *status;
+  session.Close();
   return check.is_held();
 }
 
-/// A zklock above us, and our link to it. Without a link we queue.
-struct Nesting {
-  lock::Ticket ticket;
-  std::unique_ptr<process::NestingLink> link;
+/// An ancestor's lock that we may run under. Without a link we queue.
+struct InheritedLock {
+  lock::Ticket ticket{};
+  std::unique_ptr<process::NestingLink> link{};
   bool queues_beside = false;  // AncestorLocks::QueueBeside()
 };
+using InheritedLockOrStatus = std::variant<InheritedLock, int>;
 
-/// Asks the zklock above us that holds `held`, which is in `lock`. Or the exit status.
-std::variant<Nesting, int> AskOuter(const cli::RunOptions& options, const lock::LockName& lock,
-                                    protocol::Mode mode, const protocol::HeldLock& held,
-                                    process::Signals& signals, cli::Report& report) {
+/// Asks the ancestor that holds `held`, which is in `lock`.
+InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& lock, Mode mode,
+                                  const protocol::HeldLock& held) {
   const HolderClaim claim = ClaimOf(held);
   HolderAnswer answer = AskHolder(claim, protocol::NestingRequest::Kind::kRun,
-                                  options.server.connect_timeout, signals);
+                                  context.options.server.connect_timeout, context.signals);
   if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
-    return Nesting{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
-                   std::move(*link)};
+    return InheritedLock{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
+                         std::move(*link)};
   }
   if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-    return StoppedBy(stopped->signal_number, report);
+    return StoppedBy(stopped->signal_number, context.report);
   }
-  if (!std::holds_alternative<NoProof>(answer) || MayWaitBehind(held.mode, options, mode)) {
-    return Nesting{};
+  if (!std::holds_alternative<NoProof>(answer) ||
+      MayQueueBehind(held.mode, context.options, mode)) {
+    return InheritedLock{};
   }
   // It may have released the lock while we asked.
-  const auto is_held = AreHeld(options, lock, {{held.node, held.token}}, signals, report);
+  const auto is_held = AreHeld(context, lock, {{held.node, held.token}});
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
   if (std::get<bool>(is_held)) throw NoAnswerFrom(claim, lock, mode);
-  return Nesting{};
+  return InheritedLock{};
 }
 
-/// The zklock above us under whose lock we go on, instead of queueing for `lock`. Or the exit
-/// status.
-std::variant<Nesting, int> NestsIn(const cli::RunOptions& options, const lock::LockName& lock,
-                                   protocol::Mode mode, pid_t below, process::Signals& signals,
-                                   cli::Report& report) {
+/// The ancestor's lock to run under instead of queueing for `lock`.
+InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
+                                        pid_t beneficiary) {
+  const cli::RunOptions& options = context.options;
   const auto held = protocol::FindHeld(AncestorHolds(getppid()), lock.path);
-  if (!held) return Nesting{};
-  const auto is_held = AreHeld(options, lock, {{held->node, held->token}}, signals, report);
+  if (!held) return InheritedLock{};
+  const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (!std::get<bool>(is_held)) return Nesting{};
-  const auto held_there = AncestorHolds(below);
-  if (std::find(held_there.begin(), held_there.end(), *held) != held_there.end()) {
-    if (StaysOut(held->mode, options, mode)) {
-      Nesting none;
-      none.queues_beside = WaitsWithoutEnd(held->mode, options, mode);
-      return none;
+  if (!std::get<bool>(is_held)) return InheritedLock{};
+  const auto held_for_beneficiary = AncestorHolds(beneficiary);
+  if (std::find(held_for_beneficiary.begin(), held_for_beneficiary.end(), *held) !=
+      held_for_beneficiary.end()) {
+    if (QueuesBeside(held->mode, options, mode)) {
+      return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, options, mode)};
     }
     RequireCovered(held->mode, options, lock, mode);
-    return AskOuter(options, lock, mode, *held, signals, report);
+    return AskAncestor(context, lock, mode, *held);
   }
-  // What is held here ends with our command, which may be long before that process does.
-  if (MayWaitBehind(held->mode, options, mode)) return Nesting{};
-  throw cli::UsageError(
-      fmt::format(cli::message::kWaitsForOwner, lock.display_path(), protocol::ModeName(held->mode),
-                  below, protocol::ModeName(mode)),
-      std::string(protocol::ModeName(mode)));
+  // That hold ends with the command that we are part of, perhaps long before the owner does.
+  if (MayQueueBehind(held->mode, options, mode)) return InheritedLock{};
+  throw UsageErrorOf(
+      mode, fmt::format(cli::message::kWaitsForOwner, lock.display_path(),
+                        protocol::ModeName(held->mode), beneficiary, protocol::ModeName(mode)));
 }
 
-/// One permit does not stand for another, but who waits for one where all are held above us waits
-/// for itself: throws the cli::UsageError. Or the exit status, when that could not be found out.
-std::optional<int> RequireFreePermit(const cli::RunOptions& options, const lock::LockName& lock,
-                                     process::Signals& signals, cli::Report& report) {
+/// A nested run needs a permit of its own, but one that waits while its ancestors hold all permits
+/// waits for itself: throws the cli::UsageError. Returns the exit status if that could not be found
+/// out.
+std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& lock) {
+  const cli::RunOptions& options = context.options;
   if (options.try_only || options.wait) return std::nullopt;
-  const std::string leases = lock.path + "/" + std::string(protocol::kLeases);
-  std::vector<lock::ContenderId> leases_above;
+  const std::string queue = lock.path + "/" + std::string(protocol::kLeases);
+  std::vector<lock::ContenderId> permits;
   for (const protocol::HeldLock& one : AncestorHolds(getppid())) {
-    if (protocol::ParentOf(one.node) == leases) leases_above.push_back({one.node, one.token});
+    if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
   }
-  if (leases_above.size() < *options.permits) return std::nullopt;
+  if (permits.size() < *options.permits) return std::nullopt;
 
-  const auto is_held = AreHeld(options, lock, leases_above, signals, report);
-  if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (!std::get<bool>(is_held)) return std::nullopt;
-  throw cli::UsageError(
-      fmt::format(cli::message::kPermitsHeldAbove, lock.display_path(), *options.permits),
-      "exclusive");
+  const auto are_held = AreHeld(context, lock, permits);
+  if (const auto* status = std::get_if<int>(&are_held)) return *status;
+  if (!std::get<bool>(are_held)) return std::nullopt;
+  throw UsageErrorOf(Mode::kExclusive, fmt::format(cli::message::kPermitsHeldAbove,
+                                                   lock.display_path(), *options.permits));
 }
 
 }  // namespace
 
-std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
-                                        std::vector<cli::WantedLock>& wanted, AncestorLocks& outer,
-                                        pid_t below, process::Signals& signals, cli::Report& report,
-                                        EventBroadcaster& steps) {
-  const std::string& chroot = options.server.servers.chroot;
+std::optional<int> RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
+                                        pid_t beneficiary) {
   for (auto one = wanted.begin(); one != wanted.end();) {
-    const lock::LockName lock = lock::LockName::In(chroot, one->path);
-    if (options.permits) {
-      if (const auto status = RequireFreePermit(options, lock, signals, report)) return status;
+    const lock::LockName lock = context.NameOf(*one);
+    if (context.options.permits) {
+      if (const auto status = RequireFreePermit(context, lock)) return status;
     }
-    auto nests = NestsIn(options, lock, one->mode, below, signals, report);
-    if (const auto* status = std::get_if<int>(&nests)) return *status;
-    auto& nesting = std::get<Nesting>(nests);
-    if (nesting.queues_beside) outer.QueueBeside(one->path);
-    if (nesting.link) {
-      outer.Add(nesting.ticket, std::move(nesting.link));
-      steps.Publish(cli::NestedEvent{one->path});
+    auto found = FindInheritedLock(context, lock, one->mode, beneficiary);
+    if (const auto* status = std::get_if<int>(&found)) return *status;
+    auto& inherited = std::get<InheritedLock>(found);
+    if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
+    if (inherited.link) {
+      context.ancestors.Add(inherited.ticket, std::move(inherited.link));
+      context.events.Publish(cli::NestedEvent{one->path});
       one = wanted.erase(one);
     } else {
       ++one;
@@ -180,47 +170,47 @@ std::optional<int> RemoveInheritedLocks(const cli::RunOptions& options,
   return std::nullopt;
 }
 
-lock::HoldsForUs HoldsFor(const cli::RunOptions& options, const process::Identity& self,
-                          pid_t below, protocol::Mode mode, const PassedOver& passed_over) {
-  // One permit does not stand for another: who holds one may want more. And who would stay out of
-  // one that excludes stays out of all.
-  if (options.permits || StaysOut(protocol::Mode::kExclusive, options, mode)) return {};
-  return
-      [&options, &self, &passed_over, below, mode](protocol::Mode held, const std::string& data) {
-        if (StaysOut(held, options, mode) && !WaitsWithoutEnd(held, options, mode)) return false;
-        const auto claim = ClaimIn(data, "", self);
-        if (!claim || passed_over.count(claim->socket) > 0) return false;
-        const std::vector<process::ProcessId> lineage = process::Lineage(below);
-        return FindIn(lineage, claim->owner) != lineage.end();
-      };
+lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
+                          const DisprovenKeepers& disproven) {
+  // One permit does not stand for another: the holder of one may want more. And a run that would
+  // queue beside an exclusive holder queues beside any.
+  if (context.options.permits || QueuesBeside(Mode::kExclusive, context.options, mode)) return {};
+  return [&context, &disproven, beneficiary, mode](Mode held, const std::string& data) {
+    const cli::RunOptions& options = context.options;
+    if (QueuesBeside(held, options, mode) && !QueuesBesideForEver(held, options, mode)) {
+      return false;
+    }
+    const auto claim = ClaimIn(data, "", context.Self());
+    if (!claim || disproven.count(claim->socket) > 0) return false;
+    const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
+    return std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+  };
 }
 
-cli::UsageError WaitsBehindWriter(const std::string& lock) {
-  return {fmt::format(cli::message::kWaitsBehindWriter, lock),
-          std::string(protocol::ModeName(protocol::Mode::kRead))};
-}
-
-std::variant<std::unique_ptr<process::NestingLink>, int> GoOnUnderKeeper(
-    const KeeperFound& found, const cli::RunOptions& options, protocol::Mode mode,
-    const process::Identity& self, PassedOver& passed_over, process::Signals& signals,
-    cli::Report& report) {
-  const auto claim = ClaimIn(found.data, found.holder.path, self);
+std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
+    RunContext& context, const KeeperFound& found, Mode mode, DisprovenKeepers& disproven) {
+  const auto claim = ClaimIn(found.data, found.holder.path, context.Self());
   HolderAnswer answer = AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
-                                  options.server.connect_timeout, signals);
+                                  context.options.server.connect_timeout, context.signals);
   if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
-    RequireCovered(found.holder.mode, options, found.holder.lock, mode);
+    RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
     return std::move(*link);
   }
   if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-    return StoppedBy(stopped->signal_number, report);
+    return StoppedBy(stopped->signal_number, context.report);
   }
-  // Perhaps a keeper of ours that is stopped, or one that somebody invented: to run beside the
-  // holder would be wrong for the one, to wait without end for the other.
-  if (std::holds_alternative<NoProof>(answer) && !MayWaitBehind(found.holder.mode, options, mode)) {
+  // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
+  // in the second case, to wait without a limit in the first.
+  if (std::holds_alternative<NoProof>(answer) &&
+      !MayQueueBehind(found.holder.mode, context.options, mode)) {
     throw NoAnswerFrom(*claim, found.holder.lock, mode);
   }
-  passed_over.insert(claim->socket);
+  disproven.insert(claim->socket);
   return nullptr;
+}
+
+cli::UsageError WaitsBehindWriter(const std::string& lock) {
+  return UsageErrorOf(Mode::kRead, fmt::format(cli::message::kWaitsBehindWriter, lock));
 }
 
 }  // namespace zklock::commands

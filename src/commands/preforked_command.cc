@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the forks may take once the session is there; it costs that much of its lease.
+// The time for the forks once the session exists; it is lost from the first lease.
 constexpr Duration kForkTime = 1s;
 
 }  // namespace
@@ -30,7 +30,7 @@ void PreforkedCommand::OnProgress(bool is_about_to_hold, const zookeeper::Sessio
 void PreforkedCommand::OnJoining(const zookeeper::Session& session) {
   is_early_ = false;
   shared_.Set(session);
-  // Refused or too slow: it is tried again, when the lock may be ours.
+  // Refused or too slow: we try again when we are about to hold.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }
 
@@ -39,49 +39,50 @@ void PreforkedCommand::TryPrepare(Duration session_timeout) {
   try {
     Prepare(session_timeout);
   } catch (const std::system_error&) {
-    // It counts when the lock is ours: then it is tried again.
+    // FinishForks() tries again; only then does a failure count.
   }
 }
 
 Duration PreforkedCommand::GraceWith(Duration session_timeout) const {
-  return protocol::GraceFor(
-      options_.kill_after,
-      outer_.empty() ? session_timeout : std::min(session_timeout, outer_.session_timeout()));
+  const Duration kill_after = context_.options.kill_after;
+  return std::min(protocol::GraceFor(kill_after, session_timeout),
+                  context_.ancestors.GraceFor(kill_after));
 }
 
 process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
+  const cli::RunOptions& options = context_.options;
   return {.executable = executable_,
-          .arguments = options_.command,
-          .stop_signal = options_.stop_signal,
+          .arguments = options.command,
+          .stop_signal = options.stop_signal,
           .kill_after = grace,
-          .descendants = options_.descendants,
-          .outlives_lease = options_.on_lost == cli::OnLost::kWarn,
-          .kept_open = outer_.descriptors(),
+          .descendants = options.descendants,
+          .outlives_lease = options.on_lost == cli::OnLost::kWarn,
+          .kept_open = context_.ancestors.descriptors(),
           .when_orphaned = nullptr};
 }
 
 void PreforkedCommand::Prepare(Duration session_timeout) {
   process::CommandSpec spec = Spec(GraceWith(session_timeout));
   spec.when_orphaned = [this] { shared_.Close(); };
-  supervisor_ = process::Supervisor::Prepare(spec, signals_);
+  supervisor_ = process::Supervisor::Prepare(spec, context_.signals);
 }
 
-void PreforkedCommand::Await(const zookeeper::Session& session, TimePoint lease_end) {
+void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
   shared_.Set(session);
   try {
     if (supervisor_) return supervisor_->Await(lease_end, GraceWith(timeout));
   } catch (const std::system_error&) {
-    // What was refused to it before the lock was ours may be granted by now.
+    // The system may grant by now what it refused before we held the lock.
   }
   Prepare(timeout);
   supervisor_->Await(lease_end, GraceWith(timeout));
 }
 
-void PreforkedCommand::AwaitNested() {
-  const Duration grace = protocol::GraceFor(options_.kill_after, outer_.session_timeout());
-  supervisor_ = process::Supervisor::Prepare(Spec(grace), signals_);
-  supervisor_->Await(outer_.lease_end(), grace);
+void PreforkedCommand::FinishForksUnderAncestors() {
+  const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
+  supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
+  supervisor_->Await(context_.ancestors.lease_end(), grace);
 }
 
 }  // namespace zklock::commands

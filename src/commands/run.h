@@ -6,8 +6,8 @@
 
 namespace zklock::commands {
 
-/// exclusive, read, write, try: queues for the lock, runs the command while it is held, lets go
-/// when the command has ended. The exit status of zklock.
+/// exclusive, read, write, try: acquires the locks, runs the command while they are held, and
+/// releases them when it has ended; with --hold, holds them for an owner. Returns the exit status.
 [[nodiscard]] int Run(const cli::RunOptions& options, process::Signals& signals,
                       process::MessageSink& sink);
 

@@ -14,11 +14,24 @@
 namespace zklock::commands {
 namespace {
 
-/// The contenders under which we run, for the graph of who waits for whom.
-std::vector<std::string> HoldersAbove() {
+/// For the graph of who waits for whom: the contenders that hold for us already.
+std::vector<std::string> InheritedContenders() {
   std::vector<std::string> paths;
   for (const protocol::HeldLock& held : AncestorHolds(getppid())) paths.push_back(held.node);
   return paths;
+}
+
+cli::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
+                           const process::Identity& self) {
+  return {.mode = mode,
+          .host = self.host,
+          .user = self.user,
+          .pid = self.pid,
+          .boot_id = self.boot_id,
+          .start_time = self.start_time,
+          .label = options.label,
+          .pid_namespace = self.pid_namespace,
+          .under = InheritedContenders()};
 }
 
 }  // namespace
@@ -36,44 +49,28 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
   } else {
     command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
   }
-  return cli::FormatContenderData({.mode = mode,
-                                   .host = self.host,
-                                   .user = self.user,
-                                   .pid = self.pid,
-                                   .boot_id = self.boot_id,
-                                   .start_time = self.start_time,
-                                   .command = command,
-                                   .label = options.label,
-                                   .pid_namespace = self.pid_namespace,
-                                   .under = HoldersAbove()});
+  cli::ContenderData data = DataFor(options, mode, self);
+  data.command = command;
+  return cli::FormatContenderData(data);
 }
 
 std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
-                          const process::Identity& self, const process::Owner& owner,
-                          const std::string& socket) {
-  return cli::FormatContenderData(
-      {.mode = mode,
-       .host = self.host,
-       .user = self.user,
-       .pid = self.pid,
-       .boot_id = self.boot_id,
-       .start_time = self.start_time,
-       .command = owner.name(),
-       .label = options.label,
-       .pid_namespace = self.pid_namespace,
-       .owner = cli::OwnerData{owner.id().pid, owner.id().start_time, socket},
-       .under = HoldersAbove()});
+                          const KeeperIdentity& keeper) {
+  cli::ContenderData data = DataFor(options, mode, keeper.self);
+  data.command = keeper.owner.name();
+  data.owner = cli::OwnerData{keeper.owner.id().pid, keeper.owner.id().start_time, keeper.socket};
+  return cli::FormatContenderData(data);
 }
 
 std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
-                                        const std::vector<lock::Ticket>& above,
+                                        const std::vector<lock::Ticket>& inherited,
                                         const process::Identity& self, const std::string& socket) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
   for (const lock::Ticket& ticket : own) {
     held.push_back({ticket.mode, self.pid, self.start_time, ticket.token, socket, ticket.path});
   }
   std::vector<lock::Ticket> tickets = own;
-  tickets.insert(tickets.end(), above.begin(), above.end());
+  tickets.insert(tickets.end(), inherited.begin(), inherited.end());
   std::sort(tickets.begin(), tickets.end(),
             [](const auto& one, const auto& other) { return one.lock.path < other.lock.path; });
   std::vector<std::string> locks;

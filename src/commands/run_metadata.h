@@ -8,26 +8,32 @@
 #include "lock/ticket.h"
 #include "process/identity.h"
 #include "process/owner.h"
+#include "protocol/contender_name.h"
 
 namespace zklock::commands {
 
-// What a run tells of itself, and to whom.
+// What a run publishes about itself: to other contenders, and to its command.
 
 /// A variable of our own environment.
 [[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
 
-/// To all who can read the LOCK: the contender's data, of one that asks for `mode`.
+/// The data of our contender, which everyone who can read the LOCK can read.
 [[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
                                            const process::Identity& self);
-/// The same of a keeper, that holds for `owner` and answers at `socket`.
-[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
-                                        const process::Identity& self, const process::Owner& owner,
-                                        const std::string& socket);
 
-/// To the command: our environment as it was, and the contenders that it runs under, those of
-/// `self`, which lets others run under them at `socket`, and those that others hold for it.
+struct KeeperIdentity {
+  const process::Identity& self;
+  const process::Owner& owner;
+  const std::string& socket;  ///< where it answers what runs below the owner
+};
+/// The same for a keeper's contender.
+[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                                        const KeeperIdentity& keeper);
+
+/// The command's environment: our own, and the contenders that it runs under: `own`, which `self`
+/// lets nested runs use at `socket`, and those of its ancestors.
 [[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
-                                                      const std::vector<lock::Ticket>& above,
+                                                      const std::vector<lock::Ticket>& inherited,
                                                       const process::Identity& self,
                                                       const std::string& socket);
 

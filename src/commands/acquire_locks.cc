@@ -1,0 +1,169 @@
+#include "commands/acquire_locks.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "commands/nesting.h"
+#include "commands/queue_wait.h"
+#include "lock/semaphore.h"
+
+namespace zklock::commands {
+namespace {
+
+class LockAcquisition {
+ public:
+  LockAcquisition(RunContext& context, const AcquireTask& task)
+      : context_(context), task_(task), wanted_(context.options.locks) {}
+
+  std::variant<HeldLocks, NotAcquired> Run() {
+    if (const auto status = RemoveInheritedLocks(context_, wanted_, task_.beneficiary)) {
+      return NotAcquired{*status};
+    }
+    context_.ancestors.AddTo(context_.loop);
+    while (!wanted_.empty()) {
+      BeginSession();
+      QueueWait wait(context_, *session_driver_, DisplayPath(), Hooks());
+      const WaitOutcome outcome = wait.Run(Requests());
+      if (const auto* taken = std::get_if<TakenLocks>(&outcome)) return Held(*taken);
+      if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
+        if (const auto status = UseHoldOf(*found)) return NotAcquired{*status};
+      } else {
+        const bool confirmed = CloseSession();
+        return NotAcquired{
+            context_.End(DisplayPath(), wait.End(std::get<WaitFailure>(outcome)), confirmed)};
+      }
+    }
+    return HeldLocks{};
+  }
+
+ private:
+  void BeginSession() {
+    session_driver_.reset();
+    session_driver_ =
+        std::make_unique<SessionDriver>(context_.loop, context_.options.server, context_.clock);
+    // Sends the request for a session: the server works on it while this process prepares.
+    context_.loop.RunReady();
+    if (task_.command != nullptr && FirstContenderMayHold()) {
+      task_.command->PrepareEarly(session_driver_->session());
+    }
+  }
+
+  /// Of several LOCKs, or after a turnstile, only the last contender completes the locks. A `try`
+  /// that finds the lock busy creates no contender, and two forks would be a large part of its
+  /// cost.
+  [[nodiscard]] bool FirstContenderMayHold() const {
+    return wanted_.size() == 1 && !context_.options.permits && !context_.options.try_only;
+  }
+
+  WaitHooks Hooks() {
+    WaitHooks hooks{.is_cancelled = task_.is_cancelled};
+    if (task_.command != nullptr) {
+      hooks.on_progress = [this](bool is_about_to_hold) {
+        task_.command->OnProgress(is_about_to_hold, session_driver_->session());
+      };
+      hooks.on_joining = [this] { task_.command->OnJoining(session_driver_->session()); };
+    }
+    return hooks;
+  }
+
+  std::vector<lock::AcquireRequest> Requests() {
+    const cli::RunOptions& options = context_.options;
+    std::vector<lock::AcquireRequest> requests;
+    for (const cli::WantedLock& wanted : wanted_) {
+      lock::AcquireRequest request{
+          .lock = context_.NameOf(wanted),
+          .mode = wanted.mode,
+          .dialect = options.dialect,
+          .host = context_.Self().host,
+          .data = task_.contender_data(wanted.mode),
+          .try_only = options.try_only,
+          .wait = options.wait,
+          .max_queue = options.max_queue,
+          .supersede = options.supersede,
+          .permits = options.permits,
+          .holds_for_us = HoldsFor(context_, task_.beneficiary, wanted.mode, disproven_),
+          .connect_timeout = options.server.connect_timeout};
+      if (options.permits) {
+        for (auto& one : lock::RequestsForPermit(request)) requests.push_back(std::move(one));
+      } else {
+        requests.push_back(std::move(request));
+      }
+    }
+    return requests;
+  }
+
+  HeldLocks Held(const TakenLocks& taken) {
+    const Duration timeout = session_driver_->session().lease().timeout();
+    context_.events.WarnOfShortSession(timeout);
+    for (const lock::Ticket& ticket : taken.tickets)
+      context_.events.Publish(cli::AcquiredEvent{ticket});
+    return {std::move(session_driver_), taken.tickets, taken.passed};
+  }
+
+  /// The LOCKs that are queued for.
+  [[nodiscard]] std::string DisplayPath() const {
+    std::string locks;
+    for (const cli::WantedLock& wanted : wanted_) {
+      locks += (locks.empty() ? "" : ", ") + wanted.path;
+    }
+    return locks;
+  }
+
+  /// A keeper holds a LOCK for the beneficiary. The exit status, if the run is over.
+  std::optional<int> UseHoldOf(const KeeperFound& found) {
+    CloseSession();
+    if (task_.command != nullptr) task_.command->Discard();
+    const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {
+      return context_.NameOf(one).path == found.holder.lock.path;
+    });
+    try {
+      auto answer = UseExistingHold(context_, found, wanted->mode, disproven_);
+      if (const int* status = std::get_if<int>(&answer)) {
+        Publish(cli::EndReason::kInterrupted, *status);
+        return *status;
+      }
+      auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
+      if (!link) return std::nullopt;
+      if (task_.depends_on_existing_holds) {
+        context_.loop.Add(*link);
+        context_.ancestors.Add(found.holder, std::move(link));
+      }
+    } catch (const cli::UsageError&) {
+      Publish(cli::EndReason::kUsage, kExitUsage);
+      throw;
+    }
+    context_.events.Publish(cli::NestedEvent{found.holder.lock.display_path()});
+    wanted_.erase(wanted);
+    return std::nullopt;
+  }
+
+  /// True if the servers confirmed it.
+  bool CloseSession() {
+    // Nobody takes signals meanwhile: the loop would find them ready again and again.
+    context_.loop.Remove(context_.signals);
+    const bool confirmed = session_driver_->Close();
+    context_.loop.Add(context_.signals);
+    return confirmed;
+  }
+
+  /// The end of a run that has no session any more; its message has been reported, or is thrown.
+  void Publish(cli::EndReason reason, int status) {
+    context_.events.Publish(cli::ReleasedEvent{DisplayPath(), reason, status, true});
+  }
+
+  RunContext& context_;
+  const AcquireTask& task_;
+  std::vector<cli::WantedLock> wanted_;  // by path; without those that are held already
+  DisprovenKeepers disproven_;
+  std::unique_ptr<SessionDriver> session_driver_;
+};
+
+}  // namespace
+
+std::variant<HeldLocks, NotAcquired> AcquireLocks(RunContext& context, const AcquireTask& task) {
+  return LockAcquisition(context, task).Run();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "commands/preforked_command.h"
+#include "commands/run_context.h"
+#include "commands/session_driver.h"
+#include "lock/ticket.h"
+#include "protocol/contender_name.h"
+
+namespace zklock::commands {
+
+/// Where a run for a command and a keeper differ on the way to their locks.
+struct AcquireTask {
+  /// The locks are for this process: what it or its ancestors hold is not queued for.
+  pid_t beneficiary = 0;
+  /// The run ends when an existing hold of the beneficiary's shell ends. Otherwise the LOCK is only
+  /// left out: it is that shell's already.
+  bool depends_on_existing_holds = false;
+  /// What to write in the contenders.
+  std::function<std::string(protocol::Mode)> contender_data;
+  /// Asked after each event of the wait: nobody wants the locks any more. May be empty.
+  std::function<bool()> is_cancelled{};
+  /// Is forked on the way, so that it can begin as soon as the locks are held. May be null.
+  PreforkedCommand* command = nullptr;
+};
+
+/// All LOCKs are held: by contenders of our session, by ancestors (RunContext::ancestors), or both.
+struct HeldLocks {
+  std::unique_ptr<SessionDriver> session_driver;  ///< null if ancestors hold all of them
+  std::vector<lock::Ticket> tickets{};            ///< of that session
+  std::vector<std::string> passed{};              ///< contenders in turnstiles, to be deleted
+
+  [[nodiscard]] std::string DisplayPath() const { return DisplayPaths(tickets); }
+};
+
+/// The session is closed, and the reason has been reported.
+struct NotAcquired {
+  int status = 0;  ///< exit status
+};
+
+/// Leaves out the LOCKs that are held for the beneficiary already, and queues for the others until
+/// all are held. Throws cli::UsageError where waiting would never end.
+[[nodiscard]] std::variant<HeldLocks, NotAcquired> AcquireLocks(RunContext& context,
+                                                                const AcquireTask& task);
+
+}  // namespace zklock::commands

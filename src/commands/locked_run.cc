@@ -1,0 +1,203 @@
+#include "commands/locked_run.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "base/mutation.h"
+#include "commands/console.h"
+#include "commands/event_broadcaster.h"
+#include "commands/lease_first.h"
+#include "commands/min_interval.h"
+#include "commands/run_metadata.h"
+#include "commands/running_command.h"
+#include "lock/hold.h"
+#include "process/descriptors.h"
+#include "process/nesting_server.h"
+#include "process/waker.h"
+
+namespace zklock::commands {
+namespace {
+
+using cli::EndReason;
+
+/// From the moment the locks are held to their release. At the end always in this order: stop,
+/// reap, release, close.
+class LockedRun {
+ public:
+  LockedRun(RunContext& context, HeldLocks locks, std::unique_ptr<PreforkedCommand> command)
+      : context_(context),
+        locks_(std::move(locks)),
+        display_path_(locks_.DisplayPath()),
+        command_(std::move(command)),
+        hold_events_(context_.events, session(), display_path_),
+        hold_(session(), context_.clock, locks_.tickets, context_.options.kill_after, hold_events_,
+              locks_.passed) {}
+
+  int Execute() {
+    if (context_.options.min_interval) {
+      min_interval_.emplace(context_, *locks_.session_driver, locks_.tickets);
+      if (const auto refusal = min_interval_->Check(hold_)) {
+        const bool confirmed = CloseSession();
+        return context_.End(display_path_, min_interval_->End(*refusal), confirmed);
+      }
+    }
+    const TimePoint began = context_.clock.Now();
+    if (const auto signal = BeginCommand()) {
+      return Release(cli::InterruptedEnd(display_path_, *signal));
+    }
+    Supervise();
+    if (const auto& failed = command_->supervisor().exec_failed()) {
+      Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
+      return CannotExecute(context_, *failed);
+    }
+    return Finish(began);
+  }
+
+ private:
+  [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
+
+  /// Returns the signal that has arrived first, and the command has not begun.
+  std::optional<int> BeginCommand() {
+    try {
+      command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
+      process::LeaveWorkingDirectory();  // the command is forked, and keeps it
+      // It arrived before there was a command that could get it, too.
+      if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
+      const process::Identity& self = context_.Self();
+      nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time});
+      std::vector<std::string> nodes;
+      for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
+      nested_->Open(nodes, NestingLease());
+      running_.emplace(context_, command_->supervisor(), display_path_);
+      command_->supervisor().Begin(
+          EnvironmentFor(locks_.tickets, context_.ancestors.tickets(), self, socket_));
+      return std::nullopt;
+    } catch (const std::system_error&) {
+      // Others must not wait for a lock that is not used.
+      Release({EndReason::kNotExecuted, kExitSystem});
+      throw;
+    }
+  }
+
+  void Supervise() {
+    process::Supervisor& supervisor = command_->supervisor();
+    // With ancestors' locks RunningCommand::FollowAncestors() sets the lease.
+    if (context_.ancestors.empty()) hold_events_.SetSupervisor(&supervisor);
+    const LeaseFirst order(context_.loop, session(), {&hold_, &supervisor, &*nested_});
+    while (!supervisor.is_over()) {
+      context_.loop.RunOnce();
+      nested_->SetLease(NestingLease());
+      running_->FollowAncestors(hold_.lease_end(), hold_.grace());
+      running_->PublishStart();
+      EndIfLostOrRevoked();
+      const bool has_passed = running_->PassSignals([this] {
+        if (!hold_.loss()) ReportStop();
+      });
+      if (kMutationReleaseFirst && has_passed) locks_.session_driver->Close();
+    }
+  }
+
+  /// Nested runs end with the lock, even if the command does not (--on-lost).
+  void EndIfLostOrRevoked() {
+    if (hold_.loss() || hold_events_.revocation()) nested_->End();
+    if (hold_.loss()) running_->OnLoss(*hold_.loss());
+    if (hold_events_.revocation()) running_->OnRevocation(*hold_events_.revocation());
+  }
+
+  /// The command has been reaped.
+  int Finish(TimePoint began) {
+    running_->PublishEnd();
+    const TimePoint reaped = context_.clock.Now();
+    WaitForNestedRuns();
+    // The command and all nested runs have been reaped: only now is the lock released.
+    const int status = running_->Status();
+    std::size_t releases = 0;
+    if (!running_->was_lost()) {
+      if (min_interval_ && status == 0) min_interval_->Record(hold_, began);
+      releases =
+          hold_.Release({.ran = reaped - began, .status = status, .host = context_.Self().host});
+    }
+    Release({running_->was_lost() ? EndReason::kLost : EndReason::kEnded, status}, releases);
+    running_->ReportProcesses();
+    return status;
+  }
+
+  /// Nested runs may outlive the command: the lock is held until they have ended too, or have been
+  /// ended, and no longer than the lease lasts.
+  void WaitForNestedRuns() {
+    nested_->Drain();
+    if (running_->was_lost()) nested_->End();
+    const std::vector<pid_t> runs = nested_->Runs();
+    if (runs.empty()) return;
+    // Their processes are not left behind: each nested zklock reports what it leaves itself.
+    std::erase_if(running_->ended().left_behind,
+                  [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
+    if (!running_->was_lost()) {
+      context_.events.Publish(cli::KeptForNestedEvent{display_path_, runs.size(), runs.front()});
+    }
+    process::Waker alarm;
+    const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
+    while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
+      alarm.Set(hold_.lease_end());
+      context_.loop.RunOnce();
+      nested_->SetLease(NestingLease());
+      EndIfLostOrRevoked();
+      if (context_.ancestors.is_lost()) nested_->End();
+      EndNestedRunsBySignal();
+    }
+  }
+
+  void EndNestedRunsBySignal() {
+    const auto signal = TakeEndingSignal(context_.signals, [this](const auto& stop) {
+      ReportStop();
+      stop();
+    });
+    if (signal && *signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
+  }
+
+  void ReportStop() {
+    context_.report.Stopping(display_path_, hold_.lease_end() - context_.clock.Now());
+  }
+
+  [[nodiscard]] protocol::NestingLease NestingLease() {
+    return {hold_.lease_end(), session().lease().timeout()};
+  }
+
+  /// Closes the session, then publishes and reports the end. `releases`: of Hold::Release().
+  /// Returns the exit status.
+  int Release(const cli::RunEnd& end, std::size_t releases = 0) {
+    return context_.End(display_path_, end, CloseSession(releases));
+  }
+
+  /// True if the servers confirmed it.
+  bool CloseSession(std::size_t releases = 0) {
+    context_.loop.Remove(context_.signals);  // nobody takes them any more
+    return locks_.session_driver->Close(releases);
+  }
+
+  RunContext& context_;
+  const HeldLocks locks_;
+  const std::string display_path_;
+  const std::unique_ptr<PreforkedCommand> command_;  // ended before the session is
+  HoldEvents hold_events_;
+  lock::Hold hold_;
+  std::optional<MinInterval> min_interval_;
+  std::optional<RunningCommand> running_;
+  // Where nested runs ask to run under our locks. Open until the locks are released.
+  const std::string socket_ = "zklock-" + process::MakeUuid();
+  std::optional<process::NestingServer> nested_;
+};
+
+}  // namespace
+
+int RunUnderLocks(RunContext& context, HeldLocks locks, std::unique_ptr<PreforkedCommand> command) {
+  return LockedRun(context, std::move(locks), std::move(command)).Execute();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,84 @@
+#include "commands/running_command.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "process/ancestry.h"
+
+namespace zklock::commands {
+
+int CannotExecute(RunContext& context, process::ExecFailed failed) {
+  context.report.CannotExecute(context.options.command.front(), failed);
+  return process::ExitStatusOf(failed);
+}
+
+void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace) {
+  const AncestorLocks& ancestors = context_.ancestors;
+  if (ancestors.empty()) return;
+  supervisor_.SetLease(std::min(own_lease_end, ancestors.lease_end()),
+                       std::min(own_grace, ancestors.GraceFor(context_.options.kill_after)));
+  if (ancestors.is_lost()) OnLossOf(ancestors.DisplayPath(), lock::Loss::kOuter);
+}
+
+void RunningCommand::PublishStart() {
+  if (start_published_ || !supervisor_.has_started()) return;
+  start_published_ = true;
+  context_.events.Publish(
+      cli::StartedEvent{context_.options.command.front(), supervisor_.command_pid()});
+}
+
+void RunningCommand::OnLoss(lock::Loss loss) { OnLossOf(locks_, loss); }
+
+void RunningCommand::OnLossOf(const std::string& locks, lock::Loss loss) {
+  if (std::exchange(loss_published_, true)) return;
+  context_.events.Publish(cli::LostEvent{locks, loss, context_.options.on_lost});
+  if (context_.options.on_lost == cli::OnLost::kStop) EndCommand();
+}
+
+void RunningCommand::OnRevocation(const cli::RevokeData& revocation) {
+  if (std::exchange(revocation_reported_, true)) return;
+  context_.report.Revoked(locks_, revocation);
+  EndCommand();
+}
+
+void RunningCommand::EndCommand() {
+  if (!supervisor_.is_over()) supervisor_.End();
+}
+
+bool RunningCommand::PassSignals(const std::function<void()>& before_stop) {
+  bool has_passed = false;
+  while (const auto signal = context_.signals.Next()) {
+    // The terminal sends its signals to the whole process group, to the command too.
+    if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
+    supervisor_.Forward(signal->number);
+    has_passed = true;
+  }
+  // The command may ignore a stop signal, or stop later: zklock stops when the command has stopped.
+  if (const auto stop = supervisor_.TakeStop()) {
+    if (process::HasJobControl()) before_stop();
+    supervisor_.StopLikewise(context_.signals, *stop);
+  }
+  return has_passed;
+}
+
+void RunningCommand::PublishEnd() {
+  ended_ = *supervisor_.ended();
+  context_.signals.SetCommandEnd(ended_.wait_status);
+  if (ended_.by_order && !loss_published_ && !revocation_reported_) {
+    context_.events.Publish(cli::LeaseRanOutEvent{locks_});
+  }
+  context_.events.Publish(cli::ExitedEvent{ended_.wait_status});
+}
+
+int RunningCommand::Status() const {
+  return was_lost() ? kExitLost : process::ShellStatus(ended_.wait_status);
+}
+
+void RunningCommand::ReportProcesses() const {
+  for (const auto& survivor : ended_.survivors) context_.report.Survivor(survivor);
+  for (const auto& process : ended_.left_behind) context_.report.LeftBehind(process);
+  if (ended_.guard_failed) context_.report.GuardFailed();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "cli/contender_data.h"
+#include "commands/run_context.h"
+#include "lock/hold.h"
+#include "process/executable.h"
+#include "process/supervisor.h"
+
+namespace zklock::commands {
+
+/// Reports that the command cannot be executed. Returns the exit status.
+int CannotExecute(RunContext& context, process::ExecFailed failed);
+
+/// The command from its begin to its end, as messages and events show it, under locks of our own
+/// session, of ancestors, or both. The caller runs the loop, with the supervisor in it, and calls
+/// the functions below after each wake-up.
+class RunningCommand {
+ public:
+  /// `locks`: all that it runs under, for messages. `context` and `supervisor` outlive it.
+  RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks)
+      : context_(context), supervisor_(supervisor), locks_(std::move(locks)) {}
+
+  /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
+  /// theirs or our own.
+  void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
+  /// Once the command has been executed.
+  void PublishStart();
+  /// The locks of our session are lost: publishes that, once, and ends the command if --on-lost
+  /// says so.
+  void OnLoss(lock::Loss loss);
+  /// Another process asks for the release: reports that, once, and ends the command.
+  void OnRevocation(const cli::RevokeData& revocation);
+  /// Passes on the signals that have arrived. A stop of the command stops zklock too; if a shell
+  /// will show that, `before_stop` is called first. True if a signal was passed on.
+  bool PassSignals(const std::function<void()>& before_stop);
+
+  /// Publishes the end of the command, which the supervisor has reaped.
+  void PublishEnd();
+  /// From then on.
+  [[nodiscard]] process::Ended& ended() { return ended_; }
+  /// A lock was lost, or the guard has ended the command by order.
+  [[nodiscard]] bool was_lost() const { return ended_.by_order || loss_published_; }
+  /// The exit status of zklock.
+  [[nodiscard]] int Status() const;
+  /// Reports the processes that the command has left.
+  void ReportProcesses() const;
+
+ private:
+  void OnLossOf(const std::string& locks, lock::Loss loss);
+  void EndCommand();
+
+  RunContext& context_;
+  process::Supervisor& supervisor_;
+  const std::string locks_;
+  process::Ended ended_;
+  bool start_published_ = false;
+  bool loss_published_ = false;
+  bool revocation_reported_ = false;
+};
+
+}  // namespace zklock::commands
