@@ -49,7 +49,7 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
 void QueueEvents::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
-  if (supervisor_ != nullptr) supervisor_->SetLease(lease_end, grace);
+  if (lease_sink_) lease_sink_(lease_end, grace);
 }
 
 void HoldEvents::OnConnected() { events_.PublishConnected(session_); }

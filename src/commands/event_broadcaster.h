@@ -10,7 +10,6 @@
 #include "cli/contender_data.h"
 #include "cli/event.h"
 #include "lock/acquire.h"
-#include "process/supervisor.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
@@ -73,8 +72,9 @@ class HoldEvents final : public lock::HoldObserver {
   /// `locks`: all that are held, as messages name them.
   HoldEvents(EventBroadcaster& events, const zookeeper::Session& session, std::string locks)
       : events_(events), session_(session), locks_(std::move(locks)) {}
-  /// From now on the lease is passed on to `supervisor`, which outlives the hold.
-  void SetSupervisor(process::Supervisor* supervisor) { supervisor_ = supervisor; }
+  using LeaseSink = std::function<void(TimePoint lease_end, Duration grace)>;
+  /// From now on the lease is passed on to `sink`, for the guard; an empty one ends that.
+  void SetLeaseSink(LeaseSink sink) { lease_sink_ = std::move(sink); }
   void OnLease(TimePoint lease_end, Duration grace) override;
   void OnConnected() override;
   void OnSuspect() override;
@@ -89,7 +89,7 @@ class HoldEvents final : public lock::HoldObserver {
   const zookeeper::Session& session_;
   const std::string locks_;
   std::optional<cli::RevokeData> revocation_;
-  process::Supervisor* supervisor_ = nullptr;
+  LeaseSink lease_sink_;
 };
 
 }  // namespace zklock::commands

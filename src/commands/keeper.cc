@@ -16,6 +16,7 @@
 #include "base/exit_status.h"
 #include "cli/messages.h"
 #include "commands/acquire_locks.h"
+#include "commands/event_broadcaster.h"
 #include "commands/lease_first.h"
 #include "commands/run_context.h"
 #include "commands/run_metadata.h"
@@ -89,23 +90,6 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   }
 }
 
-/// Carries the lease from the hold to the guard.
-class KeeperObserver final : public lock::HoldObserver {
- public:
-  /// `guard` outlives the hold, or is taken away (null) before.
-  void SetGuard(process::OwnerGuard* guard) { guard_ = guard; }
-  void OnLease(TimePoint lease_end, Duration grace) override {
-    if (guard_ != nullptr) guard_->SetLease(lease_end, grace);
-  }
-  void OnOwnData(const std::string& data) override { revocation_ = cli::FindRevocation(data); }
-  /// Another process has asked for the release.
-  [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
-
- private:
-  process::OwnerGuard* guard_ = nullptr;
-  std::optional<cli::RevokeData> revocation_;
-};
-
 /// The process in the background that holds for the owner.
 class Keeper {
  public:
@@ -147,9 +131,13 @@ class Keeper {
   [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
 
   void Hold() {
+    // After sink.Close() the events reach nobody.
+    HoldEvents hold_events(context_.events, session(), locks_.DisplayPath());
     lock::Hold hold(session(), context_.clock, locks_.tickets, context_.options.kill_after,
-                    observer_, locks_.passed);
+                    hold_events, locks_.passed);
     StartGuard(hold);
+    hold_events.SetLeaseSink(
+        [this](TimePoint lease_end, Duration grace) { guard_->SetLease(lease_end, grace); });
     std::vector<std::string> nodes;
     nodes.reserve(locks_.tickets.size());
     for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
@@ -157,7 +145,7 @@ class Keeper {
     context_.sink.Close();
     process::SayHeld(link_.get());
     try {
-      Serve(hold);
+      Serve(hold, hold_events);
     } catch (...) {
       // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
       // session when the owner has ended.
@@ -166,7 +154,7 @@ class Keeper {
       guard_->LeaveAlone();
       throw;
     }
-    observer_.SetGuard(nullptr);
+    hold_events.SetLeaseSink({});
     // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
     (void)locks_.session_driver->Close();
@@ -185,13 +173,12 @@ class Keeper {
       (void)locks_.session_driver->Close();  // others must not wait for a lock that is not used
       throw;
     }
-    observer_.SetGuard(&*guard_);
   }
 
-  void Serve(lock::Hold& hold) {
+  void Serve(lock::Hold& hold, const HoldEvents& hold_events) {
     const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_});
     context_.loop.Add(alarm_);
-    while (!IsOver(hold)) {
+    while (!IsOver(hold, hold_events)) {
       context_.loop.RunOnce();
       nested_.SetLease(NestingLease(hold));
     }
@@ -206,7 +193,7 @@ class Keeper {
   /// first and has the grace to end; one that releases is not signalled. Runs that are nested below
   /// the owner are ended if the lock is lost or its release is asked for; they are waited for in
   /// any case.
-  bool IsOver(const lock::Hold& hold) {
+  bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
     if (!is_wanted) nested_.Drain();
@@ -216,7 +203,7 @@ class Keeper {
     // The front may have got the signal as well; then it will not report that the lock is held, and
     // closes the link: wait for that.
     const bool ends = got_ending_signal_ && !link_;
-    if (ends || observer_.revocation() || hold.loss() || context_.ancestors.is_lost() ||
+    if (ends || hold_events.revocation() || hold.loss() || context_.ancestors.is_lost() ||
         now >= stop || guard.has_told()) {
       nested_.End();
       if (is_wanted) guard.TellOwner();
@@ -262,7 +249,6 @@ class Keeper {
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
   HeldLocks locks_;
-  KeeperObserver observer_;
   SharedSession shared_session_;
   std::optional<process::OwnerGuard> guard_;
   bool got_ending_signal_ = false;

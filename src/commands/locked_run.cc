@@ -88,7 +88,11 @@ class LockedRun {
   void Supervise() {
     process::Supervisor& supervisor = command_->supervisor();
     // With ancestors' locks RunningCommand::FollowAncestors() sets the lease.
-    if (context_.ancestors.empty()) hold_events_.SetSupervisor(&supervisor);
+    if (context_.ancestors.empty()) {
+      hold_events_.SetLeaseSink([&supervisor](TimePoint lease_end, Duration grace) {
+        supervisor.SetLease(lease_end, grace);
+      });
+    }
     const LeaseFirst order(context_.loop, session(), {&hold_, &supervisor, &*nested_});
     while (!supervisor.is_over()) {
       context_.loop.RunOnce();
