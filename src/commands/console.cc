@@ -52,10 +52,10 @@ std::optional<int> TakeEndingSignal(process::Signals& signals, const AroundStop&
 }
 
 std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
-                            const std::function<bool()>& done, const AroundStop& around_stop) {
+                            const std::function<bool()>& is_done, const AroundStop& around_stop) {
   loop.Add(signals);
   std::optional<int> ended_by;
-  while (!ended_by && !done()) {
+  while (!ended_by && !is_done()) {
     loop.RunOnce();
     ended_by = TakeEndingSignal(signals, around_stop);
   }
@@ -71,13 +71,13 @@ int StoppedBy(int signal_number, cli::Report& report) {
 bool CanAsk() { return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1; }
 
 Answer AskYesNo(const std::string& question, process::Signals& signals) {
-  // To a terminal, so that it is there at once; where it is not, there is no answer either.
+  // A terminal: the question appears at once. If it cannot be written, there is no answer either.
   if (write(STDERR_FILENO, question.data(), question.size()) < 0) return {};
   process::EventLoop loop;
   LineReader reader;
   loop.Add(reader);
   const auto signal = RunUntil(loop, signals, [&] { return reader.IsDone(); });
-  // The cursor stands behind the question.
+  // The cursor is still on the line of the question.
   if (signal) (void)!write(STDERR_FILENO, "\n", 1);
   const bool yes =
       strcasecmp(reader.line().c_str(), "y") == 0 || strcasecmp(reader.line().c_str(), "yes") == 0;

@@ -30,7 +30,7 @@ namespace {
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
-/// For --quiet.
+/// For --quiet: whether the lock is held.
 class HeldSink final : public lock::SurveySink {
  public:
   void OnLock(const lock::LockSurvey& lock) override { is_held_ = is_held_ || lock.IsHeld(); }
@@ -42,7 +42,7 @@ class HeldSink final : public lock::SurveySink {
   bool is_held_ = false;
 };
 
-/// Passes on what a survey tells, as long as the output takes it.
+/// Passes a survey on to a view, as long as the output has room.
 class Throttle final : public lock::SurveySink {
  public:
   Throttle(lock::SurveySink& view, const Output& output) : view_(view), output_(output) {}
@@ -62,7 +62,7 @@ class Throttle final : public lock::SurveySink {
   std::function<void()> on_end_;
 };
 
-lock::LockName PlaceOf(const cli::InspectOptions& options) {
+lock::LockName PathOf(const cli::InspectOptions& options) {
   return lock::LockName::In(options.server.servers.chroot, options.path);
 }
 
@@ -78,7 +78,7 @@ class AlternateScreen {
     echo_off_.emplace(STDOUT_FILENO);
     output_.Append(std::string(cli::kEnterScreen));
   }
-  /// Twice is as good as once.
+  /// May be called twice.
   void Leave() {
     if (!echo_off_) return;
     output_.WriteLast(std::string(cli::kLeaveScreen));
@@ -107,7 +107,7 @@ class Inspection {
   Inspection& operator=(const Inspection&) = delete;
 
   int Run() {
-    if (options_.by_status) return TellByStatus();
+    if (options_.by_status) return ReportByStatus();
     const auto out = [this](const std::string& text) { output_.Append(text); };
     if (options_.form == Form::kDot) {
       cli::QueueDot view(out);
@@ -127,7 +127,7 @@ class Inspection {
  private:
   [[nodiscard]] lock::SurveyRequest Request() const {
     return {
-        .place = PlaceOf(options_),
+        .place = PathOf(options_),
         .scope = options_.path == "/" || options_.form == Form::kDot ? Scope::kTree : Scope::kGuess,
         .most_data = cli::kMostContenderData,
         .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
@@ -140,7 +140,7 @@ class Inspection {
         .width = size.columns, .colours = OutputHasColours(), .with_names = options_.with_names};
   }
 
-  int TellByStatus() {
+  int ReportByStatus() {
     HeldSink view;
     lock::SurveyRequest request = Request();
     request.most_contenders = 1;
@@ -150,7 +150,7 @@ class Inspection {
     return view.is_held() ? kExitConflict : kExitOk;
   }
 
-  /// Shows what there is, or with --watch what there comes to be, as it comes.
+  /// Prints the queue or the locks; with --watch, each change too.
   int Print(lock::SurveySink& view) {
     Throttle throttle(view, output_);
     survey_.emplace(session_.store(), session_.clock(), Request(), &throttle);
@@ -184,7 +184,7 @@ class Inspection {
 
     process::SizeChanges changes;
     session_.loop().Add(changes);
-    const auto draw_anew = [&] {
+    const auto redraw = [&] {
       size = OutputSize();
       view.SetStyle(ScreenStyle(size));
       survey_->LookAgain(RoomFor(size));
@@ -192,18 +192,18 @@ class Inspection {
     const auto signal = session_.RunUntilLeft(
         *survey_,
         [&] {
-          if (changes.Take()) draw_anew();
+          if (changes.Take()) redraw();
           return output_.error() != 0;
         },
         [&](const std::function<void()>& stop) {
           screen.Leave();
           stop();
           screen.Enter();
-          draw_anew();
+          redraw();
         });
     session_.loop().Remove(changes);
     screen.Leave();
-    // Ctrl-C is how one leaves: not a word about it.
+    // Ctrl-C is the way to leave: no message.
     const auto status = signal ? kExitSignalBase + *signal : session_.Failure(*survey_);
     survey_.reset();
     if (output_.error() != 0) return CannotPrint();
@@ -211,8 +211,8 @@ class Inspection {
     return status.value_or(kExitOk);
   }
 
-  /// A drawing's width is one less than the terminal's: what is written into the last column of
-  /// some is erased by what erases the rest of its line.
+  /// One column narrower than the terminal: on some, the sequence that erases the rest of a line
+  /// also erases the last column.
   [[nodiscard]] cli::ViewStyle ScreenStyle(const TerminalSize& size) const {
     cli::ViewStyle style = StyleFor(size);
     if (style.width > 1) --style.width;
@@ -221,26 +221,26 @@ class Inspection {
     return style;
   }
 
-  /// How many contenders fit on a screen beside what stands above and below them.
+  /// How many contenders fit on a screen beside the lines above and below them.
   static std::size_t RoomFor(const TerminalSize& size) {
     constexpr std::size_t kOthers = 13;
     return size.rows == 0 ? std::string::npos : std::max(size.rows, kOthers + 3) - kOthers;
   }
 
   [[nodiscard]] int StoppedBy(int signal_number) {
-    // Who watches ends it so.
+    // With --watch it is the usual end: no message.
     if (options_.watch) return kExitSignalBase + signal_number;
     return commands::StoppedBy(signal_number, report_);
   }
 
   int CannotPrint() {
-    // Nobody reads: ended without a word, as PIPE would have ended it.
+    // No reader: ends without a message, as PIPE would have ended it.
     if (output_.error() == EPIPE || output_.error() == EBADF) return kExitSignalBase + SIGPIPE;
     report_.Error(cli::CannotPrint(std::generic_category().message(output_.error())));
     return kExitSystem;
   }
 
-  /// Waits for the reader of what is left. None: all is written.
+  /// Waits until the reader has taken the rest. None: all is written.
   std::optional<int> Drain() {
     const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
     if (signal) return StoppedBy(*signal);

@@ -7,8 +7,8 @@
 namespace zklock::commands {
 
 /// `zklock inspect`: prints one LOCK's queue, or every lock in use below a path, on standard
-/// output; with --mine nothing (commands/own_locks.h). Returns the exit status; with --quiet
-/// nothing is printed and it says free (0) or held (75).
+/// output. Prints nothing with --mine (commands/own_locks.h), and with --quiet, where the exit
+/// status is 0 for a free lock and 75 for a held one. Returns the exit status.
 [[nodiscard]] int Inspect(const cli::InspectOptions& options, process::Signals& signals,
                           cli::Report& report);
 

@@ -6,9 +6,10 @@
 
 namespace zklock::commands {
 
-/// --hold: returns 0 when the lock is held for the owner, by a keeper in the background: zklock
-/// itself, with the owner's end in the place of a command's. Returns in both processes, each with
-/// its own exit status. Throws cli::UsageError where the owner cannot be told.
+/// --hold: forks a keeper, a zklock in the background that holds the lock until the owner ends, as
+/// another zklock holds it until its command ends. Returns in both processes: in this one when the
+/// lock is held (0) or could not be acquired, in the keeper when it has released the lock. Throws
+/// cli::UsageError if it is unclear which process is the owner.
 [[nodiscard]] int HoldForOwner(const cli::RunOptions& options, process::Signals& signals,
                                process::MessageSink& sink);
 

@@ -26,11 +26,13 @@
 namespace zklock::commands {
 namespace {
 
+using Target = cli::ReleaseOptions::Target;
+
 lock::LockName LockOf(const cli::ReleaseOptions& options) {
   return lock::LockName::In(options.server.servers.chroot, options.lock);
 }
 
-/// The znode that has the contender as a child: LOCK, or what a semaphore has its queue in.
+/// The znode that has the contender as a child: LOCK, or a queue of a semaphore.
 lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   return {protocol::ParentOf(contender.path), options.server.servers.chroot};
 }
@@ -39,14 +41,12 @@ lock::ContenderId IdOf(const cli::ContenderView& contender) {
   return {contender.path, contender.token.value_or(0)};
 }
 
-using Target = cli::ReleaseOptions::Target;
-
-bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
+bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   switch (options.target) {
     case Target::kOwn:
       return false;
     case Target::kContender:
-      // On its way through a semaphore's turnstile it has two names.
+      // While it passes through a semaphore's turnstile it has two names.
       return contender.name == options.contender || contender.turnstile_name == options.contender;
     case Target::kHolders:
       return contender.state == cli::ContenderState::kHeld;
@@ -56,30 +56,31 @@ bool IsMeant(const cli::ReleaseOptions& options, const cli::ContenderView& conte
   return false;
 }
 
-/// Who is meant, at least one, or the exit status.
-std::variant<std::vector<cli::ContenderView>, int> Find(const cli::ReleaseOptions& options,
-                                                        process::Signals& signals,
-                                                        cli::Report& report) {
-  ShortSession visit(options.server, signals, report);
-  lock::Survey survey(visit.store(), visit.clock(),
+/// The contenders to release, at least one, or the exit status.
+std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::ReleaseOptions& options,
+                                                               process::Signals& signals,
+                                                               cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
                        .most_data = cli::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
-  if (const auto status = visit.Run(survey)) return *status;
-  visit.Close();
+  if (const auto status = session.Run(survey)) return *status;
+  session.Close();
 
   const lock::LockSurvey& lock = survey.result().locks.front();
-  std::vector<cli::ContenderView> meant = cli::DescribeQueue(lock);
-  std::erase_if(meant, [&](const auto& contender) { return !IsMeant(options, contender); });
+  std::vector<cli::ContenderView> targets = cli::DescribeQueue(lock);
+  std::erase_if(targets, [&](const auto& contender) { return !IsTarget(options, contender); });
   const auto& ignored = lock.ignored_children;
   const bool is_ignored =
       options.target == Target::kContender &&
       std::find(ignored.begin(), ignored.end(), options.contender) != ignored.end();
-  if (is_ignored || (!meant.empty() && meant.front().state == cli::ContenderState::kNoContender)) {
+  if (is_ignored ||
+      (!targets.empty() && targets.front().state == cli::ContenderState::kNoContender)) {
     report.Error(cli::NoContender(options.lock, options.contender));
     return kExitUsage;
   }
-  if (!meant.empty()) return meant;
+  if (!targets.empty()) return targets;
   report.Say(options.target == Target::kContender ? cli::NotThere(options.lock, options.contender)
                                                   : cli::NobodyThere(options.lock));
   return kExitConflict;
@@ -96,21 +97,7 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
   return kExitConflict;
 }
 
-/// What was come of one contender.
-enum class Fate { kLetGo, kGone, kCannotBeAsked };
-using FateOr = std::variant<Fate, int>;
-
-FateOr Force(ShortSession& visit, const cli::ReleaseOptions& options,
-             const cli::ContenderView& contender, cli::Report& report) {
-  lock::DeleteContender removal(visit.store(), visit.clock(), QueueOf(options, contender),
-                                IdOf(contender), options.server.connect_timeout);
-  if (const auto status = visit.Run(removal)) return *status;
-  if (!removal.has_removed()) return Fate::kGone;
-  report.Say(cli::ForcedOut(options.lock, contender.name));
-  return Fate::kLetGo;
-}
-
-/// None: its program heeds nothing of the kind.
+/// How to ask the contender in its data. None if its program does not read such a request.
 std::optional<std::function<std::string(const std::string&)>> EditFor(
     const cli::ContenderView& contender, const cli::RevokeData& revoke) {
   switch (contender.program) {
@@ -121,7 +108,7 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
         return cli::FormatContenderData(data);
       };
     case protocol::Program::kCurator:
-      // Its semaphores look at no such message.
+      // Curator's semaphores do not read the message.
       if (contender.for_permit) return std::nullopt;
       return [](const std::string& /*old*/) { return std::string(cli::kCuratorRevoke); };
     default:
@@ -129,80 +116,101 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
   }
 }
 
-FateOr Ask(ShortSession& visit, const cli::ReleaseOptions& options,
-           const cli::ContenderView& contender, const cli::RevokeData& revoke,
-           cli::Report& report) {
-  const auto edit = EditFor(contender, revoke);
-  if (!edit) {
-    report.Error(cli::CannotBeAsked(contender));
-    return Fate::kCannotBeAsked;
-  }
-  lock::RequestRelease revocation(visit.store(), visit.clock(), QueueOf(options, contender),
-                                  IdOf(contender), *edit, options.server.connect_timeout);
-  if (const auto status = visit.Run(revocation)) return *status;
-  if (!revocation.has_asked()) return Fate::kGone;
-  report.Say(cli::Asked(options.lock, contender));
-  return Fate::kLetGo;
-}
+/// Asks contenders to leave, or deletes them, over one session.
+class Releaser {
+ public:
+  enum class Fate {
+    kReleasing,  ///< asked or deleted
+    kGone,       ///< it was gone already
+    kCannotBeAsked,
+  };
+  using FateOrStatus = std::variant<Fate, int>;
 
-/// None: they have gone. Else the exit status.
-std::optional<int> Await(ShortSession& visit, const cli::ReleaseOptions& options,
-                         const std::vector<cli::ContenderView>& asked) {
-  for (const cli::ContenderView& contender : asked) {
-    lock::WaitUntilGone departure(visit.store(), visit.clock(), QueueOf(options, contender),
-                                  IdOf(contender), options.server.connect_timeout);
-    if (const auto status = visit.Run(departure)) return status;
-  }
-  return std::nullopt;
-}
+  Releaser(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report)
+      : options_(options), report_(report), session_(options.server, signals, report) {}
 
-cli::RevokeData AskedByUs(const std::string& reason) {
+  FateOrStatus Delete(const cli::ContenderView& contender) {
+    lock::DeleteContender deletion(session_.store(), session_.clock(), QueueOf(options_, contender),
+                                   IdOf(contender), options_.server.connect_timeout);
+    if (const auto status = session_.Run(deletion)) return *status;
+    if (!deletion.has_removed()) return Fate::kGone;
+    report_.Say(cli::ForcedOut(options_.lock, contender.name));
+    return Fate::kReleasing;
+  }
+
+  FateOrStatus Ask(const cli::ContenderView& contender, const cli::RevokeData& revoke) {
+    const auto edit = EditFor(contender, revoke);
+    if (!edit) {
+      report_.Error(cli::CannotBeAsked(contender));
+      return Fate::kCannotBeAsked;
+    }
+    lock::RequestRelease request(session_.store(), session_.clock(), QueueOf(options_, contender),
+                                 IdOf(contender), *edit, options_.server.connect_timeout);
+    if (const auto status = session_.Run(request)) return *status;
+    if (!request.has_asked()) return Fate::kGone;
+    report_.Say(cli::Asked(options_.lock, contender));
+    return Fate::kReleasing;
+  }
+
+  /// Returns the exit status if it failed.
+  std::optional<int> WaitUntilGone(const cli::ContenderView& contender) {
+    lock::WaitUntilGone wait(session_.store(), session_.clock(), QueueOf(options_, contender),
+                             IdOf(contender), options_.server.connect_timeout);
+    return session_.Run(wait);
+  }
+
+  void Close() { session_.Close(); }
+
+ private:
+  const cli::ReleaseOptions& options_;
+  cli::Report& report_;
+  ShortSession session_;
+};
+
+cli::RevokeData RequestOf(const cli::ReleaseOptions& options) {
   const process::Identity self = process::ThisProcess();
-  return {.by = self.user + " on " + self.host, .reason = reason};
+  return {.by = self.user + " on " + self.host, .reason = options.reason};
 }
 
-/// In a session of its own: the last one may have expired while the user was thinking.
-int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& meant,
+/// In a new session: an open one could expire while the user is asked.
+int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& targets,
                process::Signals& signals, cli::Report& report) {
-  ShortSession visit(options.server, signals, report);
-  std::vector<cli::ContenderView> asked;
+  using Fate = Releaser::Fate;
+  Releaser releaser(options, signals, report);
+  std::vector<cli::ContenderView> releasing;
   bool all_can = true;
-  // The last first: of those who wait nobody gets what the others let go of.
-  for (auto one = meant.rbegin(); one != meant.rend(); ++one) {
+  // The last first, so that no waiter among them acquires what another releases.
+  for (auto one = targets.rbegin(); one != targets.rend(); ++one) {
     const cli::ContenderView& contender = *one;
-    const FateOr fate = options.force
-                            ? Force(visit, options, contender, report)
-                            : Ask(visit, options, contender, AskedByUs(options.reason), report);
+    const auto fate =
+        options.force ? releaser.Delete(contender) : releaser.Ask(contender, RequestOf(options));
     if (const int* status = std::get_if<int>(&fate)) return *status;
-    if (std::get<Fate>(fate) == Fate::kLetGo) asked.push_back(contender);
-    if (std::get<Fate>(fate) == Fate::kGone)
+    if (std::get<Fate>(fate) == Fate::kReleasing) releasing.push_back(contender);
+    if (std::get<Fate>(fate) == Fate::kGone) {
       report.Say(cli::NotThere(options.lock, contender.name));
+    }
     all_can = all_can && std::get<Fate>(fate) != Fate::kCannotBeAsked;
   }
   if (options.wait) {
-    if (const auto status = Await(visit, options, asked)) return *status;
+    for (const cli::ContenderView& contender : releasing) {
+      if (const auto status = releaser.WaitUntilGone(contender)) return *status;
+    }
   }
-  visit.Close();
-  return asked.empty() || !all_can ? kExitConflict : kExitOk;
+  releaser.Close();
+  return releasing.empty() || !all_can ? kExitConflict : kExitOk;
 }
 
-/// The keeper releases it as soon as nothing runs under it any more.
-int AwaitRelease(const cli::ReleaseOptions& options, const lock::Ticket& ticket,
-                 const protocol::NestingRelease& release, process::Signals& signals,
-                 cli::Report& report) {
-  if (release.runs > 0) report.Say(cli::ReleaseWaits(options.lock, release.runs, release.pid));
+cli::ContenderView ViewOf(const lock::Ticket& ticket) {
   cli::ContenderView contender;
   contender.program = protocol::Program::kZklock;
   contender.path = ticket.path;
   contender.token = ticket.token;
   contender.name = protocol::BaseOf(ticket.path);
-  ShortSession visit(options.server, signals, report);
-  if (const auto status = Await(visit, options, {contender})) return *status;
-  visit.Close();
-  return kExitOk;
+  return contender;
 }
 
-/// What the calling shell holds by --hold: asks its keeper, and waits until that has released it.
+/// Releases what the calling shell holds by --hold: asks its keeper, and waits until that has
+/// released it.
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   // The shell that holds may have become this zklock, by exec.
   ShortSession session(options.server, signals, report);
@@ -213,7 +221,13 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRelease,
                                           options.server.connect_timeout, signals);
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
-      return AwaitRelease(options, hold.ticket, (*link)->release(), signals, report);
+      // The keeper releases it as soon as nothing runs under it any more.
+      const protocol::NestingRelease& release = (*link)->release();
+      if (release.runs > 0) report.Say(cli::ReleaseWaits(options.lock, release.runs, release.pid));
+      Releaser releaser(options, signals, report);
+      if (const auto status = releaser.WaitUntilGone(ViewOf(hold.ticket))) return *status;
+      releaser.Close();
+      return kExitOk;
     }
     if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
       return StoppedBy(stopped->signal_number, report);
@@ -240,19 +254,19 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
     report.Error(cli::WantsYes());
     return kExitUsage;
   }
-  const auto found = Find(options, signals, report);
+  const auto found = FindTargets(options, signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
-  const auto& meant = std::get<std::vector<cli::ContenderView>>(found);
-  for (const cli::ContenderView& contender : meant) {
+  const auto& targets = std::get<std::vector<cli::ContenderView>>(found);
+  for (const cli::ContenderView& contender : targets) {
     if (options.yes) {
       report.Say(cli::Meant(options.lock, contender));
     } else {
-      // A question is not asked without saying about whom.
+      // Even with --quiet: the question needs its subject.
       report.Error(cli::Meant(options.lock, contender));
     }
   }
   if (const auto status = Confirm(options, signals, report)) return *status;
-  return ReleaseAll(options, meant, signals, report);
+  return ReleaseAll(options, targets, signals, report);
 }
 
 }  // namespace zklock::commands

@@ -6,9 +6,9 @@
 
 namespace zklock::commands {
 
-/// `zklock release LOCK`: lets go of what the calling shell holds by --hold. With --contender,
-/// --holders or --all: asks others to let go, or deletes their contenders (--force), having shown
-/// who that is and asked. Returns the exit status.
+/// `zklock release LOCK`: releases what the calling shell holds by --hold. With --contender,
+/// --holders or --all it asks other contenders to leave, or deletes them (--force), after it has
+/// shown them and asked the user. Returns the exit status.
 [[nodiscard]] int Release(const cli::ReleaseOptions& options, process::Signals& signals,
                           cli::Report& report);
 

@@ -39,7 +39,7 @@ void SessionDriver::BeginLookup() {
   try {
     lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
   } catch (const std::system_error&) {
-    // The lock may be held: the addresses that are known may do, and there is time to try again.
+    // The lock may be held. The known addresses may be enough, and there is time to try again.
     if (session_.endpoints().empty()) throw;
     next_lookup_ = clock_.Now() + kLookupPause;
     return;
@@ -48,11 +48,11 @@ void SessionDriver::BeginLookup() {
   if (lookup_->result()) {
     TakeLookup();
   } else {
-    TakeFound();
+    AddFound();
   }
 }
 
-void SessionDriver::TakeFound() {
+void SessionDriver::AddFound() {
   std::vector<zookeeper::Endpoint> endpoints = session_.endpoints();
   const std::size_t known = endpoints.size();
   for (const zookeeper::Endpoint& found : lookup_->found()) {
@@ -75,9 +75,9 @@ void SessionDriver::TakeLookup() {
                  [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
   }
   session_.SetEndpoints(std::move(endpoints));
-  hopeless_ = session_.endpoints().empty() &&
-              std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
-                          [](const auto& failure) { return failure.permanent; });
+  is_hopeless_ = session_.endpoints().empty() &&
+                 std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
+                             [](const auto& failure) { return failure.permanent; });
   if (session_.endpoints().empty()) next_lookup_ = clock_.Now() + kLookupPause;
   lookup_.reset();
 }
@@ -115,7 +115,7 @@ bool SessionDriver::Close(std::size_t releases) {
 
 EventSource::Interest SessionDriver::GetInterest() {
   if (lookup_ != nullptr) return lookup_->GetInterest();
-  // A connection in between has reset the count.
+  // A connection in the meantime has reset the count.
   rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
   if (has_names_ && session_.failed_rounds() > rounds_at_lookup_) return {.wake = clock_.Now()};
   return {.wake = next_lookup_};
@@ -127,7 +127,7 @@ void SessionDriver::OnReady(short revents) {
     if (lookup_->result()) {
       TakeLookup();
     } else {
-      TakeFound();
+      AddFound();
     }
     return;
   }

@@ -13,8 +13,9 @@
 
 namespace zklock::commands {
 
-/// A session with the servers that the user named: their look-up, their addresses, the session, all
-/// of it in the caller's loop. Names are looked up again after every round of failures.
+/// A session with the servers that the user named: looks up their names, keeps the session's
+/// addresses up to date, all in the caller's loop. After each round in which every address has
+/// failed it looks the names up again.
 class SessionDriver final : public EventSource {
  public:
   /// Registers itself and the session with `loop`, which outlives it.
@@ -23,14 +24,14 @@ class SessionDriver final : public EventSource {
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
 
-  /// Every name was looked up and none exists: waiting for them is no use.
-  [[nodiscard]] bool IsHopeless() const { return hopeless_; }
-  /// What each server was tried with and answered last: "zk1:2181 (Connection refused), …".
+  /// Every name was looked up and none exists: to wait is no use.
+  [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
+  /// Each server with its last failure, for messages: "zk1:2181 (Connection refused), …".
   [[nodiscard]] std::string Tried() const;
 
-  /// Ends the session and waits for the servers to confirm that nothing is held any more, a second
-  /// at most: then the session's own end does it. False when they did not confirm. `releases`: of
-  /// Hold::Release().
+  /// Closes the session, and waits up to a second for the servers to confirm that it holds nothing
+  /// any more. False if they did not; then the lock is released when the session expires.
+  /// `releases`: of Hold::Release().
   bool Close(std::size_t releases = 0);
 
   Interest GetInterest() override;
@@ -39,18 +40,19 @@ class SessionDriver final : public EventSource {
  private:
   /// Throws std::system_error when the system refuses it and no address is known.
   void BeginLookup();
-  /// What has been found so far, besides what is in use.
-  void TakeFound();
+  /// Adds the addresses that the look-up has found so far to those in use.
+  void AddFound();
+  /// Replaces the addresses: the look-up is complete.
   void TakeLookup();
 
   process::EventLoop& loop_;
   const Clock& clock_;
   const zookeeper::ServerList servers_;
   zookeeper::Session session_;
-  std::unique_ptr<process::NameLookup> lookup_;  // while it runs
+  std::unique_ptr<process::NameLookup> lookup_;  // while one is running
   std::vector<process::LookupFailure> lookup_failures_;
   bool has_names_ = false;
-  bool hopeless_ = false;
+  bool is_hopeless_ = false;
   int rounds_at_lookup_ = 0;
   TimePoint next_lookup_ = kNever;
 };
