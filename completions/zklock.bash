@@ -1,7 +1,7 @@
-# Completion of zklock for bash. What fits is asked of zklock itself.
+# Completion of zklock for bash. zklock itself lists the words that fit.
 
 _zklock() {
-  # Bash has cut the line at = and : too, zklock does not: what nothing separates is one word.
+  # Bash also splits the line at = and :, zklock does not: join words without white space between.
   local line=${COMP_LINE:0:COMP_POINT} words=() starts=() i piece
   for ((i = 0; i <= COMP_CWORD; ++i)); do
     piece=${COMP_WORDS[i]}
@@ -9,7 +9,7 @@ _zklock() {
       line=${line#"${line%%[![:space:]]*}"}
       words+=("") starts+=("$i")
     fi
-    # Of the last one only what stands before the cursor.
+    # Of the last word, only the part before the cursor.
     ((i < COMP_CWORD)) || piece=$line
     words[-1]+=$piece
     line=${line#"$piece"}
@@ -30,7 +30,7 @@ _zklock() {
       fi
       ;;
     *)
-      # Bash puts in only what stands behind the last = or :.
+      # Bash replaces only the text after the last = or :.
       local before=${current%"${current##*[=:]}"} candidate
       for candidate in "${found[@]}"; do
         candidate=${candidate%%$'\t'*}

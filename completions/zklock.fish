@@ -1,4 +1,4 @@
-# Completion of zklock for fish. What fits is asked of zklock itself.
+# Completion of zklock for fish. zklock itself lists the words that fit.
 
 function __zklock_complete
     set -l words (commandline -opc)
@@ -8,7 +8,7 @@ function __zklock_complete
         case ':files'
             __fish_complete_path "$current"
         case ':command *'
-            # The command's own completion, as if it stood alone.
+            # The command's own completion, as if it were typed alone.
             set -l first (string replace ':command ' '' -- $found[1])
             set -l command $words $current
             set -e command[1..(math $first + 1)]

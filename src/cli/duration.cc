@@ -20,7 +20,7 @@ struct Unit {
   Duration span;
 };
 
-/// In falling order.
+/// From the largest to the smallest.
 constexpr std::array kUnits{
     Unit{"d", days(1)},    Unit{"h", hours(1)},         Unit{"m", minutes(1)},
     Unit{"s", seconds(1)}, Unit{"ms", milliseconds(1)},
@@ -37,7 +37,7 @@ std::string_view TakeDigits(std::string_view& text) {
   return digits;
 }
 
-/// `12`, `1.5`, `.5`: the digits on both sides of the point.
+/// `12`, `1.5`, `.5`: the digits before and after the point.
 struct Number {
   std::string_view whole;
   std::string_view fraction;
@@ -51,7 +51,7 @@ std::optional<Number> TakeNumber(std::string_view& text) {
   return number.fraction.empty() ? std::nullopt : std::optional(number);
 }
 
-/// The index of the unit whose name is next, that is all letters up to a digit or a point.
+/// The index of the unit that is named next, by everything up to a digit or a point.
 std::optional<std::size_t> TakeUnit(std::string_view& text) {
   const std::string_view name = text.substr(0, text.find_first_of("0123456789."));
   for (std::size_t i = 0; i < kUnits.size(); ++i) {
@@ -62,7 +62,7 @@ std::optional<std::size_t> TakeUnit(std::string_view& text) {
   return std::nullopt;
 }
 
-/// `number` of `unit`, exact to the nanosecond: no double comes near it. None on overflow.
+/// `number` times `unit`, exact to the nanosecond, which a double could not be. None on overflow.
 std::optional<Duration> Times(const Number& number, Duration unit) {
   std::int64_t total = 0;
   for (const char digit : number.whole) {
@@ -71,7 +71,7 @@ std::optional<Duration> Times(const Number& number, Duration unit) {
   }
   if (__builtin_mul_overflow(total, unit.count(), &total)) return std::nullopt;
   std::int64_t step = unit.count();
-  // Digits behind the ninth are dropped: no step is then cut before it is below a nanosecond.
+  // Digits after the ninth are dropped: up to there, a division is inexact only below 1 ns.
   for (const char digit : number.fraction.substr(0, 9)) {
     step /= 10;
     if (__builtin_add_overflow(total, step * (digit - '0'), &total)) return std::nullopt;
@@ -79,7 +79,7 @@ std::optional<Duration> Times(const Number& number, Duration unit) {
   return Duration(total);
 }
 
-/// What FormatDuration shows of a span of this size.
+/// To what FormatDuration rounds a span of this size.
 Duration Resolution(Duration span) {
   if (span < milliseconds(10)) return microseconds(100);
   if (span < seconds(1)) return milliseconds(1);
@@ -104,7 +104,7 @@ std::optional<Duration> ParseDuration(std::string_view text) {
   do {
     const auto number = TakeNumber(text);
     if (!number) return std::nullopt;
-    // A plain number stands alone: `1h30` could mean minutes or seconds.
+    // A number without a unit must be the only one: `1h30` could mean minutes or seconds.
     const bool plain = text.empty() && !last_unit;
     const auto unit = plain ? kSeconds : TakeUnit(text);
     if (!unit || (last_unit && *unit <= *last_unit)) return std::nullopt;
@@ -118,7 +118,7 @@ std::optional<Duration> ParseDuration(std::string_view text) {
 
 std::string FormatDuration(Duration span) {
   if (span < Duration::zero()) return "0s";
-  // Rounded before a unit is chosen, so that 59.97 s becomes 1m and not 60s.
+  // Round before choosing a unit, so that 59.97 s becomes 1m and not 60s.
   const Duration resolution = Resolution(span);
   const Duration rest = span % resolution;
   span -= rest;

@@ -8,13 +8,13 @@
 
 namespace zklock::cli {
 
-/// Reads a DURATION: `90`, `1.5`, `500ms`, `30s`, `5m`, `2h`, `1d`, `1h30m` (units in falling
-/// order, each once; a plain number is seconds; a fraction with any unit). None for a negative,
-/// empty or overflowing one, or for trailing text.
+/// Reads a DURATION: `90`, `1.5`, `500ms`, `30s`, `5m`, `2h`, `1d`, `1h30m` (units from the largest
+/// to the smallest, each once; a plain number is seconds; any number may have a fraction). None if
+/// it is negative or empty, if it overflows, or if other text follows.
 [[nodiscard]] std::optional<Duration> ParseDuration(std::string_view text);
 
 /// For messages: "1h30m", "2.5s", "300ms", rounded to two units or a tenth; ParseDuration reads it.
-/// A negative span, what is over already, is "0s".
+/// A negative span is "0s".
 [[nodiscard]] std::string FormatDuration(Duration span);
 
 }  // namespace zklock::cli

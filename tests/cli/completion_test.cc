@@ -1,4 +1,4 @@
-// The completions of the shells, in the shells themselves: on a terminal, with the tab key.
+// The completions of the shells, tested in the shells themselves: on a terminal, with the tab key.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -19,7 +19,7 @@ std::string Completions(const std::string& file) {
 
 std::string BinaryDirectory() { return Binary().substr(0, Binary().rfind('/')); }
 
-/// A shell that edits its line on a terminal, with zklock's completion loaded.
+/// An interactive shell on a terminal, with zklock's completion loaded.
 class LineEditor {
  public:
   LineEditor(const Words& shell, const std::string& setup, const std::string& servers)
@@ -28,9 +28,9 @@ class LineEditor {
     shell_.Write("PS1='rea''dy> '\n");
     shell_.ReadUntil("ready> ");
   }
-  /// The words that the line has when `typed` and the tab key have been pressed, each in brackets.
+  /// The words of the line after `typed` and the tab key, each in brackets.
   std::string AfterTab(const std::string& typed) {
-    // To the line's start (Ctrl-A), and print what follows, word for word.
+    // Go to the start of the line (Ctrl-A), and turn the line into a command that prints it.
     shell_.Write(typed + "\t\x01printf 'li''ne:'; printf '[%s]' \n");
     shell_.ReadUntil("line:");
     const std::string line = shell_.ReadUntil("ready> ");
@@ -74,7 +74,7 @@ LineEditor Zsh(const std::string& servers = TestServers()) {
           servers};
 }
 
-/// What fish offers for a line, without its descriptions.
+/// The words that fish offers for a line, without their descriptions.
 Words FishOffers(const std::string& line, const std::string& servers = TestServers()) {
   ChildOptions options;
   options.argv = {"fish", "--no-config", "-c",
@@ -100,15 +100,15 @@ std::string Made(Tree& tree) {
   return lock;
 }
 
-/// A LOCK that is there, and the part of its name that no other has.
+/// A LOCK that exists, and a beginning of its path that no other LOCK has.
 struct SomeLock {
   Tree tree;
   std::string lock = Made(tree);
   std::string start = lock.substr(0, lock.size() - 1);
 };
 
-/// What `offer` comes to, asked again until that is `expected`: an answer of the servers for which
-/// a shell would have to wait longer than 300 ms is left out, as it may be on a busy machine.
+/// The result of `offer`, which is called again until the result is `expected`: on a busy machine
+/// the servers may take longer than the 300 ms that a completion waits for them.
 template <typename T, typename F>
 T Offered(const T& expected, F offer) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -172,7 +172,7 @@ TEST_CASE("fish completes subcommands, options, values, LOCKs, files and the com
   CHECK(FishOffers("zklock try /l -- ls /etc/hostn") == Words{"/etc/hostname"});
 }
 
-TEST_CASE("servers that do not answer cost a moment and nothing on the screen") {
+TEST_CASE("with servers that do not answer, completion ends soon and prints nothing") {
   const Peer silent(Peer::Manner::kSaysNothing);
   CHECK(Bash(silent.address()).AfterTab("zklock inspect /t") == "[zklock][inspect][/t]");
   CHECK(FishOffers("zklock inspect /t", silent.address()).empty());
@@ -184,13 +184,13 @@ TEST_CASE("servers that do not answer cost a moment and nothing on the screen") 
   CHECK(finished.err.empty());
 }
 
-TEST_CASE("a semaphore is offered as the LOCK it is, not as what it keeps its queue in") {
+TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not") {
   Tree tree;
   const std::string above = Made(tree);
-  // LOCKs that somebody has called so.
+  // LOCKs with these names.
   tree.Create(above + "/named/leases");
   tree.Create(above + "/named/locks");
-  // One that nobody holds, and one that is held.
+  // One that is free, and one that is held.
   tree.Create(above + "/free/leases", ZnodeKind::kPersistent, "2");
   tree.Create(above + "/free/locks");
   Child holder = StartHolder({"exclusive", "--permits", "2"}, above + "/held");

@@ -27,11 +27,11 @@ TEST_CASE("A plain number is seconds") {
   CheckParsed({{"90", 90s}, {"0", 0s}, {"1.5", 1500ms}, {".5", 500ms}, {"007", 7s}});
 }
 
-TEST_CASE("Every unit is read") {
+TEST_CASE("Every unit is accepted") {
   CheckParsed({{"500ms", 500ms}, {"30s", 30s}, {"5m", 5min}, {"2h", 2h}, {"1d", 24h}, {"0ms", 0s}});
 }
 
-TEST_CASE("Units in falling order are added up") {
+TEST_CASE("Units from the largest to the smallest are added up") {
   CheckParsed({{"1h30m", 90min},
                {"1d2h3m4s5ms", 26h + 3min + 4s + 5ms},
                {"1h0m", 1h},
@@ -39,7 +39,7 @@ TEST_CASE("Units in falling order are added up") {
                {"1s1ms", 1001ms}});
 }
 
-TEST_CASE("A fraction goes with any unit, exact to the nanosecond") {
+TEST_CASE("Any unit may have a fraction, exact to the nanosecond") {
   CheckParsed({{"1.5h", 90min},
                {"0.5d", 12h},
                {"0.1s", 100ms},
@@ -53,7 +53,7 @@ TEST_CASE("A fraction goes with any unit, exact to the nanosecond") {
                {"1.5h1.5m", 90min + 90s}});
 }
 
-TEST_CASE("Digits behind the ninth of a fraction are dropped") {
+TEST_CASE("Digits after the ninth of a fraction are dropped") {
   CheckParsed({{"0.0000000019", 1ns},
                {"0.1234567899", 123456789ns},
                {"1.00000000000000000000000000001", 1s},
@@ -74,7 +74,7 @@ TEST_CASE("Negative, empty, trailing and unknown text is refused") {
   CHECK_FALSE(ParseDuration(std::string_view("1\0", 2)));
 }
 
-TEST_CASE("What overflows is refused, what just fits is not") {
+TEST_CASE("An overflow is refused, the largest span is not") {
   CheckParsed({{"9223372036.854775807", Duration::max()},
                {"9223372036854ms", 9223372036854ms},
                {"106751d", 106751 * 24h},
@@ -87,7 +87,7 @@ TEST_CASE("What overflows is refused, what just fits is not") {
   }
 }
 
-TEST_CASE("A span is shown in two units at the most") {
+TEST_CASE("A span is shown in at most two units") {
   const std::vector<std::pair<Duration, std::string>> cases{
       {0s, "0s"},     {300ms, "300ms"},      {2500ms, "2.5s"},  {30s, "30s"},
       {90s, "1m30s"}, {5min, "5m"},          {90min, "1h30m"},  {2h, "2h"},
@@ -107,12 +107,12 @@ TEST_CASE("A span is rounded before its unit is chosen") {
   CHECK(FormatDuration(50us) == "0.1ms");
 }
 
-TEST_CASE("What is over already is shown as nothing left") {
+TEST_CASE("A negative span is shown as 0s") {
   CHECK(FormatDuration(-1ns) == "0s");
   CHECK(FormatDuration(Duration::min()) == "0s");
 }
 
-TEST_CASE("What is shown can be typed, and is near what was meant") {
+TEST_CASE("A span that is shown can be read again, and is close to the original") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 5000; ++round) {
