@@ -9,10 +9,10 @@
 #include <variant>
 
 #include "base/exit_status.h"
+#include "cli/command_line.h"
 #include "cli/completion.h"
 #include "cli/config.h"
 #include "cli/credentials.h"
-#include "cli/options.h"
 #include "cli/printable.h"
 #include "cli/report.h"
 #include "cli/report_queue.h"

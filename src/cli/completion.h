@@ -5,50 +5,38 @@
 #include <variant>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/option_table.h"
 
 namespace zklock::cli {
 
-/// One word that fits, and what it is for.
+/// A word that fits, and its description.
 struct Candidate {
   std::string word;
   std::string help;
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
-/// Words of ours, none where nothing is known that fits.
+/// Words that zklock knows; none if nothing fits.
 struct CompleteWords {
   std::vector<Candidate> candidates;
 };
-/// A file's name, as the shell itself completes it.
+/// A file name, which the shell completes.
 struct CompleteFile {};
 /// A command line of its own, which begins at the word of this index.
 struct CompleteCommand {
   std::size_t first_word = 0;
 };
-/// A LOCK, to be looked for on the servers.
+/// A LOCK, to be looked up on the servers.
 struct CompleteLock {
   ServerOptions server;
-  std::string root;   ///< where LOCKs without a slash are
-  std::string typed;  ///< what there is of it
+  std::string typed;
 };
 
 using Completion = std::variant<CompleteWords, CompleteFile, CompleteCommand, CompleteLock>;
 
-/// What fits in the place of the last of `words`, those behind `zklock` up to the cursor; the last
-/// is empty at the start of a new one. The options are those that --help shows: there is no second
-/// list of them. Never throws for what is typed.
+/// Completes the last of `words`, which are the words after `zklock` up to the cursor; the last one
+/// is empty at the start of a new word. Options and their values are those of the table of options.
+/// Never throws because of what is typed.
 [[nodiscard]] Completion Complete(const std::vector<std::string>& words);
-
-/// An option as a line of --help shows it.
-struct HelpOption {
-  std::string shorter;  ///< "-w", or empty
-  std::string name;     ///< "--wait", or empty: "-c" has none
-  std::string type;     ///< "DURATION", or empty for a flag
-  std::string help;
-  friend bool operator==(const HelpOption&, const HelpOption&) = default;
-};
-/// Those of a subcommand's help.
-[[nodiscard]] std::vector<HelpOption> ReadHelpOptions(const std::string& help);
 
 }  // namespace zklock::cli

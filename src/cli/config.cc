@@ -17,9 +17,12 @@
 #include <utility>
 
 #include "cli/messages.h"
+#include "cli/suggestion.h"
 
 namespace zklock::cli {
 namespace {
+
+using Names = std::vector<std::string_view>;
 
 constexpr std::string_view kWhiteSpace = " \t\r";
 
@@ -29,7 +32,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
-/// Up to a `#` at its start or behind white space.
+/// Up to a `#` at its start or after white space.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = text.find('#'); i != std::string_view::npos; i = text.find('#', i + 1)) {
     if (i == 0 || kWhiteSpace.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
@@ -37,7 +40,8 @@ std::string_view WithoutComment(std::string_view text) {
   return text;
 }
 
-/// What stands behind the `=`; none where quotes are not closed, or something follows them.
+/// The value in the text after the `=`; none if quotes are not closed, or if something follows
+/// them.
 std::optional<std::string_view> ReadValue(std::string_view text) {
   text = Trimmed(text);
   if (!text.starts_with('"')) return Trimmed(WithoutComment(text));
@@ -63,7 +67,7 @@ std::optional<std::string> UserFile() {
   return under(getenv("HOME"), "/.config/zklock.conf");
 }
 
-/// No such file, or no such directory on the way to it.
+/// No such file, or no such directory on its path.
 bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
 
 struct CloseFile {
@@ -71,7 +75,7 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-/// errno if it cannot be read.
+/// Returns 0, or errno if it cannot be read.
 int ReadWhole(const File& stream, std::string& text) {
   std::array<char, 4096> piece{};
   std::size_t size = 0;
@@ -81,84 +85,51 @@ int ReadWhole(const File& stream, std::string& text) {
   return std::ferror(stream.get()) != 0 ? errno : 0;
 }
 
-[[noreturn]] void Unread(const std::string& file, int error) {
+[[noreturn]] void CannotRead(const std::string& file, int error) {
   ThrowUnread(file, error, fmt::format(message::kFileUnread, file, std::strerror(error)));
 }
 
-void AddSettings(const File& stream, const std::string& file, std::vector<Setting>& settings) {
+void AddSettings(const File& stream, const std::string& file, const Names& names,
+                 std::vector<Setting>& settings) {
   std::string text;
-  if (const int error = ReadWhole(stream, text)) Unread(file, error);
-  auto read = ParseConfig(text, file);
+  if (const int error = ReadWhole(stream, text)) CannotRead(file, error);
+  auto read = ParseConfig(text, file, names);
   settings.insert(settings.end(), std::make_move_iterator(read.begin()),
                   std::make_move_iterator(read.end()));
 }
 
-void ReadFile(const std::string& file, bool must_exist, std::vector<Setting>& settings) {
+void ReadFile(const std::string& file, bool must_exist, const Names& names,
+              std::vector<Setting>& settings) {
   const File stream(std::fopen(file.c_str(), "re"));
-  if (stream != nullptr) return AddSettings(stream, file, settings);
+  if (stream != nullptr) return AddSettings(stream, file, names, settings);
   if (!must_exist && IsAbsent(errno)) return;
-  Unread(file, errno);
+  CannotRead(file, errno);
 }
 
 /// $HOME may be another user's, as under `setpriv` or `su -m`: a file that we may not read is not
 /// meant for us, and one that belongs to another user could name servers, files to write and
 /// credentials to send. Returns why the file is not used; empty if it is used or absent.
-std::string ReadUserFile(const std::string& file, std::vector<Setting>& settings) {
-  // Does not block if another user has put a pipe there.
+std::string ReadUserFile(const std::string& file, const Names& names,
+                         std::vector<Setting>& settings) {
+  // Non-blocking: another user may have put a FIFO there.
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) {
     if (IsAbsent(errno)) return "";
-    if (errno != EACCES && errno != EPERM && errno != ELOOP) Unread(file, errno);
+    if (errno != EACCES && errno != EPERM && errno != ELOOP) CannotRead(file, errno);
     return std::strerror(errno);
   }
   const File stream(fdopen(fd, "r"));
   struct stat status {};
-  if (stream == nullptr || fstat(fd, &status) != 0) Unread(file, errno);
+  if (stream == nullptr || fstat(fd, &status) != 0) CannotRead(file, errno);
   if (status.st_uid != geteuid() && status.st_uid != 0) return message::kOtherUsersFile;
-  AddSettings(stream, file, settings);
+  AddSettings(stream, file, names, settings);
   return "";
 }
 
 }  // namespace
 
-const std::vector<std::string_view>& ConfigurableNames() {
-  static const std::vector<std::string_view> kNames = {
-      "wait",
-      "permits",
-      "min-interval",
-      "max-queue",
-      "supersede",
-      "conflict-exit-code",
-      "servers",
-      "root",
-      "connect-timeout",
-      "session-timeout",
-      "auth-file",
-      "tls-ca",
-      "tls-cert",
-      "tls-key",
-      "kill-after",
-      "stop-signal",
-      "on-lost",
-      "progress",
-      "events",
-      "descendants",
-      "dialect",
-      "label",
-      "acl",
-      "publish-command",
-      "quiet",
-      "verbose",
-  };
-  return kNames;
-}
-
-bool IsConfigurable(std::string_view name) {
-  const auto& names = ConfigurableNames();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::vector<Setting> ParseConfig(std::string_view text, const std::string& file) {
+std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
+                                 const Names& names) {
   std::vector<Setting> settings;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -172,7 +143,11 @@ std::vector<Setting> ParseConfig(std::string_view text, const std::string& file)
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) throw wrong(message::kNoSetting);
     const std::string name(Trimmed(line.substr(0, equals)));
-    if (!IsConfigurable(name)) throw wrong(fmt::format(message::kUnknownSetting, name));
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::vector<std::string> known(names.begin(), names.end());
+      throw wrong(fmt::format(message::kUnknownSetting, name,
+                              DidYouMean(name, known, message::kKnownSettings)));
+    }
     const auto value = ReadValue(line.substr(equals + 1));
     if (!value) throw wrong(message::kOpenQuotes);
     settings.push_back({name, std::string(*value), file, number});
@@ -189,22 +164,22 @@ std::optional<std::string> ConfigText(std::string_view value) {
 }
 
 void ThrowUnread(const std::string& file, int error, const std::string& what) {
-  // Not the file's fault: the next call may be able to read it.
+  // Not a fault of the file: the next run may be able to read it.
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
     throw std::system_error(error, std::generic_category(), file);
   }
   throw ConfigError(what);
 }
 
-Config ReadConfig(const std::optional<std::string>& named) {
+Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   Config config;
   if (named) {
-    ReadFile(*named, true, config.settings);
+    ReadFile(*named, true, names, config.settings);
     return config;
   }
-  ReadFile("/etc/zklock.conf", false, config.settings);
+  ReadFile("/etc/zklock.conf", false, names, config.settings);
   if (const auto user = UserFile()) {
-    const std::string why = ReadUserFile(*user, config.settings);
+    const std::string why = ReadUserFile(*user, names, config.settings);
     if (!why.empty()) config.unused_file = fmt::format(message::kFileUnused, *user, why);
   }
   return config;

@@ -8,7 +8,7 @@
 
 namespace zklock::cli {
 
-/// One line of a configuration file: an option's long name, without dashes, and its text.
+/// One line of a configuration file: an option's long name, without dashes, and its value.
 struct Setting {
   std::string name;
   std::string value;
@@ -16,43 +16,42 @@ struct Setting {
   int line = 0;  ///< from 1
 };
 
-/// A configuration that cannot be used. `what()` begins with the file, and the line where there is
-/// one: "/etc/zklock.conf:3: ...".
+/// A configuration that cannot be used. `what()` begins with the file, and the line if there is
+/// one:
+/// "/etc/zklock.conf:3: ...".
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Throws, with errno as `error`: std::system_error if the system lacks descriptors or memory, else
-/// a ConfigError with `what`.
+/// Throws for a file that cannot be read: std::system_error if `error`, an errno, means that the
+/// system lacks descriptors or memory, else a ConfigError with `what`.
 [[noreturn]] void ThrowUnread(const std::string& file, int error, const std::string& what);
 
-/// Reads lines `name = value`. Blank lines, and what follows a `#` at the start of a line or behind
-/// white space, count for nothing; a value in double quotes is taken as it is between them. `file`
-/// is for errors and origins. Throws ConfigError for a line that is none, or a name that is no
-/// option's (IsConfigurable).
-[[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file);
+/// Reads lines `name = value`. Blank lines are ignored, and so is everything after a `#` that
+/// starts a line or follows white space; a value in double quotes is used as it is between them.
+/// `file` is for errors and origins. Throws ConfigError for a line of another form, or a name that
+/// is not one of `names`.
+[[nodiscard]] std::vector<Setting> ParseConfig(std::string_view text, const std::string& file,
+                                               const std::vector<std::string_view>& names);
 
-/// The text behind `name = ` that is read as `value`, also with a comment behind it; none where no
-/// line can say it.
+/// The text to write after `name = ` so that it is read as `value`, also with a comment after it;
+/// none if no line can express it.
 [[nodiscard]] std::optional<std::string> ConfigText(std::string_view value);
 
-/// Whether a configuration file may set this option, of whichever subcommand.
-[[nodiscard]] bool IsConfigurable(std::string_view name);
-/// All of them, in the order of --help.
-[[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
-
-/// What the configuration files say.
+/// The contents of the configuration files.
 struct Config {
   std::vector<Setting> settings;  ///< the stronger ones later
-  /// The user's file and why it is not used, as a message; empty if it is used or absent.
+  /// A message with the user's file and why it is not used; empty if it is used or absent.
   std::string unused_file;
 };
 
-/// Reads `named`, which must be there; without it /etc/zklock.conf, then
-/// $XDG_CONFIG_HOME/zklock.conf (~/.config if not set), if they are there. The user's file is not
-/// used if it is not ours to read or belongs to another user (not root). Throws ConfigError if
-/// another file cannot be read, and std::system_error if the system lacks descriptors or memory.
-[[nodiscard]] Config ReadConfig(const std::optional<std::string>& named);
+/// Reads `named`, which must exist; if it is not given, /etc/zklock.conf and then
+/// $XDG_CONFIG_HOME/zklock.conf (~/.config if the variable is not set), if they exist. `names` are
+/// the names that a file may set. The user's file is not used if we may not read it, or if it
+/// belongs to another user other than root. Throws ConfigError if another file cannot be read, and
+/// std::system_error if the system lacks descriptors or memory.
+[[nodiscard]] Config ReadConfig(const std::optional<std::string>& named,
+                                const std::vector<std::string_view>& names);
 
 }  // namespace zklock::cli

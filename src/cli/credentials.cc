@@ -19,7 +19,7 @@
 namespace zklock::cli {
 namespace {
 
-// Far more than anybody's credentials: a file of this size is something else.
+// Far more than credentials need: a larger file is something else.
 constexpr std::size_t kMostBytes = 65536;
 
 [[noreturn]] void Refuse(const std::string& source, const std::string& what) {
@@ -31,13 +31,13 @@ constexpr std::size_t kMostBytes = 65536;
   ThrowUnread(source, error, source + ": " + fmt::format(message::kSecretsUnread, why));
 }
 
-/// Why a line is no credential; empty if it is one.
+/// What is wrong with a line; empty if it is a credential.
 std::string FaultOf(std::string_view line) {
   const auto is_control = [](char byte) {
     const auto code = static_cast<unsigned char>(byte);
     return code < 0x20 || code == 0x7f;
   };
-  // A carriage return or a tab would be a part of the password that nobody sees.
+  // A carriage return or a tab would be an invisible part of the password.
   if (std::any_of(line.begin(), line.end(), is_control)) return message::kSecretControl;
   const std::size_t colon = line.find(':');
   if (colon == 0 || colon == std::string_view::npos || colon + 1 == line.size()) {
@@ -49,7 +49,7 @@ std::string FaultOf(std::string_view line) {
            (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
   };
   if (!std::all_of(scheme.begin(), scheme.end(), is_plain)) return message::kNoCredential;
-  // The servers would take it, for somebody without a password.
+  // The servers would accept it, as a user without a password.
   if (scheme == "digest" && line.find(':', colon + 1) == std::string_view::npos) {
     return message::kNoDigest;
   }
@@ -92,10 +92,10 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
 }
 
 std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
-  // Not to hang on a pipe that nobody writes to.
+  // Non-blocking: a FIFO without a writer would block the open.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) RefuseErrno(path, errno);
-  // Of what was opened, not of what the path names by now.
+  // fstat, not stat: the path may name another file by now.
   struct stat status {};
   if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno);
   if (!S_ISREG(status.st_mode)) Refuse(path, message::kNoRegularFile);

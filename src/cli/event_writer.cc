@@ -11,7 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "cli/grammar.h"
+#include "cli/config.h"
+#include "cli/option_values.h"
 #include "cli/report.h"
 #include "protocol/lock_path.h"
 

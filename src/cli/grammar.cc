@@ -4,38 +4,22 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <chrono>
 #include <cstdlib>
+#include <optional>
+#include <variant>
 
-#include "cli/credentials.h"
-#include "cli/duration.h"
+#include "cli/config.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
 #include "cli/report_reasons.h"
+#include "cli/suggestion.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
 namespace {
 
-/// The usage line is ours; the rest is CLI11's.
-class HelpFormatter final : public CLI::Formatter {
- public:
-  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(34); }
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return usage_;
-  }
-  std::string make_positionals(const CLI::App* /*app*/) const override { return ""; }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_items_expected_max() == 0 ? "" : " " + option->get_type_name();
-  }
-
- private:
-  std::string usage_;
-};
-
-/// From the last to the first; and `--name=` as two words, since CLI11 would take the next one
-/// for its value.
+/// In reverse order; and `--name=` as two words, since CLI11 would take the next word for its
+/// value.
 std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
@@ -48,151 +32,113 @@ std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
   return arguments;
 }
 
-/// The client library doubles the time-out in an int of milliseconds, which overflows above 12 days
-/// and 10 hours: it then never connects.
-constexpr Duration kLongestSessionTimeout = std::chrono::days(12);
-
-constexpr std::string_view kHelpNames = "-h,--help";
+/// "-w,--wait,--timeout".
+std::string Cli11Names(const OptionSpec& option) {
+  std::string names;
+  if (option.letter != '\0') names = std::string{'-', option.letter};
+  for (const std::string_view name : {option.name, option.alias}) {
+    if (!name.empty()) names += (names.empty() ? "--" : ",--") + std::string(name);
+  }
+  return names;
+}
 
 /// Whether CLI11 may take one of `words` for the option: those that it does take, and some more.
-bool MayBeNamed(std::string_view names, const std::vector<std::string>& words) {
-  const std::string_view name = names.substr(names.find(',') + 1);
-  const bool is_long = name.substr(0, 2) == "--";
-  const char letter = names[1];
+bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     if (word.size() < 2 || word[0] != '-') return false;
-    if (word[1] == '-') return is_long && word.substr(0, name.size()) == name;
-    return letter != '-' && word.find(letter) != std::string_view::npos;  // maybe one of several
+    if (word[1] == '-') return option.HasName(word);
+    // Perhaps one of several letters.
+    return option.letter != '\0' && word.find(option.letter) != std::string_view::npos;
   });
+}
+
+OptionValue DefaultOf(const OptionSpec& option) {
+  return {.spec = &option, .text = std::string(option.fallback)};
+}
+
+std::string OriginText(const OptionValue& value) {
+  switch (value.origin) {
+    case Origin::kDefault:
+      return "default";
+    case Origin::kConfig:
+      return value.place;
+    case Origin::kEnvironment:
+      return fmt::format("${}", value.spec->environment);
+    case Origin::kArgument:
+      break;
+  }
+  return "argument";
 }
 
 }  // namespace
 
 struct Grammar::Parser {
-  explicit Parser(const std::string& name) : app("", name) {}
-  CLI::App app;
-};
-
-/// One of value, flag and list is set.
-struct Grammar::Option {
-  Literal names;  ///< as in `-w,--wait`
-  Literal type;
-  Literal help;
-  Literal environment;
-  bool is_configurable = true;  ///< by a line of its name, if there may be one
-  std::string* value = nullptr;
-  bool* flag = nullptr;
-  std::vector<std::string>* list = nullptr;
-  std::string default_value;
-  const CLI::Option* declared = nullptr;
-  Origin origin = Origin::kDefault;
-  std::string place;  ///< of a configuration: file and line
-
-  /// As in `--wait`, or `-c`.
-  [[nodiscard]] Literal name() const { return names.substr(names.find(',') + 1); }
-
-  void Forget() {
-    origin = Origin::kDefault;
-    if (value != nullptr) *value = default_value;
-    if (flag != nullptr) *flag = false;
+  explicit Parser(std::string_view name) : app("", std::string(name)) {
+    app.allow_extras();
+    app.set_help_flag("-h,--help", "");
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 
-  void DeclareTo(CLI::App& app) {
-    const std::string all(names);
-    const std::string text(help);
-    if (flag != nullptr) {
-      declared =
-          app.add_flag(all, *flag, text)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    } else if (list != nullptr) {
-      declared = app.add_option(all, *list, text)
-                     ->type_name(std::string(type))
+  void Declare(OptionValue& value) {
+    const OptionSpec& option = *value.spec;
+    const std::string names = Cli11Names(option);
+    if (option.IsFlag()) {
+      Add(value,
+          app.add_flag(names, value.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+    } else if (option.repeatable) {
+      Add(value, app.add_option(names, value.list)
                      ->expected(1)
                      ->allow_extra_args(false)
-                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
     } else {
-      declared = app.add_option(all, *value, text)->type_name(std::string(type));
+      Add(value, app.add_option(names, value.text));
     }
   }
+
+  void Add(OptionValue& value, const CLI::Option* option) { declared.push_back({&value, option}); }
+
+  struct Declared {
+    OptionValue* value;
+    const CLI::Option* option;
+  };
+  CLI::App app;
+  std::vector<Declared> declared;
 };
 
-Grammar::Grammar(std::string subcommand)
-    : name_(std::move(subcommand)),
-      parser_(std::make_unique<Parser>(name_)),
-      servers_("127.0.0.1:2181"),
-      root_("/zklock"),
-      connect_timeout_("15s"),
-      session_timeout_("30s") {
-  parser_->app.allow_extras();
-  parser_->app.set_help_flag(std::string(kHelpNames), "this text");
-  parser_->app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+Grammar::Grammar(const SubcommandSpec& subcommand)
+    : subcommand_(subcommand), parser_(std::make_unique<Parser>(subcommand.name)) {
+  for (const OptionSpec* option : OptionsOf(subcommand.bit)) values_.push_back(DefaultOf(*option));
 }
 
 Grammar::~Grammar() = default;
 
-void Grammar::AddValue(Literal names, std::string& value, Literal type, Literal help,
-                       Literal environment) {
-  options_.push_back({.names = names,
-                      .type = type,
-                      .help = help,
-                      .environment = environment,
-                      .value = &value,
-                      .default_value = value});
+bool Grammar::Read(const Words& arguments) {
+  Declare(arguments);
+  try {
+    Parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  }
+  ReadExtras(arguments);
+  ReadEnvironment();
+  ReadFiles();
+  KeepStronger("--quiet", "--verbose");
+  return true;
 }
 
-void Grammar::AddList(Literal names, std::vector<std::string>& values, Literal type, Literal help) {
-  options_.push_back({.names = names, .type = type, .help = help, .list = &values});
-}
-
-void Grammar::AddFlag(Literal names, bool& value, Literal help) {
-  options_.push_back({.names = names, .help = help, .flag = &value});
-}
-
-void Grammar::AddOwnFlag(Literal names, bool& value, Literal help) {
-  AddFlag(names, value, help);
-  options_.back().is_configurable = false;
-}
-
-void Grammar::AddServerOptions() {
-  AddValue("-z,--servers", servers_, "HOST:PORT[,...][/CHROOT]",
-           "the servers (default 127.0.0.1:2181)", "ZKLOCK_SERVERS");
-  AddValue("--root", root_, "PATH", "where LOCKs without a slash are (/zklock)", "ZKLOCK_ROOT");
-  AddValue("--connect-timeout", connect_timeout_, "DURATION", "how long to look for a server (15s)",
-           "ZKLOCK_CONNECT_TIMEOUT");
-  AddValue("--session-timeout", session_timeout_, "DURATION", "asked of the servers (30s)",
-           "ZKLOCK_SESSION_TIMEOUT");
-  AddValue("--auth-file", auth_file_, "FILE", "credentials, one scheme:credential a line",
-           "ZKLOCK_AUTH_FILE");
-  AddValue("--tls-ca", tls_ca_, "FILE", "refused: zklock speaks no TLS, stunnel does",
-           "ZKLOCK_TLS_CA");
-  AddValue("--tls-cert", tls_cert_, "FILE", "refused likewise", "ZKLOCK_TLS_CERT");
-  AddValue("--tls-key", tls_key_, "FILE", "refused likewise", "ZKLOCK_TLS_KEY");
-  AddValue("--config", config_, "FILE", "options by name (/etc/zklock.conf)", "ZKLOCK_CONFIG");
-}
-
-void Grammar::AddVerbosity() {
-  AddFlag("-q,--quiet", quiet_, "say nothing but defects and lost locks");
-  AddFlag("-v,--verbose", verbose_, "say each step");
-}
-
-// To tell CLI11 of an option takes it as long as an exec takes the kernel: of forty only those
-// that are asked for, and all where their list is.
-void Grammar::Declare(const std::vector<std::string>& arguments) {
-  const bool all = MayBeNamed(kHelpNames, arguments);
-  for (Option& option : options_) {
-    if (all || MayBeNamed(option.names, arguments)) option.DeclareTo(parser_->app);
+// To declare an option takes CLI11 as long as an exec takes the kernel: of forty options only those
+// that may be among the arguments are declared.
+void Grammar::Declare(const Words& arguments) {
+  for (OptionValue& value : values_) {
+    if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
   }
 }
 
-std::optional<Text> Grammar::Read(const std::vector<std::string>& arguments,
-                                  const std::string& usage, const std::string& footer) {
-  Declare(arguments);
-  CLI::App& app = parser_->app;
-  app.formatter(std::make_shared<HelpFormatter>(usage));
-  app.footer(footer);
+void Grammar::Parse(const Words& arguments) {
   try {
-    app.parse(AsCli11Takes(arguments));
+    parser_->app.parse(AsCli11Takes(arguments));
   } catch (const CLI::CallForHelp&) {
-    return Text{app.help()};
+    throw;
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string what = error.what();
     throw Error(fmt::format(message::kNeedsValue, what.substr(0, what.find_first_of(": "))));
@@ -201,22 +147,13 @@ std::optional<Text> Grammar::Read(const std::vector<std::string>& arguments,
     if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
     throw Error(fmt::format(message::kUnreadable, what));
   }
-  for (Option& option : options_) {
-    if (option.declared != nullptr && option.declared->count() > 0)
-      option.origin = Origin::kArgument;
+  for (const auto& [value, option] : parser_->declared) {
+    if (option->count() > 0) value->origin = Origin::kArgument;
   }
-  ReadLocks(arguments);
-  ReadEnvironment();
-  const auto named = WasGiven("--config") ? std::optional(config_) : std::nullopt;
-  const Config config = ReadConfig(named);
-  for (const Setting& setting : config.settings) Apply(setting);
-  unused_config_ = config.unused_file;
-  KeepStronger("--quiet", "--verbose");
-  return std::nullopt;
 }
 
-void Grammar::ReadLocks(const std::vector<std::string>& arguments) {
-  // LOCKs are no positional of CLI11's: it would take `[a,b]` for a list.
+// LOCKs are not declared to CLI11 as positionals: it would take `[a,b]` for a list.
+void Grammar::ReadExtras(const Words& arguments) {
   for (const std::string& extra : parser_->app.remaining()) {
     if (extra.starts_with("-=")) {
       // What CLI11 has left of `-v=1`.
@@ -227,223 +164,162 @@ void Grammar::ReadLocks(const std::vector<std::string>& arguments) {
           });
       throw Error(fmt::format(message::kUnreadable, typed != arguments.end() ? *typed : extra));
     }
-    if (extra.size() > 1 && extra.front() == '-') {
-      throw Error(fmt::format(message::kUnknownOption, extra));
-    }
+    if (extra.size() > 1 && extra.front() == '-') throw Error(UnknownOption(extra));
     locks_.push_back(extra);
   }
 }
 
+std::string Grammar::UnknownOption(const std::string& word) const {
+  const std::string name = word.substr(0, word.find('='));
+  const auto options = OptionTable();
+  if (std::any_of(options.begin(), options.end(),
+                  [&](const OptionSpec& option) { return option.HasName(name); })) {
+    return fmt::format(message::kOthersOption, name, subcommand_.name);
+  }
+  Words names;
+  for (const OptionValue& value : values_) names.push_back(value.spec->Name());
+  return fmt::format(message::kUnknownOption, name,
+                     DidYouMean(name, names, message::kCommandsOptions));
+}
+
 void Grammar::ReadEnvironment() {
-  for (Option& option : options_) {
-    if (option.environment.empty() || option.origin == Origin::kArgument) continue;
-    const char* text = getenv(option.environment.data());
+  for (OptionValue& value : values_) {
+    if (value.spec->environment.empty() || value.origin == Origin::kArgument) continue;
+    const char* text = getenv(value.spec->environment.data());
     if (text == nullptr || *text == '\0') continue;
-    *option.value = text;
-    option.origin = Origin::kEnvironment;
+    value.text = text;
+    value.origin = Origin::kEnvironment;
   }
 }
 
-void Grammar::Apply(const Setting& setting) {
-  const auto option = std::find_if(options_.begin(), options_.end(), [&](const Option& one) {
-    return one.is_configurable && one.name() == "--" + setting.name;
+void Grammar::ReadFiles() {
+  const OptionValue& named = Value("--config");
+  const Config config =
+      ReadConfig(named.WasGiven() ? std::optional(named.text) : std::nullopt, ConfigurableNames());
+  unused_config_ = config.unused_file;
+  for (const Setting& setting : config.settings) {
+    const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+      return value.spec->in_file && value.spec->name == setting.name;
+    });
+    // Options of other subcommands are ignored, and stronger origins win.
+    if (found == values_.end() || found->origin > Origin::kConfig) continue;
+    OptionValue& value = *found;
+    value.origin = Origin::kConfig;
+    value.place = setting.file + ":" + std::to_string(setting.line);
+    if (!value.spec->IsFlag()) {
+      value.text = setting.value;
+    } else if (setting.value == "yes") {
+      value.flag = true;
+    } else if (setting.value == "no") {
+      value = DefaultOf(*value.spec);
+    } else {
+      throw ConfigError(value.place + ": " +
+                        fmt::format(message::kNoChoice, setting.name, setting.value, "yes, no"));
+    }
+  }
+}
+
+const OptionValue* Grammar::Find(std::string_view name) const {
+  const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+    return value.spec->Name() == name;
   });
-  // One of another subcommand's is none of ours; a stronger one stands.
-  if (option == options_.end() || option->origin > Origin::kConfig) return;
-  const std::string place = setting.file + ":" + std::to_string(setting.line);
-  option->origin = Origin::kConfig;
-  option->place = place;
-  if (option->value != nullptr) {
-    *option->value = setting.value;
-  } else if (setting.value == "yes") {
-    *option->flag = true;
-  } else if (setting.value == "no") {
-    option->Forget();
-  } else {
-    throw ConfigError(place + ": " +
-                      fmt::format(message::kNeitherYesNorNo, setting.name, setting.value));
-  }
+  return found != values_.end() ? &*found : nullptr;
 }
 
-const Grammar::Option* Grammar::Find(std::string_view name) const {
-  const auto option = std::find_if(options_.begin(), options_.end(),
-                                   [&](const Option& one) { return one.name() == name; });
-  return option != options_.end() ? &*option : nullptr;
+const OptionValue& Grammar::Value(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  if (value == nullptr) throw std::logic_error("no such option: " + std::string(name));
+  return *value;
 }
 
 bool Grammar::WasGiven(std::string_view name) const {
-  const Option* option = Find(name);
-  return option != nullptr && option->origin != Origin::kDefault;
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->WasGiven();
 }
 
 bool Grammar::IsArgument(std::string_view name) const {
-  const Option* option = Find(name);
-  return option != nullptr && option->origin == Origin::kArgument;
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->origin == Origin::kArgument;
 }
 
-std::string Grammar::PlaceOf(std::string_view name) const {
-  const Option* option = Find(name);
-  return option != nullptr && option->origin == Origin::kConfig ? option->place : "";
-}
-
-void Grammar::KeepStronger(const std::string& one, const std::string& other) {
+void Grammar::KeepStronger(std::string_view one, std::string_view other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
-  const Origin first = Find(one)->origin;
-  const Origin second = Find(other)->origin;
+  const Origin first = Value(one).origin;
+  const Origin second = Value(other).origin;
   if (first == second) Reject(one, fmt::format(message::kExclude, one, other));
-  const std::string& weaker = first < second ? one : other;
-  for (Option& option : options_) {
-    if (option.name() == weaker) option.Forget();
+  const std::string_view weaker = first < second ? one : other;
+  for (OptionValue& value : values_) {
+    if (value.spec->Name() == weaker) value = DefaultOf(*value.spec);
   }
 }
 
-void Grammar::Reject(const std::string& option, const std::string& what) const {
-  const Option* given = Find(option);
-  if (given != nullptr && given->origin == Origin::kConfig) {
-    throw ConfigError(given->place + ": " + what);
+void Grammar::Store(OptionFields& fields) const {
+  fields.server.unused_config = unused_config_;
+  for (const OptionValue& value : values_) {
+    if (value.spec->store == nullptr) continue;
+    const std::string fault = value.spec->store(value, fields);
+    if (!fault.empty()) Reject(value.spec->Name(), fault);
   }
-  if (given != nullptr && given->origin == Origin::kEnvironment) {
-    throw Error(fmt::format(message::kFromVariable, what, given->environment));
+}
+
+UsageError Grammar::Error(const std::string& what) const {
+  const bool is_subcommand = FindSubcommand(subcommand_.name) != nullptr;
+  return {what, is_subcommand ? std::string(subcommand_.name) : ""};
+}
+
+void Grammar::Reject(std::string_view option, const std::string& what) const {
+  const OptionValue& value = Value(option);
+  if (value.origin == Origin::kConfig) throw ConfigError(value.place + ": " + what);
+  if (value.origin == Origin::kEnvironment) {
+    throw Error(fmt::format(message::kFromVariable, what, value.spec->environment));
   }
   throw Error(what);
 }
 
-std::string Grammar::ShowConfig() const {
-  std::string text;
-  if (!unused_config_.empty()) text = "# " + Printable(unused_config_) + "\n";
-  for (const std::string_view name : ConfigurableNames()) {
-    const Option* option = Find("--" + std::string(name));
-    if (option == nullptr) continue;
-    const std::string value = option->value != nullptr ? *option->value
-                              : *option->flag          ? "yes"
-                                                       : "no";
-    const bool is_set = option->origin != Origin::kDefault || !value.empty();
-    const auto written = ConfigText(value);
-    // What is printed can be a file: what that would take for something else is a comment.
-    std::string line = is_set && written ? "" : "# ";
-    line += name;
-    line += " = " + written.value_or(Printable(value));
-    line.resize(std::max<std::size_t>(line.size(), 38), ' ');
-    switch (option->origin) {
-      case Origin::kDefault:
-        line += "  # default";
-        break;
-      case Origin::kConfig:
-        line += "  # " + option->place;
-        break;
-      case Origin::kEnvironment:
-        line += fmt::format("  # ${}", option->environment);
-        break;
-      case Origin::kArgument:
-        line += "  # argument";
-        break;
-    }
-    if (!written) line += ", and no file can say it";
-    text += line + "\n";
-  }
-  return text;
-}
-
-Duration Grammar::ReadDuration(const std::string& option, const std::string& text,
-                               bool zero_is_fine) const {
-  const auto span = ParseDuration(text);
-  if (!span) {
-    Reject(option, fmt::format(message::kNoDuration, option, text));
-  }
-  if (!zero_is_fine && *span == Duration::zero())
-    Reject(option, fmt::format(message::kZero, option));
-  return *span;
-}
-
-ServerOptions Grammar::ReadServerOptions() const {
-  ServerOptions options;
-  options.unused_config = unused_config_;
-  auto list = zookeeper::ParseServerList(servers_);
-  if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
-    Reject("--servers", fmt::format(message::kBadServers, servers_, ServersText(*bad)));
-  }
-  options.servers = std::get<zookeeper::ServerList>(std::move(list));
-  if (!options.servers.chroot.empty()) CheckPath("--servers", "the chroot", options.servers.chroot);
-  options.connect_timeout = ReadDuration("--connect-timeout", connect_timeout_, false);
-  options.session_timeout = ReadDuration("--session-timeout", session_timeout_, false);
-  if (options.session_timeout > kLongestSessionTimeout) {
-    Reject("--session-timeout",
-           fmt::format(message::kTooLong, "--session-timeout", session_timeout_,
-                       FormatDuration(kLongestSessionTimeout)));
-  }
-  RefuseTls();
-  options.access.credentials = ReadCredentials();
-  return options;
-}
-
-std::vector<zookeeper::AuthInfo> Grammar::ReadCredentials() const {
-  const auto text = TakeSecret("ZKLOCK_AUTH");
-  unsetenv("ZKLOCK_AUTH_FILE");
-  const Origin file = Find("--auth-file")->origin;
-  if (text && file != Origin::kArgument) return ParseCredentials(*text, "ZKLOCK_AUTH");
-  if (file == Origin::kDefault) return {};
-  return ReadCredentialsFile(auth_file_);
-}
-
-void Grammar::RefuseTls() const {
-  for (const char* name : {"--tls-ca", "--tls-cert", "--tls-key"}) {
-    if (!WasGiven(name)) continue;
-    // Not a warning: who asks for TLS must not be served without.
-    const std::string place = PlaceOf(name);
-    throw ConfigError((place.empty() ? "" : place + ": ") + fmt::format(message::kNoTls, name));
-  }
-}
-
-std::string Grammar::ReadRoot() const {
-  if (root_ != "/") CheckPath("--root", "--root", root_);
-  return root_;
-}
-
 void Grammar::RequireLock() const {
   if (!locks_.empty()) return;
-  for (const Option& option : options_) {
-    const bool has_path = option.value != nullptr && option.value->rfind('/', 0) == 0;
-    if (option.origin != Origin::kArgument || !has_path) continue;
-    throw Error(fmt::format(message::kLockTaken, *option.value, option.name()));
+  for (const OptionValue& value : values_) {
+    if (value.origin != Origin::kArgument || !value.text.starts_with('/')) continue;
+    throw Error(fmt::format(message::kLockTaken, value.text, value.spec->Name()));
   }
   throw Error(message::kNoLock);
 }
 
-std::string Grammar::ReadLock() const {
+std::string Grammar::ReadLock(const std::string& root) const {
   RequireLock();
   if (locks_.size() > 1) {
-    throw Error(fmt::format(message::kSeveralLocks, locks_[0], locks_[1], name_));
+    throw Error(fmt::format(message::kSeveralLocks, locks_[0], locks_[1], subcommand_.name));
   }
-  return ResolveLock(locks_.front());
+  return ResolveLock(locks_.front(), root);
 }
 
-std::string Grammar::ResolveLock(const std::string& word) const {
-  const auto resolved = protocol::ResolveLock(word, ReadRoot());
+std::string Grammar::ResolveLock(const std::string& word, const std::string& root) const {
+  const auto resolved = protocol::ResolveLock(word, root);
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
     throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));
   }
   return std::get<std::string>(resolved);
 }
 
-Verbosity Grammar::ReadVerbosity() const {
-  if (quiet_) return Verbosity::kQuiet;
-  return verbose_ ? Verbosity::kVerbose : Verbosity::kNormal;
-}
-
-void Grammar::CheckPath(const std::string& option, const std::string& what,
-                        const std::string& path) const {
-  const auto checked = protocol::CheckAbsolutePath(path);
-  if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
-    Reject(option, fmt::format(message::kBadPath, what, path, PathText(*bad)));
+std::string Grammar::ShowConfig() const {
+  constexpr std::size_t kOriginColumn = 38;
+  std::string text;
+  if (!unused_config_.empty()) text = "# " + Printable(unused_config_) + "\n";
+  for (const OptionValue& value : values_) {
+    if (!value.spec->in_file) continue;
+    const std::string shown = !value.spec->IsFlag() ? value.text : value.flag ? "yes" : "no";
+    const bool is_set = value.WasGiven() || !shown.empty();
+    const auto written = ConfigText(shown);
+    // The text can be used as a file: what a file cannot express is a comment.
+    std::string line = is_set && written ? "" : "# ";
+    line += value.spec->name;
+    line += " = " + written.value_or(Printable(shown));
+    line.resize(std::max(line.size(), kOriginColumn), ' ');
+    line += "  # " + OriginText(value);
+    if (!written) line += ", cannot be set in a file";
+    text += line + "\n";
   }
-}
-
-std::optional<int> ParseNumber(std::string_view text, int least, int most) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (number < least || number > most) return std::nullopt;
-  return number;
+  return text;
 }
 
 }  // namespace zklock::cli

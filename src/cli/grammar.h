@@ -1,131 +1,78 @@
 #pragma once
 
-#include <fmt/core.h>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "cli/config.h"
-#include "cli/messages.h"
+#include "cli/option_table.h"
 #include "cli/options.h"
 
 namespace zklock::cli {
 
-/// Where an option's value comes from, the stronger ones later.
-enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
-
-/// The grammar of one subcommand, over CLI11, which no other file knows: options are added, the
-/// words, the environment and the configuration read, and then each text is judged. Errors name the
-/// option, its text, where it comes from if not from the words, and what is wrong with it: a
-/// ConfigError for what stands in a file, else a UsageError.
+/// The words of one subcommand, read by the table of options: the arguments (with CLI11, which no
+/// other file includes), the environment and the configuration files. Errors name the option, its
+/// value, where that comes from if it is no argument, and what is wrong with it: a ConfigError for
+/// a configuration file, else a UsageError.
 class Grammar {
  public:
-  /// A string literal: kept, not copied, and read to its null.
-  using Literal = std::string_view;
-
-  explicit Grammar(std::string subcommand);
+  explicit Grammar(const SubcommandSpec& subcommand);
   ~Grammar();
   Grammar(const Grammar&) = delete;
   Grammar& operator=(const Grammar&) = delete;
 
-  /// An option with a value, in the order of --help. `value` outlives the grammar and holds the
-  /// default; `environment`, if any, is the variable that replaces that. The last one given counts.
-  void AddValue(Literal names, std::string& value, Literal type, Literal help,
-                Literal environment = "");
-  /// One that may be given several times. Of neither environment nor configuration.
-  void AddList(Literal names, std::vector<std::string>& values, Literal type, Literal help);
-  void AddFlag(Literal names, bool& value, Literal help);
-  /// One that is no configuration's: a line of its name is about another option.
-  void AddOwnFlag(Literal names, bool& value, Literal help);
-  /// What every subcommand has: --servers, --root, the two time-outs, --auth-file, --tls-… and
-  /// --config.
-  void AddServerOptions();
-  /// -q and -v.
-  void AddVerbosity();
+  /// Reads `arguments`, the environment and the configuration. Returns false if the arguments ask
+  /// for help, whatever else is wrong with them.
+  [[nodiscard]] bool Read(const std::vector<std::string>& arguments);
 
-  /// Reads `arguments`, the environment and the configuration; the help text, if that is what the
-  /// arguments ask for.
-  [[nodiscard]] std::optional<Text> Read(const std::vector<std::string>& arguments,
-                                         const std::string& usage, const std::string& footer);
-
-  /// Whether `name` (as in `--wait`) is an option of this subcommand and has not its default.
+  /// `name` is as in OptionSpec::Name, also where the subcommand has no such option.
   [[nodiscard]] bool WasGiven(std::string_view name) const;
-  /// As an argument: by whom it is about, not by a file that is about everything.
+  /// Whether the option is an argument: then it is meant for this run, not for all of them.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
-  /// File and line, where a configuration gives it; else empty.
-  [[nodiscard]] std::string PlaceOf(std::string_view name) const;
-  /// Of two options that exclude each other only the one from the stronger origin stays given; an
-  /// error where both are of the same.
-  void KeepStronger(const std::string& one, const std::string& other);
-  /// Each option that a configuration can set, a line `name = value  # where it comes from`. As a
-  /// configuration it means the same: an option without a value, and one that no line can set, are
-  /// comments.
-  [[nodiscard]] std::string ShowConfig() const;
-  /// The words that were no options, as they came.
+  /// The value of an option that the subcommand has.
+  [[nodiscard]] const OptionValue& Value(std::string_view name) const;
+  /// The LOCKs, as typed.
   [[nodiscard]] const std::vector<std::string>& locks() const { return locks_; }
 
-  [[nodiscard]] UsageError Error(const std::string& what) const { return {what, name_}; }
-  /// Throws `what`, which is wrong with the value of `option` (as in `--wait`).
-  [[noreturn]] void Reject(const std::string& option, const std::string& what) const;
-  [[nodiscard]] Duration ReadDuration(const std::string& option, const std::string& text,
-                                      bool zero_is_fine) const;
-  /// One of `choices`; the error lists them.
-  template <typename T>
-  [[nodiscard]] T ReadChoice(const std::string& option, const std::string& text,
-                             const std::vector<std::pair<std::string, T>>& choices) const {
-    std::string known;
-    for (const auto& [word, value] : choices) {
-      if (text == word) return value;
-      known += (known.empty() ? "" : ", ") + word;
-    }
-    Reject(option, fmt::format(message::kNoChoice, option, text, known));
-  }
-  /// Also throws UnsafeFile.
-  [[nodiscard]] ServerOptions ReadServerOptions() const;
-  [[nodiscard]] std::string ReadRoot() const;
+  /// Of two options that cannot be used together only the one from the stronger origin stays given;
+  /// an error if both have the same origin.
+  void KeepStronger(std::string_view one, std::string_view other);
+  /// Checks all values, and stores those that the table has a field for.
+  void Store(OptionFields& fields) const;
+
+  [[nodiscard]] UsageError Error(const std::string& what) const;
+  /// Throws `what`, which is wrong with the value of `option`.
+  [[noreturn]] void Reject(std::string_view option, const std::string& what) const;
+
   /// Throws if no LOCK was named.
   void RequireLock() const;
-  /// The one LOCK that was named, absolute and checked.
-  [[nodiscard]] std::string ReadLock() const;
-  /// A word for a LOCK, absolute and checked.
-  [[nodiscard]] std::string ResolveLock(const std::string& word) const;
-  [[nodiscard]] Verbosity ReadVerbosity() const;
+  /// The only LOCK, absolute and checked.
+  [[nodiscard]] std::string ReadLock(const std::string& root) const;
+  /// `word` as a LOCK, absolute and checked.
+  [[nodiscard]] std::string ResolveLock(const std::string& word, const std::string& root) const;
+
+  /// A line `name = value  # origin` for each option that a configuration file can set. As a
+  /// configuration file the text means the same: options without a value, and values that no line
+  /// can express, are comments.
+  [[nodiscard]] std::string ShowConfig() const;
 
  private:
   struct Parser;
-  struct Option;
+  using Words = std::vector<std::string>;
 
-  void Declare(const std::vector<std::string>& arguments);
-  [[nodiscard]] const Option* Find(std::string_view name) const;
-  void Apply(const Setting& setting);
+  void Declare(const Words& arguments);
+  void Parse(const Words& arguments);
+  void ReadExtras(const Words& arguments);
   void ReadEnvironment();
-  void ReadLocks(const std::vector<std::string>& arguments);
-  [[nodiscard]] std::vector<zookeeper::AuthInfo> ReadCredentials() const;
-  void RefuseTls() const;
-  void CheckPath(const std::string& option, const std::string& what, const std::string& path) const;
+  void ReadFiles();
+  [[nodiscard]] std::string UnknownOption(const std::string& word) const;
+  [[nodiscard]] const OptionValue* Find(std::string_view name) const;
 
-  const std::string name_;
+  const SubcommandSpec& subcommand_;
   std::unique_ptr<Parser> parser_;
-  std::vector<Option> options_;
+  std::vector<OptionValue> values_;  ///< in the order of the table; CLI11 writes into them
   std::vector<std::string> locks_;
-  std::string servers_;
-  std::string root_;
-  std::string connect_timeout_;
-  std::string session_timeout_;
-  std::string auth_file_;
-  std::string tls_ca_;
-  std::string tls_cert_;
-  std::string tls_key_;
-  std::string config_;
   std::string unused_config_;
-  bool quiet_ = false;
-  bool verbose_ = false;
 };
-
-/// A whole number from `least` to `most`, nothing around it.
-[[nodiscard]] std::optional<int> ParseNumber(std::string_view text, int least, int most);
 
 }  // namespace zklock::cli

@@ -2,10 +2,66 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "build_info.h"
 #include "zookeeper/client_library.h"
 
 namespace zklock::cli {
+namespace {
+
+constexpr std::size_t kHelpColumn = 34;
+
+/// "  -w,--wait DURATION              give up after this long in the queue\n".
+std::string HelpLine(const OptionSpec& option) {
+  const bool has_both = option.letter != '\0' && !option.name.empty();
+  std::string line = "  " + (has_both ? std::string{'-', option.letter, ','} : "") + option.Name();
+  if (!option.IsFlag()) line += " " + std::string(option.metavar);
+  if (line.size() + 2 > kHelpColumn) line += "\n";
+  const std::size_t begin = line.rfind('\n') + 1;  // 0 if there is none
+  line.resize(begin + std::max(line.size() - begin, kHelpColumn), ' ');
+  return line + option.Help() + "\n";
+}
+
+constexpr std::string_view kRunFooter =
+    R"(LOCK is a znode path: /jobs/backup as it is, backup below --root.
+DURATION: 90, 1.5, 500ms, 30s, 5m, 2h, 1d, 1h30m (plain numbers are seconds).
+
+exit status:
+  the command's    it ran under the lock; killed by signal N: 128+N
+  126, 127         it cannot be executed, is not there
+  64               usage error
+  69               no server gave a session in time
+  70, 71           a defect of zklock, a refusal by the system
+  75 (or -E N)     the command was not run because of somebody else
+  76               the lock was lost while it ran; it was stopped first
+  77               the servers refused: ACL or credentials
+  78               the LOCK cannot be used like this
+  128+N            stopped by signal N while waiting
+)";
+
+constexpr std::string_view kInspectFooter =
+    R"(A LOCK that holds contenders is shown with its queue, any other path as the list
+of the locks below it; without LOCK the locks below --root.
+
+exit status: 0; with --quiet 0 free, 75 held; else as for 'zklock exclusive'
+)";
+
+constexpr std::string_view kReleaseFooter =
+    R"(LOCK is a znode path. Alone, it is what this shell holds by --hold. Else others
+are asked to let go; with --force the next may start before a loser's command
+has ended.
+
+exit status: 0 done, 75 there was nobody to ask, else as for 'zklock exclusive'
+)";
+
+std::string_view FooterOf(const SubcommandSpec& subcommand) {
+  if (FindSubcommand(subcommand.name) == nullptr) return "";  // --print-config
+  if (subcommand.bit == kInspect) return kInspectFooter;
+  return subcommand.bit == kRelease ? kReleaseFooter : kRunFooter;
+}
+
+}  // namespace
 
 std::string OverviewText() {
   return R"(zklock runs a command while it holds a ZooKeeper lock.
@@ -35,39 +91,12 @@ std::string VersionText() {
                      kHaveSasl ? "with" : "without");
 }
 
-std::string RunFooter() {
-  return R"(LOCK is a znode path: /jobs/backup as it is, backup below --root.
-DURATION: 90, 1.5, 500ms, 30s, 5m, 2h, 1d, 1h30m (plain numbers are seconds).
-
-exit status:
-  the command's    it ran under the lock; killed by signal N: 128+N
-  126, 127         it cannot be executed, is not there
-  64               wrong words on the command line
-  69               no server gave a session in time
-  70, 71           a defect of zklock, a refusal by the system
-  75 (or -E N)     the command was not run because of somebody else
-  76               the lock was lost while it ran; it was stopped first
-  77               the servers refused: ACL or credentials
-  78               the LOCK cannot be used like this
-  128+N            stopped by signal N while waiting
-)";
-}
-
-std::string InspectFooter() {
-  return R"(A LOCK that holds contenders is shown with its queue, any other path as the list
-of the locks below it; without LOCK the locks below --root.
-
-exit status: 0; with --quiet 0 free, 75 held; else as for 'zklock exclusive'
-)";
-}
-
-std::string ReleaseFooter() {
-  return R"(LOCK is a znode path. Alone, it is what this shell holds by --hold. Else others
-are asked to let go; with --force the next may start before a loser's command
-has ended.
-
-exit status: 0 done, 75 there was nobody to ask, else as for 'zklock exclusive'
-)";
+std::string HelpText(const SubcommandSpec& subcommand) {
+  std::string text =
+      fmt::format("usage: zklock {} {}\n\nOptions:\n", subcommand.name, subcommand.arguments);
+  for (const OptionSpec* option : OptionsOf(subcommand.bit)) text += HelpLine(*option);
+  const std::string_view footer = FooterOf(subcommand);
+  return footer.empty() ? text : fmt::format("{}\n{}", text, footer);
 }
 
 }  // namespace zklock::cli

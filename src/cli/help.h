@@ -2,15 +2,15 @@
 
 #include <string>
 
+#include "cli/option_table.h"
+
 namespace zklock::cli {
 
 /// `zklock --help`.
 [[nodiscard]] std::string OverviewText();
-/// `zklock --version`: with the client library's version and whether it has TLS and SASL.
+/// `zklock --version`: also the client library's version, and whether it has TLS and SASL.
 [[nodiscard]] std::string VersionText();
-/// What stands below the options in `zklock SUBCOMMAND --help`.
-[[nodiscard]] std::string RunFooter();
-[[nodiscard]] std::string InspectFooter();
-[[nodiscard]] std::string ReleaseFooter();
+/// `zklock SUBCOMMAND --help`: the options are those of the table.
+[[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand);
 
 }  // namespace zklock::cli

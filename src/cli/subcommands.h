@@ -8,15 +8,16 @@
 
 namespace zklock::cli {
 
-/// The options of each family of subcommands. `arguments` are the words between the subcommand and
-/// the first `--`, `command` those behind it. They throw UsageError and ConfigError.
+// The rules of each family of subcommands: which options go together, and what they mean together.
+// `arguments` are the words between the subcommand and the first `--`, `command` those after it.
+// They throw what ParseCommandLine throws.
 
-/// exclusive, read, write and try, whichever `name` is.
-[[nodiscard]] CommandLine ReadRun(const std::string& name,
+/// exclusive, read, write and try.
+[[nodiscard]] CommandLine ReadRun(const SubcommandSpec& subcommand,
                                   const std::vector<std::string>& arguments,
                                   const std::optional<std::vector<std::string>>& command);
-/// What --print-config prints: each option's value and where it comes from.
-[[nodiscard]] Text ReadPrintConfig(const std::vector<std::string>& arguments);
+/// --print-config: each option's value and where it comes from.
+[[nodiscard]] CommandLine ReadPrintConfig(const std::vector<std::string>& arguments);
 [[nodiscard]] CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command);
 [[nodiscard]] CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command);
 

@@ -20,14 +20,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 300ms;
-/// What of it is left for the session's close. Without that it ends by itself, soon enough.
+/// The part of it that is kept for closing the session. An unclosed one soon ends by itself.
 constexpr Duration kCloseTime = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 
-/// The LOCKs that fit what is typed, written as it is: absolute, or below the root.
+/// The LOCKs that begin with what is typed: absolute paths or paths below the root, as typed.
 std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
-  const std::string below = wanted.root == "/" ? "/" : wanted.root + "/";
+  const std::string below = wanted.server.root == "/" ? "/" : wanted.server.root + "/";
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
   const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));
 
@@ -52,7 +52,7 @@ std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& s
 
   std::vector<std::string> locks;
   for (const std::string& lock : names.paths()) {
-    // A name that zklock would refuse is no LOCK; one in UTF-8 without controls is fit to print.
+    // zklock would refuse other names; those that it accepts are safe to print.
     if (lock.rfind(typed, 0) != 0 ||
         !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
       continue;

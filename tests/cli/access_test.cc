@@ -173,7 +173,7 @@ TEST_CASE("a credentials file that others can read exits with 77 before any serv
     CAPTURE(words, finished.err);
     CHECK(finished.exit == Exited(77));
     CHECK(Lines(finished.err).size() == 1);
-    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + file + ": others can read it"));
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + file + ": other users can access it"));
   }
   CHECK(peer.connections() == 0);
 }
@@ -192,11 +192,11 @@ TEST_CASE("malformed credentials exit with 78, naming file and line but not the 
   };
   const Words run = {"try", "/t/x", "--", "true"};
   CHECK(refuse({"try", "--auth-file", file, "/t/x", "--", "true"}, {}) ==
-        "zklock: " + file + ":2: is no scheme:credential, such as digest:user:password\n");
+        "zklock: " + file + ":2: expected scheme:credential, such as digest:user:password\n");
   CHECK(refuse(run, {"ZKLOCK_AUTH_FILE=" + file}) ==
-        "zklock: " + file + ":2: is no scheme:credential, such as digest:user:password\n");
+        "zklock: " + file + ":2: expected scheme:credential, such as digest:user:password\n");
   CHECK(refuse(run, {"ZKLOCK_AUTH=tulip"}) ==
-        "zklock: ZKLOCK_AUTH:1: is no scheme:credential, such as digest:user:password\n");
+        "zklock: ZKLOCK_AUTH:1: expected scheme:credential, such as digest:user:password\n");
   CHECK_THAT(refuse({"inspect", "--auth-file", file + "-not", "/t/x"}, {}),
              Catch::Contains(file + "-not: cannot be read: No such file"));
 }

@@ -1,4 +1,4 @@
-// Where options come from: arguments, the environment, the user's file, the system's.
+// Origins of options: arguments, the environment, the user's file, the system's file.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ ChildOptions WithUserFile(const TemporaryDirectory& directory, const Words& word
   return options;
 }
 
-/// The line of --print-config that shows `name`, its white space made one blank. One without a
-/// value is a comment.
+/// The line of --print-config that shows `name`, with single spaces. An option without a value is a
+/// comment.
 std::string Shown(const ChildOptions& options, const std::string& name) {
   const Finished finished = Run(options);
   CAPTURE(finished.err);
@@ -42,7 +42,7 @@ std::string Shown(const ChildOptions& options, const std::string& name) {
   return "";
 }
 
-/// What --print-config prints, without where it comes from.
+/// The output of --print-config without the origins.
 Words WithoutOrigins(const std::string& printed) {
   Words lines = Lines(printed);
   for (std::string& line : lines) {
@@ -52,19 +52,19 @@ Words WithoutOrigins(const std::string& printed) {
   return lines;
 }
 
-/// Has `options` run zklock as a user who may not read what is in `directory`'s directories.
+/// Makes `options` run zklock as a user who may not read the subdirectories of `directory`.
 void AsAnotherUser(const TemporaryDirectory& directory, ChildOptions& options) {
-  if (geteuid() != 0) return;  // without a permission bit not even its owner can
-  // Where any user can run it.
+  if (geteuid() != 0) return;  // without the permission bit, not even the owner can
+  // A copy that any user can run.
   REQUIRE(chmod(directory.path().c_str(), 0755) == 0);
   const std::string binary = directory.Path("zklock");
   std::filesystem::copy_file(Binary(), binary);
   options.argv = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary};
 }
 
-/// `file`, the user's, is not used: by a run, which tells that with -v, nor by --print-config.
+/// Checks that `file`, the user's, is not used, and that -v and --print-config report it.
 void CheckUnused(const ChildOptions& options, const std::string& file, const std::string& why) {
-  const std::string told = file + ": not used: " + why + "; name it with --config to use it\n";
+  const std::string report = file + ": not used: " + why + "; name it with --config to use it\n";
   const auto run = [&](const Words& words) {
     ChildOptions all = options;
     all.argv.insert(all.argv.end(), words.begin(), words.end());
@@ -76,13 +76,13 @@ void CheckUnused(const ChildOptions& options, const std::string& file, const std
     const Finished finished = run({"exclusive", verbosity, lock, "--", "true"});
     CAPTURE(finished.err);
     CHECK(finished.exit == Exited(0));
-    CHECK(finished.err.starts_with("zklock: " + told) == (verbosity == std::string("-v")));
+    CHECK(finished.err.starts_with("zklock: " + report) == (verbosity == std::string("-v")));
   }
-  CHECK_THAT(run({"inspect", "-v", lock}).err, Catch::StartsWith("zklock: " + told));
-  CHECK_THAT(run({"release", "-v", lock}).err, Catch::StartsWith("zklock: " + told));
+  CHECK_THAT(run({"inspect", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
+  CHECK_THAT(run({"release", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
   const Finished printed = run({"--print-config"});
   CHECK(printed.exit == Exited(0));
-  CHECK_THAT(printed.out, Catch::StartsWith("# " + told));
+  CHECK_THAT(printed.out, Catch::StartsWith("# " + report));
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ TEST_CASE("without $XDG_CONFIG_HOME the user's file is below ~/.config") {
   CHECK(Shown(options, "label") == "label = from home # " + file + ":1");
 }
 
-TEST_CASE("what a file says of commands is no matter for --hold, which runs none") {
+TEST_CASE("options for commands in a file do not affect --hold") {
   const TemporaryDirectory directory;
   const std::string events = directory.Path("events");
   REQUIRE(!directory
@@ -139,7 +139,7 @@ TEST_CASE("what a file says of commands is no matter for --hold, which runs none
   CHECK(finished.out == "0\n");
 }
 
-TEST_CASE("a run takes its options from the file, and those of other subcommands bother nobody") {
+TEST_CASE("a run reads its options from the file; subcommands ignore the options of others") {
   const TemporaryDirectory directory;
   REQUIRE(!directory
                .Write("zklock.conf", "servers = " + TestServers() +
@@ -152,7 +152,7 @@ TEST_CASE("a run takes its options from the file, and those of other subcommands
   CHECK(Run(WithUserFile(directory, {"inspect", "one"})).exit == Exited(0));
 }
 
-TEST_CASE("a file like the manual's example serves every subcommand") {
+TEST_CASE("every subcommand accepts the example file of the manual") {
   const TemporaryDirectory directory;
   const Words files = Section(ReadSource("man/zklock.1"), ".Sh FILES", ".Sh");
   const auto begin = std::find(files.begin(), files.end(), ".Bd -literal -offset indent");
@@ -160,7 +160,7 @@ TEST_CASE("a file like the manual's example serves every subcommand") {
   REQUIRE(begin < end);
   std::string example;
   for (auto line = begin + 1; line != end; ++line) example += *line + "\n";
-  // What follows counts on these two.
+  // The checks below need these two lines.
   REQUIRE_THAT(example, Catch::Contains("\nwait = 30m\n") && Catch::Contains("\nquiet = yes\n"));
   REQUIRE(!directory.Write("zklock.conf", example).empty());
   const std::string lock = NewLock("config");
@@ -185,7 +185,7 @@ TEST_CASE("a file like the manual's example serves every subcommand") {
   CHECK(holder.Wait() == Exited(76));
 }
 
-TEST_CASE("a file sets an option of its name only where that is what the name means to it") {
+TEST_CASE("a file does not set an option of another meaning with the same name") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("config");
   const auto run = [&](const std::string& text, Words words) {
@@ -197,8 +197,8 @@ TEST_CASE("a file sets an option of its name only where that is what the name me
     const Finished exclusive = run(text, {"exclusive", lock, "--", "true"});
     CHECK(exclusive.exit == Exited(78));
     CHECK_THAT(exclusive.err, Catch::StartsWith("zklock: " + directory.Path("zklock.conf") +
-                                                ":1: --wait '" + wait + "'"));
-    // Its own --wait is another option: taken for that, it would want a contender too.
+                                                ":1: --wait: invalid duration '" + wait + "'"));
+    // release has another --wait, which would require a contender.
     CHECK(run(text, {"release", lock}).exit == Exited(75));
   }
   Child holder = StartHolder(lock);
@@ -208,7 +208,7 @@ TEST_CASE("a file sets an option of its name only where that is what the name me
   CHECK(run("verbose = maybe\n", {"inspect", lock}).exit == Exited(78));
 }
 
-TEST_CASE("what --print-config prints is a file that means the same") {
+TEST_CASE("the output of --print-config is a file that means the same") {
   const TemporaryDirectory directory;
   const auto given = GENERATE_COPY(
       Words{}, Words{"--wait", "1h30m", "--quiet", "--supersede", "--stop-signal", "INT"},
@@ -241,13 +241,14 @@ TEST_CASE("what --print-config prints is a file that means the same") {
   }
 }
 
-TEST_CASE("what no file can say is no line of --print-config but a comment") {
+TEST_CASE("a value that no file can express is a comment in the output of --print-config") {
   const TemporaryDirectory directory;
   for (const std::string label : {"a\nquiet = yes", "\x1b[2J", "\"a\" b", "a \" # b"}) {
     CAPTURE(label);
     const Finished finished = RunZklock({"--print-config", "--label", label});
     CHECK(finished.exit == Exited(0));
-    CHECK_THAT(finished.out, Catch::Contains("\n# label = ") && Catch::Contains("no file can"));
+    CHECK_THAT(finished.out,
+               Catch::Contains("\n# label = ") && Catch::Contains("cannot be set in a file"));
     CHECK(finished.out.find('\x1b') == std::string::npos);
     ChildOptions options =
         Zklock({"--print-config", "--config", directory.Write("zklock.conf", finished.out)});
@@ -256,7 +257,7 @@ TEST_CASE("what no file can say is no line of --print-config but a comment") {
   }
 }
 
-TEST_CASE("a file that asks for TLS is refused with its line, also without a name behind it") {
+TEST_CASE("a file that asks for TLS is refused with its line, also without a value") {
   const TemporaryDirectory directory;
   for (const char* line : {"tls-cert = /cert.pem", "tls-cert ="}) {
     const std::string file = directory.Write("zklock.conf", std::string("\n") + line + "\n");
@@ -267,7 +268,7 @@ TEST_CASE("a file that asks for TLS is refused with its line, also without a nam
   }
 }
 
-TEST_CASE("what a file says gives way to an argument that excludes it") {
+TEST_CASE("an argument overrides an option in a file that cannot be used with it") {
   const TemporaryDirectory directory;
   REQUIRE(!directory.Write("zklock.conf", "wait = 5m\nquiet = yes\n").empty());
   ChildOptions options =
@@ -290,26 +291,23 @@ TEST_CASE("a configuration that cannot be used: 78, with file and line, before a
     return finished.err.substr(0, finished.err.size() - 1);
   };
   const std::string place = "zklock: " + directory.Path("bad.conf");
-  CHECK(
-      refused("root = /r\nserver = a:1\n") ==
-      place +
-          ":2: there is no option 'server' to be set: zklock --print-config shows those that are");
+  CHECK(refused("root = /r\nserver = a:1\n") ==
+        place + ":2: unknown option 'server'; did you mean 'servers'?");
   CHECK(refused("wait = soon\n") ==
-        place + ":1: --wait 'soon' is no DURATION (such as 90, 1.5, 500ms, 1h30m)");
+        place + ":1: --wait: invalid duration 'soon' (examples: 90, 1.5, 500ms, 1h30m)");
   CHECK(refused("servers = zk1:0\n").rfind(place + ":1: --servers 'zk1:0'", 0) == 0);
   CHECK(refused("\nstop-signal = NONE\n") ==
-        place + ":2: --stop-signal 'NONE' is no signal, such as TERM, USR1 or 15");
+        place + ":2: --stop-signal: invalid signal 'NONE' (examples: TERM, USR1, 15)");
   CHECK(refused("publish-command = maybe\n") ==
-        place + ":1: publish-command 'maybe' is neither yes nor no");
+        place + ":1: publish-command: invalid value 'maybe'; expected one of: yes, no");
   CHECK(refused("quiet = yes\nverbose = yes\n") ==
-        place + ":1: --quiet and --verbose exclude each other: leave one out");
-  CHECK(refused("label = \x1b[2Jx\n") ==
-        place + ":1: there is a control character in it: take it out");
+        place + ":1: --quiet and --verbose cannot be used together");
+  CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line has a control character");
 }
 
 TEST_CASE(
-    "a --config that is not there, or cannot be read, is an error; a default one that is not is "
-    "none") {
+    "a --config that does not exist or cannot be read is an error; a default file that does not "
+    "exist is not") {
   const TemporaryDirectory directory;
   Finished finished = RunZklock({"inspect", "--config", directory.Path("none.conf")});
   CHECK(finished.exit == Exited(78));
@@ -322,7 +320,7 @@ TEST_CASE(
   CHECK(Run(WithUserFile(directory, {"--print-config"})).exit == Exited(0));
 }
 
-TEST_CASE("a user's file that may not be read counts as absent, which -v and --print-config tell") {
+TEST_CASE("a user's file that may not be read is ignored, and -v and --print-config report it") {
   const TemporaryDirectory directory;
   const std::string home = directory.Path("home");
   REQUIRE(mkdir(home.c_str(), 0700) == 0);
@@ -330,7 +328,7 @@ TEST_CASE("a user's file that may not be read counts as absent, which -v and --p
   const std::string file = home + "/zklock.conf";
   std::string why = "Permission denied";
   ChildOptions options = Zklock({});
-  SECTION("not for anybody else") {
+  SECTION("a directory of another user") {
     AsAnotherUser(directory, options);
     REQUIRE(chmod(home.c_str(), geteuid() == 0 ? 0700 : 0) == 0);
   }
@@ -352,17 +350,17 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     REQUIRE(!directory.Write("zklock.conf", "no setting\n").empty());
     REQUIRE(chown(file.c_str(), kNobody, kNobody) == 0);
   } else {
-    // Root's files belong to an unknown user there.
+    // In that namespace, root's files belong to an unknown user.
     REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
     options.argv = {"/usr/bin/unshare", "--user", "--map-root-user", Binary()};
   }
   SECTION("to a plain file") { CheckUnused(options, file, "it belongs to another user"); }
-  SECTION("but it is used if it is named") {
+  SECTION("but it is used if --config names it") {
     options.argv.insert(options.argv.end(), {"inspect", "--config", file});
     CHECK(Run(options).exit == Exited(78));
   }
   if (geteuid() != 0) return;
-  SECTION("a pipe that nobody writes to blocks nobody") {
+  SECTION("a FIFO without a writer does not block") {
     REQUIRE(unlink(file.c_str()) == 0);
     REQUIRE(mkfifo(file.c_str(), 0666) == 0);
     REQUIRE(chown(file.c_str(), 1, 1) == 0);
@@ -371,36 +369,36 @@ TEST_CASE("a user's file that belongs to another user is not used") {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own
-TEST_CASE("a lack of descriptors is no fault of a configuration: 71") {
+TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
   const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
-  Words told;
+  Words reports;
   for (int limit = 4; limit < 12; ++limit) {  // too few for the loader, to enough
     ChildOptions options = Zklock({"--print-config"});
     const std::string descriptors = "--nofile=" + std::to_string(limit);
     options.argv.insert(options.argv.begin(), {"/usr/bin/prlimit", descriptors});
-    // Without a name for the system's: it is looked for first, whether it is there or not.
+    // The system's file is opened first, whether it exists or not.
     if (file != "/dev/null") options.also_environment = {"ZKLOCK_CONFIG="};
     const Finished finished = Run(options);
-    if (finished.exit == Exited(71)) told.push_back(finished.err);
+    if (finished.exit == Exited(71)) reports.push_back(finished.err);
     CAPTURE(limit, finished.err);
     CHECK(finished.exit != Exited(78));
   }
   const std::string expected = "zklock: " + file + ": Too many open files; see ulimit -n\n";
-  CHECK(std::count(told.begin(), told.end(), expected) > 0);
+  CHECK(std::count(reports.begin(), reports.end(), expected) > 0);
 }
 #endif
 
-TEST_CASE("a bad value in the environment is told of with the variable") {
+TEST_CASE("the message about a bad value in the environment names the variable") {
   ChildOptions options = Zklock({"exclusive", "/t/config/four", "--", "true"});
   options.environment->push_back("ZKLOCK_CONNECT_TIMEOUT=soon");
   const Finished finished = Run(options);
   CHECK(finished.exit == Exited(64));
   CHECK(Lines(finished.err).front() ==
-        "zklock: --connect-timeout 'soon' is no DURATION (such as 90, 1.5, 500ms, 1h30m) "
+        "zklock: --connect-timeout: invalid duration 'soon' (examples: 90, 1.5, 500ms, 1h30m) "
         "(from $ZKLOCK_CONNECT_TIMEOUT)");
 }
 
-TEST_CASE("every option but those that ask for one run can be set in a file") {
+TEST_CASE("a file can set every option except those for a single run") {
   std::set<std::string> settable;
   for (const std::string& line : Lines(RunZklock({"--print-config"}).out)) {
     const std::size_t name = line.starts_with("# ") ? 2 : 0;
@@ -412,10 +410,10 @@ TEST_CASE("every option but those that ask for one run can be set in a file") {
   for (std::sregex_iterator it(help.begin(), help.end(), option), end; it != end; ++it) {
     options.insert((*it)[1]);
   }
-  for (const char* of_one_run : {"help", "config", "nonblock", "no-nest", "read", "write", "hold",
+  for (const char* single_run : {"help", "config", "nonblock", "no-nest", "read", "write", "hold",
                                  "owner-pid", "on-lost-signal"}) {
-    CAPTURE(of_one_run);
-    CHECK(options.erase(of_one_run) == 1);
+    CAPTURE(single_run);
+    CHECK(options.erase(single_run) == 1);
   }
   CHECK(settable == options);
 }

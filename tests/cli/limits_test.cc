@@ -23,7 +23,7 @@ TEST_CASE("servers that allow it grant the longest session time-out") {
   finished = RunZklock(words);
   CHECK(finished.exit == Exited(64));
   CHECK(Lines(finished.err).front() ==
-        "zklock: --session-timeout '12d1ms' is too long: at most 12d");
+        "zklock: --session-timeout: '12d1ms' is too long; the maximum is 12d");
 }
 
 TEST_CASE("the largest numbers and durations work in a run, with a free LOCK and a held one") {

@@ -1,6 +1,7 @@
-// Messages about invalid paths and lists of servers.
+// Messages about invalid paths, lists of servers and unknown words.
 
 #include "cli/provocation.h"
+#include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
@@ -11,6 +12,13 @@ Provocation OfLock(const char* message, const std::string& lock) {
 
 Provocation OfServers(const char* message, const std::string& servers) {
   return {{Part(message)}, [servers] { return SaidBy({"inspect", "-z", servers, "/l"}, 64); }};
+}
+
+/// `parts` are of one line.
+Provocation OfWords(const Words& words, const std::vector<const char*>& parts) {
+  Provocation provocation{{}, [words] { return SaidBy(words, 64); }};
+  for (const char* part : parts) provocation.says.push_back(Part(part));
+  return provocation;
 }
 
 }  // namespace
@@ -40,6 +48,15 @@ Provocations PathProvocations() {
       OfServers("kNoHost", "zk1,:2181"),
       OfServers("kBadHost", "zk_1,zk!"),
       OfServers("kBadPort", "zk1:0"),
+      OfWords({"exlusive"}, {"kUnknownSubcommand", "kDidYouMean"}),
+      OfWords({"lock", "/l"}, {"kUnknownSubcommand", "kKnownSubcommands"}),
+      OfWords({"try", "/l", "--fast"}, {"kUnknownOption", "kCommandsOptions"}),
+      {{Part("kKnownSettings")},
+       [] {
+         const TemporaryDirectory directory;
+         const std::string file = directory.Write("zklock.conf", "frob = x\n");
+         return SaidBy({"inspect", "--config", file, "/l"}, 78);
+       }},
   };
 }
 

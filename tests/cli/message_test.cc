@@ -46,6 +46,7 @@ std::vector<Case> WrongWords() {
       {"kNoSubcommand", 64, {}},
       {"kUnknownSubcommand", 64, {"exlusive"}},
       {"kUnknownOption", 64, {"exclusive", "--frob", "RUN"}},
+      {"kOthersOption", 64, {"exclusive", "--json", "RUN"}},
       {"kNoLock", 64, {"exclusive", "--", "true"}},
       {"kLockTaken", 64, {"exclusive", "--wait", "/jobs/backup", "--", "true"}},
       {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},
@@ -62,7 +63,7 @@ std::vector<Case> WrongWords() {
       {"kTooLong", 64, {"exclusive", "--session-timeout", "100d", "RUN"}},
       {"kNoChoice", 64, {"exclusive", "--on-lost", "cry", "RUN"}},
       {"kNoNumber", 64, {"exclusive", "--max-queue", "few", "RUN"}},
-      {"kNoStatus", 64, {"exclusive", "-E", "256", "RUN"}},
+      {"kNoNumber", 64, {"exclusive", "-E", "256", "RUN"}},
       {"kNoSignal", 64, {"exclusive", "--stop-signal", "BOO", "RUN"}},
       {"kBadServers", 64, {"exclusive", "-z", "zk1:0", "RUN"}},
       {"kBadPath", 64, {"exclusive", "--root", "locks", "backup", "--", "true"}},
@@ -118,7 +119,7 @@ std::vector<Case> WrongFiles(const TemporaryDirectory& directory) {
   add("kNoSetting", 78, "--config", "label\n", 0644);
   add("kUnknownSetting", 78, "--config", "lable = x\n", 0644);
   add("kOpenQuotes", 78, "--config", "label = \"x\n", 0644);
-  add("kNeitherYesNorNo", 78, "--config", "quiet = perhaps\n", 0644);
+  add("kNoChoice", 78, "--config", "quiet = perhaps\n", 0644);
   add("kTooLarge", 78, "--auth-file", std::string(100000, '\n'), 0600);
   add("kOpenFile", 77, "--auth-file", "digest:a:b\n", 0644);
   return cases;

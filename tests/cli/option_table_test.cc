@@ -1,5 +1,5 @@
 // Each option of each subcommand in each situation: a LOCK that is free, busy, held by us, or on a
-// server that is not there. The options are those that --help shows: one without a row fails.
+// server that does not exist. An option of the program's table without a row here is a failure.
 
 #include <sys/stat.h>
 
@@ -11,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/completion.h"
-#include "cli/config.h"
+#include "cli/option_rows.h"
 #include "cli/option_table.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
@@ -23,7 +22,7 @@ namespace {
 constexpr char kContender[] = "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-";
 constexpr std::size_t kAtOnce = 8;
 
-/// Runs "$@" as a child of a shell that may hold LOCK, with the values that only the shell knows.
+/// Runs "$@" as a child of a shell that may hold LOCK, with values that only the shell knows.
 constexpr char kInShell[] = R"sh(
 trap '' TERM
 trap : INT
@@ -56,7 +55,7 @@ class Table {
       : subcommand_(subcommand), from_file_(from_file) {
     (void)files_.Write("config", "");
     REQUIRE(chmod(files_.Write("credentials", "digest:user:password\n").c_str(), 0600) == 0);
-    tree_.Create(above_);  // open to all, although some runs make their LOCKs with credentials
+    tree_.Create(above_);  // with an open ACL, although some runs create LOCKs with credentials
   }
 
   void Check(const Rows& rows) {
@@ -90,7 +89,7 @@ class Table {
   static bool Holds(const Row& row) { return row.words.front() == "--hold"; }
   [[nodiscard]] bool Runs() const { return subcommand_ != "inspect" && subcommand_ != "release"; }
 
-  /// Below a znode of our own: the LOCKs are many, and other tests list those of all.
+  /// Below a znode of this test: there are many LOCKs, and other tests list all there are.
   std::string NextLock() { return above_ + "/" + std::to_string(++locks_made_); }
 
   std::string Value(const std::string& word, Situation situation) {
@@ -151,7 +150,7 @@ class Table {
     cell.child = Child::Start(options);
   }
 
-  /// Has another program hold the LOCK.
+  /// Makes another program hold the LOCK.
   void Hold(Cell& cell) {
     if (cell.row.holder.empty() && Runs()) {
       cell.contender = tree_.Create(cell.lock + kContender, ZnodeKind::kEphemeralSequential);
@@ -162,7 +161,8 @@ class Table {
     cell.holder = StartHolder(words, cell.lock);
   }
 
-  /// Releases the LOCK of kFreed once zklock waits; interrupts what does not end by itself.
+  /// Releases the LOCK of kFreed once zklock waits; interrupts a zklock that does not end by
+  /// itself.
   void Free(Cell& cell) {
     INFO(Describe(cell));
     try {
@@ -211,7 +211,7 @@ class Table {
     cell.holder.reset();
   }
 
-  /// Nothing of ours is left in the LOCK.
+  /// Checks that no contender of this run is left in the LOCK.
   void CheckLeft(const Cell& cell) {
     if (!cell.row.holder.empty() || cell.holder) return;
     tree_.WaitForChildren(cell.lock, [&](std::vector<std::string> children) {
@@ -239,11 +239,13 @@ class Table {
   Tree tree_;
 };
 
-/// Those that a configuration file can set. A value that is refused is then a bad configuration.
+/// The rows of options that a configuration file can set. There, a refused value is status 78.
 Rows FileRows(Rows rows) {
-  std::erase_if(rows, [](const Row& row) {
+  const auto& names = cli::ConfigurableNames();
+  std::erase_if(rows, [&](const Row& row) {
     return row.words.front() != row.option || !row.option.starts_with("--") ||
-           !cli::IsConfigurable(row.option.substr(2)) || row.words.size() > 2;
+           std::find(names.begin(), names.end(), row.option.substr(2)) == names.end() ||
+           row.words.size() > 2;
   });
   for (Row& row : rows) {
     if (row.outcomes.empty() || row.outcomes.begin()->second.status != 64) continue;
@@ -252,7 +254,7 @@ Rows FileRows(Rows rows) {
   return rows;
 }
 
-/// The options of --help are those that have rows, and each is tried in all of `situations`.
+/// The options of the table are those that have rows, and each is tried in all of `situations`.
 void CheckComplete(const std::string& subcommand, const Rows& rows,
                    const std::vector<Situation>& situations) {
   std::map<std::string, std::set<Situation>> tried;
@@ -260,8 +262,8 @@ void CheckComplete(const std::string& subcommand, const Rows& rows,
     for (const auto& [situation, outcome] : row.outcomes) tried[row.option].insert(situation);
   }
   std::set<std::string> options;
-  for (const auto& option : cli::ReadHelpOptions(RunZklock({subcommand, "--help"}).out)) {
-    options.insert(option.name.empty() ? option.shorter : option.name);
+  for (const auto* option : cli::OptionsOf(cli::FindSubcommand(subcommand)->bit)) {
+    options.insert(option->Name());
   }
   CHECK(options.size() > 10);
   for (const std::string& option : options) {

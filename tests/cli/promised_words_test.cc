@@ -1,101 +1,49 @@
-// Help, manual pages, completions, README and the code have what users were promised, and no other:
-// subcommands, options, exit statuses. The list is here.
+// Help, manual pages, completions, README and the code agree: on the options of the table, the
+// subcommands, and the exit statuses, which are listed here.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "cli/documents.h"
+#include "cli/option_table.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
-/// Each option with what it takes and the subcommands that have it: q for exclusive, read and
-/// write, t for try, i for inspect, r for release.
-struct Promised {
-  const char* option;
-  const char* subcommands;
-};
+const Set kStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "126", "127", "128"};
 
-constexpr Promised kPromised[] = {
-    {"-h,--help", "qtir"},
-    {"-z,--servers HOST:PORT[,...][/CHROOT]", "qtir"},
-    {"--root PATH", "qtir"},
-    {"--connect-timeout DURATION", "qtir"},
-    {"--session-timeout DURATION", "qtir"},
-    {"--auth-file FILE", "qtir"},
-    {"--tls-ca FILE", "qtir"},
-    {"--tls-cert FILE", "qtir"},
-    {"--tls-key FILE", "qtir"},
-    {"--config FILE", "qtir"},
-    {"-q,--quiet", "qtir"},
-    {"-v,--verbose", "qtir"},
-    {"-w,--wait DURATION", "q"},
-    {"-n,--nonblock", "q"},
-    {"--max-queue N", "q"},
-    {"--supersede", "q"},
-    {"--read LOCK", "q"},
-    {"--write LOCK", "q"},
-    {"--read", "t"},
-    {"--write", "t"},
-    {"--permits N", "qt"},
-    {"--min-interval DURATION", "qt"},
-    {"-E,--conflict-exit-code N", "qt"},
-    {"--acl open|creator", "qt"},
-    {"-k,--kill-after DURATION", "qt"},
-    {"--stop-signal SIGNAL", "qt"},
-    {"--on-lost stop|warn", "qt"},
-    {"--descendants leave|wait|kill", "qt"},
-    {"--dialect curator|kazoo|simple", "qt"},
-    {"--no-nest", "qt"},
-    {"-c 'SHELL LINE'", "qt"},
-    {"--hold", "qt"},
-    {"--owner-pid PID", "qt"},
-    {"--on-lost-signal SIGNAL", "qt"},
-    {"-l,--label TEXT", "qt"},
-    {"--publish-command", "qt"},
-    {"--events FD|FILE", "qt"},
-    {"--progress auto|bar|plain|none", "qt"},
-    {"--json", "i"},
-    {"--dot", "i"},
-    {"--watch", "i"},
-    {"--mine", "i"},
-    {"--contender NAME", "r"},
-    {"--holders", "r"},
-    {"--all", "r"},
-    {"--force", "r"},
-    {"--reason TEXT", "r"},
-    {"--wait", "r"},
-    {"--yes", "r"},
-};
-
-const Set kPromisedStatuses = {"64", "69", "70", "71", "75", "76", "77", "78", "126", "127", "128"};
-
-struct Subcommand {
-  std::string name;
-  char letter;
-};
-
-const Subcommand kSubcommands[] = {{"exclusive", 'q'}, {"read", 'q'},    {"write", 'q'},
-                                   {"try", 't'},       {"inspect", 'i'}, {"release", 'r'}};
-
-Set PromisedTo(char letter) {
+/// The rows of the table that a subcommand has, as help writes them: "-w,--wait DURATION".
+Set TableOptions(const cli::SubcommandSpec& subcommand) {
   Set options;
-  for (const Promised& one : kPromised) {
-    if (std::string(one.subcommands).find(letter) != std::string::npos) options.insert(one.option);
+  for (const cli::OptionSpec* option : cli::OptionsOf(subcommand.bit)) {
+    const std::string letter = option->letter != '\0' && !option->name.empty()
+                                   ? std::string{'-', option->letter, ','}
+                                   : "";
+    const std::string value = option->IsFlag() ? "" : " " + std::string(option->metavar);
+    options.insert(letter + option->Name() + value);
   }
   return options;
 }
 
-/// What completion offers for it: the long name where there is one.
-std::string NameOf(const std::string& option) {
-  const std::size_t comma = option.find(",--");
-  const std::string from = comma == std::string::npos ? option : option.substr(comma + 1);
-  return from.substr(0, from.find(' '));
+Set TableNames(const cli::SubcommandSpec& subcommand) {
+  Set names;
+  for (const cli::OptionSpec* option : cli::OptionsOf(subcommand.bit)) names.insert(option->Name());
+  return names;
+}
+
+/// The options that the manual pages describe for a subcommand.
+Set ManualOptionsOf(const cli::SubcommandSpec& subcommand) {
+  const std::string name(subcommand.name);
+  if (!subcommand.RunsCommand()) {
+    return ManualOptions(Lines(ReadSource("man/zklock-" + name + ".1")));
+  }
+  return Union(
+      OptionsUnder("Options of all four"),
+      OptionsUnder(name == "try" ? "Options of try" : "Options of exclusive, read and write"));
 }
 
 Set FirstWords(const std::string& text) {
@@ -105,8 +53,8 @@ Set FirstWords(const std::string& text) {
   return words;
 }
 
-/// What bash and fish offer for `zklock SUBCOMMAND -`. (zsh has the same from the same source, and
-/// is typed at in completion_test.)
+/// The words that bash and fish offer for `zklock SUBCOMMAND -`. (completion_test covers zsh, whose
+/// completion asks zklock in the same way.)
 Set Offered(const std::string& shell, const std::string& subcommand) {
   const std::string completions = std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/completions/";
   const std::string line = "zklock " + subcommand + " -";
@@ -128,32 +76,64 @@ Set Offered(const std::string& shell, const std::string& subcommand) {
   return FirstWords(finished.out);
 }
 
-TEST_CASE("help, manual pages and completions have the options that were promised, and no other") {
-  const Set common = OptionsUnder("Options of all four");
-  std::map<char, Set> manual = {
-      {'q', Union(common, OptionsUnder("Options of exclusive, read and write"))},
-      {'t', Union(common, OptionsUnder("Options of try"))},
-      {'i', ManualOptions(Lines(ReadSource("man/zklock-inspect.1")))},
-      {'r', ManualOptions(Lines(ReadSource("man/zklock-release.1")))}};
-  // None stands where no subcommand's list is.
-  CHECK(ManualOptions(Lines(ReadSource("man/zklock.1"))) == Union(manual['q'], manual['t']));
-  for (const auto& [subcommand, letter] : kSubcommands) {
-    CAPTURE(subcommand);
-    const Set promised = PromisedTo(letter);
-    Set names;
-    for (const std::string& option : promised) names.insert(NameOf(option));
-    CHECK(HelpOptions(HelpOf(subcommand)) == promised);
-    CHECK(manual[letter] == promised);
+TEST_CASE("manual pages, help and completions have the options of the table, and no other") {
+  Set runs;
+  for (const cli::SubcommandSpec& subcommand : cli::SubcommandTable()) {
+    const std::string name(subcommand.name);
+    CAPTURE(name);
+    const Set manual = ManualOptionsOf(subcommand);
+    CHECK(manual == TableOptions(subcommand));
+    CHECK(manual.size() > 10);
+    if (subcommand.RunsCommand()) runs = Union(runs, manual);
+    CHECK(HelpOptions(HelpOf(name)) == manual);
     for (const std::string shell : {"bash", "fish"}) {
       CAPTURE(shell);
-      CHECK(Offered(shell, subcommand) == names);
+      CHECK(Offered(shell, name) == TableNames(subcommand));
+    }
+  }
+  // zklock(1) describes no option outside the lists of the subcommands.
+  CHECK(ManualOptions(Lines(ReadSource("man/zklock.1"))) == runs);
+}
+
+TEST_CASE("each option has help, and a variable or a place in a file only with a long name") {
+  for (const cli::OptionSpec& option : cli::OptionTable()) {
+    CAPTURE(option.Name());
+    CHECK_FALSE(option.help.empty());
+    CHECK(option.subcommands != 0);
+    CHECK((option.letter != '\0' || !option.name.empty()));
+    if (option.in_file || !option.environment.empty()) CHECK_FALSE(option.name.empty());
+    if (option.IsFlag()) CHECK((option.fallback.empty() && option.environment.empty()));
+  }
+}
+
+TEST_CASE("no two options of a subcommand have the same name") {
+  for (const cli::SubcommandSpec& subcommand : cli::SubcommandTable()) {
+    Set names;
+    for (const cli::OptionSpec* option : cli::OptionsOf(subcommand.bit)) {
+      CAPTURE(subcommand.name, option->Name());
+      if (option->letter != '\0') CHECK(names.insert(std::string(1, option->letter)).second);
+      if (!option->name.empty()) CHECK(names.insert(std::string(option->name)).second);
+      if (!option->alias.empty()) CHECK(names.insert(std::string(option->alias)).second);
     }
   }
 }
 
-TEST_CASE("each subcommand is in help, in the completions and has a manual page's synopsis") {
-  Set names;
-  for (const Subcommand& one : kSubcommands) names.insert(one.name);
+TEST_CASE("zklock(1) has the long names of flock in one line") {
+  Set aliases;
+  for (const cli::OptionSpec& option : cli::OptionTable()) {
+    if (!option.alias.empty()) aliases.insert(std::string(option.alias));
+  }
+  std::string manual;
+  for (const std::string& line : Lines(ReadSource("man/zklock.1"))) manual += line + "\n";
+  for (const std::string& alias : aliases) {
+    CAPTURE(alias);
+    CHECK_THAT(manual, Catch::Contains("\n.Fl -" + alias));
+  }
+  CHECK(aliases == Set{"nb", "timeout"});
+}
+
+TEST_CASE("each subcommand is in the help, the completions and the synopsis of zklock(1)") {
+  const Set names = {"exclusive", "read", "write", "try", "inspect", "release"};
   const Finished help = Run({.argv = {Binary(), "--help"}, .environment = PlainEnvironment()});
   CHECK(Matches(help.out, "zklock ([a-z]+) +\\[OPTIONS\\]") == names);
   Set offered = FirstWords(Run({.argv = {Binary(), "--complete", ""}}).out);
@@ -166,18 +146,17 @@ TEST_CASE("each subcommand is in help, in the completions and has a manual page'
   CHECK(synopsis == names);
 }
 
-TEST_CASE("zklock(1), README, help and code have the exit statuses that were promised") {
+TEST_CASE("zklock(1), README, help and code have the same exit statuses") {
   Set code = Numbers(Lines(ReadSource("src/base/exit_status.h")), "kExit[A-Za-z]+ = ([0-9]+)");
   code.erase("0");
-  CHECK(code == kPromisedStatuses);
+  CHECK(code == kStatuses);
   CHECK(Numbers(Section(ReadSource("man/zklock.1"), ".Sh EXIT STATUS", ".Sh"), "^\\.It (.*)") ==
-        kPromisedStatuses);
+        kStatuses);
   CHECK(Numbers(Section(ReadSource("README.md"), "## Exit status", "## "), "^\\| ([^|]*) \\|") ==
-        kPromisedStatuses);
+        kStatuses);
   for (const std::string subcommand : {"exclusive", "read", "write", "try"}) {
     CAPTURE(subcommand);
-    CHECK(Numbers(Section(HelpOf(subcommand), "exit status:", "$"), "^  (\\S.*?)  ") ==
-          kPromisedStatuses);
+    CHECK(Numbers(Section(HelpOf(subcommand), "exit status:", "$"), "^  (\\S.*?)  ") == kStatuses);
   }
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("The first word is a subcommand") {
   CHECK(Fitting({"nothing", ""}).empty());
 }
 
-TEST_CASE("Options are those of the subcommand's help") {
+TEST_CASE("Options are those that the subcommand has") {
   CHECK(Fitting({"exclusive", "--con"}) ==
         Words{"--conflict-exit-code", "--connect-timeout", "--config"});
   CHECK(Fitting({"try", "--wa"}).empty());
@@ -49,7 +49,7 @@ TEST_CASE("Options are those of the subcommand's help") {
   CHECK(Fitting({"exclusive", "/l", "-w", "5", "--lab"}) == Words{"--label"});
 }
 
-TEST_CASE("A value is completed by its kind") {
+TEST_CASE("A value is completed according to its type") {
   CHECK(Fitting({"exclusive", "--on-lost", ""}) == Words{"stop", "warn"});
   CHECK(Fitting({"exclusive", "--on-lost", "w"}) == Words{"warn"});
   CHECK(Fitting({"exclusive", "--on-lost=w"}) == Words{"--on-lost=warn"});
@@ -61,20 +61,20 @@ TEST_CASE("A value is completed by its kind") {
   CHECK(Fitting({"exclusive", "--none=x"}).empty());
 }
 
-TEST_CASE("Behind the dashes stands a command, of which zklock knows nothing") {
+TEST_CASE("After -- the shell completes a command") {
   CHECK(Fitting({"exclusive", "/l", "--", ""}) == Words{"<command 3>"});
   CHECK(Fitting({"try", "-q", "/l", "--", "tar", "--wai"}) == Words{"<command 4>"});
   CHECK(Fitting({"inspect", "--", ""}).empty());
   CHECK(Fitting({"exclusive", "/l", "--"}).size() > 10);  // an option yet
 }
 
-TEST_CASE("A LOCK is looked for where the words so far say") {
+TEST_CASE("A LOCK is looked up on the servers and below the root that the line names") {
   const Completion completion =
       CompleteHere({"exclusive", "-w", "5m", "--servers=zk9:7/chroot", "--root", "/r", "-q", "ba"});
   const auto* lock = std::get_if<CompleteLock>(&completion);
   REQUIRE(lock != nullptr);
   CHECK(lock->typed == "ba");
-  CHECK(lock->root == "/r");
+  CHECK(lock->server.root == "/r");
   CHECK(lock->server.servers.chroot == "/chroot");
   REQUIRE(lock->server.servers.servers.size() == 1);
   CHECK(lock->server.servers.servers.front().host == "zk9");
@@ -82,22 +82,12 @@ TEST_CASE("A LOCK is looked for where the words so far say") {
   CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
 }
 
-TEST_CASE("A help's lines are read as options") {
-  const std::string help =
-      "usage: zklock x\n\nOptions:\n"
-      "  -h,--help                       this text\n"
-      "  -z,--servers HOST:PORT[,...][/CHROOT]\n"
-      "                                  the servers\n"
-      "  --on-lost stop|warn             when lost\n"
-      "  -c 'SHELL LINE'                 run it\n"
-      "\nNot an option:\n  --no\n";
-  CHECK(ReadHelpOptions(help.substr(0, help.find("\nNot"))) ==
-        std::vector<HelpOption>{
-            {"-h", "--help", "", "this text"},
-            {"-z", "--servers", "HOST:PORT[,...][/CHROOT]", "the servers"},
-            {"", "--on-lost", "stop|warn", "when lost"},
-            {"-c", "", "'SHELL LINE'", "run it"},
-        });
+TEST_CASE("An option is offered under its own name, with its help and default") {
+  const Completion completion = CompleteHere({"exclusive", "--stop-s"});
+  CHECK(std::get<CompleteWords>(completion).candidates ==
+        std::vector<Candidate>{{"--stop-signal", "sent first when the lock is lost (TERM)"}});
+  CHECK(Fitting({"exclusive", "--time"}).empty());
+  CHECK(Fitting({"exclusive", "-c", ""}).empty());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string ErrorOf(const std::string& text) {
   return "";
 }
 
-/// What becomes of a good file with these permissions.
+/// How a good file with these permissions is treated.
 enum class Fate { kRead, kUnsafe, kBad };
 Fate FateOf(const std::string& path) {
   try {
@@ -39,7 +39,7 @@ Fate FateOf(const std::string& path) {
   }
 }
 
-TEST_CASE("credentials are taken word for word, one a line") {
+TEST_CASE("credentials are read literally, one a line") {
   CHECK(ParseCredentials("digest:alice:secret\n", "") == Credentials{{"digest", "alice:secret"}});
   CHECK(ParseCredentials("digest:alice:secret", "") == Credentials{{"digest", "alice:secret"}});
   CHECK(ParseCredentials("# who we are\n\ndigest:alice:a b:c# \n  \nkerberos:x\n", "") ==
@@ -47,27 +47,27 @@ TEST_CASE("credentials are taken word for word, one a line") {
   CHECK(ParseCredentials("digest:\xc3\xa9:\xff", "") == Credentials{{"digest", "\xc3\xa9:\xff"}});
 }
 
-TEST_CASE("a line that is no credential is told of by its number, and not shown") {
+TEST_CASE("an error names the number of the line, and does not show the line") {
   for (const std::string line :
        {"secret", "digest", "digest:", ":secret", "di gest:alice:secret", " digest:alice:secret"}) {
     CAPTURE(line);
     CHECK(ErrorOf("digest:a:b\n" + line + "\n") ==
-          "FILE:2: is no scheme:credential, such as digest:user:password");
+          "FILE:2: expected scheme:credential, such as digest:user:password");
   }
-  CHECK(ErrorOf("digest:secret") == "FILE:1: is no digest:user:password");
+  CHECK(ErrorOf("digest:secret") == "FILE:1: expected digest:user:password");
   CHECK(ErrorOf("#\ndigest:alice:secret\r\n") ==
-        "FILE:2: holds a control character, such as a tab or a carriage return: take it out");
+        "FILE:2: the line has a control character, such as a tab or a carriage return");
   CHECK(ErrorOf(std::string("digest:a:b\0c", 12)) ==
-        "FILE:1: holds a control character, such as a tab or a carriage return: take it out");
+        "FILE:1: the line has a control character, such as a tab or a carriage return");
 }
 
-TEST_CASE("a text without any credentials is refused") {
-  CHECK(ErrorOf("") == "FILE: there are no credentials in it: write one scheme:credential a line");
+TEST_CASE("a text without credentials is refused") {
+  CHECK(ErrorOf("") == "FILE: no credentials found; expected one scheme:credential a line");
   CHECK(ErrorOf("# none\n\n") ==
-        "FILE: there are no credentials in it: write one scheme:credential a line");
+        "FILE: no credentials found; expected one scheme:credential a line");
 }
 
-TEST_CASE("a file that others can read or write is not used, whatever is in it") {
+TEST_CASE("a file that other users can access is not used, whatever it contains") {
   const test::TemporaryDirectory directory;
   const std::string file = directory.Write("auth", "digest:alice:secret\n");
   for (const mode_t mode : {0600u, 0400u}) {
@@ -85,7 +85,7 @@ TEST_CASE("a file that others can read or write is not used, whatever is in it")
   CHECK(FateOf(link) == Fate::kRead);
 }
 
-TEST_CASE("somebody else's file is not used") {
+TEST_CASE("another user's file is not used") {
   if (geteuid() != 0) return;  // only root can give a file away
   const test::TemporaryDirectory directory;
   const std::string file = directory.Write("auth", "digest:alice:secret\n");
@@ -94,7 +94,7 @@ TEST_CASE("somebody else's file is not used") {
   CHECK(FateOf(file) == Fate::kUnsafe);
 }
 
-TEST_CASE("what is no readable regular file of credentials is refused, without waiting") {
+TEST_CASE("anything but a readable regular file is refused, without blocking") {
   const test::TemporaryDirectory directory;
   const std::string pipe = directory.Path("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -107,7 +107,7 @@ TEST_CASE("what is no readable regular file of credentials is refused, without w
   }
 }
 
-TEST_CASE("a secret variable leaves the environment, and the memory that /proc shows") {
+TEST_CASE("a secret is removed from the environment, and from the memory that /proc shows") {
   setenv("ZKLOCK_TEST_SECRET", "digest:alice:secret", 1);
   const char* where = getenv("ZKLOCK_TEST_SECRET");
   CHECK(TakeSecret("ZKLOCK_TEST_SECRET") == "digest:alice:secret");

@@ -1,4 +1,4 @@
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -26,7 +26,7 @@ class Variable {
 };
 
 CommandLine Parse(const Words& words) {
-  // What the surroundings of the test say of servers must not reach it.
+  // The environment of the test must not influence it.
   for (const char* name : {"ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_SESSION_TIMEOUT"}) unsetenv(name);
   const Variable config("ZKLOCK_CONFIG", "/dev/null");
   std::vector<const char*> argv = {"zklock"};
@@ -53,7 +53,7 @@ TEST_CASE("What follows -- is the command, word for word") {
   CHECK(options.verbosity == Verbosity::kNormal);
 }
 
-TEST_CASE("Several LOCKs are put in the order of their paths, each once, each in its mode") {
+TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
   using protocol::Mode;
   using Wanted = std::vector<WantedLock>;
   CHECK(
@@ -72,12 +72,12 @@ TEST_CASE("Several LOCKs are put in the order of their paths, each once, each in
   CHECK_THAT(ErrorOf({"inspect", "/a", "/b"}), Catch::Contains("inspect takes one at a time"));
 }
 
-TEST_CASE("A shell line goes to the shell by -c") {
+TEST_CASE("-c runs a line in the shell") {
   CHECK(ParseRun({"exclusive", "-c", "echo a | wc", "/l"}).command ==
         Words{"/bin/sh", "-c", "echo a | wc"});
 }
 
-TEST_CASE("The subcommand says the mode") {
+TEST_CASE("The subcommand determines the mode") {
   using protocol::Mode;
   CHECK(ParseRun({"exclusive", "/l", "--", "c"}).locks.front().mode == Mode::kExclusive);
   CHECK(ParseRun({"read", "/l", "--", "c"}).locks.front().mode == Mode::kRead);
@@ -89,7 +89,7 @@ TEST_CASE("The subcommand says the mode") {
   CHECK(ParseRun({"try", "--write", "/l", "--", "c"}).locks.front().mode == Mode::kWrite);
 }
 
-TEST_CASE("Not to wait at all has three spellings") {
+TEST_CASE("Three options mean not to wait at all") {
   CHECK(ParseRun({"exclusive", "-n", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "--nonblock", "/l", "--", "c"}).try_only);
   CHECK(ParseRun({"exclusive", "-w", "0", "/l", "--", "c"}).try_only);
@@ -108,7 +108,7 @@ TEST_CASE("Defaults are those of the contract") {
   CHECK_FALSE(options.publish_command);
 }
 
-TEST_CASE("Options are read wherever they stand before --, the last of two counts") {
+TEST_CASE("Options are read anywhere before --, and the last of two counts") {
   const RunOptions options = ParseRun({"write",     "-w",
                                        "1m",        "backup",
                                        "--root=/r", "-E",
@@ -135,7 +135,7 @@ TEST_CASE("Options are read wherever they stand before --, the last of two count
   CHECK(options.server.servers.chroot == "/c");
 }
 
-TEST_CASE("The environment says where and who; arguments are stronger") {
+TEST_CASE("Variables stand in for options; arguments are stronger") {
   const Variable servers("ZKLOCK_SERVERS", "zk1:2000");
   const Variable root("ZKLOCK_ROOT", "/from/env");
   const Variable label("ZKLOCK_LABEL", "from env");
@@ -150,7 +150,7 @@ TEST_CASE("The environment says where and who; arguments are stronger") {
   CHECK(from_arguments.label == "x");
 }
 
-TEST_CASE("An empty variable is as good as none") {
+TEST_CASE("An empty variable counts as unset") {
   const Variable servers("ZKLOCK_SERVERS", "");
   CHECK(ParseRun({"exclusive", "/l", "--", "c"}).server.servers.servers.front().host ==
         "127.0.0.1");
@@ -166,55 +166,75 @@ TEST_CASE("Signals are named as kill(1) names them") {
   CHECK(signal("9") == SIGKILL);
 }
 
-TEST_CASE("Wrong words say what is wrong, and with which") {
+TEST_CASE("The long names of flock are accepted too") {
+  CHECK(ParseRun({"exclusive", "--timeout", "5", "/l", "--", "c"}).wait == Duration(5s));
+  CHECK(ParseRun({"read", "--timeout=5", "/l", "--", "c"}).wait == Duration(5s));
+  CHECK(ParseRun({"exclusive", "--nb", "/l", "--", "c"}).try_only);
+  CHECK(ParseRun({"exclusive", "--verbose", "/l", "--", "c"}).verbosity == Verbosity::kVerbose);
+  CHECK_THAT(ErrorOf({"exclusive", "--nb", "--timeout", "5", "/l", "--", "c"}),
+             Catch::Contains("--nonblock and --wait cannot be used together"));
+  CHECK_THAT(std::get<Text>(Parse({"exclusive", "--help"})).text,
+             !Catch::Contains("--timeout") && !Catch::Contains("--nb"));
+}
+
+TEST_CASE("A usage error says what is wrong, and with which word") {
   struct Case {
     Words words;
     std::string part;
   };
   const std::vector<Case> cases = {
       {{}, "no subcommand"},
-      {{"exlusive"}, "'exlusive'"},
-      {{"--frob"}, "'--frob'"},
+      {{"exlusive"}, "unknown subcommand 'exlusive'; did you mean 'exclusive'?"},
+      {{"lock"}, "unknown subcommand 'lock'; expected exclusive, read, write, try, inspect or"},
+      {{"--frob"}, "unknown option '--frob'"},
+      {{"--hepl"}, "unknown option '--hepl'; did you mean '--help'?"},
       {{"exclusive", "--", "c"}, "no LOCK"},
       {{"exclusive", "/l"}, "no command"},
       {{"exclusive", "/l", "--"}, "no command"},
       {{"exclusive", "/l", "c"}, "no command"},
       {{"inspect", "/l", "/m"}, "more than one LOCK"},
-      {{"exclusive", "-c", "x", "/l", "--", "c"}, "exclude each other"},
-      {{"exclusive", "--frob", "/l", "--", "c"}, "'--frob'"},
-      {{"exclusive", "/l", "--wait", "--", "c"}, "needs a value"},
+      {{"exclusive", "-c", "x", "/l", "--", "c"}, "cannot be used together"},
+      {{"exclusive", "--frob", "/l", "--", "c"}, "unknown option '--frob'; options of the command"},
+      {{"exclusive", "--wiat", "5", "/l", "--", "c"},
+       "unknown option '--wiat'; did you mean '--wait'?"},
+      {{"exclusive", "--wiat=5", "/l", "--", "c"},
+       "unknown option '--wiat'; did you mean '--wait'?"},
+      {{"inspect", "--jsno", "/l"}, "unknown option '--jsno'; did you mean '--json'?"},
+      {{"exclusive", "--json", "/l", "--", "c"}, "'--json' is not an option of exclusive"},
+      {{"exclusive", "/l", "--wait", "--", "c"}, "requires a value"},
       {{"exclusive", "-w", "soon", "/l", "--", "c"}, "'soon'"},
       {{"exclusive", "-w", "-1", "/l", "--", "c"}, "'-1'"},
-      {{"exclusive", "-w", "", "/l", "--", "c"}, "DURATION"},
-      {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "exclude each other"},
-      {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait'"},
-      {{"try", "--read", "--write", "/l", "--", "c"}, "exclude each other"},
-      {{"exclusive", "--read", "--", "c"}, "--read needs a value"},
+      {{"exclusive", "-w", "", "/l", "--", "c"}, "invalid duration ''"},
+      {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "cannot be used together"},
+      {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait' is not an option of try"},
+      {{"try", "--read", "--write", "/l", "--", "c"}, "cannot be used together"},
+      {{"exclusive", "--read", "--", "c"}, "--read requires a value"},
       {{"exclusive", "--permits", "0", "/l", "--", "c"},
-       "--permits '0' is no number from 1 to 2147483647"},
+       "--permits: invalid number '0'; expected 1 to 2147483647"},
       {{"exclusive", "--permits", "99999999999", "/l", "--", "c"},
-       "--permits '99999999999' is no number from 1 to 2147483647"},
+       "--permits: invalid number '99999999999'; expected 1 to 2147483647"},
       {{"exclusive", "--max-queue", "-1", "/l", "--", "c"},
-       "--max-queue '-1' is no number from 0 to 2147483647"},
-      {{"exclusive", "-v=1", "/l", "--", "c"}, "-v=1: not read as an option and its value"},
-      {{"exclusive", "-nv=1", "/l", "--", "c"}, "-nv=1: not read as an option and its value"},
-      {{"exclusive", "--wait=1", "-q=1", "/l", "--", "c"}, "-q=1: not read"},
+       "--max-queue: invalid number '-1'; expected 0 to 2147483647"},
+      {{"exclusive", "-v=1", "/l", "--", "c"}, "-v=1: cannot be read as an option and its value"},
+      {{"exclusive", "-nv=1", "/l", "--", "c"}, "-nv=1: cannot be read as an option and its value"},
+      {{"exclusive", "--wait=1", "-q=1", "/l", "--", "c"}, "-q=1: cannot be read"},
       {{"exclusive", "-E", "256", "/l", "--", "c"}, "'256'"},
       {{"exclusive", "-E", "-1", "/l", "--", "c"}, "'-1'"},
       {{"exclusive", "-E", "1x", "/l", "--", "c"}, "'1x'"},
       {{"exclusive", "-E", "", "/l", "--", "c"}, "--conflict-exit-code"},
       {{"exclusive", "--stop-signal", "BOO", "/l", "--", "c"}, "'BOO'"},
       {{"exclusive", "--connect-timeout", "0", "/l", "--", "c"}, "more than 0"},
-      {{"exclusive", "--session-timeout", "12d1ms", "/l", "--", "c"}, "too long: at most 12d"},
+      {{"exclusive", "--session-timeout", "12d1ms", "/l", "--", "c"},
+       "too long; the maximum is 12d"},
       {{"exclusive", "-z", "h:0", "/l", "--", "c"}, "--servers"},
       {{"exclusive", "-z", "h:1/zookeeper", "/l", "--", "c"}, "chroot"},
       {{"exclusive", "--root", "r", "/l", "--", "c"}, "--root"},
       {{"exclusive", "/l/", "--", "c"}, "'/l/'"},
       {{"exclusive", "/", "--", "c"}, "LOCK '/'"},
-      {{"exclusive", "-q", "-v", "/l", "--", "c"}, "exclude each other"},
+      {{"exclusive", "-q", "-v", "/l", "--", "c"}, "cannot be used together"},
       {{"inspect", "/l", "--", "c"}, "runs no command"},
       {{"release", "/l", "--force"}, "--contender"},
-      {{"release", "/l", "--holders", "--all"}, "exclude each other"},
+      {{"release", "/l", "--holders", "--all"}, "cannot be used together"},
       {{"exclusive", "--hold", "/l", "--", "c"}, "--hold"},
       {{"exclusive", "--hold", "--stop-signal", "INT", "/l"}, "--stop-signal is for a command"},
       {{"exclusive", "--hold", "--on-lost", "stop", "/l"}, "--on-lost is for a command"},
@@ -231,13 +251,13 @@ TEST_CASE("Wrong words say what is wrong, and with which") {
   }
 }
 
-TEST_CASE("inspect looks at the root without a LOCK, and at everything with /") {
+TEST_CASE("inspect shows the root without a LOCK, and everything with /") {
   CHECK(std::get<InspectOptions>(Parse({"inspect"})).path == "/zklock");
   CHECK(std::get<InspectOptions>(Parse({"inspect", "/"})).path == "/");
   CHECK(std::get<InspectOptions>(Parse({"inspect", "x"})).path == "/zklock/x");
 }
 
-TEST_CASE("Help and version are text, and go before everything else") {
+TEST_CASE("Help and version are text, whatever else is on the command line") {
   for (const Words& words : std::vector<Words>{
            {"--help"}, {"-h"}, {"--version"}, {"exclusive", "--help"}, {"try", "-h", "--frob"}}) {
     CAPTURE(words);

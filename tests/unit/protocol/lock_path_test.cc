@@ -62,9 +62,9 @@ TEST_CASE("Dots as components are refused, dots in names are not") {
 }
 
 TEST_CASE("ZooKeeper's own znodes are refused, their neighbours are not") {
-  CHECK(Resolved("/zookeeper") == "bad: is kept for ZooKeeper itself");
-  CHECK(Resolved("/zookeeper/quota") == "bad: is kept for ZooKeeper itself");
-  CHECK(Resolved("zookeeper", "/") == "bad: is kept for ZooKeeper itself");
+  CHECK(Resolved("/zookeeper") == "bad: is reserved for ZooKeeper");
+  CHECK(Resolved("/zookeeper/quota") == "bad: is reserved for ZooKeeper");
+  CHECK(Resolved("zookeeper", "/") == "bad: is reserved for ZooKeeper");
   CHECK(Resolved("/zookeeperx") == "/zookeeperx");
   CHECK(Resolved("/zookeepe") == "/zookeepe");
   CHECK(Resolved("/a/zookeeper") == "/a/zookeeper");
@@ -131,7 +131,7 @@ TEST_CASE("A root or a chroot begins with a slash") {
   CHECK(Checked("zklock") == "bad: does not begin with a slash");
   CHECK(Checked("/") == "bad: is the root of all znodes");
   CHECK(Checked("/a/") == "bad: ends in a slash");
-  CHECK(Checked("/zookeeper/x") == "bad: is kept for ZooKeeper itself");
+  CHECK(Checked("/zookeeper/x") == "bad: is reserved for ZooKeeper");
 }
 
 TEST_CASE("A path has a parent and a last component") {

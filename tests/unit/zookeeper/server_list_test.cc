@@ -65,7 +65,7 @@ TEST_CASE("A chroot that no server takes is refused") {
   CHECK(Parsed("a:1/app//") == "bad: its chroot ends in a slash");
   CHECK(Parsed("a:1//app") == "bad: its chroot has an empty component");
   CHECK(Parsed("a:1/../app") == "bad: its chroot has '..' as a component");
-  CHECK(Parsed("a:1/zookeeper") == "bad: its chroot is kept for ZooKeeper itself");
+  CHECK(Parsed("a:1/zookeeper") == "bad: its chroot is reserved for ZooKeeper");
 }
 
 TEST_CASE("A list without a server is refused") {
@@ -89,24 +89,24 @@ TEST_CASE("Ports are 1 to 65535") {
   for (const char* text : {"a:", "a:0", "a:65536", "a:99999999999", "a:-1", "a:+1", "a:21x", "a: 1",
                            "a:zk", "[::1]:", "[::1]:0"}) {
     CAPTURE(text);
-    CHECK(Parsed(text) == "bad: server 1 has no port from 1 to 65535 behind its colon");
+    CHECK(Parsed(text) == "bad: server 1 has no port from 1 to 65535 after the colon");
   }
 }
 
 TEST_CASE("Text that is no host is refused without being repeated") {
   for (const char* text : {"a b:1", "user@a:1", "a\n:1", "a;b:1", "\xc3\xa9:1", "fe80%1:1"}) {
     CAPTURE(text);
-    CHECK(Parsed(text) == "bad: server 1 has a character that no host name has");
+    CHECK(Parsed(text) == "bad: server 1 has a character that is not allowed in a host name");
   }
 }
 
 TEST_CASE("An IPv6 address needs brackets around a real address") {
   CHECK(Parsed("::1:2181") ==
-        "bad: server 1 has several colons (an IPv6 address needs [ and ] around it)");
+        "bad: server 1 has several colons (write an IPv6 address between [ and ])");
   CHECK(Parsed("a:1:2") ==
-        "bad: server 1 has several colons (an IPv6 address needs [ and ] around it)");
-  CHECK(Parsed("[::1:2181") == "bad: server 1 has no ] for its [");
-  CHECK(Parsed("[::1]2181") == "bad: server 1 has text behind ]");
+        "bad: server 1 has several colons (write an IPv6 address between [ and ])");
+  CHECK(Parsed("[::1:2181") == "bad: server 1 has a [ without a ]");
+  CHECK(Parsed("[::1]2181") == "bad: server 1 has text after ]");
   for (const std::string& text :
        {std::string("[]:1"), std::string("[zk1]:1"), std::string("[::g]:1"),
         std::string("[1.2.3.4]:1"), std::string("[::1%]:1"), std::string("[::1\0x]:1", 9)}) {

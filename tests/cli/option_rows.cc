@@ -1,4 +1,4 @@
-#include "cli/option_table.h"
+#include "cli/option_rows.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ Outcomes Everywhere(const Outcome& outcome) {
           {kNested, outcome}, {kHeldByShell, outcome}, {kNoServer, outcome}};
 }
 
-/// What becomes of most runs.
+/// The outcome of most runs.
 Outcomes Usual(const std::string& out) {
   Outcomes outcomes = Everywhere({0, out});
   outcomes[kBusy] = {kConflict};
@@ -36,7 +36,7 @@ Outcomes Without(Outcomes outcomes, const std::vector<Situation>& situations) {
   return outcomes;
 }
 
-/// Those of every subcommand. `usual` is what becomes of one without any of them.
+/// The options of every subcommand. `usual` is the outcome without any of them.
 Rows CommonRows(const Outcomes& usual, const std::string& help) {
   Rows rows = {
       {"--help", {"--help"}, Everywhere({0, "usage: zklock " + help})},
@@ -56,19 +56,19 @@ Rows CommonRows(const Outcomes& usual, const std::string& help) {
   return rows;
 }
 
-/// How the LOCK is asked for.
+/// How the LOCK is acquired.
 Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   const bool reads = subcommand == "read";
   const bool exclusive = subcommand == "exclusive" || subcommand == "try";
   const bool tries = subcommand == "try";
   const Outcomes refused = Everywhere({kUsage});
   const Outcomes alone = reads ? refused : usual;
-  // To wait for what is held above never ends; to try ends.
+  // Waiting for a LOCK that is held above never ends; `try` ends.
   const Outcome endless = {tries ? kConflict : kUsage};
   const Outcomes queued = But(usual, {{kNested, endless}, {kHeldByShell, endless}});
   const Outcomes one_permit =
       exclusive ? But(Without(usual, {kHeldByShell}), {{kNested, endless}}) : refused;
-  // What the shell holds is one permit: nothing finds out that we wait for ourselves.
+  // The shell holds one permit: nothing detects that we wait for ourselves.
   const Outcomes in_vain = {{kHeldByShell, {exclusive ? kConflict : kUsage}}};
   const Outcomes two_permits = exclusive ? But(usual, {{kBusy, {0, "ran\n"}}}) : refused;
   const Outcomes simple = exclusive ? usual : refused;
@@ -97,7 +97,7 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   return rows;
 }
 
-/// What try has not: to wait or not, and several LOCKs. What try has besides.
+/// The options that try does not have: waiting and several LOCKs; for try, its own options.
 Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
   if (subcommand == "try") return {{"--read", {"--read"}, usual}, {"--write", {"--write"}, usual}};
   const Outcomes waiting = Without(usual, {kBusy});

@@ -9,7 +9,7 @@
 
 namespace zklock::test {
 
-/// In what state a subcommand finds its LOCK.
+/// The state in which a subcommand finds its LOCK.
 enum class Situation {
   kFree,
   kBusy,         ///< another program holds it, and we do not wait
@@ -26,7 +26,7 @@ struct Outcome {
 };
 using Outcomes = std::map<Situation, Outcome>;
 
-/// An option with a value, and what a subcommand with it comes to in each situation.
+/// An option with a value, and the outcome of a subcommand with it in each situation.
 ///
 /// In `words`, OTHER is a free LOCK, FILE a new file, CONFIG a configuration file, CREDENTIALS a
 /// file of credentials, SERVERS the servers, PATIENCE a time-out, SHELL the pid of the shell that
@@ -36,9 +36,9 @@ struct Row {
   Words words;
   Outcomes outcomes;
   Words holder = {};            ///< options of whatever holds LOCK
-  bool decides_to_wait = true;  ///< says itself whether to wait: gets no --nonblock in kBusy
+  bool decides_to_wait = true;  ///< determines whether to wait: gets no --nonblock in kBusy
   bool has_command = true;      ///< `-- echo ran` follows LOCK
-  bool talks = false;           ///< prints messages when all is well
+  bool talks = false;           ///< prints messages even on success
 };
 using Rows = std::vector<Row>;
 

@@ -1,0 +1,444 @@
+#include "cli/option_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
+
+#include "cli/config.h"
+#include "cli/credentials.h"
+#include "cli/duration.h"
+#include "cli/messages.h"
+#include "cli/option_values.h"
+#include "cli/report_reasons.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::cli {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+/// The client library doubles the time-out in an int of milliseconds, which overflows above 12 days
+/// and 10 hours: it would then never connect.
+constexpr Duration kLongestSessionTimeout = std::chrono::days(12);
+
+// How a value is stored: `kField` is a pointer to a member of one of the parts of OptionFields.
+
+template <typename Part, typename T>
+T& In(OptionFields& fields, T Part::*field) {
+  if constexpr (std::is_same_v<Part, RunOptions>) return fields.run.*field;
+  if constexpr (std::is_same_v<Part, InspectOptions>) return fields.inspect.*field;
+  if constexpr (std::is_same_v<Part, ReleaseOptions>) return fields.release.*field;
+  if constexpr (std::is_same_v<Part, ServerOptions>) return fields.server.*field;
+  if constexpr (std::is_same_v<Part, OptionFields>) return fields.*field;
+}
+
+template <auto kField>
+std::string Flag(const OptionValue& value, OptionFields& fields) {
+  In(fields, kField) = value.flag;
+  return "";
+}
+
+/// A flag that chooses one value of an enumeration.
+template <auto kField, auto kValue>
+std::string Mark(const OptionValue& value, OptionFields& fields) {
+  if (value.flag) In(fields, kField) = kValue;
+  return "";
+}
+
+template <auto kField>
+std::string Text(const OptionValue& value, OptionFields& fields) {
+  In(fields, kField) = value.text;
+  return "";
+}
+
+constexpr bool kMayBeZero = true;
+constexpr bool kNotZero = false;
+
+template <auto kField, bool kZero>
+std::string Span(const OptionValue& value, OptionFields& fields) {
+  if (!value.IsSet()) return "";
+  const auto span = ParseDuration(value.text);
+  if (!span) return fmt::format(message::kNoDuration, value.spec->Name(), value.text);
+  if (*span == Duration::zero() && kZero == kNotZero) {
+    return fmt::format(message::kZero, value.spec->Name());
+  }
+  In(fields, kField) = *span;
+  return "";
+}
+
+template <typename T>
+struct Inner {
+  using Type = T;
+};
+template <typename T>
+struct Inner<std::optional<T>> {
+  using Type = T;
+};
+
+template <auto kField, int kLeast, int kMost = kMaxInt>
+std::string Number(const OptionValue& value, OptionFields& fields) {
+  if (!value.IsSet()) return "";
+  const auto number = ParseNumber(value.text, kLeast, kMost);
+  if (!number) {
+    return fmt::format(message::kNoNumber, value.spec->Name(), value.text, kLeast, kMost);
+  }
+  auto& field = In(fields, kField);
+  field = static_cast<typename Inner<std::remove_reference_t<decltype(field)>>::Type>(*number);
+  return "";
+}
+
+template <auto kField>
+std::string Signal(const OptionValue& value, OptionFields& fields) {
+  const auto signal = ParseSignal(value.text);
+  if (!signal) return fmt::format(message::kNoSignal, value.spec->Name(), value.text);
+  In(fields, kField) = *signal;
+  return "";
+}
+
+/// Which of the words of the metavar the value is; none: it is none of them.
+std::optional<std::size_t> ChoiceIndex(const OptionValue& value) {
+  const std::vector<std::string> choices = value.spec->Choices();
+  const auto found = std::find(choices.begin(), choices.end(), value.text);
+  if (found == choices.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - choices.begin());
+}
+
+std::string NoChoice(const OptionValue& value) {
+  std::string known;
+  for (const std::string& choice : value.spec->Choices()) {
+    known += (known.empty() ? "" : ", ") + choice;
+  }
+  return fmt::format(message::kNoChoice, value.spec->Name(), value.text, known);
+}
+
+/// `kValues` are what the words of the metavar mean, in their order.
+template <auto kField, auto... kValues>
+std::string Choice(const OptionValue& value, OptionFields& fields) {
+  constexpr std::array kMeanings = {kValues...};
+  const auto index = ChoiceIndex(value);
+  if (!index) return NoChoice(value);
+  In(fields, kField) = kMeanings.at(*index);
+  return "";
+}
+
+// Options that are stored in a way of their own.
+
+std::string PathFault(std::string_view what, const std::string& path) {
+  const auto checked = protocol::CheckAbsolutePath(path);
+  const auto* bad = std::get_if<protocol::BadPath>(&checked);
+  return bad == nullptr ? "" : fmt::format(message::kBadPath, what, path, PathText(*bad));
+}
+
+std::string Servers(const OptionValue& value, OptionFields& fields) {
+  auto list = zookeeper::ParseServerList(value.text);
+  if (const auto* bad = std::get_if<zookeeper::BadServerList>(&list)) {
+    return fmt::format(message::kBadServers, value.text, ServersText(*bad));
+  }
+  fields.server.servers = std::get<zookeeper::ServerList>(std::move(list));
+  const std::string& chroot = fields.server.servers.chroot;
+  return chroot.empty() ? "" : PathFault("the chroot", chroot);
+}
+
+std::string Root(const OptionValue& value, OptionFields& fields) {
+  fields.server.root = value.text;
+  return value.text == "/" ? "" : PathFault(value.spec->Name(), value.text);
+}
+
+std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
+  const std::string fault = Span<&ServerOptions::session_timeout, kNotZero>(value, fields);
+  if (!fault.empty() || fields.server.session_timeout <= kLongestSessionTimeout) return fault;
+  return fmt::format(message::kTooLong, value.spec->Name(), value.text,
+                     FormatDuration(kLongestSessionTimeout));
+}
+
+std::string Credentials(const OptionValue& value, OptionFields& fields) {
+  // Both variables are removed from the environment, even if they are not used.
+  const auto text = TakeSecret("ZKLOCK_AUTH");
+  unsetenv("ZKLOCK_AUTH_FILE");
+  auto& credentials = fields.server.access.credentials;
+  if (text && value.origin != Origin::kArgument) {
+    credentials = ParseCredentials(*text, "ZKLOCK_AUTH");
+  } else if (value.WasGiven()) {
+    credentials = ReadCredentialsFile(value.text);
+  }
+  return "";
+}
+
+/// Follows the row of the credentials, on which the default depends.
+std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
+  using zookeeper::Acl;
+  const bool with_credentials = !fields.server.access.credentials.empty();
+  Acl acl = with_credentials ? Acl::kCreator : Acl::kOpen;
+  if (value.WasGiven()) {
+    const auto index = ChoiceIndex(value);
+    if (!index) return NoChoice(value);
+    acl = std::array{Acl::kOpen, Acl::kCreator}.at(*index);
+  }
+  if (acl == Acl::kCreator && !with_credentials) return message::kAclNeedsCredentials;
+  fields.server.access.acl = acl;
+  return "";
+}
+
+/// An error, not a warning: a user who asks for TLS must not be served without it.
+std::string RefuseTls(const OptionValue& value, OptionFields& /*fields*/) {
+  if (!value.WasGiven()) return "";
+  throw ConfigError((value.place.empty() ? "" : value.place + ": ") +
+                    fmt::format(message::kNoTls, value.spec->Name()));
+}
+
+std::string Events(const OptionValue& value, OptionFields& fields) {
+  fields.run.events = value.text;
+  fields.run.events_place = value.place;
+  return value.WasGiven() && value.text.empty() ? message::kNoEvents : "";
+}
+
+std::string OwnerPid(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  fields.run.owner_pid = ParseNumber(value.text, 1, std::numeric_limits<std::int32_t>::max());
+  return fields.run.owner_pid ? "" : fmt::format(message::kNoProcessNumber, value.text);
+}
+
+std::string ContenderName(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  const std::string& name = value.text;
+  fields.release.contender = name;
+  fields.release.target = ReleaseOptions::Target::kContender;
+  const bool is_name =
+      !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+  return is_name ? "" : fmt::format(message::kNoName, name);
+}
+
+constexpr Subcommands kQueues = kExclusive | kRead | kWrite;  // as against try, which does not wait
+constexpr Subcommands kRuns = kQueues | kTry;
+constexpr Subcommands kAll = kRuns | kInspect | kRelease;
+
+using Form = InspectOptions::Form;
+using Target = ReleaseOptions::Target;
+
+// clang-format off
+constexpr OptionSpec kTable[] = {
+    {.letter = 'h', .name = "help", .help = "this text", .subcommands = kAll},
+
+    // exclusive, read, write
+    {.letter = 'w', .name = "wait", .alias = "timeout", .metavar = "DURATION",
+     .help = "give up after this long in the queue",
+     .subcommands = kQueues, .in_file = true, .store = Span<&RunOptions::wait, kMayBeZero>},
+    {.letter = 'n', .name = "nonblock", .alias = "nb",
+     .help = "do not wait at all: the same as 'try'",
+     .subcommands = kQueues, .store = Flag<&RunOptions::try_only>},
+    {.name = "max-queue", .metavar = "N", .help = "leave at once if N wait already",
+     .subcommands = kQueues, .in_file = true, .store = Number<&RunOptions::max_queue, 0>},
+    {.name = "supersede", .help = "leave when a newer one with it arrives",
+     .subcommands = kQueues, .in_file = true, .store = Flag<&RunOptions::supersede>},
+    {.name = "read", .metavar = "LOCK", .help = "this one too, as a reader",
+     .subcommands = kQueues, .repeatable = true},
+    {.name = "write", .metavar = "LOCK", .help = "this one too, as a writer",
+     .subcommands = kQueues, .repeatable = true},
+
+    // try
+    {.name = "read", .help = "as one of several readers", .subcommands = kTry},
+    {.name = "write", .help = "as a writer", .subcommands = kTry},
+
+    // inspect
+    {.name = "json", .help = "print JSON, for jq",
+     .subcommands = kInspect, .store = Mark<&InspectOptions::form, Form::kJson>},
+    {.name = "dot", .help = "print the graph of who waits for whom, for dot",
+     .subcommands = kInspect, .store = Mark<&InspectOptions::form, Form::kDot>},
+    {.name = "watch", .help = "show it again whenever it changes",
+     .subcommands = kInspect, .store = Flag<&InspectOptions::watch>},
+    {.name = "mine", .help = "only check what is held for the caller",
+     .subcommands = kInspect, .store = Flag<&InspectOptions::mine>},
+
+    // release
+    {.name = "contender", .metavar = "NAME", .help = "this one: a name that inspect -v shows",
+     .subcommands = kRelease, .store = ContenderName},
+    {.name = "holders", .help = "every holder",
+     .subcommands = kRelease, .store = Mark<&ReleaseOptions::target, Target::kHolders>},
+    {.name = "all", .help = "every holder and every waiter",
+     .subcommands = kRelease, .store = Mark<&ReleaseOptions::target, Target::kAll>},
+    {.name = "force", .help = "delete the contender, do not ask its program",
+     .subcommands = kRelease, .store = Flag<&ReleaseOptions::force>},
+    {.name = "reason", .metavar = "TEXT", .help = "shown to the loser",
+     .subcommands = kRelease, .store = Text<&ReleaseOptions::reason>},
+    {.name = "wait", .help = "until those that were asked have released",
+     .subcommands = kRelease, .store = Flag<&ReleaseOptions::wait>},
+    {.name = "yes", .help = "do not ask for confirmation",
+     .subcommands = kRelease, .store = Flag<&ReleaseOptions::yes>},
+
+    // Those that run a command: the queue
+    {.name = "permits", .metavar = "N", .help = "a semaphore: at most N holders together",
+     .subcommands = kRuns, .in_file = true, .store = Number<&RunOptions::permits, 1>},
+    {.name = "min-interval", .metavar = "DURATION",
+     .help = "not if it succeeded less than this ago",
+     .subcommands = kRuns, .in_file = true, .store = Span<&RunOptions::min_interval, kNotZero>},
+    {.letter = 'E', .name = "conflict-exit-code", .metavar = "N", .fallback = "75",
+     .help = "status if others kept it from running",
+     .subcommands = kRuns, .in_file = true,
+     .store = Number<&RunOptions::conflict_exit_code, 0, 255>},
+
+    // The servers
+    {.letter = 'z', .name = "servers", .metavar = "HOST:PORT[,...][/CHROOT]",
+     .fallback = "127.0.0.1:2181", .help = "the servers",
+     .subcommands = kAll, .environment = "ZKLOCK_SERVERS", .in_file = true, .store = Servers},
+    {.name = "root", .metavar = "PATH", .fallback = "/zklock",
+     .help = "where LOCKs without a slash are",
+     .subcommands = kAll, .environment = "ZKLOCK_ROOT", .in_file = true, .store = Root},
+    {.name = "connect-timeout", .metavar = "DURATION", .fallback = "15s",
+     .help = "how long to look for a server",
+     .subcommands = kAll, .environment = "ZKLOCK_CONNECT_TIMEOUT", .in_file = true,
+     .store = Span<&ServerOptions::connect_timeout, kNotZero>},
+    {.name = "session-timeout", .metavar = "DURATION", .fallback = "30s",
+     .help = "asked of the servers",
+     .subcommands = kAll, .environment = "ZKLOCK_SESSION_TIMEOUT", .in_file = true,
+     .store = SessionTimeout},
+    {.name = "auth-file", .metavar = "FILE", .help = "credentials, one scheme:credential a line",
+     .subcommands = kAll, .environment = "ZKLOCK_AUTH_FILE", .in_file = true,
+     .store = Credentials},
+    {.name = "tls-ca", .metavar = "FILE", .help = "refused: zklock has no TLS, use stunnel",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_CA", .in_file = true, .store = RefuseTls},
+    {.name = "tls-cert", .metavar = "FILE", .help = "refused likewise",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_CERT", .in_file = true, .store = RefuseTls},
+    {.name = "tls-key", .metavar = "FILE", .help = "refused likewise",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_KEY", .in_file = true, .store = RefuseTls},
+    {.name = "config", .metavar = "FILE", .help = "options by name (/etc/zklock.conf)",
+     .subcommands = kAll, .environment = "ZKLOCK_CONFIG"},
+
+    // Those that run a command: the znodes, the command, what is shown
+    {.name = "acl", .metavar = "open|creator",
+     .help = "of new znodes (creator with credentials)",
+     .subcommands = kRuns, .in_file = true, .store = AclOfZnodes},
+    {.letter = 'k', .name = "kill-after", .metavar = "DURATION", .fallback = "5s",
+     .help = "from the stop signal to KILL",
+     .subcommands = kRuns, .in_file = true, .store = Span<&RunOptions::kill_after, kMayBeZero>},
+    {.name = "stop-signal", .metavar = "SIGNAL", .fallback = "TERM",
+     .help = "sent first when the lock is lost",
+     .subcommands = kRuns, .in_file = true, .store = Signal<&RunOptions::stop_signal>},
+    {.name = "on-lost", .metavar = "stop|warn", .fallback = "stop",
+     .help = "when the lock is lost",
+     .subcommands = kRuns, .in_file = true,
+     .store = Choice<&RunOptions::on_lost, OnLost::kStop, OnLost::kWarn>},
+    {.name = "descendants", .metavar = "leave|wait|kill", .fallback = "leave",
+     .help = "processes that outlive the command",
+     .subcommands = kRuns, .in_file = true,
+     .store = Choice<&RunOptions::descendants, process::Descendants::kLeave,
+                     process::Descendants::kWait, process::Descendants::kKill>},
+    {.name = "dialect", .metavar = "curator|kazoo|simple", .fallback = "curator",
+     .help = "whose programs share the LOCK",
+     .subcommands = kRuns, .environment = "ZKLOCK_DIALECT", .in_file = true,
+     .store = Choice<&RunOptions::dialect, protocol::Dialect::kCurator,
+                     protocol::Dialect::kKazoo, protocol::Dialect::kSimple>},
+    {.name = "no-nest", .help = "queue although a zklock above us holds it",
+     .subcommands = kRuns, .store = Flag<&RunOptions::no_nest>},
+    {.letter = 'c', .metavar = "'SHELL LINE'", .help = "run /bin/sh -c 'SHELL LINE'",
+     .subcommands = kRuns},
+    {.name = "hold", .help = "no command: hold for this shell",
+     .subcommands = kRuns, .store = Flag<&RunOptions::hold>},
+    {.name = "owner-pid", .metavar = "PID", .help = "hold for this process (the parent)",
+     .subcommands = kRuns, .store = OwnerPid},
+    {.name = "on-lost-signal", .metavar = "SIGNAL", .fallback = "TERM",
+     .help = "with --hold: tells the owner of a loss",
+     .subcommands = kRuns, .store = Signal<&RunOptions::on_lost_signal>},
+    {.letter = 'l', .name = "label", .metavar = "TEXT", .help = "shown by inspect",
+     .subcommands = kRuns, .environment = "ZKLOCK_LABEL", .in_file = true,
+     .store = Text<&RunOptions::label>},
+    {.name = "publish-command", .help = "show the arguments too, not only the name",
+     .subcommands = kRuns, .in_file = true, .store = Flag<&RunOptions::publish_command>},
+    {.name = "events", .metavar = "FD|FILE", .help = "write each step there, as a line of JSON",
+     .subcommands = kRuns, .in_file = true, .store = Events},
+    {.name = "progress", .metavar = "auto|bar|plain|none", .fallback = "auto",
+     .help = "how a wait is shown",
+     .subcommands = kRuns, .in_file = true,
+     .store = Choice<&RunOptions::progress, ProgressStyle::kAuto, ProgressStyle::kBar,
+                     ProgressStyle::kPlain, ProgressStyle::kNone>},
+
+    {.letter = 'q', .name = "quiet", .help = "report only defects and lost locks",
+     .subcommands = kAll, .in_file = true,
+     .store = Mark<&OptionFields::verbosity, Verbosity::kQuiet>},
+    {.letter = 'v', .name = "verbose", .help = "report each step",
+     .subcommands = kAll, .in_file = true,
+     .store = Mark<&OptionFields::verbosity, Verbosity::kVerbose>},
+};
+// clang-format on
+
+constexpr std::string_view kRunArguments = "[OPTIONS] LOCK... -- COMMAND [ARG...]";
+constexpr SubcommandSpec kSubcommandTable[] = {
+    {"exclusive", kExclusive, kRunArguments, "run a command under the lock, one at a time"},
+    {"read", kRead, kRunArguments, "run it together with other readers"},
+    {"write", kWrite, kRunArguments, "run it as a writer, alone"},
+    {"try", kTry, kRunArguments, "run it at once or not at all"},
+    {"inspect", kInspect, "[OPTIONS] [LOCK]", "show who holds and who waits"},
+    {"release", kRelease, "[OPTIONS] LOCK [--contender NAME|--holders|--all]",
+     "release a lock, or take one away"},
+};
+constexpr SubcommandSpec kPrintConfig = {"--print-config", kExclusive, "[OPTIONS]",
+                                         "each option's value, and where it comes from"};
+
+}  // namespace
+
+bool SubcommandSpec::RunsCommand() const { return (bit & kRuns) != 0; }
+
+std::string OptionSpec::Name() const {
+  return name.empty() ? std::string{'-', letter} : "--" + std::string(name);
+}
+
+bool OptionSpec::HasName(std::string_view word) const {
+  if (!word.starts_with("--")) return word.size() == 2 && word[0] == '-' && word[1] == letter;
+  const std::string_view typed = word.substr(2, word.find('=') - 2);
+  return !typed.empty() && (typed == name || typed == alias);
+}
+
+std::string OptionSpec::Help() const {
+  return fallback.empty() ? std::string(help) : fmt::format("{} ({})", help, fallback);
+}
+
+std::vector<std::string> OptionSpec::Choices() const {
+  std::vector<std::string> words;
+  // "FD|FILE" are kinds, not words.
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (std::any_of(metavar.begin(), metavar.end(), is_upper)) return words;
+  std::string_view rest = metavar;
+  while (!rest.empty()) {
+    const std::size_t bar = std::min(rest.find('|'), rest.size());
+    words.emplace_back(rest.substr(0, bar));
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return words;
+}
+
+std::span<const OptionSpec> OptionTable() { return kTable; }
+
+std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand) {
+  std::vector<const OptionSpec*> options;
+  for (const OptionSpec& option : kTable) {
+    if ((option.subcommands & subcommand) != 0) options.push_back(&option);
+  }
+  return options;
+}
+
+const std::vector<std::string_view>& ConfigurableNames() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names;
+    for (const OptionSpec& option : kTable) {
+      if (option.in_file) names.push_back(option.name);
+    }
+    return names;
+  }();
+  return kNames;
+}
+
+std::span<const SubcommandSpec> SubcommandTable() { return kSubcommandTable; }
+
+const SubcommandSpec* FindSubcommand(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kSubcommandTable), std::end(kSubcommandTable),
+                                   [&](const SubcommandSpec& one) { return one.name == name; });
+  return found != std::end(kSubcommandTable) ? found : nullptr;
+}
+
+const SubcommandSpec& PrintConfigSpec() { return kPrintConfig; }
+
+}  // namespace zklock::cli
