@@ -30,6 +30,8 @@ foreach(name IN LISTS names)
   string(REPLACE "," "\\," filter "${filter}")
   string(REPLACE ${opening} "\\[" filter "${filter}")
   string(REPLACE ${closing} "\\]" filter "${filter}")
+  # Escape leading dashes too: Catch2 would take the filter for an option.
+  string(REGEX REPLACE "^-" "\\\\-" filter "${filter}")
   string(REPLACE ${opening} "[" name "${name}")
   string(REPLACE ${closing} "]" name "${name}")
   # NoTests: a name that matches no case fails instead of passing without a test.
