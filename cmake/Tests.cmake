@@ -98,6 +98,9 @@ foreach(suite IN ITEMS unit server cli faults model)
   # Only a hanging test needs this: Java can take minutes to start on a busy machine.
   file(GENERATE OUTPUT ${properties}
        CONTENT "LABELS ${suite} TIMEOUT 900 ENVIRONMENT [==[${environment}]==]")
+  # Discovery follows the link: link again when the script changes.
+  set_property(TARGET ${suite}_tests APPEND PROPERTY LINK_DEPENDS
+               ${CMAKE_CURRENT_SOURCE_DIR}/cmake/DiscoverTests.cmake)
   add_custom_command(TARGET ${suite}_tests POST_BUILD
                      BYPRODUCTS ${tests}
                      COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${suite}_tests>
