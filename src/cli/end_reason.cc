@@ -20,10 +20,9 @@ constexpr char kQueueFull[] =
     "{} already has {} or more waiters (--max-queue); the command was not run";
 constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
-constexpr char kRanLately[] =
+constexpr char kTooRecent[] =
     "{} last ran on {} {} ago, which is within --min-interval {}; the command was not run";
-constexpr char kStoppedWaiting[] =
-    "{} while waiting for {}: left the queue; the command was not run";
+constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // worded by report_reasons.h
@@ -62,8 +61,8 @@ constexpr Row kRows[] = {
     {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
     {kQueueFull, "queue-full", kConflict, message::kQueueFull},
     {kSuperseded, "superseded", kConflict, message::kSuperseded},
-    {kTooRecent, "too-recent", kConflict, message::kRanLately},
-    {kInterrupted, "interrupted", kGiven, message::kStoppedWaiting},
+    {kTooRecent, "too-recent", kConflict, message::kTooRecent},
+    {kInterrupted, "interrupted", kGiven, message::kInterrupted},
     {kUnreachable, "unreachable", kExitUnavailable, message::kDetails, Said::kAlways},
     {kRefused, "refused", kExitRefused, message::kDetails, Said::kAlways},
     {kUnusable, "unusable", kExitConfiguration, message::kDetails, Said::kAlways},

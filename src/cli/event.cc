@@ -24,32 +24,32 @@ constexpr char kShorterTimeoutCounts[] =
 constexpr char kShortSession[] =
     "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
     "command; see --session-timeout";
-constexpr char kQueuedAs[] = "queued as {}";
-constexpr char kWaitingBehind[] = "waiting for {}: {} ahead, predecessor {}";
+constexpr char kQueued[] = "queued as {}";
+constexpr char kWaiting[] = "waiting for {}: {} ahead, predecessor {}";
 constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued again, at the tail";
 constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joined later, is {}";
-constexpr char kOurs[] = "acquired {} ({}, token {})";
-constexpr char kHeldAbove[] = "{} is already held by an outer zklock: running under it";
+constexpr char kAcquired[] = "acquired {} ({}, token {})";
+constexpr char kNested[] = "{} is already held by an outer zklock: running under it";
 constexpr char kRunning[] = "running {} (pid {})";
 constexpr char kSuspect[] = "{}: the server does not answer; trying another";
 constexpr char kConfirmed[] = "{}: confirmed, still held";
-constexpr char kTakenAway[] = "{} is lost (our contender was deleted): {}";
+constexpr char kContenderDeleted[] = "{} is lost (our contender was deleted): {}";
 constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
 constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
 constexpr char kShortGrant[] =
     "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
-constexpr char kOuterLost[] =
+constexpr char kOuterReleased[] =
     "{} is lost (the outer zklock that held it released it, lost it or ended): {}";
-constexpr char kIsEnded[] = "ending the command";
-constexpr char kRunsOn[] = "the command continues, and others may run too (--on-lost warn)";
+constexpr char kEndsCommand[] = "ending the command";
+constexpr char kContinues[] = "the command continues, and others may run too (--on-lost warn)";
 constexpr char kLeaseRanOut[] =
     "{} could not be confirmed in time: the command was ended before the lease ran out";
-constexpr char kCommandEnded[] = "the command ended with status {}";
+constexpr char kExited[] = "the command ended with status {}";
 constexpr char kKeptForNested[] =
     "the command has ended; {} is held until its nested runs have ended: {} zklock, the first "
     "with pid {}";
 constexpr char kReleased[] = "released {}";
-constexpr char kNothingLeft[] = "{}: no contender of ours is left";
+constexpr char kNoContenderLeft[] = "{}: no contender of ours is left";
 constexpr char kNotConfirmed[] =
     "no server confirmed the release of {}: it becomes free when the session expires";
 
@@ -68,13 +68,13 @@ struct LossWords {
 LossWords WordsOf(lock::Loss loss) {
   switch (loss) {
     case lock::Loss::kRemoved:
-      return {"removed", message::kTakenAway};
+      return {"removed", message::kContenderDeleted};
     case lock::Loss::kExpired:
       return {"expired", message::kExpired};
     case lock::Loss::kShortSession:
       return {"short-session", message::kShortGrant};
     case lock::Loss::kOuter:
-      return {"outer", message::kOuterLost};
+      return {"outer", message::kOuterReleased};
     case lock::Loss::kUnproven:
       break;
   }
@@ -111,7 +111,7 @@ EventFields QueuedEvent::Fields() const {
 }
 
 std::string QueuedEvent::Text() const {
-  return fmt::format(message::kQueuedAs, Printable(ticket.display_path()));
+  return fmt::format(message::kQueued, Printable(ticket.display_path()));
 }
 
 EventFields WaitingEvent::Fields() const {
@@ -119,7 +119,7 @@ EventFields WaitingEvent::Fields() const {
 }
 
 std::string WaitingEvent::Text() const {
-  return fmt::format(message::kWaitingBehind, lock, ahead, Printable(predecessor));
+  return fmt::format(message::kWaiting, lock, ahead, Printable(predecessor));
 }
 
 std::string PlaceLostEvent::Text() const { return fmt::format(message::kPlaceLost, lock); }
@@ -134,13 +134,13 @@ EventFields AcquiredEvent::Fields() const {
 }
 
 std::string AcquiredEvent::Text() const {
-  return fmt::format(message::kOurs, ticket.lock.display_path(), protocol::ModeName(ticket.mode),
-                     ticket.token);
+  return fmt::format(message::kAcquired, ticket.lock.display_path(),
+                     protocol::ModeName(ticket.mode), ticket.token);
 }
 
 EventFields NestedEvent::Fields() const { return {{"nested", true}}; }
 
-std::string NestedEvent::Text() const { return fmt::format(message::kHeldAbove, lock); }
+std::string NestedEvent::Text() const { return fmt::format(message::kNested, lock); }
 
 std::string StartedEvent::Text() const {
   return fmt::format(message::kRunning, Printable(command), pid);
@@ -153,7 +153,8 @@ std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirme
 EventFields LostEvent::Fields() const { return {{"reason", WordsOf(loss).name}}; }
 
 std::string LostEvent::Text() const {
-  const char* const consequence = on_lost == OnLost::kStop ? message::kIsEnded : message::kRunsOn;
+  const char* const consequence =
+      on_lost == OnLost::kStop ? message::kEndsCommand : message::kContinues;
   return fmt::format(fmt::runtime(WordsOf(loss).format), locks, consequence);
 }
 
@@ -170,7 +171,7 @@ EventFields ExitedEvent::Fields() const {
 }
 
 std::string ExitedEvent::Text() const {
-  return fmt::format(message::kCommandEnded, process::ShellStatus(wait_status));
+  return fmt::format(message::kExited, process::ShellStatus(wait_status));
 }
 
 EventFields KeptForNestedEvent::Fields() const {
@@ -188,7 +189,7 @@ EventFields ReleasedEvent::Fields() const {
 std::string ReleasedEvent::Text() const {
   if (!confirmed) return fmt::format(message::kNotConfirmed, locks);
   return WasHeld(reason) ? fmt::format(message::kReleased, locks)
-                         : fmt::format(message::kNothingLeft, locks);
+                         : fmt::format(message::kNoContenderLeft, locks);
 }
 
 }  // namespace zklock::cli

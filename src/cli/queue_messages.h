@@ -19,8 +19,8 @@ inline constexpr char kNoLongerMine[] =
     "{} is no longer held for this process: stop what relies on it";
 
 // release.
-inline constexpr char kMeansHolder[] = "{} holds {} ({}): {}";
-inline constexpr char kMeansWaiter[] = "{} waits for {} ({}): {}";
+inline constexpr char kHolder[] = "{} holds {} ({}): {}";
+inline constexpr char kWaiter[] = "{} waits for {} ({}): {}";
 inline constexpr char kPermit[] = "a permit";
 inline constexpr char kUserOn[] = "user {} on {}";
 inline constexpr char kOn[] = "on {}";
@@ -28,15 +28,15 @@ inline constexpr char kPid[] = "pid {}";
 inline constexpr char kLabel[] = "label '{}'";
 inline constexpr char kDataUnread[] = "its data is not readable";
 inline constexpr char kUnknownProgram[] = "of an unknown program";
-inline constexpr char kSaysNotWhose[] = "of {}, which does not record the owner";
+inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
 inline constexpr char kReleaseQuestion[] = "release it? [y/N] ";
-inline constexpr char kWantsYes[] = "nothing was released: no terminal to ask on; use --yes";
+inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
-inline constexpr char kChildNoContender[] =
+inline constexpr char kChildNotContender[] =
     "{} in {} is not a contender (not ephemeral): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
-inline constexpr char kNobodyThere[] = "{} has no such contender: nothing was released";
+inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {} (with --hold): nothing was released";
 inline constexpr char kReleaseWaits[] =

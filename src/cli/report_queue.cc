@@ -26,7 +26,7 @@ std::string Who(const ContenderView& contender) {
   if (!who.empty()) return who;
   if (!contender.readable) return message::kDataUnread;
   if (contender.program == protocol::Program::kUnknown) return message::kUnknownProgram;
-  return fmt::format(message::kSaysNotWhose, ProgramName(contender));
+  return fmt::format(message::kUnknownOwner, ProgramName(contender));
 }
 
 }  // namespace
@@ -54,20 +54,20 @@ std::string Meant(const std::string& lock, const ContenderView& contender) {
   const std::string what(contender.for_permit ? message::kPermit
                                               : protocol::ModeName(contender.mode));
   return contender.state == ContenderState::kHeld
-             ? fmt::format(message::kMeansHolder, name, lock, what, Who(contender))
-             : fmt::format(message::kMeansWaiter, name, lock, what, Who(contender));
+             ? fmt::format(message::kHolder, name, lock, what, Who(contender))
+             : fmt::format(message::kWaiter, name, lock, what, Who(contender));
 }
 
 std::string ReleaseQuestion() { return message::kReleaseQuestion; }
 
-std::string WantsYes() { return message::kWantsYes; }
+std::string WantsYes() { return message::kNoTerminal; }
 
 std::string NotThere(const std::string& lock, const std::string& contender) {
   return fmt::format(message::kNotThere, Printable(contender), lock);
 }
 
 std::string NoContender(const std::string& lock, const std::string& contender) {
-  return fmt::format(message::kChildNoContender, Printable(contender), lock);
+  return fmt::format(message::kChildNotContender, Printable(contender), lock);
 }
 
 std::string NothingReleased(const std::string& lock) {
@@ -75,7 +75,7 @@ std::string NothingReleased(const std::string& lock) {
 }
 
 std::string NobodyThere(const std::string& lock) {
-  return fmt::format(message::kNobodyThere, lock);
+  return fmt::format(message::kNoSuchContender, lock);
 }
 
 std::string NothingHeld(const std::string& lock) {

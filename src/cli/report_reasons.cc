@@ -26,13 +26,13 @@ const char* AnswerText(Error error) {
     case Error::kNoNode:
       return message::kNoZnode;
     case Error::kNodeExists:
-      return message::kZnodeThere;
+      return message::kZnodeExists;
     case Error::kNoChildrenForEphemerals:
       return message::kChildOfEphemeral;
     case Error::kNotEmpty:
       return message::kHasChildren;
     case Error::kBadVersion:
-      return message::kWrittenTo;
+      return message::kZnodeChanged;
     case Error::kUnimplemented:
       return message::kUnknownRequest;
     // Never passed here: these are refusals, or not answers.
@@ -49,7 +49,7 @@ const char* AnswerText(Error error) {
     case Error::kOther:
       break;
   }
-  return message::kNotExpected;
+  return message::kUnexpectedAnswer;
 }
 
 std::string AttemptText(zookeeper::AttemptEnd end) {
@@ -58,11 +58,11 @@ std::string AttemptText(zookeeper::AttemptEnd end) {
     case kConnectUnanswered:
       return message::kConnectUnanswered;
     case kNoSession:
-      return message::kGivesNoSession;
+      return message::kGrantsNoSession;
     case kClosedAtOnce:
       return message::kClosesAtOnce;
     case kNoZooKeeper:
-      return message::kNoZooKeeper;
+      return message::kNotZooKeeper;
     case kClosed:
       return message::kClosedLater;
     case kFellSilent:
@@ -145,7 +145,7 @@ std::string RefusedText(const lock::Refused& refused) {
     case Error::kAuthFailed:
       return message::kCredentialsRefused;
     case Error::kAuthRequired:
-      return message::kCredentialsWanted;
+      return message::kCredentialsRequired;
     case Error::kInvalidAcl:
       return fmt::format(message::kAclRefused, refused.operation, refused.path);
     default:
@@ -154,7 +154,7 @@ std::string RefusedText(const lock::Refused& refused) {
   }
 }
 
-std::string OtherSchemeText() { return message::kOtherSchemeWanted; }
+std::string OtherSchemeText() { return message::kOtherSchemeRequired; }
 
 std::string UnusableText(const std::string& lock, const lock::Unusable& unusable) {
   using enum lock::Unusable::Why;
@@ -164,7 +164,7 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
     case kNumbersUsedUp:
       return fmt::format(message::kNumbersUsedUp, lock);
     case kNobodysContender:
-      return fmt::format(message::kNobodysContender, lock, Printable(unusable.child));
+      return fmt::format(message::kNotContender, lock, Printable(unusable.child));
     case kEphemeral:
       return fmt::format(message::kEphemeralLock, lock);
     case kBelowEphemeral:
@@ -208,9 +208,9 @@ const char* IncompatibleText(protocol::IncompatibleContender::Kind kind) {
     case kCRecipe:
       return message::kCRecipe;
     case kZklockKazoo:
-      return message::kOurKazoo;
+      return message::kZklockKazoo;
     case kZklockCurator:
-      return message::kOurCurator;
+      return message::kZklockCurator;
     case kCuratorNames:
       return message::kCuratorNames;
     case kQueue:
@@ -246,8 +246,7 @@ std::string BlockerText(const lock::Busy& busy) {
 }
 
 std::string AskerText(const RevokeData& revocation) {
-  std::string by =
-      revocation.by.empty() ? message::kSomebody : Printable(revocation.by, kMostShown);
+  std::string by = revocation.by.empty() ? message::kSomeone : Printable(revocation.by, kMostShown);
   if (revocation.reason.empty()) return by;
   return fmt::format(message::kAsker, by, Printable(revocation.reason, 2 * kMostShown));
 }

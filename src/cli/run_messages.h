@@ -16,7 +16,7 @@ inline constexpr char kBlocker[] = ": {} is ahead";
 inline constexpr char kProcess[] = "{} (pid {} on {})";
 inline constexpr char kSomeCommand[] = "a command";
 inline constexpr char kAsker[] = "{} ('{}')";
-inline constexpr char kSomebody[] = "someone";
+inline constexpr char kSomeone[] = "someone";
 inline constexpr char kCuratorProgram[] = "a Curator program";
 
 // Progress.

@@ -9,11 +9,11 @@ inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
 inline constexpr char kTriedServer[] = "{} ({})";
 inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
-inline constexpr char kGivesNoSession[] =
+inline constexpr char kGrantsNoSession[] =
     "accepts the connection, but grants no session: is it hung?";
 inline constexpr char kClosesAtOnce[] =
     "closes the connection at once: no quorum, or maxClientCnxns reached?";
-inline constexpr char kNoZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
+inline constexpr char kNotZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
 inline constexpr char kClosesOnRequest[] =
@@ -28,8 +28,8 @@ inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 // The servers refuse.
 inline constexpr char kCredentialsRefused[] =
     "the servers rejected the credentials; see --auth-file";
-inline constexpr char kCredentialsWanted[] = "the servers require credentials; see --auth-file";
-inline constexpr char kOtherSchemeWanted[] =
+inline constexpr char kCredentialsRequired[] = "the servers require credentials; see --auth-file";
+inline constexpr char kOtherSchemeRequired[] =
     "the servers require credentials that zklock cannot provide, such as SASL; --auth-file does "
     "not help";
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
@@ -43,7 +43,7 @@ inline constexpr char kShortSessions[] =
 inline constexpr char kNumbersUsedUp[] =
     "{} cannot be used: its sequence numbers are used up; delete the LOCK while nobody uses it, "
     "or use another";
-inline constexpr char kNobodysContender[] =
+inline constexpr char kNotContender[] =
     "{} cannot be used: its child '{}' is not a contender (not ephemeral); use another LOCK, or "
     "delete that znode";
 inline constexpr char kEphemeralLock[] =
@@ -93,9 +93,9 @@ inline constexpr char kCuratorReadWrite[] =
 inline constexpr char kCRecipe[] =
     "a contender of the C recipe, which ignores readers and writers; use `zklock exclusive`, or "
     "another LOCK";
-inline constexpr char kOurKazoo[] =
+inline constexpr char kZklockKazoo[] =
     "a zklock contender of --dialect kazoo; use one dialect on all hosts";
-inline constexpr char kOurCurator[] =
+inline constexpr char kZklockCurator[] =
     "a zklock contender of --dialect curator; use one dialect on all hosts";
 inline constexpr char kCuratorNames[] =
     "a contender with a Curator name, which ignores kazoo's; omit --dialect kazoo, or use another "
@@ -110,11 +110,11 @@ inline constexpr char kCannot[] = "cannot {} '{}': {}";
 inline constexpr char kNotListed[] = "our contender in '{}' exists but is not listed";
 inline constexpr char kVanishes[] = "'{}' is deleted as often as it is created";
 inline constexpr char kNoZnode[] = "no such znode";
-inline constexpr char kZnodeThere[] = "the znode already exists";
+inline constexpr char kZnodeExists[] = "the znode already exists";
 inline constexpr char kChildOfEphemeral[] = "an ephemeral znode cannot have children";
 inline constexpr char kHasChildren[] = "the znode has children";
-inline constexpr char kWrittenTo[] = "the znode was changed meanwhile";
+inline constexpr char kZnodeChanged[] = "the znode was changed meanwhile";
 inline constexpr char kUnknownRequest[] = "the server does not support this request";
-inline constexpr char kNotExpected[] = "unexpected answer";
+inline constexpr char kUnexpectedAnswer[] = "unexpected answer";
 
 }  // namespace zklock::cli::message

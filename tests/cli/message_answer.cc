@@ -108,11 +108,11 @@ std::string ShortSessions() {
 
 Provocations AnswerProvocations() {
   return {
-      {{"kDefect", Part("kCannot"), Part("kNotExpected")}, [] { return ListAnswered(-999); }},
-      {{Part("kZnodeThere")}, [] { return ListAnswered(-110); }},
+      {{"kDefect", Part("kCannot"), Part("kUnexpectedAnswer")}, [] { return ListAnswered(-999); }},
+      {{Part("kZnodeExists")}, [] { return ListAnswered(-110); }},
       {{Part("kChildOfEphemeral")}, [] { return ListAnswered(-108); }},
       {{Part("kHasChildren")}, [] { return ListAnswered(-111); }},
-      {{Part("kWrittenTo")}, [] { return ListAnswered(-103); }},
+      {{Part("kZnodeChanged")}, [] { return ListAnswered(-103); }},
       {{Part("kUnknownRequest")}, [] { return ListAnswered(-6); }},
       {{Part("kNoZnode")}, LockGoneButNotContender},
       {{Part("kNotListed")}, NeverListed},

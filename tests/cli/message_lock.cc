@@ -84,7 +84,7 @@ Provocations LockProvocations() {
                        [=] { return Meets(child, kind, run); }};
   };
   return {
-      {{"kNobodysContender"},
+      {{"kNotContender"},
        [] { return Meets("/build-0000000000", ZnodeKind::kPersistent, {"exclusive"}); }},
       {{"kEphemeralLock"}, [] { return OnEphemeral(""); }},
       {{"kEphemeralAbove"}, [] { return OnEphemeral("/lock"); }},
@@ -109,11 +109,11 @@ Provocations LockProvocations() {
       meets("kCRecipe", "/x-0100000000abcdef-", in_queue, {"write"}),
       meets("kCuratorNames", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "kazoo"}),
       meets("kQueues", kCurator + "lock-", in_queue, {"exclusive", "--dialect", "simple"}),
-      {{Part("kOurKazoo")},
+      {{Part("kZklockKazoo")},
        [] {
          return MeetsHolder({"exclusive", "--dialect", "kazoo"}, {"exclusive"});
        }},
-      {{Part("kOurCurator")},
+      {{Part("kZklockCurator")},
        [] {
          return MeetsHolder({"exclusive"}, {"exclusive", "--dialect", "kazoo"});
        }},

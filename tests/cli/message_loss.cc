@@ -127,8 +127,8 @@ std::string LostBeforeRun() {
 
 Provocations LossProvocations() {
   return {
-      {{"kTakenAway", Part("kIsEnded")}, TakenAway},
-      {{Part("kRunsOn")}, RunsOn},
+      {{"kContenderDeleted", Part("kEndsCommand")}, TakenAway},
+      {{Part("kContinues")}, RunsOn},
       {{"kUnproven"}, Unproven},
       {{"kExpired"}, Expired},
       {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},

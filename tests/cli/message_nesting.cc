@@ -72,7 +72,7 @@ std::string BehindWriter() {
 
 Provocations NestingProvocations() {
   return {
-      {{"kKeptForNested", "kOuterLost"}, Outlived},
+      {{"kKeptForNested", "kOuterReleased"}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
       {{"kWaitsBehindWriter"}, BehindWriter},
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},

@@ -62,7 +62,7 @@ std::string AskedAndDenied() {
 
 Provocations ReleaseProvocations() {
   return {
-      {{"kMeansHolder", "kMeansWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
+      {{"kHolder", "kWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
         Part("kLabel", "label 'nightly'")},
        [] { return Release({"--all"}); }},
       {{"kForcedOut"},
@@ -73,20 +73,20 @@ Provocations ReleaseProvocations() {
       {{Part("kDataUnread")}, [] { return ReleaseUnknown("/x-lock-", "", false, 75); }},
       {{Part("kUnknownProgram"), "kCannotBeAsked"},
        [] { return ReleaseUnknown("/incompatible-", "", true, 75); }},
-      {{Part("kSaysNotWhose", "of Curator, which does not record the owner"), "kAskedCurator"},
+      {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
        [] { return ReleaseUnknown(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
       {{Part("kReleaseQuestion"), "kNothingReleased"}, AskedAndDenied},
-      {{"kWantsYes"}, [] { return ReleaseNobody({"--all"}, 64); }},
+      {{"kNoTerminal"}, [] { return ReleaseNobody({"--all"}, 64); }},
       {{"kNotThere"},
        [] {
          return ReleaseNobody({"--yes", "--contender", "x"}, 75);
        }},
-      {{"kChildNoContender"},
+      {{"kChildNotContender"},
        [] {
          return ReleaseNobody({"--yes", "--contender", "build-0000000007"}, 64);
        }},
-      {{"kNobodyThere"},
+      {{"kNoSuchContender"},
        [] {
          return ReleaseNobody({"--yes", "--holders"}, 75);
        }},
