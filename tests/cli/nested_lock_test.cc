@@ -64,7 +64,7 @@ TEST_CASE("A lock is held until a nested run that outlives the command has ended
   CHECK(outer.ReadLine() == "out");
   CHECK(next.ReadLine() == "held");
   CHECK(outer.Wait() == Exited(3));
-  CHECK(outer.err().find("outlives") == std::string::npos);
+  CHECK(outer.err().find("outlived") == std::string::npos);
 }
 
 TEST_CASE("A run nested in a nested run starts even after the outer command has ended") {
