@@ -126,7 +126,7 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
 
 cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   const auto no_end = [](const auto&) -> cli::RunEnd {
-    throw std::logic_error("a lock that is held ends no run");
+    throw std::logic_error("QueueWait::End");  // a lock that is held ends no run
   };
   return std::visit(
       Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
