@@ -216,8 +216,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   };
   Predecessor predecessor_;
 
-  bool has_queued_ = false;  ///< our contender has been in the queue
-  int missing_ = 0;          ///< how often our name was not listed though the znode exists
+  bool has_queued_ = false;                  ///< our contender has been in the queue
+  int missing_ = 0;                          ///< how often the list lacked our znode, which exists
   std::optional<TimePoint> unserved_since_;  ///< since when no server has done anything for us
   TimePoint wait_deadline_ = kNever;
   CallbackScope scope_;

@@ -68,7 +68,7 @@ void Acquire::ListQueue(Proof proof) {
   store_.List(request_.QueuePath(), Watch::kNo, InState([this, proof](const ListReply& reply) {
                 if (!contender_.ticket()) return;  // this reply is lost, as the create's was
                 // LOCK was deleted, and our contender before it. The heartbeat says so.
-                if (reply.error == Error::kNoNode) return CheckOwn();
+                if (reply.error == Error::kNoNode && ++missing_ <= kMostMissing) return CheckOwn();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 DecideIfCompatible(reply.children, proof);
               }));
