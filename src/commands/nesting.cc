@@ -13,6 +13,7 @@
 #include "lock/ownership_check.h"
 #include "process/ancestry.h"
 #include "protocol/held.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::commands {
 namespace {
@@ -132,7 +133,7 @@ InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockNam
 std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& lock) {
   const cli::RunOptions& options = context.options;
   if (options.try_only || options.wait) return std::nullopt;
-  const std::string queue = lock.path + "/" + std::string(protocol::kLeases);
+  const std::string queue = protocol::PermitsPath(lock.path);
   std::vector<lock::ContenderId> permits;
   for (const protocol::HeldLock& one : AncestorHolds(getppid())) {
     if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});

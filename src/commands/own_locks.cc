@@ -16,6 +16,7 @@
 #include "protocol/contender_name.h"
 #include "protocol/held.h"
 #include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::commands {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 /// znode for permits.
 std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   const auto held = AncestorHolds(getppid());
-  for (const std::string& parent : {lock, lock + "/" + std::string(protocol::kLeases)}) {
+  for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
     if (const auto found = protocol::FindHeld(held, parent)) return *found;
   }
   return std::nullopt;

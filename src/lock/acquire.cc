@@ -6,6 +6,7 @@
 
 #include "lock/contender_check.h"
 #include "protocol/lease.h"
+#include "protocol/lock_path.h"
 
 // Connection, time, our own contender, and the end. The way in is in acquire_join.cc; the decision,
 // the wait and the turn are in acquire_wait.cc.
@@ -231,7 +232,7 @@ void Acquire::OnUnexpected(const std::string& operation, Error error, const char
 }
 
 std::string Acquire::ChildPath(std::string_view child) const {
-  return request_.QueuePath().append("/").append(child);
+  return protocol::ChildPath(request_.QueuePath(), child);
 }
 
 }  // namespace zklock::lock

@@ -10,6 +10,7 @@
 #include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 #include "protocol/queue.h"
 
 namespace zklock::lock {
@@ -47,7 +48,7 @@ struct AcquireRequest {
 
   /// The znode whose children are the queue.
   [[nodiscard]] std::string QueuePath() const {
-    return below.empty() ? lock.path : lock.path + "/" + below;
+    return below.empty() ? lock.path : protocol::ChildPath(lock.path, below);
   }
   [[nodiscard]] bool is_simple() const { return dialect == protocol::Dialect::kSimple; }
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/queue.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 
@@ -35,7 +36,7 @@ bool AcquireSet::IsAboutToHold() const {
 std::vector<Ticket> AcquireSet::tickets() const {
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (requests_[i].below != protocol::kTurnstile) tickets.push_back(tickets_[i]);
+    if (requests_[i].below != protocol::kTurnstileChild) tickets.push_back(tickets_[i]);
   }
   return tickets;
 }
@@ -43,7 +44,7 @@ std::vector<Ticket> AcquireSet::tickets() const {
 std::vector<std::string> AcquireSet::passed() const {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (requests_[i].below == protocol::kTurnstile) paths.push_back(tickets_[i].path);
+    if (requests_[i].below == protocol::kTurnstileChild) paths.push_back(tickets_[i].path);
   }
   return paths;
 }
@@ -125,7 +126,7 @@ void AcquireSet::CheckAllFree() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     // A contender in a turnstile may have its permit already, and may leave between two lists. Only
     // our own contender, after them in the turnstile, can count the permits that they leave.
-    if (requests_[i].below == protocol::kTurnstile) {
+    if (requests_[i].below == protocol::kTurnstileChild) {
       --lists_pending_;
       continue;
     }

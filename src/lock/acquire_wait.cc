@@ -6,6 +6,7 @@
 #include "lock/acquire.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
+#include "protocol/semaphore.h"
 
 // The wait, from the list that decides to the turn.
 
@@ -28,7 +29,7 @@ constexpr std::size_t kMostDataKept = 4096;
 /// How many contenders `max_queue` counts.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
   if (request.permits) return 0;  // only ours is past the turnstile and waits
-  if (request.below == protocol::kTurnstile) return rank.ahead;  // all of them wait
+  if (request.below == protocol::kTurnstileChild) return rank.ahead;  // all of them wait
   // The contenders that ours supersedes will leave: do not count them.
   return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
 }
@@ -238,7 +239,7 @@ void Acquire::CountPermits(std::size_t ahead) {
   // before, they are the same ones, and none of them has left with a permit in between: the three
   // lists show one moment.
   const auto taken = std::make_shared<std::size_t>(0);
-  store_.List(request_.lock.path + "/" + std::string(protocol::kLeases), Watch::kNo,
+  store_.List(protocol::PermitsPath(request_.lock.path), Watch::kNo,
               InState([taken](const ListReply& reply) {
                 if (reply.error == Error::kNone) *taken = Contenders(reply.children).size();
               }));

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -93,7 +95,7 @@ void CompatibilityCheck::ReadOwners(std::vector<IncompatibleContender> children,
   for (const IncompatibleContender& child : children) {
     // Replies keep the order: the last one completes the check.
     const bool is_last = &child == &children.back();
-    store_.Get(request_.lock.path + "/" + child.child, Watch::kNo,
+    store_.Get(protocol::ChildPath(request_.lock.path, child.child), Watch::kNo,
                scope_.Wrap([this, child, is_last, pending](const GetReply& reply) {
                  if (IsLost(reply.error) || !*pending) return;
                  const Compatibility found = JudgeOwner(child, reply);
@@ -105,7 +107,8 @@ void CompatibilityCheck::ReadOwners(std::vector<IncompatibleContender> children,
 Compatibility CompatibilityCheck::JudgeOwner(const IncompatibleContender& child,
                                              const GetReply& reply) {
   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
-    return CheckFailed{"read a znode in", request_.lock.path + "/" + child.child, reply.error};
+    return CheckFailed{"read a znode in", protocol::ChildPath(request_.lock.path, child.child),
+                       reply.error};
   }
   read_.push_back(child.child);
   const bool is_held = reply.error == Error::kNone && reply.stat.ephemeral_owner != 0;
@@ -122,7 +125,7 @@ void CompatibilityCheck::CheckNames(const QueueList& list, std::string_view own_
       const Compatibility found = Judge(*incompatible);
       if (!IsCompatible(found)) return done(found, list);
     }
-    if (request_.below.empty() && !permits_checked_ && list.children.Has(protocol::kLeases)) {
+    if (request_.below.empty() && !permits_checked_ && list.children.Has(protocol::kPermitsChild)) {
       return CheckPermits([this, children = list.children, has_joined = !own_name.empty(),
                            done](const Compatibility& found) {
         if (IsCompatible(found)) accepted_ = has_joined;
@@ -135,7 +138,7 @@ void CompatibilityCheck::CheckNames(const QueueList& list, std::string_view own_
 }
 
 void CompatibilityCheck::CheckPermits(Answer answer) {
-  const std::string path = request_.lock.path + "/" + std::string(protocol::kLeases);
+  const std::string path = protocol::PermitsPath(request_.lock.path);
   store_.List(path, Watch::kNo,
               scope_.Wrap([this, path, answer = std::move(answer)](const ListReply& reply) {
                 if (IsLost(reply.error)) return;

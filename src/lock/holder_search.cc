@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lock/contender_check.h"
+#include "protocol/lock_path.h"
 #include "protocol/queue.h"
 
 namespace zklock::lock {
@@ -65,7 +66,7 @@ void HolderSearch::Take(const std::string& child, const zookeeper::GetReply& rep
 void HolderSearch::ReadMore() {
   while (pending_ < kMostAtOnce && !unread_.empty()) {
     ++pending_;
-    const std::string path = queue_ + "/" + unread_.back().full;
+    const std::string path = protocol::ChildPath(queue_, unread_.back().full);
     store_.Get(path, Watch::kNo,
                scope_.Wrap([this, holder = std::move(unread_.back())](
                                const zookeeper::GetReply& reply) { OnRead(holder, reply); }));
@@ -80,8 +81,8 @@ void HolderSearch::OnRead(const ContenderName& holder, const zookeeper::GetReply
                                      reply.stat.ephemeral_owner != 0 &&
                                      reply.stat.ephemeral_owner != store_.session_id();
   if (!is_of_another_session || !holds_for_us_(holder.mode(), reply.data)) return RuleOut();
-  const HeldForUs held{holder.mode(), queue_ + "/" + holder.full, reply.stat.created_zxid,
-                       reply.data};
+  const HeldForUs held{holder.mode(), protocol::ChildPath(queue_, holder.full),
+                       reply.stat.created_zxid, reply.data};
   CheckContenders(
       store_, {{held.path, held.token}},
       scope_.Wrap([this, held](const zookeeper::Reply& checked) { OnChecked(held, checked); }));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "protocol/semaphore.h"
 
@@ -59,8 +60,8 @@ void Holders::Begin() {
 }
 
 void Holders::LookInside(const protocol::Children& children) {
-  const std::string leases = lock_.path + "/" + std::string(protocol::kLeases);
-  const std::string turnstile = lock_.path + "/" + std::string(protocol::kTurnstile);
+  const std::string leases = protocol::PermitsPath(lock_.path);
+  const std::string turnstile = protocol::TurnstilePath(lock_.path);
   inside_ = {};
   permits_.clear();
   // Who cannot see them does not hold there.
@@ -111,11 +112,11 @@ void Holders::Read(const protocol::Children& children) {
   to_come_ = holding.size();
   if (to_come_ == 0) return Succeed();
   for (auto& name : holding) {
-    store().Get(lock_.path + "/" + name.full, Watch::kNo,
+    store().Get(protocol::ChildPath(lock_.path, name.full), Watch::kNo,
                 OnReply([this, name](const zookeeper::GetReply& reply) {
                   if (reply.error == Error::kNone && reply.stat.ephemeral_owner != 0) {
-                    holders_.push_back({name, lock_.path + "/" + name.full, reply.stat,
-                                        reply.data.substr(0, kMostDataKept)});
+                    holders_.push_back({name, protocol::ChildPath(lock_.path, name.full),
+                                        reply.stat, reply.data.substr(0, kMostDataKept)});
                   }
                   if (--to_come_ == 0) Succeed();
                 }));

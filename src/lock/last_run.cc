@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "protocol/lock_path.h"
 #include "protocol/release_record.h"
 
 namespace zklock::lock {
@@ -12,7 +13,7 @@ using zookeeper::NodeKind;
 using zookeeper::Watch;
 
 std::string PathOf(const Ticket& ticket) {
-  return ticket.lock.path + "/" + std::string(protocol::kLastRunChild);
+  return protocol::ChildPath(ticket.lock.path, protocol::kLastRunChild);
 }
 
 }  // namespace

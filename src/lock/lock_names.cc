@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {
@@ -14,10 +15,6 @@ using zookeeper::Watch;
 
 constexpr std::size_t kMostLists = 1000;
 constexpr std::size_t kMostUnderWay = 64;
-
-std::string ChildOf(const std::string& path, std::string_view child) {
-  return (path == "/" ? "/" : path + "/").append(child);
-}
 
 }  // namespace
 
@@ -58,7 +55,7 @@ void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& re
 
 /// A semaphore is a LOCK, and what it keeps its queue in is none.
 void LockNames::LookInside(const std::string& path, const protocol::Children& children) {
-  const std::string leases = ChildOf(path, protocol::kLeases);
+  const std::string leases = protocol::PermitsPath(path);
   ++under_way_;
   store().Get(leases, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& permits) {
                 store().List(leases, Watch::kNo,
@@ -84,7 +81,7 @@ void LockNames::Take(const std::string& path, const protocol::Children& children
     }
     if (path == "/" && child == "zookeeper") continue;
     has_others = true;
-    to_list_.push_back(ChildOf(path, child));
+    to_list_.push_back(protocol::ChildPath(path, child));
   }
   if (has_contenders || !has_others) Offer(path);
 }

@@ -103,7 +103,7 @@ void OwnContender::Check(zookeeper::Done<Reply> done) {
 }
 
 std::string OwnContender::ChildPath(std::string_view child) const {
-  return request_.QueuePath().append("/").append(child);
+  return protocol::ChildPath(request_.QueuePath(), child);
 }
 
 bool OwnContender::HasOurUuid(std::string_view child) const {

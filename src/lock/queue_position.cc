@@ -7,6 +7,7 @@
 
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -34,9 +35,9 @@ void FindQueuePosition::Begin(const std::string& own,
     return store_.List(lock_.path, Watch::kNo,
                        scope_.Wrap([this](const zookeeper::ListReply& reply) { OnListed(reply); }));
   }
-  store_.List(lock_.path + "/" + std::string(protocol::kLeases), Watch::kNo,
+  store_.List(protocol::PermitsPath(lock_.path), Watch::kNo,
               scope_.Wrap([this](const zookeeper::ListReply& reply) { leases_ = reply; }));
-  store_.List(lock_.path + "/" + std::string(protocol::kTurnstile), Watch::kNo,
+  store_.List(protocol::TurnstilePath(lock_.path), Watch::kNo,
               scope_.Wrap([this](const zookeeper::ListReply& reply) { OnPermitsListed(reply); }));
 }
 
@@ -67,7 +68,7 @@ void FindQueuePosition::OnPermitsListed(const zookeeper::ListReply& turnstile) {
   if (is_behind) position_.first = leases.First()->full;
   leases_ = {};
   if (!is_behind) return End(false);
-  ReadFirst(lock_.path + "/" + std::string(protocol::kLeases));
+  ReadFirst(protocol::PermitsPath(lock_.path));
 }
 
 std::optional<std::size_t> FindQueuePosition::PlaceIn(
@@ -78,7 +79,7 @@ std::optional<std::size_t> FindQueuePosition::PlaceIn(
 }
 
 void FindQueuePosition::ReadFirst(const std::string& queue) {
-  store_.Get(queue + "/" + position_.first, Watch::kNo,
+  store_.Get(protocol::ChildPath(queue, position_.first), Watch::kNo,
              scope_.Wrap([this](const zookeeper::GetReply& first) { OnFirst(first); }));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "protocol/contender_name.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -17,7 +17,7 @@ constexpr Duration kTurnstileTime = std::chrono::seconds(5);
 }  // namespace
 
 std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
-  permit.below = std::string(protocol::kLeases);
+  permit.below = std::string(protocol::kPermitsChild);
   // A `try` queues in the turnstile too, as long as the contenders before it there leave a permit:
   // those do not wait either.
   AcquireRequest turnstile{
@@ -26,7 +26,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .data = permit.data,
       .wait = permit.try_only ? std::optional<Duration>(kTurnstileTime) : permit.wait,
       .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
-      .below = std::string(protocol::kTurnstile),
+      .below = std::string(protocol::kTurnstileChild),
       .permit_limit = permit.try_only ? permit.permits : std::nullopt,
       .connect_timeout = permit.connect_timeout};
   return {std::move(turnstile), std::move(permit)};

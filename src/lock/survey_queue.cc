@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/last_run.h"
+#include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
+
 namespace zklock::lock {
 namespace {
 
 using zookeeper::Error;
-
-// What zklock itself keeps beside a queue.
-constexpr std::string_view kLastRun = "last-run";
-
-std::string ChildOf(const std::string& path, const std::string& child) {
-  return path == "/" ? "/" + child : path + "/" + child;
-}
 
 LockKind KindOf(const std::vector<QueueEntry>& entries) {
   using protocol::Mark;
@@ -28,10 +25,10 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 
 SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
                          const protocol::Children& children, std::size_t most)
-    : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
+    : lock_(std::move(lock)), path_length_(protocol::ChildPath(path, "").size()), most_(most) {
   if (children.Has(protocol::kSimpleName)) {
     const std::string name(protocol::kSimpleName);
-    entries_.push_back({.name = {.full = name}, .path = ChildOf(path, name)});
+    entries_.push_back({.name = {.full = name}, .path = protocol::ChildPath(path, name)});
   }
   Add(path, children, false);
   Ignore("", children);
@@ -42,14 +39,14 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
 SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
                          const protocol::Children& children, const Semaphore& semaphore,
                          std::size_t most)
-    : lock_(std::move(lock)), path_length_(ChildOf(path, "").size()), most_(most) {
-  const std::string leases(protocol::kLeases);
-  const std::string turnstile(protocol::kTurnstile);
+    : lock_(std::move(lock)), path_length_(protocol::ChildPath(path, "").size()), most_(most) {
+  const std::string leases(protocol::kPermitsChild);
+  const std::string turnstile(protocol::kTurnstileChild);
   lock_.kind = LockKind::kSemaphore;
   lock_.permits = semaphore.permits;
-  Add(ChildOf(path, leases), semaphore.leases, false);
+  Add(protocol::PermitsPath(path), semaphore.leases, false);
   turnstile_ = entries_.size();
-  Add(ChildOf(path, turnstile), semaphore.turnstile, true);
+  Add(protocol::TurnstilePath(path), semaphore.turnstile, true);
   Ignore("", children);
   std::erase(lock_.ignored_children, leases);
   std::erase(lock_.ignored_children, turnstile);
@@ -63,7 +60,7 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
 void SurveyQueue::Add(const std::string& parent, const protocol::Children& children,
                       bool in_turnstile) {
   for (protocol::ContenderName& name : protocol::Queue(children)) {
-    std::string path = ChildOf(parent, name.full);
+    std::string path = protocol::ChildPath(parent, name.full);
     entries_.push_back(
         {.name = std::move(name), .path = std::move(path), .in_turnstile = in_turnstile});
   }
@@ -278,8 +275,9 @@ std::vector<std::string> SurveyQueue::Strays() const {
 
 bool SurveyQueue::HasOthers() const {
   const auto& ignored = lock_.ignored_children;
-  return !others_.empty() || std::any_of(ignored.begin(), ignored.end(),
-                                         [](const std::string& name) { return name != kLastRun; });
+  return !others_.empty() ||
+         std::any_of(ignored.begin(), ignored.end(),
+                     [](const std::string& name) { return name != protocol::kLastRunChild; });
 }
 
 void SurveyQueue::TellEnd(SurveySink& sink) {

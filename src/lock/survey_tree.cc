@@ -6,6 +6,7 @@
 
 #include "lock/survey.h"
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
 // What a znode's children show it to be: a LOCK with its queue, a semaphore, or what has LOCKs
@@ -16,10 +17,6 @@ namespace {
 
 using zookeeper::Error;
 using Scope = SurveyRequest::Scope;
-
-std::string ChildOf(const std::string& path, const std::string& child) {
-  return path == "/" ? "/" + child : path + "/" + child;
-}
 
 }  // namespace
 
@@ -68,7 +65,7 @@ void Survey::TakeChildren(Frontier::iterator place, const protocol::Children& ch
 /// False when all has been asked.
 bool Survey::LookInside(Frontier::iterator place) {
   Inside& inside = *place->inside;
-  const std::string leases = ChildOf(place->path, std::string(protocol::kLeases));
+  const std::string leases = protocol::PermitsPath(place->path);
   const auto keep_in = [this, place](auto Inside::*part) {
     return [this, place, part](const auto& reply) {
       (*place->inside).*part = reply;
@@ -83,8 +80,7 @@ bool Survey::LookInside(Frontier::iterator place) {
       AskForData(leases, keep_in(&Inside::permits));
       return true;
     case 2:
-      AskForChildren(ChildOf(place->path, std::string(protocol::kTurnstile)),
-                     keep_in(&Inside::turnstile));
+      AskForChildren(protocol::TurnstilePath(place->path), keep_in(&Inside::turnstile));
       return true;
     default:
       return false;
@@ -98,7 +94,7 @@ void Survey::OnInside(Frontier::iterator place) {
   if (listed != Error::kNone && listed != Error::kNoNode) {
     // Where there is nothing else to look at, it matters. Otherwise it is met again on the walk.
     if (request_.scope == Scope::kLock) {
-      return OnNotListed(ChildOf(place->path, std::string(protocol::kLeases)), listed, true);
+      return OnNotListed(protocol::PermitsPath(place->path), listed, true);
     }
   }
   if (!protocol::AreLeases(inside->leases.children, inside->permits.data)) {
@@ -106,7 +102,7 @@ void Survey::OnInside(Frontier::iterator place) {
   }
   const Error turnstile = inside->turnstile.error;
   if (turnstile != Error::kNone && turnstile != Error::kNoNode) {
-    OnNotListed(ChildOf(place->path, std::string(protocol::kTurnstile)), turnstile, false);
+    OnNotListed(protocol::TurnstilePath(place->path), turnstile, false);
   }
   TakeQueue(place, {std::move(lock),
                     place->path,
@@ -131,7 +127,7 @@ void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {
 void Survey::Walk(Frontier::iterator place, const std::vector<std::string>& children) {
   const auto behind = std::next(place);
   for (const std::string& child : children) {
-    const std::string path = ChildOf(place->path, child);
+    const std::string path = protocol::ChildPath(place->path, child);
     if (path != "/zookeeper") frontier_.emplace(behind, path);
   }
 }

@@ -89,10 +89,6 @@ struct ContenderNameView {
 /// As MakeContenderPrefix, for a permit of a semaphore.
 [[nodiscard]] std::string MakeLeasePrefix(std::string_view host, std::string_view uuid);
 
-/// The two children of a LOCK that is a semaphore: the turnstile, and who has a permit.
-inline constexpr std::string_view kTurnstile = "locks";
-inline constexpr std::string_view kLeases = "leases";
-
 /// Numbers from here on are refused: the server is about to overflow and then hands out the same
 /// number twice (measured; see the protocol page on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;

@@ -84,10 +84,15 @@ std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path) {
 std::variant<std::string, BadPath> ResolveLock(std::string_view lock, std::string_view root) {
   if (lock.empty()) return BadPath::kEmpty;
   if (lock.front() == '/') return CheckAbsolutePath(lock);
-  std::string path(root == "/" ? "" : root);
+  return CheckAbsolutePath(ChildPath(root, lock));
+}
+
+std::string ChildPath(std::string_view parent, std::string_view child) {
+  std::string path(parent == "/" ? "" : parent);
+  path.reserve(path.size() + 1 + child.size());
   path += '/';
-  path += lock;
-  return CheckAbsolutePath(path);
+  path += child;
+  return path;
 }
 
 std::string ParentOf(std::string_view path) {

@@ -32,6 +32,8 @@ enum class BadPath {
 /// The same rules for an absolute path: a root, a chroot.
 [[nodiscard]] std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path);
 
+/// The path of `parent`'s child `child`; `parent` may be "/".
+[[nodiscard]] std::string ChildPath(std::string_view parent, std::string_view child);
 /// The part before the last slash; "/" for a child of the root.
 [[nodiscard]] std::string ParentOf(std::string_view path);
 /// The part after the last slash.

@@ -4,8 +4,13 @@
 #include <charconv>
 
 #include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::protocol {
+
+std::string TurnstilePath(std::string_view lock) { return ChildPath(lock, kTurnstileChild); }
+
+std::string PermitsPath(std::string_view lock) { return ChildPath(lock, kPermitsChild); }
 
 std::optional<std::size_t> ParsePermits(std::string_view data) {
   std::size_t permits = 0;
@@ -18,7 +23,7 @@ bool MayBeSemaphore(const Children& children) {
   bool has_leases = false;
   for (const std::string_view child : children) {
     if (child == kSimpleName || ViewContenderName(child)) return false;
-    has_leases = has_leases || child == kLeases;
+    has_leases = has_leases || child == kPermitsChild;
   }
   return has_leases;
 }

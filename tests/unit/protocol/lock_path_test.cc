@@ -143,4 +143,10 @@ TEST_CASE("A path has a parent and a last component") {
   CHECK(BaseOf("c") == "c");
 }
 
+TEST_CASE("A child's path has one slash more than its parent's, except under the root") {
+  CHECK(ChildPath("/jobs/backup", "leases") == "/jobs/backup/leases");
+  CHECK(ChildPath("/", "jobs") == "/jobs");
+  CHECK(ChildPath("/jobs", "") == "/jobs/");
+}
+
 }  // namespace zklock::protocol

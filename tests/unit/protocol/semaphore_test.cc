@@ -16,6 +16,11 @@ TEST_CASE("The number of permits is a plain number above zero") {
   }
 }
 
+TEST_CASE("A semaphore's turnstile and permits are two children of the lock") {
+  CHECK(TurnstilePath("/jobs/backup") == "/jobs/backup/locks");
+  CHECK(PermitsPath("/jobs/backup") == "/jobs/backup/leases");
+}
+
 TEST_CASE("A lock may be a semaphore if it has leases and no queue of its own") {
   CHECK(MayBeSemaphore({"leases", "locks"}));
   CHECK(MayBeSemaphore({"leases", "last-run"}));
