@@ -37,7 +37,7 @@ std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& ra
 protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& list,
                                 std::string_view own_name) {
   if (request.is_simple()) {
-    if (list.children.Has(own_name)) return protocol::Hold{};
+    if (list.children.Has(own_name)) return protocol::MayHold{};
     return protocol::OwnMissing{};
   }
   return request.permits ? protocol::DecidePermit(list.contenders, own_name, *request.permits)
@@ -86,7 +86,7 @@ void Acquire::Decide(const QueueList& list, Proof proof) {
   if (LeaveIfSuperseded(list.contenders)) return;
   if (request_.permits && !AgreeOnPermits(list.contenders)) return;
   const protocol::Decision decision = MakeDecision(request_, list, contender_.name());
-  if (std::holds_alternative<protocol::Hold>(decision)) {
+  if (std::holds_alternative<protocol::MayHold>(decision)) {
     // The create proves the session, but not what is held in other LOCKs.
     if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
     Confirm(Turn::kOurs);

@@ -106,7 +106,7 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
     if (!Before(other, *own) || !Blocks(other, *own)) continue;
     if (predecessor == nullptr || Before(*predecessor, other)) predecessor = &other;
   }
-  if (predecessor == nullptr) return Hold{};
+  if (predecessor == nullptr) return MayHold{};
   return WaitFor{std::string(predecessor->full)};
 }
 
@@ -114,7 +114,7 @@ Decision DecidePermit(const Contenders& leases, std::string_view own_name, std::
   const ContenderNameView* const own = leases.Find(own_name);
   if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
-  if (leases.size() <= permits) return Hold{};
+  if (leases.size() <= permits) return MayHold{};
   const ContenderNameView* const first =
       FirstOf(leases, [own](const ContenderNameView& other) { return &other != own; });
   return WaitFor{std::string(first->full)};

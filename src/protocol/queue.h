@@ -46,9 +46,9 @@ class Contenders {
   std::vector<ContenderNameView> contenders_;
 };
 
-/// The lock is ours by the list; a waiter still proves its session before it believes so.
-struct Hold {
-  friend bool operator==(const Hold&, const Hold&) = default;
+/// The list gives us the lock. A waiter proves its session before it holds.
+struct MayHold {
+  friend bool operator==(const MayHold&, const MayHold&) = default;
 };
 /// Wait until this one child of the LOCK has gone, then decide again.
 struct WaitFor {
@@ -64,7 +64,7 @@ struct NumbersUsedUp {
   friend bool operator==(const NumbersUsedUp&, const NumbersUsedUp&) = default;
 };
 
-using Decision = std::variant<Hold, WaitFor, OwnMissing, NumbersUsedUp>;
+using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
 /// The whole of the recipe: (contenders, own name) to (holds, whom to watch). Order is by the
 /// server's number, never by the name; a later contender never counts. For a reader the nearest

@@ -205,7 +205,7 @@ void TryNewcomer(Names children, const std::vector<ContenderName>& queue) {
     Require(protocol::Decide(children, own) == Decision(protocol::OwnMissing{}),
             "a name not in the list is missing");
     children.push_back(own);
-    const bool holds = protocol::Decide(children, own) == Decision(protocol::Hold{});
+    const bool holds = protocol::Decide(children, own) == Decision(protocol::MayHold{});
     Require(holds == !busy, "a queue is busy if a newcomer would wait");
     children.pop_back();
   }

@@ -37,7 +37,7 @@ const std::string kKazooReader = "0f8fad5bd9cb469fa16570867728950e__rlock__00000
 
 std::string Show(const Decision& decision) {
   struct {
-    std::string operator()(const Hold&) const { return "hold"; }
+    std::string operator()(const MayHold&) const { return "hold"; }
     std::string operator()(const WaitFor& wait) const { return "wait for " + wait.predecessor; }
     std::string operator()(const OwnMissing&) const { return "own missing"; }
     std::string operator()(const NumbersUsedUp&) const { return "numbers used up"; }
