@@ -109,7 +109,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   head["lock"] = lock.path;
   head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
   head["held"] = lock.IsHeld();
-  head["permits"] = OrNull(lock.permits);
+  head["permits"] = OrNull(lock.permit_limit);
   head["lastRun"] = LastRun(describer_->last_release());
   std::string text = Dump(head);
   text.back() = ',';  // the object goes on

@@ -109,8 +109,8 @@ std::string Use(const lock::LockSurvey& lock) {
            fmt::format(", {} waiting", lock.waiting);
   }
   if (lock.IsHeld()) return fmt::format("held by {}, {} waiting", lock.held, lock.waiting);
-  if (!lock.permits) return "free";
-  return fmt::format("free, {} permit{}", *lock.permits, *lock.permits == 1 ? "" : "s");
+  if (!lock.permit_limit) return "free";
+  return fmt::format("free, {} permit{}", *lock.permit_limit, *lock.permit_limit == 1 ? "" : "s");
 }
 
 std::string LastRun(const protocol::LastRelease& last) {

@@ -34,9 +34,9 @@ bool LooksLikeAddress(std::string_view text) {
 /// Our own contenders begin with their host, which also those tell whose data we may not read.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
-  const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock    ? "-lock-"
-                                           : name.mark == protocol::Mark::kLease ? "-lease-"
-                                                                                 : "-__");
+  const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
+                                           : name.mark == protocol::Mark::kPermit ? "-lease-"
+                                                                                  : "-__");
   if (name.program != Program::kZklock || mark == std::string::npos || mark <= kUuidAndDash) {
     return std::nullopt;
   }
@@ -67,7 +67,7 @@ ContenderData WhatItSays(const lock::QueueEntry& entry) {
 }  // namespace
 
 QueueDescriber::QueueDescriber(const lock::LockSurvey& lock)
-    : is_semaphore_(lock.IsSemaphore()), permits_(lock.permits) {
+    : is_semaphore_(lock.IsSemaphore()), permit_limit_(lock.permit_limit) {
   const auto data = protocol::ParseLockData(lock.data);
   if (data && data->last_release) last_ = {*data->last_release, lock.stat.modified_ms};
 }
@@ -99,7 +99,7 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     view.waits_for = entry.waits_for;
   } else if (entry.readable) {
     const auto granted =
-        is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permits_)
+        is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permit_limit_)
                       : protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
     view.since_ms = granted.since_ms;
     view.since_exact = granted.exact;
@@ -117,8 +117,8 @@ std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock) {
 }
 
 std::string PermitsInUse(const lock::LockSurvey& lock) {
-  const std::string of = lock.permits ? fmt::format(" of {}", *lock.permits) : "";
-  const bool is_one = lock.permits.value_or(lock.held) == 1;
+  const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
+  const bool is_one = lock.permit_limit.value_or(lock.held) == 1;
   return fmt::format("{}{} permit{} used", lock.held, of, is_one ? "" : "s");
 }
 

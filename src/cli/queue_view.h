@@ -53,7 +53,7 @@ class QueueDescriber {
 
  private:
   const bool is_semaphore_;
-  const std::optional<std::size_t> permits_;
+  const std::optional<std::size_t> permit_limit_;
   std::optional<protocol::LastRelease> last_;
   std::optional<protocol::HolderBefore> before_;
 };

@@ -74,7 +74,8 @@ std::vector<std::vector<std::size_t>> Successors(std::size_t count,
 std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders) {
   std::unordered_map<std::string_view, std::size_t> by_path;
   std::map<Process, std::vector<std::size_t>> holders_of;
-  std::unordered_map<std::string, std::vector<std::size_t>> permits_in;  // by the leases' path
+  std::unordered_map<std::string, std::vector<std::size_t>>
+      permits_in;  // by the path of their parent
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     by_path.emplace(contenders[i]->path, i);
     const auto process = ProcessOf(contenders[i]->data);

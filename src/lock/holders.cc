@@ -60,27 +60,27 @@ void Holders::Begin() {
 }
 
 void Holders::LookInside(const protocol::Children& children) {
-  const std::string leases = protocol::PermitsPath(lock_.path);
+  const std::string permits = protocol::PermitsPath(lock_.path);
   const std::string turnstile = protocol::TurnstilePath(lock_.path);
   inside_ = {};
-  permits_.clear();
+  permit_data_.clear();
   // Who cannot see them does not hold there.
-  store().Get(leases, Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
-                if (reply.error == Error::kNone) permits_ = reply.data;
+  store().Get(permits, Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
+                if (reply.error == Error::kNone) permit_data_ = reply.data;
               }));
-  store().List(leases, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
-                 if (reply.error == Error::kNone) inside_.leases = reply.children;
+  store().List(permits, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
+                 if (reply.error == Error::kNone) inside_.permits = reply.children;
                }));
   store().List(turnstile, Watch::kNo, OnReply([this, children](const zookeeper::ListReply& reply) {
                  if (reply.error == Error::kNone) inside_.turnstile = reply.children;
-                 if (!protocol::AreLeases(inside_.leases, permits_)) return Read(children);
+                 if (!protocol::ArePermits(inside_.permits, permit_data_)) return Read(children);
                  ReadPermits(children);
                }));
 }
 
 void Holders::ReadPermits(const protocol::Children& children) {
-  inside_.permits = protocol::ParsePermits(permits_);
-  const std::size_t most = std::min(kMostHolders, protocol::Contenders(inside_.leases).size());
+  inside_.permit_limit = protocol::ParsePermitLimit(permit_data_);
+  const std::size_t most = std::min(kMostHolders, protocol::Contenders(inside_.permits).size());
   queue_.emplace(LockSurvey{}, lock_.path, children, inside_, most);
   queue_->TakeHead(nullptr, 0);
   AskOn();

@@ -44,7 +44,7 @@ class Holders final : public ServerOperation {
   std::vector<Holder> holders_;
   // Of what may be a semaphore.
   SurveyQueue::Semaphore inside_;
-  std::string permits_;
+  std::string permit_data_;
   std::optional<SurveyQueue> queue_;
   std::size_t to_come_ = 0;
 };

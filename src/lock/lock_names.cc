@@ -55,13 +55,13 @@ void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& re
 
 /// A semaphore is a LOCK, and what it keeps its queue in is none.
 void LockNames::LookInside(const std::string& path, const protocol::Children& children) {
-  const std::string leases = protocol::PermitsPath(path);
+  const std::string permits = protocol::PermitsPath(path);
   ++under_way_;
-  store().Get(leases, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& permits) {
-                store().List(leases, Watch::kNo,
-                             OnReply([=, this](const zookeeper::ListReply& held) {
+  store().Get(permits, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& data) {
+                store().List(permits, Watch::kNo,
+                             OnReply([=, this](const zookeeper::ListReply& listed) {
                                --under_way_;
-                               if (protocol::AreLeases(held.children, permits.data)) {
+                               if (protocol::ArePermits(listed.children, data.data)) {
                                  Offer(path);
                                } else {
                                  Take(path, children);

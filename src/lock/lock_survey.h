@@ -21,17 +21,17 @@ struct Predecessor {
 };
 
 /// One child of a LOCK whose name counts in its queue, or the znode `lock` of the simple lock. Of a
-/// semaphore a child of its leases, or of its turnstile.
+/// semaphore a permit, or a child of its turnstile.
 struct QueueEntry {
   protocol::ContenderName name;
   std::string path{};         ///< on the servers
-  bool in_turnstile = false;  ///< of a semaphore: it has no lease
+  bool in_turnstile = false;  ///< of a semaphore: it has no permit
   bool readable = false;      ///< false: we may not read it; the rest is not known
   zookeeper::NodeStat stat{};
   std::string data{};                      ///< somebody else's bytes, cut
   std::optional<std::size_t> position{};   ///< from 1; none: no contender
   std::optional<Predecessor> waits_for{};  ///< none: it holds, is no contender, or a permit is free
-  /// Of a semaphore's lease: the contender's other znode, in the turnstile, while it has both.
+  /// Of a permit: the contender's other znode, in the turnstile, while it has both.
   std::string turnstile_name{};
 
   /// False for a znode that ends with no session: a lock below the lock, or an incompatible
@@ -59,7 +59,7 @@ struct LockSurvey {
   std::size_t held = 0;               ///< how many contenders hold, those not read included
   std::size_t waiting = 0;
   std::optional<LockKind> kind{};               ///< none where nothing tells it
-  std::optional<std::size_t> permits{};         ///< of a semaphore, where it says so
+  std::optional<std::size_t> permit_limit{};    ///< of a semaphore, where it says so
   std::vector<std::string> ignored_children{};  ///< names that do not count, sorted
   bool in_tree = false;                         ///< one of all below what was asked for
 
@@ -67,8 +67,8 @@ struct LockSurvey {
   [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
   /// How many permits nobody has; a program that thinks of another number may have taken more.
   [[nodiscard]] std::optional<std::size_t> FreePermits() const {
-    if (!permits) return std::nullopt;
-    return *permits - std::min(held, *permits);
+    if (!permit_limit) return std::nullopt;
+    return *permit_limit - std::min(held, *permit_limit);
   }
 };
 

@@ -32,7 +32,7 @@ void OwnContender::Create(zookeeper::Done<CreateReply> done) {
   create_sent_ = true;
   create_sent_at_ = clock_.Now();
   const std::string prefix =
-      request_.permits ? protocol::MakeLeasePrefix(request_.host, uuid_)
+      request_.permits ? protocol::MakePermitPrefix(request_.host, uuid_)
                        : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode,
                                                        request_.dialect, request_.supersede);
   store_.Create(ChildPath(prefix), request_.data,

@@ -15,7 +15,7 @@ PermitNumber::PermitNumber(zookeeper::Store& store, const AcquireRequest& reques
 void PermitNumber::Take(const zookeeper::GetReply& reply) {
   Forget();
   if (reply.error != zookeeper::Error::kNone) return;
-  data_ = {.number = protocol::ParsePermits(reply.data), .version = reply.stat.version};
+  data_ = {.number = protocol::ParsePermitLimit(reply.data), .version = reply.stat.version};
 }
 
 std::optional<std::size_t> PermitNumber::written() const {

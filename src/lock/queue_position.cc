@@ -36,7 +36,7 @@ void FindQueuePosition::Begin(const std::string& own,
                        scope_.Wrap([this](const zookeeper::ListReply& reply) { OnListed(reply); }));
   }
   store_.List(protocol::PermitsPath(lock_.path), Watch::kNo,
-              scope_.Wrap([this](const zookeeper::ListReply& reply) { leases_ = reply; }));
+              scope_.Wrap([this](const zookeeper::ListReply& reply) { permits_ = reply; }));
   store_.List(protocol::TurnstilePath(lock_.path), Watch::kNo,
               scope_.Wrap([this](const zookeeper::ListReply& reply) { OnPermitsListed(reply); }));
 }
@@ -53,20 +53,20 @@ void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
 }
 
 void FindQueuePosition::OnPermitsListed(const zookeeper::ListReply& turnstile) {
-  if (leases_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
-  const protocol::Contenders leases(leases_.children);
+  if (permits_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
+  const protocol::Contenders permits(permits_.children);
   const auto in_turnstile = PlaceIn(protocol::Contenders(turnstile.children));
-  if (const auto with_lease = PlaceIn(leases)) {
-    position_.ahead = position_.holders = *with_lease;
+  if (const auto with_permit = PlaceIn(permits)) {
+    position_.ahead = position_.holders = *with_permit;
   } else if (in_turnstile) {
-    // The first in the turnstile waits with a lease of its own, the last.
-    const std::size_t waits_with_lease = *in_turnstile > 0 && !leases.empty() ? 1 : 0;
-    position_.holders = leases.size() - waits_with_lease;
+    // The first in the turnstile waits with a permit of its own, the last.
+    const std::size_t waits_with_permit = *in_turnstile > 0 && !permits.empty() ? 1 : 0;
+    position_.holders = permits.size() - waits_with_permit;
     position_.ahead = position_.holders + *in_turnstile;
   }
-  const bool is_behind = position_.ahead > 0 && !leases.empty();
-  if (is_behind) position_.first = leases.First()->full;
-  leases_ = {};
+  const bool is_behind = position_.ahead > 0 && !permits.empty();
+  if (is_behind) position_.first = permits.First()->full;
+  permits_ = {};
   if (!is_behind) return End(false);
   ReadFirst(protocol::PermitsPath(lock_.path));
 }

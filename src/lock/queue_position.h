@@ -25,8 +25,8 @@ struct QueuePosition {
 };
 
 /// Looks at the queue for a waiter that wants to tell where it stands: a list and a read or two
-/// over the session that it queues with; of a semaphore at its leases and its turnstile. They watch
-/// nothing and come to nothing without harm.
+/// over the session that it queues with; of a semaphore at its permits and its turnstile. They
+/// watch nothing and come to nothing without harm.
 class FindQueuePosition {
  public:
   FindQueuePosition(zookeeper::Store& store, LockName lock)
@@ -50,7 +50,7 @@ class FindQueuePosition {
   const LockName lock_;
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
-  zookeeper::ListReply leases_;  ///< of a semaphore
+  zookeeper::ListReply permits_;  ///< of a semaphore
   QueuePosition position_;
   std::function<void(const std::optional<QueuePosition>&)> done_;
   CallbackScope scope_;

@@ -72,8 +72,8 @@ class Survey final : public ServerOperation {
   /// What may be a semaphore's, until that is known.
   struct Inside {
     protocol::Children children;  ///< of the LOCK
-    zookeeper::ListReply leases{};
-    zookeeper::GetReply permits{};
+    zookeeper::ListReply permits{};
+    zookeeper::GetReply permit_data{};
     zookeeper::ListReply turnstile{};
     int asked = 0;
     int answered = 0;

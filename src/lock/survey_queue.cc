@@ -40,17 +40,17 @@ SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
                          const protocol::Children& children, const Semaphore& semaphore,
                          std::size_t most)
     : lock_(std::move(lock)), path_length_(protocol::ChildPath(path, "").size()), most_(most) {
-  const std::string leases(protocol::kPermitsChild);
+  const std::string permits(protocol::kPermitsChild);
   const std::string turnstile(protocol::kTurnstileChild);
   lock_.kind = LockKind::kSemaphore;
-  lock_.permits = semaphore.permits;
-  Add(protocol::PermitsPath(path), semaphore.leases, false);
+  lock_.permit_limit = semaphore.permit_limit;
+  Add(protocol::PermitsPath(path), semaphore.permits, false);
   turnstile_ = entries_.size();
   Add(protocol::TurnstilePath(path), semaphore.turnstile, true);
   Ignore("", children);
-  std::erase(lock_.ignored_children, leases);
+  std::erase(lock_.ignored_children, permits);
   std::erase(lock_.ignored_children, turnstile);
-  Ignore(leases + "/", semaphore.leases);
+  Ignore(permits + "/", semaphore.permits);
   Ignore(turnstile + "/", semaphore.turnstile);
   states_.resize(entries_.size());
   settled_ = false;
@@ -81,7 +81,7 @@ bool SurveyQueue::IsOut(std::size_t index) const {
 
 // ---- a semaphore ----------------------------------------------------------------------------
 
-std::optional<std::size_t> SurveyQueue::LastLease() const {
+std::optional<std::size_t> SurveyQueue::LastPermit() const {
   for (std::size_t index = turnstile_; index > 0; --index) {
     if (!IsOut(index - 1)) return index - 1;
   }
@@ -95,35 +95,35 @@ std::optional<std::size_t> SurveyQueue::FirstInTurnstile() const {
   return std::nullopt;
 }
 
-std::size_t SurveyQueue::CountLeases() const {
+std::size_t SurveyQueue::CountPermits() const {
   std::size_t count = 0;
   for (std::size_t index = 0; index < turnstile_; ++index) count += IsOut(index) ? 0U : 1U;
   return count;
 }
 
-bool SurveyQueue::HasLease(const QueueEntry& in_turnstile, const QueueEntry& lease) const {
-  if (in_turnstile.readable && lease.readable) {
-    return in_turnstile.stat.ephemeral_owner == lease.stat.ephemeral_owner &&
-           in_turnstile.stat.created_zxid < lease.stat.created_zxid;
+bool SurveyQueue::HasPermit(const QueueEntry& in_turnstile, const QueueEntry& permit) const {
+  if (in_turnstile.readable && permit.readable) {
+    return in_turnstile.stat.ephemeral_owner == permit.stat.ephemeral_owner &&
+           in_turnstile.stat.created_zxid < permit.stat.created_zxid;
   }
   // Who is not there for a permit that is not free has left the turnstile.
-  return lock_.permits && CountLeases() > *lock_.permits;
+  return lock_.permit_limit && CountPermits() > *lock_.permit_limit;
 }
 
 /// Who is on the way through the turnstile may already have a permit.
-bool SurveyQueue::LastLeaseWaits() const {
-  return passing_ && CountLeases() > lock_.permits.value_or(1);
+bool SurveyQueue::LastPermitWaits() const {
+  return passing_ && CountPermits() > lock_.permit_limit.value_or(1);
 }
 
 void SurveyQueue::Settle() {
   if (settled_) return;
-  const auto lease = LastLease();
+  const auto permit = LastPermit();
   const auto first = FirstInTurnstile();
-  if (lease && first) {
-    if (states_[*lease] != State::kRead || states_[*first] != State::kRead) return;
-    if (HasLease(entries_[*first], entries_[*lease])) {
+  if (permit && first) {
+    if (states_[*permit] != State::kRead || states_[*first] != State::kRead) return;
+    if (HasPermit(entries_[*first], entries_[*permit])) {
       passing_ = first;
-      entries_[*lease].turnstile_name = entries_[*first].name.full;
+      entries_[*permit].turnstile_name = entries_[*first].name.full;
       if (*first < next_) --candidates_;
     }
   }
@@ -131,15 +131,15 @@ void SurveyQueue::Settle() {
 }
 
 std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const {
-  const bool has_lease = index < turnstile_;
-  if (told_.empty() || (has_lease && (index != LastLease() || !LastLeaseWaits()))) {
+  const bool has_permit = index < turnstile_;
+  if (told_.empty() || (has_permit && (index != LastPermit() || !LastPermitWaits()))) {
     return std::nullopt;
   }
-  if (!has_lease) {
+  if (!has_permit) {
     // Who stands there waits for the one before; the first of all waits for a permit.
     const QueueEntry& before = entries_[told_.back()];
     if (before.Waits()) return Predecessor{told_.size(), before.name.full, before.path};
-    if (!lock_.permits || CountLeases() < *lock_.permits) return std::nullopt;
+    if (!lock_.permit_limit || CountPermits() < *lock_.permit_limit) return std::nullopt;
   }
   const QueueEntry& first = entries_[told_.front()];
   return Predecessor{1, first.name.full, first.path, true};
@@ -166,9 +166,9 @@ void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_dat
 
 std::optional<std::size_t> SurveyQueue::NextToAsk() {
   if (!settled_) {
-    // In this order: a lease that is still there when its contender has gone from the turnstile
+    // In this order: a permit that is still there when its contender has gone from the turnstile
     // holds, or it would have gone with it.
-    for (const auto& index : {FirstInTurnstile(), LastLease()}) {
+    for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }
   }
@@ -300,9 +300,9 @@ void SurveyQueue::TellEnd(SurveySink& sink) {
 /// By what is known by now.
 void SurveyQueue::Count() {
   if (lock_.IsSemaphore()) {
-    const std::size_t waiting_leases = LastLeaseWaits() ? 1 : 0;
-    lock_.held = CountLeases() - waiting_leases;
-    lock_.waiting = waiting_leases;
+    const std::size_t waiting_permits = LastPermitWaits() ? 1 : 0;
+    lock_.held = CountPermits() - waiting_permits;
+    lock_.waiting = waiting_permits;
     for (std::size_t i = turnstile_; i < entries_.size(); ++i) lock_.waiting += IsOut(i) ? 0U : 1U;
     return;
   }

@@ -13,10 +13,10 @@ namespace zklock::lock {
 /// One LOCK of a survey from its list of children on: which of its contenders to ask for, and what
 /// to tell of them, in order. Entries are asked for ahead of being told. Asks nothing itself.
 ///
-/// The queue of a semaphore is that of its leases, and behind it that of its turnstile. The first
-/// in the turnstile whose session has made the last lease since is the same contender, and told
-/// once, as its lease: it waits where there are more leases than permits. Every other lease holds,
-/// however many there are, since its contender has left the turnstile.
+/// The queue of a semaphore is that of its permits, and behind it that of its turnstile. The first
+/// in the turnstile whose session has made the last permit since is the same contender, and told
+/// once, as its permit: it waits where there are more permits than permits. Every other permit
+/// holds, however many there are, since its contender has left the turnstile.
 class SurveyQueue {
  public:
   /// `lock`: all that is known but for its entries. `children`: the names of its children;
@@ -26,9 +26,9 @@ class SurveyQueue {
 
   /// The names of the children of a semaphore's own children.
   struct Semaphore {
-    protocol::Children leases;
+    protocol::Children permits;
     protocol::Children turnstile;
-    std::optional<std::size_t> permits;
+    std::optional<std::size_t> permit_limit;
   };
   SurveyQueue(LockSurvey lock, const std::string& path, const protocol::Children& children,
               const Semaphore& semaphore, std::size_t most);
@@ -72,11 +72,11 @@ class SurveyQueue {
   [[nodiscard]] bool IsOut(std::size_t index) const;
 
   // Of a semaphore.
-  [[nodiscard]] std::optional<std::size_t> LastLease() const;
+  [[nodiscard]] std::optional<std::size_t> LastPermit() const;
   [[nodiscard]] std::optional<std::size_t> FirstInTurnstile() const;
-  [[nodiscard]] std::size_t CountLeases() const;
-  [[nodiscard]] bool HasLease(const QueueEntry& in_turnstile, const QueueEntry& lease) const;
-  [[nodiscard]] bool LastLeaseWaits() const;
+  [[nodiscard]] std::size_t CountPermits() const;
+  [[nodiscard]] bool HasPermit(const QueueEntry& in_turnstile, const QueueEntry& permit) const;
+  [[nodiscard]] bool LastPermitWaits() const;
   void Settle();
   [[nodiscard]] std::optional<Predecessor> WaitsForPermit(std::size_t index) const;
 
@@ -101,7 +101,7 @@ class SurveyQueue {
   protocol::Predecessors predecessors_;
   std::size_t turnstile_ = 0;           ///< of a semaphore: where its turnstile begins
   bool settled_ = true;                 ///< it is known whether there is one such:
-  std::optional<std::size_t> passing_;  ///< in the turnstile, and has the last lease
+  std::optional<std::size_t> passing_;  ///< in the turnstile, and has the last permit
   std::vector<std::size_t> told_;       ///< indices of the contenders
   std::vector<std::size_t> others_;
 };

@@ -65,7 +65,7 @@ void Survey::TakeChildren(Frontier::iterator place, const protocol::Children& ch
 /// False when all has been asked.
 bool Survey::LookInside(Frontier::iterator place) {
   Inside& inside = *place->inside;
-  const std::string leases = protocol::PermitsPath(place->path);
+  const std::string permits = protocol::PermitsPath(place->path);
   const auto keep_in = [this, place](auto Inside::*part) {
     return [this, place, part](const auto& reply) {
       (*place->inside).*part = reply;
@@ -74,10 +74,10 @@ bool Survey::LookInside(Frontier::iterator place) {
   };
   switch (inside.asked++) {
     case 0:
-      AskForChildren(leases, keep_in(&Inside::leases));
+      AskForChildren(permits, keep_in(&Inside::permits));
       return true;
     case 1:
-      AskForData(leases, keep_in(&Inside::permits));
+      AskForData(permits, keep_in(&Inside::permit_data));
       return true;
     case 2:
       AskForChildren(protocol::TurnstilePath(place->path), keep_in(&Inside::turnstile));
@@ -90,14 +90,14 @@ bool Survey::LookInside(Frontier::iterator place) {
 void Survey::OnInside(Frontier::iterator place) {
   const std::unique_ptr<Inside> inside = std::move(place->inside);
   LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
-  const Error listed = inside->leases.error;
+  const Error listed = inside->permits.error;
   if (listed != Error::kNone && listed != Error::kNoNode) {
     // Where there is nothing else to look at, it matters. Otherwise it is met again on the walk.
     if (request_.scope == Scope::kLock) {
       return OnNotListed(protocol::PermitsPath(place->path), listed, true);
     }
   }
-  if (!protocol::AreLeases(inside->leases.children, inside->permits.data)) {
+  if (!protocol::ArePermits(inside->permits.children, inside->permit_data.data)) {
     return TakeQueue(place, {std::move(lock), place->path, inside->children, most()});
   }
   const Error turnstile = inside->turnstile.error;
@@ -107,9 +107,9 @@ void Survey::OnInside(Frontier::iterator place) {
   TakeQueue(place, {std::move(lock),
                     place->path,
                     inside->children,
-                    {.leases = std::move(inside->leases.children),
+                    {.permits = std::move(inside->permits.children),
                      .turnstile = std::move(inside->turnstile.children),
-                     .permits = protocol::ParsePermits(inside->permits.data)},
+                     .permit_limit = protocol::ParsePermitLimit(inside->permit_data.data)},
                     most()});
 }
 

@@ -22,7 +22,7 @@ struct KnownMark {
 constexpr std::array kKnownMarks{
     KnownMark{"lock-", Mark::kLock},           KnownMark{"__WRIT__", Mark::kCuratorWrite},
     KnownMark{"__READ__", Mark::kCuratorRead}, KnownMark{"__lock__", Mark::kKazooLock},
-    KnownMark{"__rlock__", Mark::kKazooRead},  KnownMark{"lease-", Mark::kLease},
+    KnownMark{"__rlock__", Mark::kKazooRead},  KnownMark{"lease-", Mark::kPermit},
 };
 
 // By hand, since <cctype> follows the locale.
@@ -158,7 +158,7 @@ Mode ContenderName::mode() const {
       return Mode::kRead;
     case Mark::kLock:
     case Mark::kKazooLock:
-    case Mark::kLease:
+    case Mark::kPermit:
     case Mark::kCRecipe:
     case Mark::kNone:
       break;
@@ -178,7 +178,7 @@ Program ContenderNameView::program() const {
     case Mark::kLock:
     case Mark::kCuratorWrite:
     case Mark::kCuratorRead:
-    case Mark::kLease:
+    case Mark::kPermit:
       break;
   }
   if (before_mark.starts_with(kCuratorPrefix)) return Program::kCurator;
@@ -239,7 +239,7 @@ bool IsOfHost(const ContenderName& contender, std::string_view host) {
   return contender.full.starts_with(HostAndUuid(host, ""));
 }
 
-std::string MakeLeasePrefix(std::string_view host, std::string_view uuid) {
+std::string MakePermitPrefix(std::string_view host, std::string_view uuid) {
   return HostAndUuid(host, uuid) + "-lease-";
 }
 

@@ -28,7 +28,7 @@ enum class Mark {
   kCuratorRead,
   kKazooLock,
   kKazooRead,
-  kLease,  ///< of a semaphore's permit, in Curator's layout
+  kPermit,  ///< of a semaphore, in Curator's layout
   kCRecipe,
   kNone
 };
@@ -87,7 +87,7 @@ struct ContenderNameView {
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
 /// As MakeContenderPrefix, for a permit of a semaphore.
-[[nodiscard]] std::string MakeLeasePrefix(std::string_view host, std::string_view uuid);
+[[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid);
 
 /// Numbers from here on are refused: the server is about to overflow and then hands out the same
 /// number twice (measured; see the protocol page on sequence numbers).

@@ -28,11 +28,11 @@ GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
   return granted;
 }
 
-GrantTime PermitTimeOf(const ContenderName& lease, std::int64_t created_ms,
-                       const std::optional<std::size_t>& permits) {
-  const bool had_room = lease.number >= 0 && permits.has_value() &&
-                        static_cast<std::uint64_t>(lease.number) < *permits;
-  return {created_ms, lease.number == 0 || had_room};
+GrantTime PermitTimeOf(const ContenderName& permit, std::int64_t created_ms,
+                       const std::optional<std::size_t>& limit) {
+  const bool had_room =
+      permit.number >= 0 && limit.has_value() && static_cast<std::uint64_t>(permit.number) < *limit;
+  return {created_ms, permit.number == 0 || had_room};
 }
 
 }  // namespace zklock::protocol

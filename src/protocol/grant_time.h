@@ -36,9 +36,9 @@ struct HolderBefore {
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);
 
-/// When a lease of a semaphore became a permit. Known of the first ones, before which there never
-/// were as many as there are permits. Else the earliest that it can have been.
-[[nodiscard]] GrantTime PermitTimeOf(const ContenderName& lease, std::int64_t created_ms,
-                                     const std::optional<std::size_t>& permits);
+/// When a permit was granted. Exact for the first ones, which were created while there were fewer
+/// than `limit`; for others, the earliest possible time.
+[[nodiscard]] GrantTime PermitTimeOf(const ContenderName& permit, std::int64_t created_ms,
+                                     const std::optional<std::size_t>& limit);
 
 }  // namespace zklock::protocol

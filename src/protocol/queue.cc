@@ -110,13 +110,13 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
   return WaitFor{std::string(predecessor->full)};
 }
 
-Decision DecidePermit(const Contenders& leases, std::string_view own_name, std::size_t permits) {
-  const ContenderNameView* const own = leases.Find(own_name);
+Decision DecidePermit(const Contenders& permits, std::string_view own_name, std::size_t limit) {
+  const ContenderNameView* const own = permits.Find(own_name);
   if (own == nullptr) return OwnMissing{};
   if (own->number < 0 || own->number > kLastUsableNumber) return NumbersUsedUp{};
-  if (leases.size() <= permits) return MayHold{};
+  if (permits.size() <= limit) return MayHold{};
   const ContenderNameView* const first =
-      FirstOf(leases, [own](const ContenderNameView& other) { return &other != own; });
+      FirstOf(permits, [own](const ContenderNameView& other) { return &other != own; });
   return WaitFor{std::string(first->full)};
 }
 

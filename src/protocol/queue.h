@@ -72,11 +72,11 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 /// Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The rule of a semaphore, for who has passed the turnstile: hold while no more than `permits`
-/// leases are there, one's own among them. Else wait for the first of the others, and any of them
-/// will do. `permits`: one at the least.
-[[nodiscard]] Decision DecidePermit(const Contenders& leases, std::string_view own_name,
-                                    std::size_t permits);
+/// The rule of a semaphore, for who has passed the turnstile: hold while no more than `limit`
+/// permits are there, one's own among them. Else wait for the first of the others, and any of them
+/// will do. `limit`: one at the least.
+[[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
+                                    std::size_t limit);
 
 /// In queue order.
 [[nodiscard]] std::vector<ContenderName> Queue(const Contenders& contenders);

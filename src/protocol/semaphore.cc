@@ -12,30 +12,30 @@ std::string TurnstilePath(std::string_view lock) { return ChildPath(lock, kTurns
 
 std::string PermitsPath(std::string_view lock) { return ChildPath(lock, kPermitsChild); }
 
-std::optional<std::size_t> ParsePermits(std::string_view data) {
-  std::size_t permits = 0;
-  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), permits);
-  if (error != std::errc() || end != data.data() + data.size() || permits == 0) return std::nullopt;
-  return permits;
+std::optional<std::size_t> ParsePermitLimit(std::string_view data) {
+  std::size_t limit = 0;
+  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), limit);
+  if (error != std::errc() || end != data.data() + data.size() || limit == 0) return std::nullopt;
+  return limit;
 }
 
 bool MayBeSemaphore(const Children& children) {
-  bool has_leases = false;
+  bool has_permits = false;
   for (const std::string_view child : children) {
     if (child == kSimpleName || ViewContenderName(child)) return false;
-    has_leases = has_leases || child == kPermitsChild;
+    has_permits = has_permits || child == kPermitsChild;
   }
-  return has_leases;
+  return has_permits;
 }
 
-bool AreLeases(const Children& children, std::string_view data) {
+bool ArePermits(const Children& children, std::string_view data) {
   bool has_others = false;
   for (const std::string_view child : children) {
     const auto name = ViewContenderName(child);
-    if (name && name->mark == Mark::kLease) return true;
+    if (name && name->mark == Mark::kPermit) return true;
     has_others = has_others || name;
   }
-  return !has_others && ParsePermits(data);
+  return !has_others && ParsePermitLimit(data);
 }
 
 }  // namespace zklock::protocol

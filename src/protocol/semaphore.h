@@ -9,9 +9,9 @@
 
 namespace zklock::protocol {
 
-// A LOCK that is a semaphore, in Curator's layout: nobody queues in it but in its two children, the
-// turnstile and the leases. Who has passed the turnstile makes a lease, waits until there are no
-// more than there are permits, and only then makes way in the turnstile: one at a time.
+// A semaphore, in Curator's layout. Nothing queues in the LOCK itself, but in two of its children:
+// the turnstile and the permits. The first in the turnstile creates a permit, waits until there are
+// no more permits than the limit, and only then leaves the turnstile: one contender at a time.
 
 /// The names of these two children, which are Curator's.
 inline constexpr std::string_view kTurnstileChild = "locks";
@@ -22,15 +22,15 @@ inline constexpr std::string_view kPermitsChild = "leases";
 /// The parent of the permits of `lock`.
 [[nodiscard]] std::string PermitsPath(std::string_view lock);
 
-/// How many permits there are, by the data of the leases' znode, where zklock writes it; none for
-/// all that is no plain number above zero: another program's.
-[[nodiscard]] std::optional<std::size_t> ParsePermits(std::string_view data);
+/// How many permits there may be, from the data of their parent, where zklock writes it. None if
+/// that is not a plain number above zero: it is another program's.
+[[nodiscard]] std::optional<std::size_t> ParsePermitLimit(std::string_view data);
 
-/// Whether a LOCK with these children may be one: its leases tell.
+/// Whether a LOCK with these children may be a semaphore: its permits decide.
 [[nodiscard]] bool MayBeSemaphore(const Children& children);
 
-/// Whether its child for the leases, with such children and data, is that of a semaphore, and not a
-/// LOCK that somebody has called so.
-[[nodiscard]] bool AreLeases(const Children& children, std::string_view data);
+/// Whether a child named kPermitsChild, with these children and data, holds a semaphore's permits
+/// and is not a LOCK of that name.
+[[nodiscard]] bool ArePermits(const Children& children, std::string_view data);
 
 }  // namespace zklock::protocol

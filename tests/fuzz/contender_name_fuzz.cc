@@ -54,8 +54,8 @@ std::string_view TextOf(Mark mark) {
       return "__lock__";
     case Mark::kKazooRead:
       return "__rlock__";
-    case Mark::kLease:
-      return "lease-";
+    case Mark::kPermit:
+      return "permit-";
     case Mark::kCRecipe:
       return "-";
     case Mark::kNone:
@@ -87,7 +87,7 @@ void TryName(const std::string& name) {
   const auto before = std::string_view(name).substr(0, name.size() - number.size());
   Require(before.ends_with(TextOf(parsed->mark)), "a name has the mark that was found");
   for (const Mark mark : {Mark::kLock, Mark::kCuratorWrite, Mark::kCuratorRead, Mark::kKazooLock,
-                          Mark::kKazooRead, Mark::kLease}) {
+                          Mark::kKazooRead, Mark::kPermit}) {
     if (before.ends_with(TextOf(mark))) Require(parsed->mark == mark, "a mark in a name is found");
   }
   const bool says_read = parsed->mark == Mark::kCuratorRead || parsed->mark == Mark::kKazooRead;
@@ -125,10 +125,10 @@ void TryHost(const std::string& host) {
       }
     }
   }
-  const std::string lease = protocol::MakeLeasePrefix(host, kUuid);
-  Require(lease.size() <= 40 + 1 + kUuid.size() + 7, "a long host name is cut in a permit's name");
-  const auto parsed = protocol::ParseContenderName(lease + Numbered(7));
-  Require(parsed && parsed->mark == Mark::kLease && parsed->program == Program::kZklock &&
+  const std::string permit = protocol::MakePermitPrefix(host, kUuid);
+  Require(permit.size() <= 40 + 1 + kUuid.size() + 7, "a long host name is cut in a permit's name");
+  const auto parsed = protocol::ParseContenderName(permit + Numbered(7));
+  Require(parsed && parsed->mark == Mark::kPermit && parsed->program == Program::kZklock &&
               !parsed->supersedes,
           "the name of a zklock permit is read back as one");
 }

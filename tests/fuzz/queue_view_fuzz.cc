@@ -169,7 +169,7 @@ void Try(std::string_view input) {
 
   LockSurvey semaphore = survey;
   semaphore.kind = lock::LockKind::kSemaphore;
-  if (with_names) semaphore.permits = width + 1;
+  if (with_names) semaphore.permit_limit = width + 1;
   RequireHarmless(Render<cli::QueueText>({semaphore}, "/jobs", style), /*lines=*/true);
   RequireLines(Render<cli::QueueJson>({semaphore}, cli::QueueJson::Form::kLines), 1);
   RequireHarmless(Render<cli::QueueDot>({semaphore}), /*lines=*/true);

@@ -147,7 +147,7 @@ inline lock::LockSurvey Semaphore(bool is_full) {
   const auto says = [](const std::string& host, int pid) {
     return cli::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});
   };
-  lock::LockSurvey lock{.path = "/jobs/render", .permits = 3};
+  lock::LockSurvey lock{.path = "/jobs/render", .permit_limit = 3};
   lock.entries = {Contender(OurName("b7", "lease-", 0), 17, says("b7", 4242)),
                   Contender("_c_" + kUuid + "-lease-0000000004", 18, "10.1.2.3")};
   if (!is_full) return FoundPermits(lock, 2);

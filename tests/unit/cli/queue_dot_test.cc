@@ -68,7 +68,7 @@ TEST_CASE(
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](bool both_stuck) {
     // The holder of /a wants a permit; one holder of a permit, or each, wants /a.
-    lock::LockSurvey semaphore{.path = "/s", .permits = 2};
+    lock::LockSurvey semaphore{.path = "/s", .permit_limit = 2};
     semaphore.entries = {Contender(first, 1, Says("one")),
                          Contender(OurName("b8", "lease-", 1), 2, Says("two")),
                          Contender(OurName("b7", "lease-", 2), 6, Says("three", {"/a/" + outer}))};

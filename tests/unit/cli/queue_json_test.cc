@@ -78,7 +78,7 @@ TEST_CASE("A semaphore tells its permits, how many are used, and how many are fr
   CHECK(contenders[4]["waitsFor"] == contenders[3]["name"]);
   CHECK(json::parse(Render({test::Semaphore(false)}))[0]["free"] == 1);
   lock::LockSurvey foreign = test::Semaphore(false);
-  foreign.permits.reset();
+  foreign.permit_limit.reset();
   const json unknown = json::parse(Render({foreign}))[0];
   CHECK(unknown["permits"] == nullptr);
   CHECK(unknown["used"] == 2);

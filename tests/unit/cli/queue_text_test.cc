@@ -184,14 +184,14 @@ TEST_CASE("A semaphore that is free, has one permit, or does not say how many, i
     const std::string text = Render({lock});
     return text.substr(0, text.find('\n'));
   };
-  CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore, .permits = 3}) ==
+  CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore, .permit_limit = 3}) ==
         "/s: free, 3 permits");
   CHECK(first_line({.path = "/s", .kind = lock::LockKind::kSemaphore}) == "/s: free");
   lock::LockSurvey lock{
       .path = "/s",
       .entries = {Contender("_c_x-lease-0000000000", 1), Contender("_c_y-lease-0000000001", 2)}};
   CHECK(first_line(test::FoundPermits(lock, 2)) == "/s: 2 permits used, 0 waiting");
-  lock.permits = 1;
+  lock.permit_limit = 1;
   const std::string one = Render({test::FoundPermits(lock, 1)});
   CHECK_THAT(one, Catch::StartsWith("/s: 1 of 1 permit used, 0 free, 1 waiting\n") &&
                       Catch::EndsWith("\n2 waits for 1\n"));

@@ -102,8 +102,8 @@ TEST_CASE("A contender of ours that does not say its host has it in its name") {
   CHECK(view.token == std::nullopt);
 }
 
-TEST_CASE("A lease of ours has its host in its name, and tells of its other znode") {
-  lock::LockSurvey lock{.path = "/s", .permits = 1};
+TEST_CASE("A permit of ours has its host in its name, and tells of its other znode") {
+  lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender(OurName("build7", "lease-", 0), 1),
                   Contender(OurName("build8", "lease-", 1), 2)};
   lock.entries[1].turnstile_name = "other";
@@ -117,7 +117,7 @@ TEST_CASE("A lease of ours has its host in its name, and tells of its other znod
 }
 
 TEST_CASE("The last run of a mutex says nothing of a permit") {
-  lock::LockSurvey lock{.path = "/s", .permits = 1};
+  lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender("_c_x-lease-0000000003", 17)};
   test::SetLastRun(lock, {.contender = "_c_w-lock-0000000002", .token = 1, .host = "b"},
                    kNoon + 60000);

@@ -1,4 +1,4 @@
-// A survey of a LOCK that is a semaphore: one queue, spread over its leases and its turnstile.
+// A survey of a LOCK that is a semaphore: one queue, spread over its permits and its turnstile.
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -27,7 +27,7 @@ struct Bench {
     servers.Put("/s/leases", 0, false, permits);
     servers.Put("/s/locks", 0);
   }
-  std::string Lease(std::int64_t session) {
+  std::string Permit(std::int64_t session) {
     return servers.Put("/s/leases/_c_x-lease-", session, true, "said");
   }
   std::string InTurnstile(std::int64_t session) {
@@ -36,7 +36,7 @@ struct Bench {
   /// Both znodes of who waits for a permit.
   void Waiter(std::int64_t session) {
     InTurnstile(session);
-    Lease(session);
+    Permit(session);
   }
 
   SurveyResult Look(Scope scope = Scope::kGuess, const std::string& path = "/s") {
@@ -82,43 +82,43 @@ Words Told(const LockSurvey& lock) {
   return told;
 }
 
-const std::string kLease = "leases/_c_x-lease-000000000";
+const std::string kPermit = "leases/_c_x-lease-000000000";
 const std::string kPlace = "locks/_c_x-lock-000000000";
 
 }  // namespace
 
 TEST_CASE("A semaphore is one queue: who has a permit, who waits for one, who waits for that") {
   Bench bench;
-  bench.Lease(11);
-  bench.Lease(12);
+  bench.Permit(11);
+  bench.Permit(12);
   bench.Waiter(13);
   bench.InTurnstile(14);
   bench.InTurnstile(15);
   const LockSurvey lock = bench.Only();
   CHECK(lock.path == "/s");
   CHECK(lock.kind == LockKind::kSemaphore);
-  CHECK(lock.permits == 2);
+  CHECK(lock.permit_limit == 2);
   CHECK(lock.held == 2);
   CHECK(lock.waiting == 3);
   CHECK(lock.FreePermits() == 0);
   CHECK(lock.ignored_children.empty());
-  CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1",
-                            "3 " + kLease + "2 waits for any from 1 " + kLease + "0",
-                            "4 " + kPlace + "1 waits for 3 " + kLease + "2",
+  CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPermit + "1",
+                            "3 " + kPermit + "2 waits for any from 1 " + kPermit + "0",
+                            "4 " + kPlace + "1 waits for 3 " + kPermit + "2",
                             "5 " + kPlace + "2 waits for 4 " + kPlace + "1"});
   CHECK(lock.entries[2].turnstile_name == "_c_x-lock-0000000000");
   CHECK(lock.entries[3].data == "said");
-  CHECK(bench.Holders() == Words{"/s/" + kLease + "0", "/s/" + kLease + "1"});
+  CHECK(bench.Holders() == Words{"/s/" + kPermit + "0", "/s/" + kPermit + "1"});
 }
 
 TEST_CASE("A semaphore with permits left, and one that nobody uses") {
   Bench bench("3");
   SECTION("one is used") {
-    bench.Lease(11);
+    bench.Permit(11);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 1);
     CHECK(lock.FreePermits() == 2);
-    CHECK(Told(lock) == Words{"1 " + kLease + "0"});
+    CHECK(Told(lock) == Words{"1 " + kPermit + "0"});
   }
   SECTION("none is used") {
     const LockSurvey lock = bench.Only();
@@ -129,45 +129,45 @@ TEST_CASE("A semaphore with permits left, and one that nobody uses") {
     CHECK(bench.Holders().empty());
   }
   SECTION("who is just coming waits for nobody") {
-    bench.Lease(11);
+    bench.Permit(11);
     bench.InTurnstile(12);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 1);
     CHECK(lock.waiting == 1);
-    CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kPlace + "0 waits"});
+    CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPlace + "0 waits"});
   }
   SECTION("who has just got one, and not yet left the turnstile, holds") {
-    bench.Lease(11);
+    bench.Permit(11);
     bench.Waiter(12);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 2);
     CHECK(lock.waiting == 0);
-    CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1"});
+    CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPermit + "1"});
     CHECK(bench.Holders().size() == 2);
   }
 }
 
 TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells who waits") {
   Bench bench("");
-  bench.Lease(11);
+  bench.Permit(11);
   SECTION("nobody") {
     const LockSurvey lock = bench.Only();
     CHECK(lock.kind == LockKind::kSemaphore);
-    CHECK(lock.permits == std::nullopt);
+    CHECK(lock.permit_limit == std::nullopt);
     CHECK(lock.FreePermits() == std::nullopt);
     CHECK(lock.held == 1);
   }
   SECTION("the last one") {
-    bench.Lease(12);
+    bench.Permit(12);
     bench.Waiter(13);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 2);
     CHECK(lock.waiting == 1);
-    CHECK(Told(lock).back() == "3 " + kLease + "2 waits for any from 1 " + kLease + "0");
+    CHECK(Told(lock).back() == "3 " + kPermit + "2 waits for any from 1 " + kPermit + "0");
     CHECK(bench.Holders().size() == 2);
   }
   SECTION("somebody whose session has an older permit as well") {
-    bench.Lease(12);
+    bench.Permit(12);
     bench.InTurnstile(12);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 2);
@@ -177,8 +177,8 @@ TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells
 
 TEST_CASE("Who has left the turnstile holds, whatever number it goes by") {
   Bench bench("1");
-  bench.Lease(11);
-  bench.Lease(12);
+  bench.Permit(11);
+  bench.Permit(12);
   const LockSurvey lock = bench.Only();
   CHECK(lock.held == 2);
   CHECK(lock.FreePermits() == 0);
@@ -186,12 +186,12 @@ TEST_CASE("Who has left the turnstile holds, whatever number it goes by") {
 
 TEST_CASE("Of those whom we may not read, the number of permits tells who waits") {
   Bench bench("1");
-  bench.servers.nodes.at(bench.Lease(11)).readable = false;
+  bench.servers.nodes.at(bench.Permit(11)).readable = false;
   bench.servers.nodes.at(bench.InTurnstile(12)).readable = false;
-  bench.servers.nodes.at(bench.Lease(12)).readable = false;
+  bench.servers.nodes.at(bench.Permit(12)).readable = false;
   const LockSurvey lock = bench.Only();
   CHECK(Told(lock) ==
-        Words{"1 " + kLease + "0", "2 " + kLease + "1 waits for any from 1 " + kLease + "0"});
+        Words{"1 " + kPermit + "0", "2 " + kPermit + "1 waits for any from 1 " + kPermit + "0"});
 }
 
 TEST_CASE("Children with a semaphore's names do not make one") {
@@ -213,7 +213,7 @@ TEST_CASE("Children with a semaphore's names do not make one") {
   }
   SECTION("a lock that has a queue of its own") {
     bench.servers.Put("/s/_c_x-lock-", 11, true);
-    bench.Lease(12);
+    bench.Permit(12);
     const LockSurvey lock = bench.Only();
     CHECK(lock.kind == LockKind::kMutex);
     CHECK(lock.ignored_children == Words{"leases", "locks"});
@@ -223,14 +223,14 @@ TEST_CASE("Children with a semaphore's names do not make one") {
 
 TEST_CASE("What else there is in a semaphore is named, and looked into in a tree") {
   Bench bench;
-  bench.Lease(11);
+  bench.Permit(11);
   bench.servers.Put("/s/below", 0);
   bench.servers.Put("/s/below/_c_x-lock-", 12, true);
   bench.servers.Put("/s/leases/notes", 0);
   bench.servers.Put("/s/leases/build-2024010203", 0);
   const LockSurvey lock = bench.Only();
   CHECK(lock.ignored_children == Words{"below", "leases/notes"});
-  CHECK(Told(lock) == Words{"1 " + kLease + "0", "- leases/build-2024010203"});
+  CHECK(Told(lock) == Words{"1 " + kPermit + "0", "- leases/build-2024010203"});
   bench.servers.Put("/s/leases/notes/_c_x-lock-", 13, true);
   bench.servers.Put("/s/leases/build-2024010203/_c_x-lock-", 14, true);
   Words paths;
@@ -243,8 +243,8 @@ TEST_CASE("A lost connection at any request does not change what a semaphore is 
     for (std::size_t request = 0; request < 12; ++request) {
       CAPTURE(request);
       Bench bench;
-      bench.Lease(11);
-      bench.Lease(12);
+      bench.Permit(11);
+      bench.Permit(12);
       bench.Waiter(13);
       bench.InTurnstile(14);
       bench.store.PlaceFault(request, fault);
@@ -263,8 +263,8 @@ TEST_CASE("Whoever of a semaphore vanishes while it is read was not there") {
     for (const bool first : {false, true}) {
       CAPTURE(request, first);
       Bench bench;
-      const std::string held = bench.Lease(11);
-      bench.Lease(12);
+      const std::string held = bench.Permit(11);
+      bench.Permit(12);
       bench.Waiter(13);
       bench.InTurnstile(14);
       bench.store.Before(request, [&] {
@@ -280,7 +280,7 @@ TEST_CASE("Whoever of a semaphore vanishes while it is read was not there") {
 
 TEST_CASE("Of a long queue at a semaphore few are read, and all are counted") {
   Bench bench("100");
-  for (int i = 0; i < 100; ++i) bench.Lease(100 + i);
+  for (int i = 0; i < 100; ++i) bench.Permit(100 + i);
   bench.Waiter(300);
   for (int i = 0; i < 400; ++i) bench.InTurnstile(1000 + i);
   bench.store.Connect();
@@ -300,12 +300,12 @@ TEST_CASE("Of a long queue at a semaphore few are read, and all are counted") {
   const LockSurvey& lock = survey.result().locks.at(0);
   CHECK(lock.held == 100);
   CHECK(lock.waiting == 401);
-  CHECK(Told(lock) == Words{"1 " + kLease + "0", "2 " + kLease + "1", "3 " + kLease + "2"});
+  CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPermit + "1", "3 " + kPermit + "2"});
 }
 
-TEST_CASE("A semaphore whose leases we may not list is refused where only it is wanted") {
+TEST_CASE("A semaphore whose permits we may not list is refused where only it is wanted") {
   Bench bench;
-  bench.Lease(11);
+  bench.Permit(11);
   bench.servers.nodes.at("/s/leases").readable = false;
   Survey survey{bench.store, bench.clock, {.place = {"/s", ""}, .connect_timeout = 15s}};
   bench.store.Run();
@@ -318,8 +318,8 @@ TEST_CASE("A semaphore whose leases we may not list is refused where only it is 
 
 TEST_CASE("Watching, a change in either child of a semaphore is seen, and only that is asked for") {
   Bench bench;
-  bench.Lease(11);
-  bench.Lease(12);
+  bench.Permit(11);
+  bench.Permit(12);
   class Counts final : public SurveySink {
    public:
     std::vector<std::string> told;
@@ -348,7 +348,7 @@ TEST_CASE("Watching, a change in either child of a semaphore is seen, and only t
   const auto& log = bench.store.log();
   CHECK(Words(log.begin() + static_cast<std::ptrdiff_t>(asked), log.end()) ==
         Words{"list /s/locks", "get /s/locks/_c_x-lock-0000000000"});
-  const std::string lease = bench.Lease(13);
+  const std::string permit = bench.Permit(13);
   go();
   CHECK(counts.told.back() == "2/1");
   bench.servers.EndSession(11);

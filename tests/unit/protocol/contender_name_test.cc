@@ -278,15 +278,15 @@ TEST_CASE("A name says that its contender supersedes, and only one of ours can")
   }
 }
 
-TEST_CASE("A lease's name is ours or Curator's, and excludes") {
+TEST_CASE("A permit's name is ours or Curator's, and excludes") {
   CheckKnown({
-      {"db1-" + kUuid + "-lease-0000000007", 7, Mark::kLease, Program::kZklock, Mode::kExclusive},
-      {"_c_" + kUuid + "-lease-0000000008", 8, Mark::kLease, Program::kCurator, Mode::kExclusive},
-      {"lease-0000000009", 9, Mark::kLease, Program::kUnknown, Mode::kExclusive},
+      {"db1-" + kUuid + "-lease-0000000007", 7, Mark::kPermit, Program::kZklock, Mode::kExclusive},
+      {"_c_" + kUuid + "-lease-0000000008", 8, Mark::kPermit, Program::kCurator, Mode::kExclusive},
+      {"lease-0000000009", 9, Mark::kPermit, Program::kUnknown, Mode::kExclusive},
   });
-  CHECK(MakeLeasePrefix("db1", kUuid) == "db1-" + kUuid + "-lease-");
-  CHECK(MakeLeasePrefix("", kUuid) == "host-" + kUuid + "-lease-");
-  CHECK(MakeLeasePrefix(std::string(64, '/'), kUuid) ==
+  CHECK(MakePermitPrefix("db1", kUuid) == "db1-" + kUuid + "-lease-");
+  CHECK(MakePermitPrefix("", kUuid) == "host-" + kUuid + "-lease-");
+  CHECK(MakePermitPrefix(std::string(64, '/'), kUuid) ==
         std::string(40, '-') + "-" + kUuid + "-lease-");
 }
 

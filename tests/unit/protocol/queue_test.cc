@@ -27,7 +27,7 @@ std::string Exclusive(std::int64_t number) { return Numbered("a-" + kUuid + "-lo
 std::string Write(std::int64_t number) { return Numbered("b-" + kUuid + "-__WRIT__", number); }
 std::string Read(std::int64_t number) { return Numbered("c-" + kUuid + "-__READ__", number); }
 
-std::string Lease(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
+std::string Permit(std::int64_t number) { return Numbered("d-" + kUuid + "-lease-", number); }
 
 const std::string kCuratorMutex = "_c_" + kUuid + "-lock-0000000004";
 const std::string kCuratorWriter = "_c_" + kUuid + "-__WRIT__0000000005";
@@ -330,7 +330,7 @@ TEST_CASE("Our own names meet freely, and so do unknown ones") {
 TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unknown name") {
   for (const std::string& other :
        {Exclusive(1), Write(2), Read(3), kCuratorMutex, kCuratorWriter, kCuratorReader, kKazooLock,
-        kKazooReader, std::string("x-0100000000abcdef-0000000009"), Lease(10),
+        kKazooReader, std::string("x-0100000000abcdef-0000000009"), Permit(10),
         Numbered("h-" + kUuid + "-newest-lock-", 11)}) {
     CAPTURE(other);
     const auto incompatible =
@@ -367,30 +367,30 @@ TEST_CASE("A later one that supersedes ends the wait of those before it, and no 
   CHECK_FALSE(IsSuperseded({newest(1), newest(2)}, newest(2)));
   CHECK_FALSE(IsSuperseded({newest(1)}, newest(1)));
   CHECK_FALSE(IsSuperseded({}, newest(1)));
-  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Lease(4)}, newest(1)));
+  CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
   // By number, not by name or by place in the list.
   CHECK(IsSuperseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
 }
 
-TEST_CASE("A permit is had while no more leases are there than permits") {
-  const auto decided = [](const Names& leases, const std::string& own, std::size_t permits) {
-    return Show(DecidePermit(leases, own, permits));
+TEST_CASE("A permit is had while there are no more than the limit") {
+  const auto decided = [](const Names& permits, const std::string& own, std::size_t limit) {
+    return Show(DecidePermit(permits, own, limit));
   };
-  CHECK(decided({Lease(1)}, Lease(1), 1) == "hold");
-  CHECK(decided({Lease(1), Lease(2)}, Lease(2), 2) == "hold");
-  CHECK(decided({Lease(1), Lease(2)}, Lease(2), 1) == "wait for " + Lease(1));
-  CHECK(decided({Lease(3), Lease(2), Lease(1)}, Lease(3), 2) == "wait for " + Lease(1));
+  CHECK(decided({Permit(1)}, Permit(1), 1) == "hold");
+  CHECK(decided({Permit(1), Permit(2)}, Permit(2), 2) == "hold");
+  CHECK(decided({Permit(1), Permit(2)}, Permit(2), 1) == "wait for " + Permit(1));
+  CHECK(decided({Permit(3), Permit(2), Permit(1)}, Permit(3), 2) == "wait for " + Permit(1));
   // After Curator's rule the number does not decide: it is the count that has to fall.
-  CHECK(decided({Lease(1), Lease(2)}, Lease(1), 1) == "wait for " + Lease(2));
-  // What is no lease does not count; a lease of another program does.
-  CHECK(decided({Lease(1), "zzz", "lock"}, Lease(1), 1) == "hold");
+  CHECK(decided({Permit(1), Permit(2)}, Permit(1), 1) == "wait for " + Permit(2));
+  // What is no permit does not count; a permit of another program does.
+  CHECK(decided({Permit(1), "zzz", "lock"}, Permit(1), 1) == "hold");
   const std::string curators = "_c_" + kUuid + "-lease-0000000001";
-  CHECK(decided({Lease(2), curators}, Lease(2), 1) == "wait for " + curators);
-  CHECK(decided({Lease(1)}, Lease(2), 5) == "own missing");
-  CHECK(decided({}, Lease(2), 5) == "own missing");
-  CHECK(decided({Lease(2147480000)}, Lease(2147480000), 5) == "numbers used up");
+  CHECK(decided({Permit(2), curators}, Permit(2), 1) == "wait for " + curators);
+  CHECK(decided({Permit(1)}, Permit(2), 5) == "own missing");
+  CHECK(decided({}, Permit(2), 5) == "own missing");
+  CHECK(decided({Permit(2147480000)}, Permit(2147480000), 5) == "numbers used up");
 }
 
 TEST_CASE("The first incompatible of the queue is named, and never we ourselves") {

@@ -7,12 +7,12 @@
 namespace zklock::protocol {
 
 TEST_CASE("The number of permits is a plain number above zero") {
-  CHECK(ParsePermits("1") == 1);
-  CHECK(ParsePermits("250") == 250);
+  CHECK(ParsePermitLimit("1") == 1);
+  CHECK(ParsePermitLimit("250") == 250);
   for (const char* const data : {"", "0", "-1", "+1", " 1", "1 ", "1.5", "10.1.2.3", "zklock/1",
                                  "99999999999999999999999", "0x2"}) {
     CAPTURE(data);
-    CHECK_FALSE(ParsePermits(data));
+    CHECK_FALSE(ParsePermitLimit(data));
   }
 }
 
@@ -21,7 +21,7 @@ TEST_CASE("A semaphore's turnstile and permits are two children of the lock") {
   CHECK(PermitsPath("/jobs/backup") == "/jobs/backup/leases");
 }
 
-TEST_CASE("A lock may be a semaphore if it has leases and no queue of its own") {
+TEST_CASE("A lock may be a semaphore if it has permits and no queue of its own") {
   CHECK(MayBeSemaphore({"leases", "locks"}));
   CHECK(MayBeSemaphore({"leases", "last-run"}));
   CHECK_FALSE(MayBeSemaphore({}));
@@ -30,19 +30,19 @@ TEST_CASE("A lock may be a semaphore if it has leases and no queue of its own") 
   CHECK_FALSE(MayBeSemaphore({"leases", "locks", "_c_x-lock-0000000000"}));
 }
 
-TEST_CASE("Leases are told by their names, or where there are none by the number of permits") {
-  CHECK(AreLeases({"_c_x-lease-0000000000"}, ""));
-  CHECK(AreLeases({"_c_x-lease-0000000000"}, "3"));
-  CHECK(AreLeases({}, "3"));
-  CHECK(AreLeases({"notes"}, "3"));
-  CHECK_FALSE(AreLeases({}, ""));
-  CHECK_FALSE(AreLeases({}, "zklock/1"));
-  CHECK_FALSE(AreLeases({"_c_x-lock-0000000000"}, "3"));
+TEST_CASE("Permits are told by their names, or where there are none by the limit") {
+  CHECK(ArePermits({"_c_x-lease-0000000000"}, ""));
+  CHECK(ArePermits({"_c_x-lease-0000000000"}, "3"));
+  CHECK(ArePermits({}, "3"));
+  CHECK(ArePermits({"notes"}, "3"));
+  CHECK_FALSE(ArePermits({}, ""));
+  CHECK_FALSE(ArePermits({}, "zklock/1"));
+  CHECK_FALSE(ArePermits({"_c_x-lock-0000000000"}, "3"));
 }
 
-TEST_CASE("A permit's grant is known for the first leases, which found room") {
-  const auto granted = [](const char* name, std::optional<std::size_t> permits) {
-    return PermitTimeOf(ParseContenderName(name).value(), 5, permits);
+TEST_CASE("A permit's grant is known for the first ones, which found room") {
+  const auto granted = [](const char* name, std::optional<std::size_t> limit) {
+    return PermitTimeOf(ParseContenderName(name).value(), 5, limit);
   };
   CHECK(granted("_c_x-lease-0000000000", std::nullopt) == GrantTime{5, true});
   CHECK(granted("_c_x-lease-0000000001", 2) == GrantTime{5, true});
