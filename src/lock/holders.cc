@@ -5,7 +5,6 @@
 
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
-#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -44,6 +43,7 @@ Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
 
 void Holders::Begin() {
   holders_.clear();
+  children_.reset();
   queue_.reset();
   to_come_ = 0;
   // The sync, because what was taken or let go a moment ago may have been so at another server.
@@ -54,34 +54,16 @@ void Holders::Begin() {
                    return FailBecause(reply.error, "list", lock_.display_path(), "READ",
                                       lock_.display_path());
                  }
-                 if (protocol::MayBeSemaphore(reply.children)) return LookInside(reply.children);
-                 Read(reply.children);
+                 children_.emplace(lock_.path, reply.children);
+                 children_->SendAll(UnwatchedReads(), [this] { OnChildren(); });
                }));
 }
 
-void Holders::LookInside(const protocol::Children& children) {
-  const std::string permits = protocol::PermitsPath(lock_.path);
-  const std::string turnstile = protocol::TurnstilePath(lock_.path);
-  inside_ = {};
-  permit_data_.clear();
-  // Who cannot see them does not hold there.
-  store().Get(permits, Watch::kNo, OnReply([this](const zookeeper::GetReply& reply) {
-                if (reply.error == Error::kNone) permit_data_ = reply.data;
-              }));
-  store().List(permits, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
-                 if (reply.error == Error::kNone) inside_.permits = reply.children;
-               }));
-  store().List(turnstile, Watch::kNo, OnReply([this, children](const zookeeper::ListReply& reply) {
-                 if (reply.error == Error::kNone) inside_.turnstile = reply.children;
-                 if (!protocol::ArePermits(inside_.permits, permit_data_)) return Read(children);
-                 ReadPermits(children);
-               }));
-}
-
-void Holders::ReadPermits(const protocol::Children& children) {
-  inside_.permit_limit = protocol::ParsePermitLimit(permit_data_);
-  const std::size_t most = std::min(kMostHolders, protocol::Contenders(inside_.permits).size());
-  queue_.emplace(LockSurvey{}, lock_.path, children, inside_, most);
+void Holders::OnChildren() {
+  const auto& semaphore = children_->semaphore();
+  if (!semaphore) return Read(children_->children());
+  const std::size_t permits = protocol::Contenders(semaphore->permits).size();
+  queue_.emplace(LockSurvey{}, *children_, std::min(kMostHolders, permits));
   queue_->TakeHead(nullptr, 0);
   AskOn();
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/lock_children.h"
 #include "lock/server_operation.h"
 #include "lock/survey_queue.h"
 #include "lock/ticket.h"
@@ -34,18 +35,14 @@ class Holders final : public ServerOperation {
   void Begin() override;
 
  private:
+  void OnChildren();
   void Read(const protocol::Children& children);
-
-  void LookInside(const protocol::Children& children);
-  void ReadPermits(const protocol::Children& children);
   void AskOn();
 
   const LockName lock_;
   std::vector<Holder> holders_;
-  // Of what may be a semaphore.
-  SurveyQueue::Semaphore inside_;
-  std::string permit_data_;
-  std::optional<SurveyQueue> queue_;
+  std::optional<LockChildren> children_;
+  std::optional<SurveyQueue> queue_;  ///< of a semaphore
   std::size_t to_come_ = 0;
 };
 

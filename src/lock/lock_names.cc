@@ -1,11 +1,11 @@
 #include "lock/lock_names.h"
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
-#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -41,34 +41,26 @@ void LockNames::Pump() {
     store().List(path, Watch::kNo, OnReply([this, path](const zookeeper::ListReply& reply) {
                    --under_way_;
                    OnListed(path, reply);
-                   Pump();
                  }));
   }
   if (under_way_ == 0) Succeed();
 }
 
 void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& reply) {
-  if (reply.error != Error::kNone) return;  // gone, or not for us: nothing to offer
-  if (protocol::MayBeSemaphore(reply.children)) return LookInside(path, reply.children);
-  Take(path, reply.children);
+  if (reply.error != Error::kNone) return Pump();  // gone, or not for us: nothing to offer
+  ++under_way_;
+  const auto children = std::make_shared<LockChildren>(path, reply.children);
+  children->SendAll(UnwatchedReads(), [this, children] {
+    --under_way_;
+    OnChildren(*children);
+    Pump();
+  });
 }
 
-/// A semaphore is a LOCK, and what it keeps its queue in is none.
-void LockNames::LookInside(const std::string& path, const protocol::Children& children) {
-  const std::string permits = protocol::PermitsPath(path);
-  ++under_way_;
-  store().Get(permits, Watch::kNo, OnReply([=, this](const zookeeper::GetReply& data) {
-                store().List(permits, Watch::kNo,
-                             OnReply([=, this](const zookeeper::ListReply& listed) {
-                               --under_way_;
-                               if (protocol::ArePermits(listed.children, data.data)) {
-                                 Offer(path);
-                               } else {
-                                 Take(path, children);
-                               }
-                               Pump();
-                             }));
-              }));
+/// A semaphore is a LOCK; its turnstile and the parent of its permits are not.
+void LockNames::OnChildren(const LockChildren& children) {
+  if (children.semaphore()) return Offer(children.lock());
+  Take(children.lock(), children.children());
 }
 
 void LockNames::Take(const std::string& path, const protocol::Children& children) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/lock_children.h"
 #include "lock/server_operation.h"
 #include "lock/ticket.h"
 
@@ -27,7 +28,7 @@ class LockNames final : public ServerOperation {
   void Begin() override;
   void Pump();
   void OnListed(const std::string& path, const zookeeper::ListReply& reply);
-  void LookInside(const std::string& path, const protocol::Children& children);
+  void OnChildren(const LockChildren& children);
   void Take(const std::string& path, const protocol::Children& children);
   void Offer(const std::string& path);
 

@@ -35,10 +35,11 @@ void FindQueuePosition::Begin(const std::string& own,
     return store_.List(lock_.path, Watch::kNo,
                        scope_.Wrap([this](const zookeeper::ListReply& reply) { OnListed(reply); }));
   }
-  store_.List(protocol::PermitsPath(lock_.path), Watch::kNo,
-              scope_.Wrap([this](const zookeeper::ListReply& reply) { permits_ = reply; }));
-  store_.List(protocol::TurnstilePath(lock_.path), Watch::kNo,
-              scope_.Wrap([this](const zookeeper::ListReply& reply) { OnPermitsListed(reply); }));
+  children_.emplace(LockChildren::OfSemaphore(lock_.path));
+  const auto list = [this](const std::string& path, zookeeper::Done<zookeeper::ListReply> take) {
+    store_.List(path, Watch::kNo, scope_.Wrap(std::move(take)));
+  };
+  children_->SendAll({.list = list, .get = nullptr}, [this] { OnSemaphore(); });
 }
 
 void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
@@ -52,10 +53,13 @@ void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   ReadFirst(lock_.path);
 }
 
-void FindQueuePosition::OnPermitsListed(const zookeeper::ListReply& turnstile) {
-  if (permits_.error != Error::kNone || turnstile.error != Error::kNone) return End(false);
-  const protocol::Contenders permits(permits_.children);
-  const auto in_turnstile = PlaceIn(protocol::Contenders(turnstile.children));
+void FindQueuePosition::OnSemaphore() {
+  if (children_->permits_error() != Error::kNone || children_->turnstile_error() != Error::kNone) {
+    return End(false);
+  }
+  const SemaphoreChildren& semaphore = *children_->semaphore();
+  const protocol::Contenders permits(semaphore.permits);
+  const auto in_turnstile = PlaceIn(protocol::Contenders(semaphore.turnstile));
   if (const auto with_permit = PlaceIn(permits)) {
     position_.ahead = position_.holders = *with_permit;
   } else if (in_turnstile) {
@@ -66,7 +70,7 @@ void FindQueuePosition::OnPermitsListed(const zookeeper::ListReply& turnstile) {
   }
   const bool is_behind = position_.ahead > 0 && !permits.empty();
   if (is_behind) position_.first = permits.First()->full;
-  permits_ = {};
+  children_.reset();
   if (!is_behind) return End(false);
   ReadFirst(protocol::PermitsPath(lock_.path));
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "lock/callback_scope.h"
+#include "lock/lock_children.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 #include "zookeeper/store.h"
@@ -39,7 +40,7 @@ class FindQueuePosition {
 
  private:
   void OnListed(const zookeeper::ListReply& reply);
-  void OnPermitsListed(const zookeeper::ListReply& turnstile);
+  void OnSemaphore();
   /// How many are before ours; none where it is not one of them.
   [[nodiscard]] std::optional<std::size_t> PlaceIn(const protocol::Contenders& contenders) const;
   void ReadFirst(const std::string& queue);
@@ -50,7 +51,7 @@ class FindQueuePosition {
   const LockName lock_;
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
-  zookeeper::ListReply permits_;  ///< of a semaphore
+  std::optional<LockChildren> children_;  ///< of a semaphore
   QueuePosition position_;
   std::function<void(const std::optional<QueuePosition>&)> done_;
   CallbackScope scope_;

@@ -89,6 +89,17 @@ void ServerOperation::FailBecause(Error why, const std::string& operation, const
   Fail(Defect{Defect::What::kAnswer, path, operation, why});
 }
 
+LockChildren::Requests ServerOperation::UnwatchedReads() {
+  return {.list =
+              [this](const std::string& path, zookeeper::Done<zookeeper::ListReply> take) {
+                store_.List(path, zookeeper::Watch::kNo, OnReply(std::move(take)));
+              },
+          .get =
+              [this](const std::string& path, zookeeper::Done<zookeeper::GetReply> take) {
+                store_.Get(path, zookeeper::Watch::kNo, OnReply(std::move(take)));
+              }};
+}
+
 void ServerOperation::Heard() {
   apart_since_.reset();
   answer_deadline_ = AnswerDeadline();

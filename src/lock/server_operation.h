@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "lock/callback_scope.h"
+#include "lock/lock_children.h"
 #include "lock/outcome.h"
 #include "zookeeper/store.h"
 
@@ -72,6 +73,9 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
       f(reply);
     });
   }
+
+  /// Reads that leave no watch, answered as by OnReply.
+  [[nodiscard]] LockChildren::Requests UnwatchedReads();
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }
 

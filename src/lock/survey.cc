@@ -61,7 +61,7 @@ void Survey::Begin() {
   if (resting_) StartOver();
   for (Place& place : frontier_) {
     const bool is_listing =
-        place.state == Place::State::kListing || place.state == Place::State::kLookingInside;
+        place.state == Place::State::kListing || place.state == Place::State::kReadingChildren;
     if (is_listing) place.state = Place::State::kToList;
     if (place.queue) place.queue->Forget();
   }
@@ -106,8 +106,8 @@ bool Survey::SendNext(Frontier::iterator place) {
       AskForChildren(place->path,
                      [this, place](const zookeeper::ListReply& reply) { OnListed(place, reply); });
       return true;
-    case Place::State::kLookingInside:
-      return LookInside(place);
+    case Place::State::kReadingChildren:
+      return SendChildren(place);
     case Place::State::kReading: {
       if (place->queue->WantsHead()) {
         SendHead(place);

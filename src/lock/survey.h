@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lock/lock_children.h"
 #include "lock/lock_survey.h"
 #include "lock/read_cache.h"
 #include "lock/server_operation.h"
@@ -69,23 +70,14 @@ class Survey final : public ServerOperation {
   void Begin() override;
 
  private:
-  /// What may be a semaphore's, until that is known.
-  struct Inside {
-    protocol::Children children;  ///< of the LOCK
-    zookeeper::ListReply permits{};
-    zookeeper::GetReply permit_data{};
-    zookeeper::ListReply turnstile{};
-    int asked = 0;
-    int answered = 0;
-  };
   /// One znode of the frontier: told in this order, asked for in any.
   struct Place {
     explicit Place(std::string znode) : path(std::move(znode)) {}
-    enum class State { kToList, kListing, kLookingInside, kReading, kDone };
+    enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
     std::string path;
     State state = State::kToList;
-    std::unique_ptr<Inside> inside;      ///< of what may be a semaphore, until that is known
-    std::unique_ptr<SurveyQueue> queue;  ///< of a LOCK, from its list on
+    std::unique_ptr<LockChildren> children;  ///< of a LOCK, until they are known
+    std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
   };
   using Frontier = std::list<Place>;  // what is in it stays where it is
 
@@ -94,9 +86,8 @@ class Survey final : public ServerOperation {
   void SendWindow();
   bool SendNext(Frontier::iterator place);
   void OnListed(Frontier::iterator place, const zookeeper::ListReply& reply);
-  void TakeChildren(Frontier::iterator place, const protocol::Children& children);
-  bool LookInside(Frontier::iterator place);
-  void OnInside(Frontier::iterator place);
+  bool SendChildren(Frontier::iterator place);
+  void OnChildren(Frontier::iterator place);
   void TakeQueue(Frontier::iterator place, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
   void SendHead(Frontier::iterator place);

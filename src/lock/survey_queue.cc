@@ -23,31 +23,36 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 
 }  // namespace
 
-SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
-                         const protocol::Children& children, std::size_t most)
-    : lock_(std::move(lock)), path_length_(protocol::ChildPath(path, "").size()), most_(most) {
+SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most)
+    : lock_(std::move(lock)),
+      path_length_(protocol::ChildPath(children.lock(), "").size()),
+      most_(most) {
+  Ignore("", children.children());
+  if (children.semaphore()) {
+    AddSemaphore(children.lock(), *children.semaphore());
+  } else {
+    AddQueue(children.lock(), children.children());
+  }
+}
+
+void SurveyQueue::AddQueue(const std::string& lock, const protocol::Children& children) {
   if (children.Has(protocol::kSimpleName)) {
     const std::string name(protocol::kSimpleName);
-    entries_.push_back({.name = {.full = name}, .path = protocol::ChildPath(path, name)});
+    entries_.push_back({.name = {.full = name}, .path = protocol::ChildPath(lock, name)});
+    std::erase(lock_.ignored_children, name);
   }
-  Add(path, children, false);
-  Ignore("", children);
-  std::erase(lock_.ignored_children, protocol::kSimpleName);
+  Add(lock, children, false);
   states_.resize(entries_.size());
 }
 
-SurveyQueue::SurveyQueue(LockSurvey lock, const std::string& path,
-                         const protocol::Children& children, const Semaphore& semaphore,
-                         std::size_t most)
-    : lock_(std::move(lock)), path_length_(protocol::ChildPath(path, "").size()), most_(most) {
+void SurveyQueue::AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore) {
   const std::string permits(protocol::kPermitsChild);
   const std::string turnstile(protocol::kTurnstileChild);
   lock_.kind = LockKind::kSemaphore;
   lock_.permit_limit = semaphore.permit_limit;
-  Add(protocol::PermitsPath(path), semaphore.permits, false);
+  Add(protocol::PermitsPath(lock), semaphore.permits, false);
   turnstile_ = entries_.size();
-  Add(protocol::TurnstilePath(path), semaphore.turnstile, true);
-  Ignore("", children);
+  Add(protocol::TurnstilePath(lock), semaphore.turnstile, true);
   std::erase(lock_.ignored_children, permits);
   std::erase(lock_.ignored_children, turnstile);
   Ignore(permits + "/", semaphore.permits);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/lock_children.h"
 #include "lock/lock_survey.h"
 #include "protocol/queue.h"
 
@@ -19,19 +20,9 @@ namespace zklock::lock {
 /// holds, however many there are, since its contender has left the turnstile.
 class SurveyQueue {
  public:
-  /// `lock`: all that is known but for its entries. `children`: the names of its children;
-  /// `most`: how many contenders to read.
-  SurveyQueue(LockSurvey lock, const std::string& path, const protocol::Children& children,
-              std::size_t most);
-
-  /// The names of the children of a semaphore's own children.
-  struct Semaphore {
-    protocol::Children permits;
-    protocol::Children turnstile;
-    std::optional<std::size_t> permit_limit;
-  };
-  SurveyQueue(LockSurvey lock, const std::string& path, const protocol::Children& children,
-              const Semaphore& semaphore, std::size_t most);
+  /// `lock`: all that is known except its entries. `children`: complete. `most`: how many
+  /// contenders to read.
+  SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
   /// No child may be a contender.
@@ -67,6 +58,8 @@ class SurveyQueue {
  private:
   enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
 
+  void AddQueue(const std::string& lock, const protocol::Children& children);
+  void AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore);
   void Add(const std::string& parent, const protocol::Children& children, bool in_turnstile);
   void Ignore(const std::string& above, const protocol::Children& children);
   [[nodiscard]] bool IsOut(std::size_t index) const;

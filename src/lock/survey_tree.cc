@@ -24,7 +24,10 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
   const std::string shown = request_.place.DisplayPath(place->path);
   switch (reply.error) {
     case Error::kNone:
-      return TakeChildren(place, reply.children);
+      place->children = std::make_unique<LockChildren>(place->path, reply.children);
+      if (place->children->IsComplete()) return OnChildren(place);
+      place->state = Place::State::kReadingChildren;
+      return;
     case Error::kNoNode:
       place->state = Place::State::kDone;
       if (!IsPlace(*place)) return;
@@ -32,7 +35,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
       if (walks_) return;
       place->state = Place::State::kReading;
       place->queue = std::make_unique<SurveyQueue>(LockSurvey{.path = shown, .exists = false},
-                                                   place->path, protocol::Children{}, most());
+                                                   LockChildren(place->path, {}), most());
       place->queue->TakeHead(nullptr, 0);
       return;
     default:
@@ -50,67 +53,29 @@ void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   result_.unlistable.push_back(shown);
 }
 
-void Survey::TakeChildren(Frontier::iterator place, const protocol::Children& children) {
-  if (protocol::MayBeSemaphore(children)) {
-    place->state = Place::State::kLookingInside;
-    place->inside = std::make_unique<Inside>(Inside{.children = children});
-    return;
-  }
-  TakeQueue(place, {{.path = request_.place.DisplayPath(place->path), .in_tree = walks_},
-                    place->path,
-                    children,
-                    most()});
-}
-
 /// False when all has been asked.
-bool Survey::LookInside(Frontier::iterator place) {
-  Inside& inside = *place->inside;
-  const std::string permits = protocol::PermitsPath(place->path);
-  const auto keep_in = [this, place](auto Inside::*part) {
-    return [this, place, part](const auto& reply) {
-      (*place->inside).*part = reply;
-      if (++place->inside->answered == 3) OnInside(place);
-    };
-  };
-  switch (inside.asked++) {
-    case 0:
-      AskForChildren(permits, keep_in(&Inside::permits));
-      return true;
-    case 1:
-      AskForData(permits, keep_in(&Inside::permit_data));
-      return true;
-    case 2:
-      AskForChildren(protocol::TurnstilePath(place->path), keep_in(&Inside::turnstile));
-      return true;
-    default:
-      return false;
-  }
+bool Survey::SendChildren(Frontier::iterator place) {
+  return place->children->SendNext(
+      {.list = [this](const auto& path, auto done) { AskForChildren(path, std::move(done)); },
+       .get = [this](const auto& path, auto done) { AskForData(path, std::move(done)); }},
+      [this, place] { OnChildren(place); });
 }
 
-void Survey::OnInside(Frontier::iterator place) {
-  const std::unique_ptr<Inside> inside = std::move(place->inside);
-  LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
-  const Error listed = inside->permits.error;
-  if (listed != Error::kNone && listed != Error::kNoNode) {
-    // Where there is nothing else to look at, it matters. Otherwise it is met again on the walk.
+void Survey::OnChildren(Frontier::iterator place) {
+  const std::unique_ptr<LockChildren> children = std::move(place->children);
+  const Error permits = children->permits_error();
+  if (permits != Error::kNone && permits != Error::kNoNode) {
+    // Without a walk that would meet it again, nothing else tells of it.
     if (request_.scope == Scope::kLock) {
-      return OnNotListed(protocol::PermitsPath(place->path), listed, true);
+      return OnNotListed(protocol::PermitsPath(place->path), permits, true);
     }
   }
-  if (!protocol::ArePermits(inside->permits.children, inside->permit_data.data)) {
-    return TakeQueue(place, {std::move(lock), place->path, inside->children, most()});
-  }
-  const Error turnstile = inside->turnstile.error;
-  if (turnstile != Error::kNone && turnstile != Error::kNoNode) {
+  const Error turnstile = children->turnstile_error();
+  if (children->semaphore() && turnstile != Error::kNone && turnstile != Error::kNoNode) {
     OnNotListed(protocol::TurnstilePath(place->path), turnstile, false);
   }
-  TakeQueue(place, {std::move(lock),
-                    place->path,
-                    inside->children,
-                    {.permits = std::move(inside->permits.children),
-                     .turnstile = std::move(inside->turnstile.children),
-                     .permit_limit = protocol::ParsePermitLimit(inside->permit_data.data)},
-                    most()});
+  LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
+  TakeQueue(place, {std::move(lock), *children, most()});
 }
 
 void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {
