@@ -39,7 +39,7 @@ std::string_view ReasonText(WaitEdge::Reason reason) {
 
 /// Two lines: its place, and who it is.
 std::string Label(const ContenderView& contender) {
-  const ContenderData& data = contender.data;
+  const lock::ContenderData& data = contender.data;
   std::string who = data.host.value_or("");
   if (data.pid) who += fmt::format(":{}", *data.pid);
   std::string what = data.command.value_or("");

@@ -44,7 +44,7 @@ Tone ToneOf(ContenderState state) {
 /// What it runs, or else whose it is; and its label.
 std::string Command(const ContenderView& contender) {
   if (contender.state == ContenderState::kNoContender) return "";
-  const ContenderData& data = contender.data;
+  const lock::ContenderData& data = contender.data;
   std::string text = data.command.value_or("");
   if (text.empty()) {
     text = fmt::format("({}{})", ProgramName(contender),

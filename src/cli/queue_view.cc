@@ -43,8 +43,8 @@ std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   return name.full.substr(0, mark - kUuidAndDash);
 }
 
-ContenderData WhatItSays(const lock::QueueEntry& entry) {
-  ContenderData data;
+lock::ContenderData WhatItSays(const lock::QueueEntry& entry) {
+  lock::ContenderData data;
   data.version.reset();
   switch (entry.name.program) {
     case Program::kCurator:
@@ -57,7 +57,7 @@ ContenderData WhatItSays(const lock::QueueEntry& entry) {
     case Program::kZklock:
     case Program::kCRecipe:
     case Program::kUnknown:
-      data = ParseContenderData(entry.data).value_or(data);
+      data = lock::ParseContenderData(entry.data).value_or(data);
       if (!data.host) data.host = HostInName(entry.name);
       break;
   }

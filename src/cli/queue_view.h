@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/contender_data.h"
+#include "lock/contender_data.h"
 #include "lock/survey.h"
 #include "protocol/contender_name.h"
 #include "protocol/grant_time.h"
@@ -33,7 +33,7 @@ struct ContenderView {
   std::string turnstile_name;  ///< its other znode's, while it has two (lock::QueueEntry)
   /// What it says of itself, never believed; of other programs' contenders what they are known to
   /// write.
-  ContenderData data;
+  lock::ContenderData data;
   /// Since when it is in its state, by the servers' clock, in ms since 1970.
   std::optional<std::int64_t> since_ms;
   bool since_exact = true;  ///< false: the earliest it can have been

@@ -52,7 +52,7 @@ void Report::Explain(const RunEnd& end) {
   IsShownAlways(end.reason) ? Error(end.message) : Say(end.message);
 }
 
-void Report::Revoked(const std::string& lock, const RevokeData& revocation) {
+void Report::Revoked(const std::string& lock, const lock::ReleaseRequest& revocation) {
   Error(fmt::format(message::kRevoked, lock, AskerText(revocation)));
 }
 

@@ -4,10 +4,10 @@
 #include <system_error>
 
 #include "base/exit_status.h"
-#include "cli/contender_data.h"
 #include "cli/end_reason.h"
 #include "cli/event.h"
 #include "cli/options.h"
+#include "lock/contender_data.h"
 #include "process/message_sink.h"
 #include "process/supervisor.h"
 
@@ -48,7 +48,7 @@ class Report final : public EventListener {
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   void GuardFailed();
-  void Revoked(const std::string& lock, const RevokeData& revocation);
+  void Revoked(const std::string& lock, const lock::ReleaseRequest& revocation);
   void Stopping(const std::string& lock, Duration lease_left);
 
  private:

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/contender_data.h"
 #include "cli/duration.h"
 #include "cli/printable.h"
 #include "cli/run_messages.h"
+#include "lock/contender_data.h"
 
 namespace zklock::cli {
 namespace {
@@ -68,7 +68,7 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
 }
 
 std::string ProcessText(const std::string& name, const std::string& data) {
-  const auto known = ParseContenderData(data);
+  const auto known = lock::ParseContenderData(data);
   if (!known || !known->host || !known->pid) return Printable(name, kMostShown);
   return fmt::format(message::kProcess,
                      Printable(known->command.value_or(message::kSomeCommand), kMostShown),

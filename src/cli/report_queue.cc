@@ -12,7 +12,7 @@ namespace {
 
 /// ", user ci on build7, pid 4242, backup.sh", as far as known.
 std::string Who(const ContenderView& contender) {
-  const ContenderData& data = contender.data;
+  const lock::ContenderData& data = contender.data;
   std::string who;
   const auto add = [&who](const std::string& part) { who += (who.empty() ? "" : ", ") + part; };
   if (data.user && data.host) {

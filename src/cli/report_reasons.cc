@@ -245,7 +245,8 @@ std::string BlockerText(const lock::Busy& busy) {
   return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
 }
 
-std::string AskerText(const RevokeData& revocation) {
+std::string AskerText(const lock::ReleaseRequest& revocation) {
+  if (revocation.program == protocol::Program::kCurator) return message::kCuratorProgram;
   std::string by = revocation.by.empty() ? message::kSomeone : Printable(revocation.by, kMostShown);
   if (revocation.reason.empty()) return by;
   return fmt::format(message::kAsker, by, Printable(revocation.reason, 2 * kMostShown));

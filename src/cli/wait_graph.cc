@@ -14,7 +14,7 @@ namespace {
 /// One process, wherever it is: pids and start times are per boot.
 using Process = std::tuple<std::string, std::string, std::int64_t, std::uint64_t>;
 
-std::optional<Process> ProcessOf(const ContenderData& data) {
+std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   if (!data.host || !data.boot_id || !data.pid || !data.start_time) return std::nullopt;
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }

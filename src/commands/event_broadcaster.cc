@@ -46,7 +46,9 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
   events_.Publish(cli::IncompatibleArrivedEvent{lock.display_path(), incompatible});
 }
 
-void QueueEvents::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+void QueueEvents::OnOwnData(const std::string& data) {
+  revocation_ = lock::FindReleaseRequest(data);
+}
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
   if (lease_sink_) lease_sink_(lease_end, grace);
@@ -58,6 +60,8 @@ void HoldEvents::OnSuspect() { events_.Publish(cli::SuspectEvent{locks_}); }
 
 void HoldEvents::OnConfirmed() { events_.Publish(cli::ConfirmedEvent{locks_}); }
 
-void HoldEvents::OnOwnData(const std::string& data) { revocation_ = cli::FindRevocation(data); }
+void HoldEvents::OnOwnData(const std::string& data) {
+  revocation_ = lock::FindReleaseRequest(data);
+}
 
 }  // namespace zklock::commands

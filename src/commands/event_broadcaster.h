@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/contender_data.h"
 #include "cli/event.h"
 #include "lock/acquire.h"
+#include "lock/contender_data.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
@@ -55,13 +55,15 @@ class QueueEvents final : public lock::AcquireObserver {
   /// The LOCK that we wait for; empty until something is ahead of us.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
   /// Set when our contender was asked to leave the queue.
-  [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& revocation() const {
+    return revocation_;
+  }
 
  private:
   EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::function<void()> on_joining_;
-  std::optional<cli::RevokeData> revocation_;
+  std::optional<lock::ReleaseRequest> revocation_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
 };
@@ -82,13 +84,15 @@ class HoldEvents final : public lock::HoldObserver {
   void OnOwnData(const std::string& data) override;
 
   /// Set when our contender was asked to release the lock.
-  [[nodiscard]] const std::optional<cli::RevokeData>& revocation() const { return revocation_; }
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& revocation() const {
+    return revocation_;
+  }
 
  private:
   EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::string locks_;
-  std::optional<cli::RevokeData> revocation_;
+  std::optional<lock::ReleaseRequest> revocation_;
   LeaseSink lease_sink_;
 };
 

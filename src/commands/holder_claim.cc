@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/contender_data.h"
 #include "commands/console.h"
+#include "lock/contender_data.h"
 #include "process/ancestry.h"
 #include "process/event_loop.h"
 #include "process/process_tree.h"
@@ -33,7 +33,7 @@ HolderClaim ClaimOf(const protocol::HeldLock& held) {
 
 std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                    const process::Identity& self) {
-  const auto parsed = cli::ParseContenderData(data);
+  const auto parsed = lock::ParseContenderData(data);
   if (!parsed || !parsed->owner || !parsed->pid || !parsed->start_time ||
       parsed->boot_id != self.boot_id || parsed->pid_namespace != self.pid_namespace) {
     return std::nullopt;

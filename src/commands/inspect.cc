@@ -129,7 +129,7 @@ class Inspection {
     return {
         .place = PathOf(options_),
         .scope = options_.path == "/" || options_.form == Form::kDot ? Scope::kTree : Scope::kGuess,
-        .most_data = cli::kMostContenderData,
+        .most_data = lock::kMostContenderData,
         .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
         .watch = options_.watch,
         .connect_timeout = options_.server.connect_timeout};

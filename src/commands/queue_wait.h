@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "cli/contender_data.h"
 #include "cli/end_reason.h"
 #include "cli/options.h"
 #include "commands/nesting.h"
@@ -15,6 +14,7 @@
 #include "commands/run_context.h"
 #include "commands/session_driver.h"
 #include "lock/acquire_set.h"
+#include "lock/contender_data.h"
 
 namespace zklock::commands {
 
@@ -29,7 +29,7 @@ struct Interrupted {
 };
 /// Our contender was asked to leave (zklock release).
 struct ToldToLeave {
-  cli::RevokeData revocation;
+  lock::ReleaseRequest revocation;
 };
 /// Nobody wants the locks any more.
 struct Cancelled {};

@@ -63,7 +63,7 @@ std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::Releas
   ShortSession session(options.server, signals, report);
   lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
-                       .most_data = cli::kMostContenderData,
+                       .most_data = lock::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
   if (const auto status = session.Run(survey)) return *status;
   session.Close();
@@ -99,18 +99,14 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
 
 /// How to ask the contender in its data. None if its program does not read such a request.
 std::optional<std::function<std::string(const std::string&)>> EditFor(
-    const cli::ContenderView& contender, const cli::RevokeData& revoke) {
+    const cli::ContenderView& contender, const lock::ReleaseRequest& revoke) {
   switch (contender.program) {
     case protocol::Program::kZklock:
-      return [revoke](const std::string& old) {
-        cli::ContenderData data = cli::ParseContenderData(old).value_or(cli::ContenderData{});
-        data.revoke = revoke;
-        return cli::FormatContenderData(data);
-      };
+      return [revoke](const std::string& old) { return lock::AddReleaseRequest(old, revoke); };
     case protocol::Program::kCurator:
       // Curator's semaphores do not read the message.
       if (contender.for_permit) return std::nullopt;
-      return [](const std::string& /*old*/) { return std::string(cli::kCuratorRevoke); };
+      return [](const std::string& /*old*/) { return std::string(lock::kCuratorRevoke); };
     default:
       return std::nullopt;
   }
@@ -138,7 +134,7 @@ class Releaser {
     return Fate::kReleasing;
   }
 
-  FateOrStatus Ask(const cli::ContenderView& contender, const cli::RevokeData& revoke) {
+  FateOrStatus Ask(const cli::ContenderView& contender, const lock::ReleaseRequest& revoke) {
     const auto edit = EditFor(contender, revoke);
     if (!edit) {
       report_.Error(cli::CannotBeAsked(contender));
@@ -167,7 +163,7 @@ class Releaser {
   ShortSession session_;
 };
 
-cli::RevokeData RequestOf(const cli::ReleaseOptions& options) {
+lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   const process::Identity self = process::ThisProcess();
   return {.by = self.user + " on " + self.host, .reason = options.reason};
 }

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cli/contender_data.h"
 #include "commands/holder_claim.h"
+#include "lock/contender_data.h"
 #include "protocol/held.h"
 
 namespace zklock::commands {
@@ -21,8 +21,8 @@ std::vector<std::string> InheritedContenders() {
   return paths;
 }
 
-cli::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
-                           const process::Identity& self) {
+lock::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
+                            const process::Identity& self) {
   return {.mode = mode,
           .host = self.host,
           .user = self.user,
@@ -49,17 +49,17 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
   } else {
     command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
   }
-  cli::ContenderData data = DataFor(options, mode, self);
+  lock::ContenderData data = DataFor(options, mode, self);
   data.command = command;
-  return cli::FormatContenderData(data);
+  return lock::FormatContenderData(data);
 }
 
 std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
                           const KeeperIdentity& keeper) {
-  cli::ContenderData data = DataFor(options, mode, keeper.self);
+  lock::ContenderData data = DataFor(options, mode, keeper.self);
   data.command = keeper.owner.name();
-  data.owner = cli::OwnerData{keeper.owner.id().pid, keeper.owner.id().start_time, keeper.socket};
-  return cli::FormatContenderData(data);
+  data.owner = lock::OwnerData{keeper.owner.id().pid, keeper.owner.id().start_time, keeper.socket};
+  return lock::FormatContenderData(data);
 }
 
 std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,

@@ -36,7 +36,7 @@ void RunningCommand::OnLossOf(const std::string& locks, lock::Loss loss) {
   if (context_.options.on_lost == cli::OnLost::kStop) EndCommand();
 }
 
-void RunningCommand::OnRevocation(const cli::RevokeData& revocation) {
+void RunningCommand::OnRevocation(const lock::ReleaseRequest& revocation) {
   if (std::exchange(revocation_reported_, true)) return;
   context_.report.Revoked(locks_, revocation);
   EndCommand();

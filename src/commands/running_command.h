@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cli/contender_data.h"
 #include "commands/run_context.h"
+#include "lock/contender_data.h"
 #include "lock/hold.h"
 #include "process/executable.h"
 #include "process/supervisor.h"
@@ -33,7 +33,7 @@ class RunningCommand {
   /// says so.
   void OnLoss(lock::Loss loss);
   /// Another process asks for the release: reports that, once, and ends the command.
-  void OnRevocation(const cli::RevokeData& revocation);
+  void OnRevocation(const lock::ReleaseRequest& revocation);
   /// Passes on the signals that have arrived. A stop of the command stops zklock too; if a shell
   /// will show that, `before_stop` is called first. True if a signal was passed on.
   bool PassSignals(const std::function<void()>& before_stop);

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/contender_data.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/text.h"
+#include "lock/contender_data.h"
 
 namespace zklock::fuzz {
 namespace {
 
-using cli::ContenderData;
+using lock::ContenderData;
 
 using Word = std::optional<std::string> ContenderData::*;
 constexpr std::array<Word, 5> kWords{&ContenderData::host, &ContenderData::user,
@@ -37,27 +37,27 @@ void RequirePossible(const ContenderData& data) {
 
 /// Writes `data` as zklock does, and reads it back.
 ContenderData WriteAndRead(const ContenderData& data) {
-  const std::string text = cli::FormatContenderData(data);
-  Require(text.size() <= cli::kMostContenderData, "our own data is not too long");
+  const std::string text = lock::FormatContenderData(data);
+  Require(text.size() <= lock::kMostContenderData, "our own data is not too long");
   const auto characters = DecodeUtf8(text);
   Require(characters && characters->find_first_of(U"\n\r\t\x1b") == std::u32string::npos,
           "our own data is one line of UTF-8");
-  const auto read = cli::ParseContenderData(text);
+  const auto read = lock::ParseContenderData(text);
   Require(read.has_value(), "written data can be read back");
   RequirePossible(*read);
   return *read;
 }
 
 void TryForeign(std::string_view text) {
-  const auto data = cli::ParseContenderData(text);
+  const auto data = lock::ParseContenderData(text);
   if (!data) return;
   RequirePossible(*data);
-  Require(text.size() <= cli::kMostContenderData, "oversized data is rejected");
+  Require(text.size() <= lock::kMostContenderData, "oversized data is rejected");
   // Trailing blanks are ignored up to the size limit.
   std::string padded(text);
-  padded.resize(cli::kMostContenderData, ' ');
-  Require(cli::ParseContenderData(padded) == data, "data of the maximum size is read");
-  Require(!cli::ParseContenderData(padded + ' '), "data one byte longer is rejected");
+  padded.resize(lock::kMostContenderData, ' ');
+  Require(lock::ParseContenderData(padded) == data, "data of the maximum size is read");
+  Require(!lock::ParseContenderData(padded + ' '), "data one byte longer is rejected");
   const ContenderData read = WriteAndRead(*data);
   Require(WriteAndRead(read) == read, "rewriting does not change the data");
   ContenderData expected = *data;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/contender_data.h"
+#include "lock/contender_data.h"
 #include "lock/survey.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
@@ -106,22 +106,22 @@ inline lock::LockSurvey BusyLock() {
   lock::LockSurvey lock{.path = "/jobs/backup"};
   lock.entries = {
       Contender(OurName("build7.example", "__WRIT__", 41), 8589934705,
-                cli::FormatContenderData({.host = "build7.example",
-                                          .user = "ci",
-                                          .pid = 2104242,
-                                          .boot_id = "b7",
-                                          .start_time = 1,
-                                          .command = "backup.sh --everything --to /srv/backup",
-                                          .label = "https://ci.example/job/4711"})),
+                lock::FormatContenderData({.host = "build7.example",
+                                           .user = "ci",
+                                           .pid = 2104242,
+                                           .boot_id = "b7",
+                                           .start_time = 1,
+                                           .command = "backup.sh --everything --to /srv/backup",
+                                           .label = "https://ci.example/job/4711"})),
       Contender("_c_" + kUuid + "-__READ__0000000042", 8589934711, "10.1.2.3"),
       Contender(OurName("build9", "__READ__", 43), 8589934720,
-                cli::FormatContenderData({.host = "build9",
-                                          .user = "日本語",
-                                          .pid = 77,
-                                          .command = "索引\x1b[2J.sh",
-                                          .label = "ein Etikett mit Ümläuten"})),
+                lock::FormatContenderData({.host = "build9",
+                                           .user = "日本語",
+                                           .pid = 77,
+                                           .command = "索引\x1b[2J.sh",
+                                           .label = "ein Etikett mit Ümläuten"})),
       Contender(OurName("build11", "__WRIT__", 44), 8589934731,
-                cli::FormatContenderData(
+                lock::FormatContenderData(
                     {.host = "build11", .user = "deploy", .pid = 31337, .command = "rotate.sh"})),
       Contender("0123456789abcdef0123456789abcdef__lock__0000000045", 8589934740, "nightly"),
   };
@@ -145,7 +145,7 @@ inline lock::LockSurvey BusyLock() {
 /// One with two of three permits used, or with none left and a queue.
 inline lock::LockSurvey Semaphore(bool is_full) {
   const auto says = [](const std::string& host, int pid) {
-    return cli::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});
+    return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});
   };
   lock::LockSurvey lock{.path = "/jobs/render", .permit_limit = 3};
   lock.entries = {Contender(OurName("b7", "lease-", 0), 17, says("b7", 4242)),
@@ -165,7 +165,7 @@ inline std::vector<lock::LockSurvey> Tree() {
   lock::LockSurvey alone{.path = "/jobs/nightly"};
   alone.entries = {Contender(
       OurName("build3", "lock-", 9), 8589934999,
-      cli::FormatContenderData({.host = "build3", .user = "ci", .pid = 9, .command = "make"}))};
+      lock::FormatContenderData({.host = "build3", .user = "ci", .pid = 9, .command = "make"}))};
   alone.entries.front().stat.created_ms = kNoon;
   std::vector<lock::LockSurvey> tree{BusyLock(), Found(readers), Found(alone), Semaphore(true)};
   for (lock::LockSurvey& lock : tree) lock.in_tree = true;

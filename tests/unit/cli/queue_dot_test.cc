@@ -21,7 +21,7 @@ std::string Render(const std::vector<lock::LockSurvey>& locks) {
 }
 
 std::string Says(const std::string& command, const std::vector<std::string>& under = {}) {
-  return FormatContenderData({.host = "b7", .pid = 7, .command = command, .under = under});
+  return lock::FormatContenderData({.host = "b7", .pid = 7, .command = command, .under = under});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& 
 }
 
 std::string Says(const std::string& host, int pid, const std::string& command) {
-  return FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = command});
+  return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = command});
 }
 
 lock::LockSurvey Busy() {

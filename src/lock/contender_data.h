@@ -9,7 +9,7 @@
 
 #include "protocol/contender_name.h"
 
-namespace zklock::cli {
+namespace zklock::lock {
 
 /// The most that a contender's data takes on the servers, and the most that is read of anybody's.
 inline constexpr std::size_t kMostContenderData = 4096;
@@ -25,11 +25,13 @@ struct OwnerData {
   friend bool operator==(const OwnerData&, const OwnerData&) = default;
 };
 
-/// Somebody asks the contender to let go.
-struct RevokeData {
-  std::string by;      ///< who says to be the one, as "root on web1"
-  std::string reason;  ///< may be empty
-  friend bool operator==(const RevokeData&, const RevokeData&) = default;
+/// A request to the contender to release its lock or to leave the queue.
+struct ReleaseRequest {
+  std::string by{};      ///< as the requester calls itself: "root on web1"; may be empty
+  std::string reason{};  ///< may be empty
+  /// kCurator: in Curator's form, which says neither.
+  protocol::Program program = protocol::Program::kZklock;
+  friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
 };
 
 /// What a contender's znode says of the one who queues: for people who look, never needed for
@@ -46,7 +48,7 @@ struct ContenderData {
   std::optional<std::string> label{};
   std::optional<std::uint64_t> pid_namespace{};  ///< in which pids are meant
   std::optional<OwnerData> owner{};              ///< with --hold
-  std::optional<RevokeData> revoke{};            ///< somebody has asked it to let go
+  std::optional<ReleaseRequest> release_request{};
 
   /// The contenders, by their paths on the servers, that hold other locks for it: it runs under
   /// them. The innermost last.
@@ -64,11 +66,15 @@ struct ContenderData {
 /// longer than kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
-/// The data of a Curator contender that is asked to let go, which it heeds if its program made the
+/// `data`, which may be anything, with `request` added to it. The rest of a contender's data is
+/// kept.
+[[nodiscard]] std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request);
+
+/// The data of a Curator contender that is asked to release. It does so if its program made the
 /// lock revocable (Curator's LockInternals.REVOKE_MESSAGE).
 inline constexpr std::string_view kCuratorRevoke = "__REVOKE__";
 
-/// Whether what is written in our own contender asks us to let go, in zklock's way or in Curator's.
-[[nodiscard]] std::optional<RevokeData> FindRevocation(std::string_view data);
+/// The request in the data of our own contender, if there is one, in zklock's form or in Curator's.
+[[nodiscard]] std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data);
 
-}  // namespace zklock::cli
+}  // namespace zklock::lock

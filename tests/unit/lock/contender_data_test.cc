@@ -1,11 +1,11 @@
-#include "cli/contender_data.h"
+#include "lock/contender_data.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace zklock::cli {
+namespace zklock::lock {
 namespace {
 
 ContenderData Nothing() {
@@ -40,18 +40,19 @@ TEST_CASE("What is cut to nothing is left out too") {
 }
 
 TEST_CASE("What was written is read back") {
-  const ContenderData data{.mode = protocol::Mode::kRead,
-                           .host = "h",
-                           .user = "u",
-                           .pid = 1,
-                           .boot_id = "b",
-                           .start_time = 0,
-                           .command = "grep \"a\\b\"\n\x1b[31m",
-                           .label = "caf\xc3\xa9",
-                           .pid_namespace = 4026531836,
-                           .owner = OwnerData{17, 42, "zklock-1"},
-                           .revoke = RevokeData{"root on web1", "for a restart"},
-                           .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
+  const ContenderData data{
+      .mode = protocol::Mode::kRead,
+      .host = "h",
+      .user = "u",
+      .pid = 1,
+      .boot_id = "b",
+      .start_time = 0,
+      .command = "grep \"a\\b\"\n\x1b[31m",
+      .label = "caf\xc3\xa9",
+      .pid_namespace = 4026531836,
+      .owner = OwnerData{17, 42, "zklock-1"},
+      .release_request = ReleaseRequest{.by = "root on web1", .reason = "for a restart"},
+      .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
@@ -154,4 +155,21 @@ TEST_CASE("What is no path is not run under") {
         std::vector<std::string>{"/a"});
 }
 
-}  // namespace zklock::cli
+TEST_CASE("A release request is added to the data that was there") {
+  const ReleaseRequest request{.by = "root on web1", .reason = "for a restart"};
+  const std::string data = FormatContenderData({.host = "build7", .pid = 17});
+  CHECK(ParseContenderData(AddReleaseRequest(data, request)) ==
+        ContenderData{.host = "build7", .pid = 17, .release_request = request});
+  CHECK(FindReleaseRequest(AddReleaseRequest("no JSON", request)) == request);
+}
+
+TEST_CASE("A release request is found in zklock's form and in Curator's") {
+  CHECK(FindReleaseRequest("") == std::nullopt);
+  CHECK(FindReleaseRequest(FormatContenderData({.command = "revoke"})) == std::nullopt);
+  CHECK(FindReleaseRequest(R"({"revoke":{}})") == ReleaseRequest{});
+  CHECK(FindReleaseRequest(R"({"\u0072evoke":{"by":"me"}})") == ReleaseRequest{.by = "me"});
+  CHECK(FindReleaseRequest(kCuratorRevoke) ==
+        ReleaseRequest{.program = protocol::Program::kCurator});
+}
+
+}  // namespace zklock::lock

@@ -1,13 +1,11 @@
-#include "cli/contender_data.h"
+#include "lock/contender_data.h"
 
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/run_messages.h"
-
-namespace zklock::cli {
+namespace zklock::lock {
 namespace {
 
 using nlohmann::json;
@@ -73,10 +71,11 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
                        {"startTime", data.owner->start_time},
                        {"socket", data.owner->socket}};
   }
-  if (data.revoke) {
-    json& revoke = object["revoke"] = json::object();
-    Put(revoke, "by", std::optional(data.revoke->by), std::min(most_text, 2 * kMostName));
-    Put(revoke, "reason", std::optional(data.revoke->reason), std::min(most_text, kMostReason));
+  if (data.release_request) {
+    json& request = object["revoke"] = json::object();
+    Put(request, "by", std::optional(data.release_request->by), std::min(most_text, 2 * kMostName));
+    Put(request, "reason", std::optional(data.release_request->reason),
+        std::min(most_text, kMostReason));
   }
   return Dump(object);
 }
@@ -119,10 +118,11 @@ std::optional<OwnerData> ReadOwner(const json& object) {
   return OwnerData{*pid, static_cast<std::uint64_t>(*start), Word(*found, "socket").value_or("")};
 }
 
-std::optional<RevokeData> ReadRevoke(const json& object) {
+std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
   const auto found = object.find("revoke");
   if (found == object.end() || !found->is_object()) return std::nullopt;
-  return RevokeData{Word(*found, "by").value_or(""), Word(*found, "reason").value_or("")};
+  return ReleaseRequest{.by = Word(*found, "by").value_or(""),
+                        .reason = Word(*found, "reason").value_or("")};
 }
 
 }  // namespace
@@ -159,17 +159,23 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.under = Words(object, "under");
   data.pid_namespace = Number(object, "pidNamespace", 0, kLargest);
   data.owner = ReadOwner(object);
-  data.revoke = ReadRevoke(object);
+  data.release_request = ReadReleaseRequest(object);
   return data;
 }
 
-std::optional<RevokeData> FindRevocation(std::string_view data) {
-  if (data == kCuratorRevoke) return RevokeData{.by = message::kCuratorProgram, .reason = ""};
+std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request) {
+  ContenderData changed = ParseContenderData(data).value_or(ContenderData{});
+  changed.release_request = request;
+  return FormatContenderData(changed);
+}
+
+std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data) {
+  if (data == kCuratorRevoke) return ReleaseRequest{.program = protocol::Program::kCurator};
   // Every holder reads its own data once, and what it wrote itself asks for nothing. (The name of a
   // field can be written with escapes too.)
   if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;
   const auto parsed = ParseContenderData(data);
-  return parsed ? parsed->revoke : std::nullopt;
+  return parsed ? parsed->release_request : std::nullopt;
 }
 
-}  // namespace zklock::cli
+}  // namespace zklock::lock
