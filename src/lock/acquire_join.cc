@@ -21,7 +21,7 @@ std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
     return list.children.Has(protocol::kSimpleName) ? std::string(protocol::kSimpleName) : "";
   }
   if (request.permits && list.contenders.size() < *request.permits) return "";
-  const auto* const blocker = protocol::FirstInTheWay(list.contenders, request.mode);
+  const auto* const blocker = protocol::FirstConflict(list.contenders, request.mode);
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 

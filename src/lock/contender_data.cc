@@ -10,14 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-// One process's pid, far from what the kernel allows, and still an int everywhere.
+// Far above what the kernel allows for a pid, and still an int everywhere.
 constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
 
 std::string Dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// At most `size` bytes, not ending within a character.
+/// At most `size` bytes, not cut within a character.
 std::string_view Cut(std::string_view text, std::size_t size) {
   if (text.size() <= size) return text;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
@@ -31,12 +31,12 @@ void Put(json& object, const char* name, const std::optional<T>& value) {
 
 void Put(json& object, const char* name, const std::optional<std::string>& value,
          std::size_t most) {
-  // What is no UTF-8 may be cut to nothing.
+  // Invalid UTF-8 may be cut to nothing.
   const std::string_view kept = Cut(value ? std::string_view(*value) : std::string_view(), most);
   if (!kept.empty()) object[name] = kept;
 }
 
-/// As many paths as there is room for beside the rest.
+/// The innermost paths, as many as there is room for.
 std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
   constexpr std::size_t kMostPaths = 8;
   constexpr std::size_t kMostBytes = 1024;
@@ -51,7 +51,7 @@ std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
 }
 
 std::string Format(const ContenderData& data, std::size_t most_text) {
-  // Room for the fixed fields beside two long texts; no host or user is really longer.
+  // Leaves room for the other fields beside two long texts; real host and user names are shorter.
   constexpr std::size_t kMostName = 64;
   json object = json::object();
   Put(object, "version", data.version);
@@ -130,7 +130,7 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
 std::string FormatContenderData(const ContenderData& data) {
   std::size_t most_text = kMostContenderData / 2;
   std::string text = Format(data, most_text);
-  // Escapes make it longer by up to six times: cut until it fits.
+  // Escapes can make a text six times as long: cut until it fits.
   while (text.size() > kMostContenderData) {
     most_text /= 2;
     text = Format(data, most_text);
@@ -140,7 +140,7 @@ std::string FormatContenderData(const ContenderData& data) {
 
 std::optional<ContenderData> ParseContenderData(std::string_view text) {
   if (text.size() > kMostContenderData) return std::nullopt;
-  // The parser refuses invalid UTF-8, which dump replaces: through a string of JSON's own first.
+  // The parser rejects invalid UTF-8, but dump replaces it: convert to a JSON string first.
   const std::string valid = json::parse(Dump(json(text))).get<std::string>();
   const json object = json::parse(valid, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
@@ -171,8 +171,8 @@ std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& reque
 
 std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data) {
   if (data == kCuratorRevoke) return ReleaseRequest{.program = protocol::Program::kCurator};
-  // Every holder reads its own data once, and what it wrote itself asks for nothing. (The name of a
-  // field can be written with escapes too.)
+  // Every holder reads its own data once, mostly without a request; skip the parser then. (The name
+  // of a field can also be written with escapes.)
   if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;
   const auto parsed = ParseContenderData(data);
   return parsed ? parsed->release_request : std::nullopt;

@@ -11,17 +11,17 @@
 
 namespace zklock::lock {
 
-/// The most that a contender's data takes on the servers, and the most that is read of anybody's.
+/// The maximum size of our own data on the servers, and of other contenders' data that is read.
 inline constexpr std::size_t kMostContenderData = 4096;
 
-/// The most that is kept of somebody's reason for a revocation.
+/// The maximum size of the reason in a release request.
 inline constexpr std::size_t kMostReason = 400;
 
-/// The process that a contender of --hold holds for, on the contender's host.
+/// The process that owns a --hold, on the contender's host.
 struct OwnerData {
   std::int64_t pid = 0;
   std::uint64_t start_time = 0;  ///< in clock ticks since boot
-  std::string socket;            ///< where the keeper answers what runs below the owner
+  std::string socket;            ///< on which the keeper answers nested runs
   friend bool operator==(const OwnerData&, const OwnerData&) = default;
 };
 
@@ -34,8 +34,8 @@ struct ReleaseRequest {
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
 };
 
-/// What a contender's znode says of the one who queues: for people who look, never needed for
-/// correctness. Read from the servers it is somebody else's word: anyone may have written it.
+/// The data of a contender's znode: who queues, for people to read. Correctness never depends on
+/// it, because anyone may have written it.
 struct ContenderData {
   std::optional<std::int64_t> version = 1;
   std::optional<protocol::Mode> mode{};
@@ -44,26 +44,27 @@ struct ContenderData {
   std::optional<std::int64_t> pid{};
   std::optional<std::string> boot_id{};
   std::optional<std::uint64_t> start_time{};  ///< of the process, in clock ticks since boot
-  std::optional<std::string> command{};  ///< its program's name, or the whole line if published
+  std::optional<std::string>
+      command{};  ///< the program's name, or the whole command line if published
   std::optional<std::string> label{};
-  std::optional<std::uint64_t> pid_namespace{};  ///< in which pids are meant
+  std::optional<std::uint64_t> pid_namespace{};  ///< that `pid` belongs to
   std::optional<OwnerData> owner{};              ///< with --hold
   std::optional<ReleaseRequest> release_request{};
 
-  /// The contenders, by their paths on the servers, that hold other locks for it: it runs under
-  /// them. The innermost last.
+  /// The contenders that hold the locks under which it runs, by their paths on the servers. The
+  /// innermost is the last.
   std::vector<std::string> under{};
 
   friend bool operator==(const ContenderData&, const ContenderData&) = default;
 };
 
-/// One JSON object of at most kMostContenderData bytes. What is not known or empty is left out,
-/// invalid UTF-8 is replaced, and a command or label that is too long is cut.
+/// One JSON object of at most kMostContenderData bytes. Unknown and empty fields are left out,
+/// invalid UTF-8 is replaced, and a long command or label is cut.
 [[nodiscard]] std::string FormatContenderData(const ContenderData& data);
 
-/// Reads what FormatContenderData wrote, or anything else that somebody put there: never throws. A
-/// field of a wrong type or an impossible value is not known; none when it is no JSON object, or
-/// longer than kMostContenderData.
+/// Parses what FormatContenderData wrote, or anything else; never throws. A field with a wrong type
+/// or an impossible value is unknown. None if `text` is not a JSON object or is longer than
+/// kMostContenderData.
 [[nodiscard]] std::optional<ContenderData> ParseContenderData(std::string_view text);
 
 /// `data`, which may be anything, with `request` added to it. The rest of a contender's data is

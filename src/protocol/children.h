@@ -10,12 +10,12 @@
 
 namespace zklock::protocol {
 
-/// The names of a znode's children, in the order in which the servers list them. Two blocks of
-/// memory however many they are: a long queue's list is made, read and given back often, and a
-/// string for each name costs more than all that is done with it.
+/// The names of a znode's children, in the order in which the servers list them. They take two
+/// blocks of memory, however many they are: the list of a long queue is read often, and a string
+/// for each name would cost more than all the work on it.
 class Children {
  public:
-  /// Over std::string_view: they live as long as the list does not change.
+  /// Yields std::string_view, valid until the list changes.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
@@ -43,7 +43,7 @@ class Children {
   Children(std::initializer_list<std::string_view> names);
   Children(const std::vector<std::string>& names);
 
-  /// Room for so many names, and for so many bytes in all of them.
+  /// Reserves memory for this many names with this many bytes in total.
   void Reserve(std::size_t names, std::size_t bytes);
   void Add(std::string_view name);
 
@@ -60,8 +60,8 @@ class Children {
   friend bool operator==(const Children&, const Children&) = default;
 
  private:
-  std::string text_;                 // all names, one behind the other
-  std::vector<std::uint32_t> ends_;  // of each, in text_; a packet of the servers' has 31 bits
+  std::string text_;                 // all names, concatenated
+  std::vector<std::uint32_t> ends_;  // of each name, in text_; 31 bits are enough for a packet
 };
 
 }  // namespace zklock::protocol

@@ -25,20 +25,20 @@ constexpr std::array kKnownMarks{
     KnownMark{"__rlock__", Mark::kKazooRead},  KnownMark{"lease-", Mark::kPermit},
 };
 
-// By hand, since <cctype> follows the locale.
+// Not <cctype>, which depends on the locale.
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool IsHostCharacter(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
 }
 
-/// A name taken apart at the server's number.
+/// A name split before the server's number.
 struct Split {
   std::string_view before;
   std::int64_t number;
 };
 
-/// Ten digits at the end, of a value that the server's 32 bits can have.
+/// Splits off ten digits, if their value fits the server's 32 bits.
 std::optional<Split> SplitPositive(std::string_view name) {
   constexpr std::size_t kDigits = 10;
   if (name.size() < kDigits) return std::nullopt;
@@ -51,7 +51,8 @@ std::optional<Split> SplitPositive(std::string_view name) {
   return Split{name.substr(0, name.size() - kDigits), value};
 }
 
-/// A sign and what `%010d` prints behind it: nine digits, or ten of which the first is not 0.
+/// Splits off a minus sign and the digits that `%010d` prints after it: nine, or ten without a
+/// leading zero.
 std::optional<Split> SplitNegative(std::string_view name) {
   std::size_t digits = 0;
   std::int64_t value = 0;
@@ -75,7 +76,7 @@ const KnownMark* FindMark(std::string_view before_number) {
   return found == kKnownMarks.end() ? nullptr : &*found;
 }
 
-/// `x-SESSION-`: the C recipe prints the session in hex, its Java twin in decimal, signed.
+/// `x-SESSION-`: the C recipe prints the session in hex, its Java version in signed decimal.
 bool IsCRecipePrefix(std::string_view before_number) {
   if (!before_number.starts_with("x-") || !before_number.ends_with('-')) return false;
   before_number.remove_prefix(2);
@@ -98,8 +99,8 @@ bool IsUuid(std::string_view text) {
 constexpr std::string_view kNewest = "-newest";
 constexpr std::string_view kNewestDash = "-newest-";
 
-/// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix makes it;
-/// -newest is cut off before.
+/// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix writes it, with
+/// or without `-newest`.
 bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
   if (!kazoo_mark) {
     if (!before_mark.ends_with('-')) return false;
@@ -113,10 +114,10 @@ bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
          host.size() <= kLongestHost && std::all_of(host.begin(), host.end(), IsHostCharacter);
 }
 
-// Curator's, which go-zookeeper took over.
+// Curator's prefix. go-zookeeper uses it too.
 constexpr std::string_view kCuratorPrefix = "_c_";
 
-/// None where the name has no known mark before that number.
+/// None if there is no known mark before the number.
 std::optional<ContenderNameView> ReadMark(std::string_view name, const Split& split) {
   if (const KnownMark* const known = FindMark(split.before)) {
     const std::size_t size = split.before.size() - known->text.size();
@@ -126,7 +127,7 @@ std::optional<ContenderNameView> ReadMark(std::string_view name, const Split& sp
   return ContenderNameView{name, split.before, split.number, Mark::kCRecipe};
 }
 
-/// The mark and the dash that sets it off from the UUID.
+/// The mark, and the dash that separates it from the UUID.
 std::string_view CuratorMark(Mode mode) {
   switch (mode) {
     case Mode::kExclusive:
@@ -200,7 +201,7 @@ ContenderName ContenderNameView::ToName() const {
 
 std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   const std::optional<Split> positive = SplitPositive(name);
-  // A known mark says where the number begins, and so whether a dash before it is its sign.
+  // A known mark shows where the number begins, and so whether a dash before it is its sign.
   if (positive) {
     if (const auto marked = ReadMark(name, *positive)) return marked;
   }
@@ -208,7 +209,7 @@ std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
   if (negative) {
     if (const auto marked = ReadMark(name, *negative)) return marked;
   }
-  // Of an unknown name a dash is more likely a separator than a sign.
+  // In an unknown name a dash is more likely to be a separator than a sign.
   const std::optional<Split>& split = positive ? positive : negative;
   if (!split) return std::nullopt;
   return ContenderNameView{name, {}, split->number, Mark::kNone};

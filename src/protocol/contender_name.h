@@ -7,28 +7,30 @@
 
 namespace zklock::protocol {
 
-/// What a contender asks for. kExclusive and kWrite conflict with everyone, kRead with those two.
+/// What a contender asks for. kExclusive and kWrite conflict with every mode, kRead with those two.
 enum class Mode { kExclusive, kWrite, kRead };
 
-/// Whose node names are used on the servers (protocol, Znodes): those of Curator, go-zookeeper and
-/// the C recipe, which are our own too; those of the Python library kazoo; or no queue but the one
-/// znode `lock`, which who creates it holds.
-enum class Dialect { kCurator, kKazoo, kSimple };
+/// The names of the znodes on the servers (zklock-protocol(7)).
+enum class Dialect {
+  kCurator,  ///< those of Curator, go-zookeeper and the C recipe; also the default here
+  kKazoo,    ///< those of the Python library kazoo
+  kSimple,   ///< no queue: the client that creates the one znode `lock` holds the lock
+};
 
-/// The only name in Dialect::kSimple. Unlike all others that we make it is used again.
+/// The only name in Dialect::kSimple. Unlike the names of other contenders, it is used again.
 inline constexpr std::string_view kSimpleName = "lock";
 
-/// The program family that a contender's name shows.
+/// The program that created a contender, as far as its name shows.
 enum class Program { kZklock, kCurator, kKazoo, kCRecipe, kUnknown };
 
-/// The mark in a contender's name, between what its program chose and the server's number.
+/// The mark in a contender's name, between the part that its program chose and the server's number.
 enum class Mark {
   kLock,
   kCuratorWrite,
   kCuratorRead,
   kKazooLock,
   kKazooRead,
-  kPermit,  ///< of a semaphore, in Curator's layout
+  kPermit,  ///< a semaphore's, in Curator's layout
   kCRecipe,
   kNone
 };
@@ -37,60 +39,61 @@ enum class Mark {
   return mark == Mark::kCuratorRead || mark == Mark::kKazooRead;
 }
 
-/// A child of a LOCK that counts in its queue, read from its name.
+/// A child of a LOCK that counts in its queue, as its name shows.
 ///
-/// Names that count end in a known mark and the server's number (`%010d`: ten digits, or a sign and
-/// nine or ten), are of the C recipe (`x-…-NNNNNNNNNN`), or end in such a number at all: numbers
-/// are given per parent, so waiting for an unknown one is safe.
+/// A name counts if it ends in the server's number (`%010d`: ten digits, or a minus sign and nine
+/// or ten), with a known mark before it, with the prefix of the C recipe (`x-…-NNNNNNNNNN`), or
+/// with anything else: the servers number all children of a parent alike, so it is safe to wait for
+/// an unknown one.
 struct ContenderName {
-  std::string full;         ///< the child's whole name
+  std::string full;         ///< the whole name
   std::int64_t number = 0;  ///< the server's sequence number; negative after its overflow
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
-  bool supersedes = false;  ///< of --supersede: those of this kind that wait before it leave
+  bool supersedes = false;  ///< made with --supersede: older ones of its kind leave the queue
 
-  /// True for the marks that other readers may share the lock with.
+  /// True for readers' marks.
   [[nodiscard]] bool reads() const { return Reads(mark); }
-  /// What its mark says it asks for; kExclusive for unknown names. Kazoo's mark is the same for
-  /// writers and exclusive ones: kExclusive.
+  /// The mode that the mark stands for; kExclusive for unknown names, and for kazoo's, which has
+  /// one mark for writers and exclusive contenders.
   [[nodiscard]] Mode mode() const;
 };
 
-/// The same where a whole queue is read: the name is not copied, and what only few ask for is found
-/// out when asked for.
+/// The same for reading whole queues: the name is not copied, and what few callers need is computed
+/// only for them.
 struct ContenderNameView {
   std::string_view full;
-  std::string_view before_mark;  ///< the part that its program chose; empty without a mark
+  std::string_view before_mark;  ///< the part that the program chose; empty without a mark
   std::int64_t number = 0;
   Mark mark = Mark::kNone;
 
   [[nodiscard]] bool reads() const { return Reads(mark); }
   [[nodiscard]] Program program() const;
-  /// As program() == Program::kCurator, and quicker for all others.
+  /// Like program() == Program::kCurator, but quicker for other programs.
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
   [[nodiscard]] ContenderName ToName() const;
 };
 
-/// Reads a child's name; none when it does not count in the queue.
+/// Parses a child's name; none if it does not count in the queue.
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
 [[nodiscard]] std::optional<ContenderNameView> ViewContenderName(std::string_view name);
 
-/// The part before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the mark.
-/// `host` is cut to 40 characters of
-/// `[A-Za-z0-9.-]`, others become '-'; an empty one becomes "host". `uuid` is used as it is.
+/// The part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the
+/// mark. Of `host`, 40 characters are used, and those outside `[A-Za-z0-9.-]` become '-'; an empty
+/// one becomes "host". `uuid` is used as it is.
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
                                               Mode mode, Dialect dialect, bool supersedes = false);
 
-/// Whether it is called as MakeContenderPrefix calls those of `host`. So are those of a host whose
-/// name goes on with a dash.
+/// Whether the name begins as MakeContenderPrefix makes it for `host`. That is also true for a host
+/// whose name is `host`, a dash and more.
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
-/// As MakeContenderPrefix, for a permit of a semaphore.
+/// Like MakeContenderPrefix, for a permit of a semaphore.
 [[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid);
 
-/// Numbers from here on are refused: the server is about to overflow and then hands out the same
-/// number twice (measured; see the protocol page on sequence numbers).
+/// Higher numbers are refused: the server's counter is about to overflow, after which it gives the
+/// same number twice (measured; see zklock-protocol(7) on sequence numbers).
 inline constexpr std::int64_t kLastUsableNumber = 2147480000 - 1;
 
 /// The word for a mode in messages, data and tables: "exclusive", "write", "read".

@@ -9,29 +9,29 @@
 
 namespace zklock::protocol {
 
-/// When a holder was given the lock, by the servers' clock, in ms since 1970. A grant writes
-/// nothing: it is told from what others have left.
+/// When a holder got the lock, by the servers' clock, in ms since 1970. A grant writes nothing to
+/// the servers; the time follows from the znodes that others left.
 struct GrantTime {
   std::int64_t since_ms = 0;
-  bool exact = true;  ///< false: it cannot have been earlier
+  bool exact = true;  ///< false: the lock was granted at this time or later
   friend bool operator==(const GrantTime&, const GrantTime&) = default;
 };
 
-/// The last release under the LOCK: its data, and when that was written.
+/// The last release of a LOCK: the record in its data, and when that was written.
 struct LastRelease {
   ReleaseRecord record;
   std::int64_t written_ms = 0;
 };
 
-/// A holder that stands just before another one in the queue.
+/// The holder just before another one in the queue.
 struct HolderBefore {
   std::int64_t number = 0;
   GrantTime granted;
 };
 
-/// When `holder` got the lock. Known where nobody can have been before it (the LOCK's first), where
-/// the one with the number before it let go last and had kept everybody out, and for a reader that
-/// follows a reader whose time is known. Else the earliest that it can have been.
+/// When `holder` got the lock. The time is exact for the first contender of a LOCK, for the one
+/// whose number follows that of an exclusive holder which released last, and for a reader after a
+/// reader whose time is exact. For others it is the earliest possible time.
 [[nodiscard]] GrantTime GrantTimeOf(const ContenderName& holder, std::int64_t created_ms,
                                     const std::optional<LastRelease>& last,
                                     const std::optional<HolderBefore>& before);

@@ -41,7 +41,7 @@ std::optional<std::string> Decode(std::string_view text) {
   return decoded;
 }
 
-/// The part up to the next ':', which is taken off.
+/// Removes and returns the part up to the next ':'.
 std::string_view TakeField(std::string_view& text) {
   const std::size_t colon = text.find(':');
   const std::string_view field = text.substr(0, colon);
@@ -55,7 +55,7 @@ bool ReadNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size() && number > 0;
 }
 
-/// The name of a zklock's socket, which needs no encoding: letters, digits, dots and dashes.
+/// The name of a zklock socket needs no encoding: letters, digits, dots and dashes.
 bool IsSocketName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||

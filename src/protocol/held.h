@@ -10,30 +10,30 @@
 
 namespace zklock::protocol {
 
-/// One lock that a command runs under, as $ZKLOCK_HELD tells it: what a zklock below needs to know
-/// that it need not queue for what is held for it already.
+/// One lock that a command runs under, as in $ZKLOCK_HELD. From it, a nested zklock knows that it
+/// need not queue for a lock that an ancestor already holds.
 struct HeldLock {
   Mode mode = Mode::kExclusive;
-  std::int64_t pid = 0;          ///< of the zklock that holds
-  std::uint64_t start_time = 0;  ///< of that process, so that a reused pid is nobody
-  std::int64_t token = 0;        ///< its contender's czxid: a later one of that name is not meant
-  std::string socket;            ///< where that process lets others run under the lock
+  std::int64_t pid = 0;          ///< of the zklock that holds the lock
+  std::uint64_t start_time = 0;  ///< of that process: its pid may have been reused
+  std::int64_t token = 0;        ///< its contender's czxid: the name may have been reused
+  std::string socket;            ///< on which that process answers nested runs
   std::string node;              ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// `MODE:PID:START:TOKEN:SOCKET:NODE`, several by a space, the outermost first; blanks and '%' in
-/// NODE are percent-encoded.
+/// `MODE:PID:START:TOKEN:SOCKET:NODE` for each lock, the outermost first, separated by spaces.
+/// Blanks and '%' in NODE are percent-encoded.
 [[nodiscard]] std::string FormatHeld(const std::vector<HeldLock>& held);
-/// Entries that it cannot read are left out: the variable is anybody's.
+/// Skips entries that it cannot parse: anyone can set the variable.
 [[nodiscard]] std::vector<HeldLock> ParseHeld(std::string_view text);
 
-/// The innermost of `held` that is on the LOCK `path`.
+/// The innermost of `held` on the LOCK `path`.
 [[nodiscard]] std::optional<HeldLock> FindHeld(const std::vector<HeldLock>& held,
                                                std::string_view path);
 
-/// Whether who holds `outer` may have `inner` of the same LOCK at once. If not, waiting for it
-/// would never end: a reader that asks to write waits for itself.
+/// Whether a process that runs under `outer` may have `inner` on the same LOCK without waiting. If
+/// not, the wait would never end: a reader that asks to write waits for itself.
 [[nodiscard]] bool Covers(Mode outer, Mode inner);
 
 }  // namespace zklock::protocol

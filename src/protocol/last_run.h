@@ -9,27 +9,27 @@
 
 namespace zklock::protocol {
 
-/// The child of a LOCK that --min-interval keeps what it needs in. Persistent, so that an otherwise
-/// empty LOCK is not reaped, and the last success with it.
+/// The child of a LOCK in which --min-interval records the last success. It is persistent, so that
+/// the servers do not reap an otherwise empty LOCK and the record with it.
 inline constexpr std::string_view kLastRunChild = "last-run";
 
-/// Since the epoch, by the servers' clock.
+/// Time since the epoch by the servers' clock.
 using ServerTime = std::chrono::milliseconds;
 
-/// The last run under a LOCK that was a success and no reader's.
+/// The last run under a LOCK that succeeded, not counting readers.
 struct LastSuccess {
-  ServerTime began{};  ///< when it had taken the lock
+  ServerTime began{};  ///< when it got the lock
   std::string host;    ///< where
   friend bool operator==(const LastSuccess&, const LastSuccess&) = default;
 };
 
 /// `zklock/1 BEGAN HOST`, BEGAN in milliseconds.
 [[nodiscard]] std::string FormatLastSuccess(const LastSuccess& success);
-/// None for all that FormatLastSuccess does not write, to the letter. Any bytes will do.
+/// Accepts exactly what FormatLastSuccess writes. `text` may be any bytes.
 [[nodiscard]] std::optional<LastSuccess> ParseLastSuccess(std::string_view text);
 
-/// The newer of the two that a LOCK tells of: what --min-interval has kept, and the record of the
-/// last release, written at `released`, if that was a success and no reader's.
+/// The newer of `kept`, which --min-interval has recorded, and `record`, the release record written
+/// at `released`, if that is a success and not a reader's.
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);

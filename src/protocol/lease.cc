@@ -21,7 +21,7 @@ TimePoint Before(TimePoint moment, Duration span) {
 }  // namespace
 
 void Lease::ConnectAccepted(TimePoint sent, Duration granted) {
-  // More than was asked for is the server's minimum, two ticks; pings come each half tick.
+  // A grant above the request is the server's minimum, two ticks. It pings every half tick.
   if (granted > timeout_) slow_pings_ = std::max(slow_pings_, granted / 4);
   timeout_ = std::min(timeout_, granted);
   newest_sent_ = std::max(newest_sent_.value_or(sent), sent);
@@ -43,7 +43,7 @@ void Lease::Committed(TimePoint sent, TimePoint answered) {
 Duration Lease::PingSpan() const { return std::max(timeout_ / 4, slow_pings_); }
 
 void Lease::Keep(Proof proof) {
-  // What counts no sooner than another one and proves no more is of no use.
+  // A proof that counts no sooner than another and proves no more is useless.
   const auto after =
       std::upper_bound(proofs_.begin(), proofs_.end(), proof.once,
                        [](TimePoint once, const Proof& other) { return once < other.once; });
@@ -58,10 +58,10 @@ void Lease::Prove() {
     proven_ = std::max(proven_.value_or(proofs_.front().from), proofs_.front().from);
     proofs_.pop_front();
   }
-  // A waiter may read for days without a commit. One that is still to come was sent no earlier than
-  // what has been answered, since replies keep the order of requests: of those that it makes a p
-  // only the last can matter. T/4 is kept for replies that come out of order; by more than that
-  // they would make the lease shorter, never longer.
+  // A waiter may read for days without a commit. Replies arrive in the order of the requests, so a
+  // commit that is yet unanswered was sent no earlier than everything answered so far. Of the
+  // proofs that it will count, only the last matters. T/4 allows for replies out of order; if they
+  // were off by more than that, the lease would be shorter, never longer.
   while (proofs_.size() >= 2 && proofs_[1].once <= *newest_sent_ - PingSpan()) {
     proofs_.pop_front();
   }

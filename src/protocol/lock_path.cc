@@ -10,8 +10,8 @@ namespace {
 
 constexpr char32_t kInvalid = 0xFFFFFFFF;
 
-/// Reads one code point at `position` and moves behind it; kInvalid for what is no UTF-8 (RFC 3629:
-/// no overlong form, no surrogate, nothing above U+10FFFF).
+/// Decodes the code point at `position` and advances past it; kInvalid if it is not UTF-8 (RFC
+/// 3629: no overlong form, no surrogate, nothing above U+10FFFF).
 char32_t NextCodePoint(std::string_view text, std::size_t& position) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(position++);
@@ -37,7 +37,7 @@ char32_t NextCodePoint(std::string_view text, std::size_t& position) {
   return point < least || point > 0x10FFFF || surrogate ? kInvalid : point;
 }
 
-/// What is wrong with the characters, if anything; the servers' list is PathUtils.validatePath.
+/// Finds characters that the servers refuse (PathUtils.validatePath), or that no path should have.
 std::optional<BadPath> CheckCharacters(std::string_view path) {
   for (std::size_t position = 0; position < path.size();) {
     const char32_t point = NextCodePoint(path, position);
@@ -45,7 +45,7 @@ std::optional<BadPath> CheckCharacters(std::string_view path) {
     if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
       return BadPath::kControlCharacter;
     }
-    // The servers look at UTF-16, where all above U+FFFF are pairs of D800..DFFF.
+    // The servers check UTF-16, in which everything above U+FFFF is a pair of D800..DFFF.
     if ((point >= 0xE000 && point <= 0xF8FF) || point >= 0xFFF0) {
       return BadPath::kRefusedCharacter;
     }
@@ -102,7 +102,7 @@ std::string ParentOf(std::string_view path) {
 }
 
 std::string_view BaseOf(std::string_view path) {
-  // npos + 1 is 0: all of a name that has no slash.
+  // Without a slash, npos + 1 is 0.
   return path.substr(path.rfind('/') + 1);
 }
 

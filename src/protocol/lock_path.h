@@ -6,30 +6,30 @@
 
 namespace zklock::protocol {
 
-/// Why a LOCK (or a root, or a chroot) is no usable path.
+/// Why a LOCK (or a root, or a chroot) is not a usable path.
 enum class BadPath {
   kEmpty,
   kNotAbsolute,
-  kRoot,        ///< of all znodes
+  kRoot,        ///< `/`
   kZooKeepers,  ///< `/zookeeper`, or below it
   kEndsInSlash,
   kEmptyComponent,
-  kDot,  ///< as a component
+  kDot,  ///< a component `.`
   kDotDot,
   kNoUtf8,
   kControlCharacter,
-  kRefusedCharacter,  ///< by the servers
+  kRefusedCharacter,  ///< that the servers refuse
 };
 
-/// A znode path that zklock may use, made absolute: `/jobs/backup` as it is, `backup` below `root`.
-/// Refused before any connection: empty, empty components, `.` and `..`, a trailing slash, control
-/// characters (C0, DEL, C1), invalid UTF-8 and code points that the servers refuse (U+D800..U+F8FF,
-/// U+FFF0..U+FFFF, and above, which they see as pairs of surrogates), `/` itself, `/zookeeper` and
-/// below. `root` must itself be valid; only here it may be `/`.
+/// The absolute path of `lock`: `/jobs/backup` as it is, `backup` below `root`. Refuses, before any
+/// connection: the empty path, empty components, `.` and `..`, a trailing slash, control characters
+/// (C0, DEL, C1), invalid UTF-8, code points that the servers refuse (U+D800..U+F8FF,
+/// U+FFF0..U+FFFF, and all higher ones, which they see as pairs of surrogates), `/` itself,
+/// `/zookeeper` and paths below it. `root` must itself be valid, but may be `/`.
 [[nodiscard]] std::variant<std::string, BadPath> ResolveLock(std::string_view lock,
                                                              std::string_view root);
 
-/// The same rules for an absolute path: a root, a chroot.
+/// Applies the same rules to an absolute path: a root, a chroot.
 [[nodiscard]] std::variant<std::string, BadPath> CheckAbsolutePath(std::string_view path);
 
 /// The path of `parent`'s child `child`; `parent` may be "/".

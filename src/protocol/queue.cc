@@ -8,13 +8,13 @@
 namespace zklock::protocol {
 namespace {
 
-/// By number; by name where numbers are equal, which Curator's downgrade makes (5.5 and later).
+/// By number, and by name if the numbers are equal, as after Curator's downgrade (5.5 and later).
 bool Before(const ContenderNameView& a, const ContenderNameView& b) {
   return std::tie(a.number, a.full) < std::tie(b.number, b.full);
 }
 
-/// Whether `later` must wait until `earlier` has gone. The nearest such one is whom to watch: while
-/// it is there the rest does not matter, and a release wakes only who watches it (no herd).
+/// Whether `later` must wait until `earlier` is gone. A contender watches the nearest one of these:
+/// while that exists the others do not matter, and a release wakes one waiter only (no herd).
 bool Blocks(const ContenderNameView& earlier, const ContenderNameView& later) {
   return !earlier.reads() || !later.reads();
 }
@@ -25,10 +25,10 @@ bool HasKazooMark(const ContenderNameView& name) {
 
 using Kind = IncompatibleContender::Kind;
 
-/// Whether `other` is blind to our contender of `mode` with Curator's names (measured, with the
-/// programs themselves: Curator's mutex orders children by what follows `lock-`, its read/write
-/// lock does not look for that at all, the C recipe orders by what follows the last dash).
-std::optional<Kind> BlindToCuratorNames(const ContenderNameView& other, Mode mode) {
+/// Whether `other` cannot see our contender of `mode` with Curator's names. Measured with the
+/// programs: Curator's mutex orders children by what follows `lock-`, its read/write lock ignores
+/// that mark, and the C recipe orders by what follows the last dash.
+std::optional<Kind> CannotSeeCuratorNames(const ContenderNameView& other, Mode mode) {
   if (HasKazooMark(other)) {
     return other.program() == Program::kZklock ? Kind::kZklockKazoo : Kind::kKazoo;
   }
@@ -39,46 +39,45 @@ std::optional<Kind> BlindToCuratorNames(const ContenderNameView& other, Mode mod
   return std::nullopt;
 }
 
-/// Whether `other` is blind to our contender with kazoo's names. Kazoo's own are not: that its
-/// Lock, unlike its WriteLock, does not see readers cannot be told from a name.
-std::optional<Kind> BlindToKazooNames(const ContenderNameView& other) {
+/// Whether `other` cannot see our contender with kazoo's names. Kazoo's own contenders can. Its
+/// Lock, unlike its WriteLock, does not see readers, but the two have the same names.
+std::optional<Kind> CannotSeeKazooNames(const ContenderNameView& other) {
   if (HasKazooMark(other)) return std::nullopt;
   if (other.program() == Program::kZklock) return Kind::kZklockCurator;
   if (!other.is_curators() && other.mark != Mark::kCRecipe) return std::nullopt;
   return Kind::kCuratorNames;
 }
 
-/// Whether `other` is blind to the one znode of Dialect::kSimple: all that queue are.
-std::optional<Kind> BlindToSimple(const ContenderNameView& other) {
-  if (other.mark == Mark::kNone) return std::nullopt;  // a znode below, for all we know
+/// Whether `other` cannot see the one znode of Dialect::kSimple: no queueing contender can.
+std::optional<Kind> CannotSeeSimple(const ContenderNameView& other) {
+  if (other.mark == Mark::kNone) return std::nullopt;  // it may be any znode
   return Kind::kQueue;
 }
 
-std::optional<Kind> WhyBlind(const ContenderNameView& other, Mode mode, Dialect dialect) {
+std::optional<Kind> WhyIncompatible(const ContenderNameView& other, Mode mode, Dialect dialect) {
   switch (dialect) {
     case Dialect::kCurator:
-      return BlindToCuratorNames(other, mode);
+      return CannotSeeCuratorNames(other, mode);
     case Dialect::kKazoo:
-      return BlindToKazooNames(other);
+      return CannotSeeKazooNames(other);
     case Dialect::kSimple:
-      return BlindToSimple(other);
+      return CannotSeeSimple(other);
   }
   return std::nullopt;
 }
 
-/// The first in the queue of which that is true; null where there is none. One pass, without
-/// sorting.
+/// The first contender in queue order that `matches`; null if there is none. One pass, no sorting.
 template <typename Predicate>
-const ContenderNameView* FirstOf(const Contenders& contenders, Predicate is_so) {
+const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches) {
   const ContenderNameView* first = nullptr;
   for (const ContenderNameView& one : contenders) {
-    if ((first == nullptr || Before(one, *first)) && is_so(one)) first = &one;
+    if ((first == nullptr || Before(one, *first)) && matches(one)) first = &one;
   }
   return first;
 }
 
-/// The whole of a UUID's hex digits, as kazoo's Semaphore names its children. Its waiters queue
-/// elsewhere, at LOCK's path and `-__lock__`.
+/// The 32 hex digits of a UUID, as kazoo's Semaphore names its children. Its waiters queue
+/// elsewhere, below the LOCK's path with `-__lock__` appended.
 bool IsKazooPermit(std::string_view child) {
   return child.size() == 32 &&
          child.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -131,12 +130,12 @@ std::vector<ContenderName> Queue(const Contenders& contenders) {
 
 std::vector<ContenderName> HoldersIn(const Children& children) {
   const Contenders contenders(children);
-  const ContenderNameView* const excludes = FirstInTheWay(contenders, Mode::kRead);
+  const ContenderNameView* const exclusive = FirstConflict(contenders, Mode::kRead);
   std::vector<ContenderNameView> holding;
   for (const ContenderNameView& one : contenders) {
-    if (one.reads() && (excludes == nullptr || Before(one, *excludes))) holding.push_back(one);
+    if (one.reads() && (exclusive == nullptr || Before(one, *exclusive))) holding.push_back(one);
   }
-  if (holding.empty() && excludes != nullptr) holding.push_back(*excludes);
+  if (holding.empty() && exclusive != nullptr) holding.push_back(*exclusive);
   std::sort(holding.begin(), holding.end(), Before);
   std::vector<ContenderName> holders;
   if (children.Has(kSimpleName)) holders.push_back({.full = std::string(kSimpleName)});
@@ -144,29 +143,28 @@ std::vector<ContenderName> HoldersIn(const Children& children) {
   return holders;
 }
 
-const ContenderNameView* FirstInTheWay(const Contenders& contenders, Mode mode) {
+const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode) {
   return FirstOf(contenders, [mode](const ContenderNameView& one) {
     return mode != Mode::kRead || !one.reads();
   });
 }
 
 bool IsBusy(const Contenders& contenders, Mode mode) {
-  return FirstInTheWay(contenders, mode) != nullptr;
+  return FirstConflict(contenders, mode) != nullptr;
 }
 
 Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   const ContenderNameView* const own = contenders.Find(own_name);
   if (own == nullptr) return {};
-  // Who excludes waits unless it is the first of all, a reader unless it is before all who exclude.
+  // A reader waits if any other mode is before it, other modes wait if anything is before them.
   const ContenderNameView* const first = contenders.First();
-  const ContenderNameView* const first_that_excludes = FirstInTheWay(contenders, Mode::kRead);
+  const ContenderNameView* const first_exclusive = FirstConflict(contenders, Mode::kRead);
   Rank rank;
   for (const ContenderNameView& one : contenders) {
     if (!Before(one, *own)) continue;
     ++rank.ahead;
-    const bool waits = one.reads()
-                           ? first_that_excludes != nullptr && Before(*first_that_excludes, one)
-                           : &one != first;
+    const bool waits =
+        one.reads() ? first_exclusive != nullptr && Before(*first_exclusive, one) : &one != first;
     if (!waits) continue;
     ++rank.waiting;
     if (one.supersedes()) ++rank.superseding;
@@ -186,10 +184,10 @@ std::optional<IncompatibleContender> FindIncompatible(const Contenders& contende
                                                       std::string_view own_name, Mode mode,
                                                       Dialect dialect) {
   const ContenderNameView* const first = FirstOf(contenders, [&](const ContenderNameView& other) {
-    return other.full != own_name && WhyBlind(other, mode, dialect);
+    return other.full != own_name && WhyIncompatible(other, mode, dialect);
   });
   if (first == nullptr) return std::nullopt;
-  return IncompatibleContender{std::string(first->full), *WhyBlind(*first, mode, dialect)};
+  return IncompatibleContender{std::string(first->full), *WhyIncompatible(*first, mode, dialect)};
 }
 
 std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dialect dialect) {
@@ -206,8 +204,8 @@ std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dial
 
 std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {
   const std::size_t index = count_++;
-  if (contender.reads()) return last_that_excludes_;
-  last_that_excludes_ = index;
+  if (contender.reads()) return last_exclusive_;
+  last_exclusive_ = index;
   return index == 0 ? std::nullopt : std::optional<std::size_t>(index - 1);
 }
 

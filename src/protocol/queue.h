@@ -15,8 +15,8 @@
 
 namespace zklock::protocol {
 
-/// Those of a znode's children that count, in the order of the list, each name read once and none
-/// copied: the names outlive it.
+/// The children of a znode that count in its queue, in the order of the list. Each name is parsed
+/// once and not copied: the names must outlive this.
 class Contenders {
  public:
   template <std::ranges::input_range Names>
@@ -33,9 +33,9 @@ class Contenders {
   [[nodiscard]] bool empty() const { return contenders_.empty(); }
   [[nodiscard]] auto begin() const { return contenders_.begin(); }
   [[nodiscard]] auto end() const { return contenders_.end(); }
-  /// Null where there is none.
+  /// Null if there is none.
   [[nodiscard]] const ContenderNameView* Find(std::string_view name) const;
-  /// The first in the queue; null where there is none.
+  /// The first in queue order; null if there is none.
   [[nodiscard]] const ContenderNameView* First() const;
 
  private:
@@ -50,107 +50,108 @@ class Contenders {
 struct MayHold {
   friend bool operator==(const MayHold&, const MayHold&) = default;
 };
-/// Wait until this one child of the LOCK has gone, then decide again.
+/// Wait until this one child of the LOCK is gone, then decide again.
 struct WaitFor {
   std::string predecessor;
   friend bool operator==(const WaitFor&, const WaitFor&) = default;
 };
-/// Our own name is not in the list: we are no contender, and never "first".
+/// Our own name is not in the list: we are not a contender, and certainly not the first.
 struct OwnMissing {
   friend bool operator==(const OwnMissing&, const OwnMissing&) = default;
 };
-/// Our number cannot be trusted to order the queue: the LOCK is used up.
+/// Our number is too high to be trusted: the LOCK is used up.
 struct NumbersUsedUp {
   friend bool operator==(const NumbersUsedUp&, const NumbersUsedUp&) = default;
 };
 
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// The whole of the recipe: (contenders, own name) to (holds, whom to watch). Order is by the
-/// server's number, never by the name; a later contender never counts. For a reader the nearest
-/// lower one that excludes is the predecessor, for everyone else the nearest lower one.
-/// Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock recipe.
+/// The whole recipe: whether `own_name` holds, and if not, which contender to watch. The order is
+/// that of the server's numbers, never of the names, and a later contender never counts. A reader's
+/// predecessor is the nearest earlier contender that is not a reader; for the other modes it is the
+/// nearest earlier one. Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock
+/// recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
-/// The rule of a semaphore, for who has passed the turnstile: hold while no more than `limit`
-/// permits are there, one's own among them. Else wait for the first of the others, and any of them
-/// will do. `limit`: one at the least.
+/// The rule of a semaphore, for a contender that has created its permit: it holds if there are no
+/// more than `limit` permits, its own included. Otherwise it waits for the first of the others, but
+/// the end of any other will do. `limit` is at least one.
 [[nodiscard]] Decision DecidePermit(const Contenders& permits, std::string_view own_name,
                                     std::size_t limit);
 
-/// In queue order.
+/// All contenders, in queue order.
 [[nodiscard]] std::vector<ContenderName> Queue(const Contenders& contenders);
 
-/// Those of `children` that hold, in queue order: the first contender, or the readers before the
-/// first that excludes. The one znode of Dialect::kSimple is the first of them where there is one,
+/// The holders among `children`, in queue order: the first contender, or the readers before the
+/// first contender that is none. If there is a znode of Dialect::kSimple, it is the first holder,
 /// though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
 
-/// The first in the queue that a contender of `mode` at its tail would have to wait for; null where
+/// The first contender that one of `mode` at the tail of the queue would have to wait for; null if
 /// there is none.
-[[nodiscard]] const ContenderNameView* FirstInTheWay(const Contenders& contenders, Mode mode);
+[[nodiscard]] const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode);
 
-/// True when one of them conflicts with a contender of `mode` that would join at the
-/// tail: for `try`, which then creates nothing.
+/// Whether a contender of `mode` that joins at the tail would have to wait. If so, `try` creates
+/// nothing.
 [[nodiscard]] bool IsBusy(const Contenders& contenders, Mode mode);
 
-/// Where one contender stands.
+/// The position of one contender.
 struct Rank {
   std::size_t ahead = 0;    ///< contenders before it
-  std::size_t waiting = 0;  ///< of those, how many wait themselves
-  /// Of those that wait, how many supersede: they leave for a newer one that does so, too.
+  std::size_t waiting = 0;  ///< of those, how many are waiting
+  /// Of the waiting ones, how many were made with --supersede: a newer one supersedes them in turn.
   std::size_t superseding = 0;
 };
-/// Of `own_name`, which is one of them.
+/// `own_name` is one of them.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
-/// Whether a newer contender supersedes `own_name` while it waits.
+/// Whether a newer contender makes `own_name` leave, if it is waiting.
 [[nodiscard]] bool IsSuperseded(const Contenders& contenders, std::string_view own_name);
 
-/// A contender that cannot see ours, so that both could hold (protocol: who cannot see us is
-/// refused), or one of ours in another dialect.
+/// A contender that cannot see ours, so that both could hold the lock; or a zklock of another
+/// dialect. It is refused (zklock-protocol(7)).
 struct IncompatibleContender {
   enum class Kind {
-    kKazoo,             ///< a kazoo program's contender
+    kKazoo,             ///< a contender of a kazoo program
     kKazooPermit,       ///< a permit of kazoo's Semaphore
     kOneZnode,          ///< the lock of a program that uses one znode
-    kCuratorMutex,      ///< to which readers and writers are no contenders
-    kCuratorReadWrite,  ///< to which exclusive contenders are none
-    kCRecipe,           ///< to which readers and writers are none
-    kZklockKazoo,       ///< a zklock's, of the kazoo dialect
-    kZklockCurator,     ///< a zklock's, of the curator dialect
-    kCuratorNames,      ///< of a program that does not look for kazoo's names
-    kQueue,             ///< of a queue, where ours is a lock of one znode
+    kCuratorMutex,      ///< it ignores readers and writers
+    kCuratorReadWrite,  ///< it ignores exclusive contenders
+    kCRecipe,           ///< it ignores readers and writers
+    kZklockKazoo,       ///< a zklock of the kazoo dialect
+    kZklockCurator,     ///< a zklock of the curator dialect
+    kCuratorNames,      ///< of a program that ignores kazoo's names
+    kQueue,             ///< it queues, where ours is a lock of one znode
   };
   std::string child;  ///< its name
   Kind kind = Kind::kKazoo;
   friend bool operator==(const IncompatibleContender&, const IncompatibleContender&) = default;
 };
-/// The first such contender, other than `own_name`, for one of `mode` in `dialect`, by its name
-/// alone.
+/// The first contender that is incompatible with `own_name`, which has this `mode` and `dialect`,
+/// by its name alone.
 [[nodiscard]] std::optional<IncompatibleContender> FindIncompatible(const Contenders& contenders,
                                                                     std::string_view own_name,
                                                                     Mode mode, Dialect dialect);
-/// The children that are incompatible contenders in `dialect` if a session owns them, which their
-/// names do not show: `lock`, the lock of who uses one znode, and 32 hex digits, a permit of
-/// kazoo's Semaphore.
+/// The children that are incompatible with `dialect` if a session owns them, which their names do
+/// not show: `lock`, the znode of Dialect::kSimple, and 32 hex digits, a permit of kazoo's
+/// Semaphore.
 [[nodiscard]] std::vector<IncompatibleContender> FindUnnumbered(const Children& children,
                                                                 Dialect dialect);
 
-/// Who each contender waits for, told one after the other in queue order. By the same rule as
-/// Decide.
+/// Finds the predecessors of a whole queue, by the same rule as Decide. Called for one contender
+/// after the other, in queue order.
 class Predecessors {
  public:
-  /// How many came before the one that `contender`, the next in the queue, waits for; none: it
+  /// The index of the contender that `contender`, the next in the queue, waits for. None if it
   /// holds.
   [[nodiscard]] std::optional<std::size_t> Next(const ContenderName& contender);
 
  private:
   std::size_t count_ = 0;
-  std::optional<std::size_t> last_that_excludes_;
+  std::optional<std::size_t> last_exclusive_;
 };
 
-/// The same of a whole queue: index into `queue`, or none for those that hold.
+/// The same for a whole queue at once: indices into `queue`, none for holders.
 [[nodiscard]] std::vector<std::optional<std::size_t>> WaitsFor(
     const std::vector<ContenderName>& queue);
 

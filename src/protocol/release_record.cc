@@ -8,10 +8,10 @@ namespace zklock::protocol {
 namespace {
 
 constexpr std::string_view kMarker = "zklock/1";
-// Of a contender's name and of a host: no znode and no host of today has a longer one.
+// For a contender's name and a host: longer ones do not occur.
 constexpr std::size_t kLongestWord = 255;
 constexpr std::size_t kLongestText = 1024;
-// More milliseconds than anything has run; far from an overflow.
+// More milliseconds than any run has taken, far from an overflow.
 constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
 
 std::string Seconds(std::chrono::milliseconds ran) {
@@ -26,7 +26,7 @@ bool ReadNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// False for what cannot be read; FormatLockData decides whether it is to the letter.
+/// False if it cannot be parsed. Lenient: the caller compares with what FormatLockData writes.
 bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
   const std::size_t point = text.find('.');
   if (point == std::string_view::npos) return false;
@@ -40,7 +40,7 @@ bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
   return true;
 }
 
-/// The words behind the marker.
+/// Parses the words after the marker.
 std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
   std::array<std::string_view, 6> words;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -92,7 +92,7 @@ std::optional<LockData> ParseLockData(std::string_view text) {
   text.remove_prefix(kMarker.size());
   if (!text.starts_with(' ')) return std::nullopt;
   LockData data{ParseRecord(text.substr(1))};
-  // To the letter: no second way to write a number, no word that we would have written otherwise.
+  // Only our own form of each number and word is accepted.
   if (!data.last_release || FormatLockData(data) != std::string(kMarker) + std::string(text)) {
     return std::nullopt;
   }
