@@ -187,7 +187,7 @@ class Inspection {
     const auto redraw = [&] {
       size = OutputSize();
       view.SetStyle(ScreenStyle(size));
-      survey_->LookAgain(RoomFor(size));
+      survey_->Repeat(RoomFor(size));
     };
     const auto signal = session_.RunUntilLeft(
         *survey_,

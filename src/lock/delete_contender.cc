@@ -33,7 +33,7 @@ void DeleteContender::Delete(std::int32_t version) {
                  OnReply([this, was_asked](const zookeeper::Reply& reply) {
                    if (reply.error == Error::kBadVersion) {
                      may_be_done_ = was_asked;
-                     return Begin();  // what is there now?
+                     return Begin();  // read what is there now
                    }
                    if (reply.error == Error::kNone) {
                      has_removed_ = true;

@@ -7,10 +7,10 @@
 
 namespace zklock::lock {
 
-/// Deletes one contender of somebody else. Most names are used once, so that asking again after a
-/// lost reply does no harm. The one of Dialect::kSimple is used again: what has it is read first,
-/// and deleted only if it is the contender that is meant. ZooKeeper cannot do both at once: the
-/// next one's znode is hit if it is made between the read and the delete, and written to equally
+/// Deletes a contender of another process. Most names are used once, so a second delete after a
+/// lost reply does no harm. The name of Dialect::kSimple is used again: its znode is read first,
+/// and deleted only if it is the right contender. ZooKeeper cannot do both at once. A later
+/// contender is hit if it is created between the read and the delete and was written to equally
 /// often.
 class DeleteContender final : public ServerOperation {
  public:
@@ -18,7 +18,7 @@ class DeleteContender final : public ServerOperation {
   DeleteContender(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
                   Duration connect_timeout);
 
-  /// Once it is over without a failure: false if the contender had gone before.
+  /// After success: false if the contender was already gone.
   [[nodiscard]] bool has_removed() const { return has_removed_; }
 
  protected:
@@ -26,12 +26,12 @@ class DeleteContender final : public ServerOperation {
 
  private:
   void Delete(std::int32_t version);
-  /// It has gone, by our delete or before.
+  /// The contender is gone, by our delete or before it.
   void SucceedAsGone();
 
   const LockName lock_;
   const ContenderId contender_;
-  bool may_be_done_ = false;  ///< asked for over a connection that was lost
+  bool may_be_done_ = false;  ///< a delete was sent over a connection that was lost
   bool has_removed_ = false;
 };
 

@@ -38,7 +38,7 @@ EventSource::Interest Hold::GetInterest() {
 void Hold::OnReady(short /*revents*/) {
   if (state_ == State::kLost) return;
   const TimePoint now = clock_.Now();
-  // The lease first, whatever else has become due: the process may just have been woken.
+  // Check the lease first, whatever else is due: the process may just have resumed after a pause.
   if (now >= lease_end_) {
     Lose(Loss::kUnproven);
   } else if (now >= answer_deadline_) {
@@ -71,7 +71,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kNone:
       state_ = State::kProven;
       answer_deadline_ = kNever;
-      // Each P counted from the sending, so that a slow answer does not stretch the period.
+      // P counts from the sending, so that a slow answer does not stretch the period.
       next_heartbeat_ = reply.sent + protocol::HeartbeatPeriod(store_.lease().timeout());
       TakeLease();
       if (suspect_) {
@@ -83,7 +83,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
       return Lose(Loss::kRemoved);
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
-      return;  // the store tells which of the two
+      return;  // the store reports which of the two it is
     case Error::kNodeExists:
     case Error::kNoAuth:
     case Error::kAuthFailed:
@@ -97,14 +97,14 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kQuotaExceeded:
     case Error::kThrottled:
     case Error::kOther:
-      // Refused, or nonsense: this server proves nothing. Another may; else the lease ends.
+      // A refusal or nonsense: this server proves nothing. Try another, or else the lease ends.
       answer_deadline_ = kNever;
       Suspect();
       store_.GiveUpServer();
   }
 }
 
-std::size_t Hold::Release(const Run& run) {
+std::size_t Hold::Release(const FinishedRun& run) {
   if (state_ == State::kLost || clock_.Now() >= lease_end_) return 0;
   bool all = passed_.empty();
   for (const Ticket& ticket : tickets_) {
@@ -120,11 +120,11 @@ std::size_t Hold::Release(const Run& run) {
         .status = run.status,
         .host = run.host};
     const std::string data = protocol::FormatLockData({record});
-    // Refused when somebody else has written there meanwhile. That may be another reader: of those
-    // that hold together not each leaves a record.
+    // Refused if the LOCK was written to meanwhile, possibly by another reader: of several readers
+    // that hold together, not all leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
     if (ticket.id().has_reused_name()) {
-      // A delete by that name could hit the next one's znode. The close takes nothing but ours.
+      // A delete by this name could hit the next contender. Closing the session only deletes ours.
       store_.Set(ticket.lock.path, data, *ticket.lock_version, ignore_reply);
       all = false;
     } else {
@@ -139,8 +139,8 @@ void Hold::DeletePassed() {
   for (const std::string& path : passed_) {
     store_.Delete(path, zookeeper::kAnyVersion,
                   scope_.Wrap([this, path](const zookeeper::Reply& reply) {
-                    // A lost reply is asked for again over the next connection; a refusal is left
-                    // to the close.
+                    // After a lost reply, delete again over the next connection. After a refusal,
+                    // the close deletes it.
                     if (reply.error == Error::kNone || reply.error == Error::kNoNode)
                       std::erase(passed_, path);
                   }));
@@ -153,12 +153,12 @@ void Hold::WatchTickets() {
 }
 
 void Hold::WatchTicket(const Ticket& ticket) {
-  // So that a contender deleted by force is noticed at once (the heartbeat decides what it means),
-  // and one that somebody wrote to.
+  // To notice at once if the contender is deleted by force (the heartbeat decides what that means)
+  // or written to.
   store_.Get(ticket.path, zookeeper::Watch::kYes,
              scope_.Wrap([this, id = ticket.id()](const zookeeper::GetReply& reply) {
                if (state_ == State::kLost) return;
-               if (IsGone(id, reply)) {  // before it was watched
+               if (IsGone(id, reply)) {  // deleted before it was watched
                  if (state_ == State::kProven) SendHeartbeat();
                } else if (reply.error == Error::kNone) {
                  observer_.OnOwnData(reply.data);
@@ -189,10 +189,10 @@ void Hold::Lose(Loss loss) {
 
 void Hold::OnConnected(bool fresh) {
   if (state_ == State::kLost) return;
-  // A store that begins a new session by itself would be a defect; the old one's znodes are gone.
+  // It would be a defect if the store began a new session by itself. Our znodes are then gone.
   if (fresh) return Lose(Loss::kExpired);
-  // First: this server may have shortened the session time-out, and moved the lease's end back.
-  // It moves forward with an answered heartbeat only.
+  // This comes first: the server may have granted a shorter session time-out, which moves the
+  // lease's end back. Only an answered heartbeat moves it forward.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();
   if (store_.lease().timeout() < protocol::kLeastSessionTimeout) return Lose(Loss::kShortSession);
@@ -204,7 +204,7 @@ void Hold::OnConnected(bool fresh) {
 
 void Hold::OnDisconnected() {
   if (state_ == State::kLost) return;
-  state_ = State::kApart;
+  state_ = State::kDisconnected;
   answer_deadline_ = kNever;
   next_heartbeat_ = kNever;
   Suspect();
@@ -215,12 +215,12 @@ void Hold::OnExpired() {
 }
 
 void Hold::OnRefused(Error /*why*/) {
-  // It is not to come while something is held. If it did: nothing will be proven any more.
+  // Does not happen while a lock is held. If it did, nothing could be proven any more.
   if (state_ != State::kLost) Lose(Loss::kUnproven);
 }
 
 void Hold::OnWatch(const std::string& path) {
-  // Watches of the waiting time may still come.
+  // Watches from the time of waiting may still fire.
   const auto own = std::find_if(tickets_.begin(), tickets_.end(),
                                 [&](const Ticket& ticket) { return ticket.path == path; });
   if (own == tickets_.end() || state_ == State::kLost) return;

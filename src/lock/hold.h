@@ -13,48 +13,49 @@
 
 namespace zklock::lock {
 
-/// How a lock that was held is no longer ours.
+/// Why a lock that was held is lost.
 enum class Loss {
-  kRemoved,       ///< somebody deleted our contender
-  kExpired,       ///< the servers have ended the session
-  kUnproven,      ///< the lease ended before it could be proven anew
-  kShortSession,  ///< a server has granted a session time-out that is too short to prove it
-  kOuter,         ///< the zklock that held it for us has released it, lost it or gone
+  kRemoved,       ///< our contender was deleted
+  kExpired,       ///< the servers ended the session
+  kUnproven,      ///< the lease ended before it was proven again
+  kShortSession,  ///< a server granted a session time-out too short for a lease
+  kOuter,         ///< the ancestor that held it released it, lost it or ended
 };
 
-/// What happens while the lock is held, for the guard, messages and events.
+/// Receives what happens while the lock is held, for the guard, messages and events.
 class HoldObserver {
  public:
   virtual ~HoldObserver() = default;
-  /// The lease now ends at `lease_end`: later than before, or earlier where a server has granted a
-  /// shorter session time-out. `grace`: what that leaves between the stop signal and KILL.
+  /// The lease now ends at `lease_end`: later than before, or earlier if a server has granted a
+  /// shorter session time-out. `grace`: the time that this leaves between the stop signal and KILL.
   virtual void OnLease(TimePoint lease_end, Duration grace) = 0;
-  /// A server has taken the session on again.
+  /// A server has accepted the session again.
   virtual void OnConnected() {}
-  /// The server has gone or does not answer: the lease runs on unproven.
+  /// The server is gone or does not answer: the lease is no longer extended.
   virtual void OnSuspect() {}
-  /// Proven again after OnSuspect.
+  /// The lease is extended again after OnSuspect.
   virtual void OnConfirmed() {}
-  /// What is written in our own contender: now, and whenever somebody has written to it.
+  /// The data of our own contender: once at the start, and again whenever it is written to.
   virtual void OnOwnData(const std::string& /*data*/) {}
 };
 
-/// What came of the command, for the release record.
-struct Run {
-  Duration ran{};    ///< how long
-  int status = 0;    ///< as a shell shows it
-  std::string host;  ///< where
+/// How a run ended, for the release record.
+struct FinishedRun {
+  Duration ran{};    ///< how long the command ran
+  int status = 0;    ///< its status, as in a shell
+  std::string host;  ///< on which it ran
 };
 
-/// Keeps proving the held tickets: one committed heartbeat for all of them each T/8, at another
-/// server when this one does not answer in time (protocol, section 4).
+/// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
+/// to another server if this one does not answer in time (zklock-protocol(7), section 4).
 ///
-/// Passive, like Acquire, and the store's listener after it. Made right after Acquired, so that the
-/// session is connected and the lease proven.
+/// Passive, like Acquire, and after it the store's listener. Construct it right after Acquired,
+/// while the session is connected and the lease is proven.
 class Hold final : public EventSource, public zookeeper::StoreListener {
  public:
-  /// `kill_after`: between the stop signal and KILL, as asked for. Tickets are of one session.
-  /// `passed`: contenders of ours that are of no use any more, deleted until they have gone.
+  /// `kill_after`: the requested time between the stop signal and KILL. All tickets belong to one
+  /// session. `passed`: our own contenders that are no longer needed; deletes are repeated until
+  /// they are gone.
   Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
        Duration kill_after, HoldObserver& observer, std::vector<std::string> passed = {});
   ~Hold() override;
@@ -62,15 +63,16 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   Hold& operator=(const Hold&) = delete;
 
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
-  /// What lies between the stop signal and KILL: as asked for, or as much as the lease allows.
+  /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
-  /// Set once, when the lock is no longer ours.
+  /// Set when the lock is lost; does not change after that.
   [[nodiscard]] const std::optional<Loss>& loss() const { return loss_; }
 
-  /// Lets go, and leaves a record of it in each LOCK that is zklock's. Nothing if the lock is no
-  /// longer ours. No answer is waited for: the session's close follows, and lets go of what this
-  /// did not. How many requests let go of everything, if they succeed; 0 where only the close does.
-  std::size_t Release(const Run& run);
+  /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
+  /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
+  /// what this did not. Returns the number of requests that together release everything if they
+  /// succeed, or 0 if only the close does.
+  std::size_t Release(const FinishedRun& run);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -82,11 +84,11 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& path) override;
 
  private:
-  /// kProven   the last heartbeat was answered. -> kAsking
-  /// kAsking   one is under way. -> kProven, kApart
-  /// kApart    no server. -> kAsking
-  /// kLost     the end. From each of the others.
-  enum class State { kProven, kAsking, kApart, kLost };
+  /// kProven        the last heartbeat was answered. -> kAsking
+  /// kAsking        a heartbeat is pending. -> kProven, kDisconnected
+  /// kDisconnected  -> kAsking
+  /// kLost          final. From every other state.
+  enum class State { kProven, kAsking, kDisconnected, kLost };
 
   void SendHeartbeat();
   void OnHeartbeat(const zookeeper::Reply& reply);
@@ -111,7 +113,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   TimePoint stop_time_;
   TimePoint next_heartbeat_;
   TimePoint answer_deadline_ = kNever;
-  bool watched_ = false;  // not before the command has begun, which need not wait for that
+  bool watched_ = false;  // later than the command's start, which need not wait for it
 
   CallbackScope scope_;
 };

@@ -12,13 +12,12 @@ namespace {
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Readers that hold together; one of more than these is not looked for.
+// Of readers that hold together, at most this many are read.
 constexpr std::size_t kMostHolders = 256;
-// Of a holder's data: longer data is none of ours. One byte more than that can be, so that it
-// shows.
+// The limit of our own data and one byte, so that longer data, which is not ours, is recognised.
 constexpr std::size_t kMostDataKept = 4097;
 
-/// Takes those that hold.
+/// Collects the entries that hold.
 class HolderSink final : public SurveySink {
  public:
   explicit HolderSink(std::vector<Holder>& holders) : holders_(holders) {}
@@ -46,7 +45,7 @@ void Holders::Begin() {
   children_.reset();
   queue_.reset();
   to_come_ = 0;
-  // The sync, because what was taken or let go a moment ago may have been so at another server.
+  // Sync first: a moment ago, the lock may have been acquired or released at another server.
   store().Sync(lock_.path, OnReply([](const zookeeper::Reply&) {}));
   store().List(lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
                  if (reply.error == Error::kNoNode) return Succeed();
@@ -84,7 +83,7 @@ void Holders::AskOn() {
   }
   if (to_come_ > 0) return;
   HolderSink sink(holders_);
-  (void)queue_->TellContenders(sink);
+  (void)queue_->ReportContenders(sink);
   Succeed();
 }
 

@@ -13,22 +13,22 @@
 
 namespace zklock::lock {
 
-/// One who holds a LOCK.
+/// One holder of a LOCK.
 struct Holder {
   protocol::ContenderName name;
   std::string path{};  ///< on the servers
   zookeeper::NodeStat stat{};
-  std::string data{};  ///< somebody else's bytes, cut
+  std::string data{};  ///< cut; of another program, any bytes
 };
 
-/// Reads who holds a LOCK, however long its queue: the first contender, or the readers before the
-/// first that excludes; of a semaphore who has a permit, and not who waits for one. What vanishes
-/// meanwhile, and what may not be read, was not there.
+/// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
+/// the head of the queue; of a semaphore, the contenders that have a permit. Contenders that vanish
+/// meanwhile or may not be read are left out.
 class Holders final : public ServerOperation {
  public:
   Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout);
 
-  /// Once it is over without a failure.
+  /// After success.
   [[nodiscard]] const std::vector<Holder>& holders() const { return holders_; }
 
  protected:

@@ -22,7 +22,7 @@ LastRun::LastRun(zookeeper::Store& store, std::vector<Ticket> tickets)
     : store_(store), tickets_(std::move(tickets)) {}
 
 EventSource::Interest LastRun::GetInterest() {
-  // Whoever waits for a server is woken by it.
+  // The session wakes the loop when it is connected.
   if (IsDone() || under_way_ || !store_.IsConnected()) return {};
   return {.wake = TimePoint{}};
 }
@@ -44,7 +44,7 @@ void LastRun::Ask(const Ticket& ticket) {
   store_.Get(
       PathOf(ticket), Watch::kNo,
       scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnKept(ticket, reply); }));
-  // Replies keep the order: with this one both are known, or both lost.
+  // Replies arrive in order: with this one, both are known or both are lost.
   store_.Get(
       ticket.lock.path, Watch::kNo,
       scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnAsked(ticket, reply); }));
@@ -54,7 +54,8 @@ void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
   if (kept.error == Error::kNoNode || IsLost(kept.error)) return;
   if (kept.error != Error::kNone) return GiveUp(ticket, PathOf(ticket), kept.error);
   kept_ = protocol::ParseLastSuccess(kept.data);
-  if (kept_ || kept.data.empty()) return;  // somebody may have made it for us, with its ACL
+  if (kept_ || kept.data.empty())
+    return;  // an administrator may have created it, empty, for its ACL
   unknown_ = Unusable{.why = Unusable::Why::kLastRunUnknown,
                       .child = std::string(protocol::kLastRunChild)};
 }
@@ -75,7 +76,7 @@ void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
     return;
   }
   if (unknown_) return;
-  if (lock.error == Error::kNoNode) return;  // with our contender: the Hold finds that out
+  if (lock.error == Error::kNoNode) return;  // our contender is gone too: the Hold notices
   if (lock.error != Error::kNone) return GiveUp(ticket, ticket.lock.path, lock.error);
   std::optional<protocol::ReleaseRecord> record;
   if (const auto data = protocol::ParseLockData(lock.data)) record = data->last_release;
@@ -107,7 +108,7 @@ void LastRun::Write(const Ticket& ticket) {
 }
 
 void LastRun::OnWritten(const Ticket& ticket, Error error) {
-  // Lost replies are asked for again; a create that was done meanwhile becomes a set.
+  // Send again after a lost reply. If the znode was created meanwhile, that is a set.
   if (IsLost(error) || error == Error::kNodeExists) {
     under_way_ = false;
     return;

@@ -14,35 +14,35 @@
 
 namespace zklock::lock {
 
-/// When a command last ran with success under LOCKs that are held: asked before it runs, and
-/// written down when it has (protocol, section 6). For --min-interval.
+/// When a command last succeeded under LOCKs that are held: read before the command runs, and
+/// written after it has succeeded (zklock-protocol(7), section 6). For --min-interval.
 ///
-/// Passive, beside the Hold, which listens to the store: while that has no server nothing happens
-/// here, and what was lost with a connection is asked for anew over the next.
+/// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
+/// requests that were lost with a connection are sent again over the next one.
 class LastRun final : public EventSource {
  public:
-  /// One of the tickets' LOCKs, and the last success under it.
+  /// The last success under one of the tickets' LOCKs.
   struct Success {
-    std::string lock;  ///< as the user knows it
+    std::string lock;  ///< its path, as shown to users
     protocol::LastSuccess success;
   };
 
-  /// Why a last run is not known. Then it may have been a moment ago.
+  /// Why the last run is unknown. It may then have been a moment ago.
   using Unknown = std::variant<Refused, Unusable, Defect>;
 
-  /// `tickets`: held, and not for reading. The first work is to ask.
+  /// `tickets`: held, and not for reading. Starts by reading.
   LastRun(zookeeper::Store& store, std::vector<Ticket> tickets);
 
-  /// The work at hand is done.
+  /// The current work, reading or writing, is done.
   [[nodiscard]] bool IsDone() const { return unknown_ || next_ == tickets_.size(); }
-  /// Set if it could not be found out under one of the LOCKs.
+  /// Set if the last run under one of the LOCKs is unknown.
   [[nodiscard]] const std::optional<Unknown>& unknown() const { return unknown_; }
-  /// Once it was asked: the newest success under any of the LOCKs.
+  /// After reading: the newest success under any of the LOCKs.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
 
-  /// Sets to work anew: writes that a run on `host` that began at `began` was a success.
+  /// Starts writing: a run on `host` that began at `began` has succeeded.
   void Record(TimePoint began, const std::string& host);
-  /// Once that is done: LOCKs where the servers do not let us write.
+  /// After writing: the LOCKs to which the servers did not let us write.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
 
   Interest GetInterest() override;
@@ -59,9 +59,9 @@ class LastRun final : public EventSource {
 
   zookeeper::Store& store_;
   const std::vector<Ticket> tickets_;
-  std::size_t next_ = 0;                       // the ticket whose LOCK is worked at
-  bool under_way_ = false;                     // a request is
-  std::optional<protocol::LastSuccess> kept_;  // of that LOCK
+  std::size_t next_ = 0;                       // the current ticket
+  bool under_way_ = false;                     // a request is pending
+  std::optional<protocol::LastSuccess> kept_;  // of the current LOCK
   std::optional<Success> newest_;
   std::optional<Unknown> unknown_;
   bool recording_ = false;

@@ -47,7 +47,7 @@ void LockNames::Pump() {
 }
 
 void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& reply) {
-  if (reply.error != Error::kNone) return Pump();  // gone, or not for us: nothing to offer
+  if (reply.error != Error::kNone) return Pump();  // deleted, or not ours to list
   ++under_way_;
   const auto children = std::make_shared<LockChildren>(path, reply.children);
   children->SendAll(UnwatchedReads(), [this, children] {

@@ -11,17 +11,17 @@
 
 namespace zklock::lock {
 
-/// Finds what may be LOCKs below a znode, by names alone, for completion: every znode that has
-/// contenders or no children, and every semaphore. The nearest first, 1,000 lists at most;
-/// contenders, what a semaphore keeps them in, and what the servers keep for themselves, are none.
+/// Finds possible LOCKs below a znode, by names alone, for completion: every znode that has
+/// contenders or no children, and every semaphore. Contenders, the children of a semaphore and the
+/// servers' own znodes are not offered. Lists the nearest znodes first, and at most 1,000.
 ///
-/// What is known so far can be taken at any moment.
+/// The paths found so far can be used at any time.
 class LockNames final : public ServerOperation {
  public:
-  /// `above`: the znode to look below.
+  /// `above`: the znode below which to look.
   LockNames(zookeeper::Store& store, const Clock& clock, LockName above, Duration connect_timeout);
 
-  /// As the user knows them; in no order.
+  /// As shown to users, in no order.
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
 
  private:

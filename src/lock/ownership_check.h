@@ -7,15 +7,15 @@
 
 namespace zklock::lock {
 
-/// Asks by a committed check whether contenders are still there, all of them and not others of
-/// their names: whether what outer zklocks hold is still held.
+/// Finds out by a committed check whether contenders of ancestors still hold: whether all of them
+/// exist, and are not others with the same names.
 class OwnershipCheck final : public ServerOperation {
  public:
   /// `contenders`: at least one.
   OwnershipCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
                  std::vector<ContenderId> contenders, Duration connect_timeout);
 
-  /// Once it is over without a failure.
+  /// After success.
   [[nodiscard]] bool is_held() const { return is_held_; }
 
  protected:

@@ -15,7 +15,7 @@ namespace {
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Of the first one's data: anyone may have written a megabyte there.
+// Of the first contender's data: it may be a megabyte.
 constexpr std::size_t kMostDataKept = 4096;
 
 }  // namespace
@@ -45,8 +45,8 @@ void FindQueuePosition::Begin(const std::string& own,
 void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
   const protocol::Contenders contenders(reply.children);
-  const auto ahead = PlaceIn(contenders);
-  // Not there: gone, or behind the server's times.
+  const auto ahead = CountAheadIn(contenders);
+  // Our contender was deleted, this server does not have it yet, or it is the first.
   if (ahead.value_or(0) == 0) return End(false);
   position_.ahead = *ahead;
   position_.first = contenders.First()->full;
@@ -59,23 +59,23 @@ void FindQueuePosition::OnSemaphore() {
   }
   const SemaphoreChildren& semaphore = *children_->semaphore();
   const protocol::Contenders permits(semaphore.permits);
-  const auto in_turnstile = PlaceIn(protocol::Contenders(semaphore.turnstile));
-  if (const auto with_permit = PlaceIn(permits)) {
-    position_.ahead = position_.holders = *with_permit;
+  const auto in_turnstile = CountAheadIn(protocol::Contenders(semaphore.turnstile));
+  if (const auto in_permits = CountAheadIn(permits)) {
+    position_.ahead = position_.holders = *in_permits;
   } else if (in_turnstile) {
-    // The first in the turnstile waits with a permit of its own, the last.
+    // The first in the turnstile has created a permit, the last one, and waits with it.
     const std::size_t waits_with_permit = *in_turnstile > 0 && !permits.empty() ? 1 : 0;
     position_.holders = permits.size() - waits_with_permit;
     position_.ahead = position_.holders + *in_turnstile;
   }
-  const bool is_behind = position_.ahead > 0 && !permits.empty();
-  if (is_behind) position_.first = permits.First()->full;
+  const bool waits = position_.ahead > 0 && !permits.empty();
+  if (waits) position_.first = permits.First()->full;
   children_.reset();
-  if (!is_behind) return End(false);
+  if (!waits) return End(false);
   ReadFirst(protocol::PermitsPath(lock_.path));
 }
 
-std::optional<std::size_t> FindQueuePosition::PlaceIn(
+std::optional<std::size_t> FindQueuePosition::CountAheadIn(
     const protocol::Contenders& contenders) const {
   const std::string_view own = protocol::BaseOf(own_);
   if (contenders.Find(own) == nullptr) return std::nullopt;
@@ -95,7 +95,7 @@ void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
           std::chrono::milliseconds(*own_created_ms_ - reply.stat.created_ms);
     }
   }
-  // Gone since, or not for us to read: its name is what is known.
+  // If it was deleted since or may not be read, only its name is known.
   End(true);
 }
 

@@ -15,34 +15,34 @@
 
 namespace zklock::lock {
 
-/// What a waiter sees before it.
+/// What is before a waiter in the queue.
 struct QueuePosition {
   std::size_t ahead = 0;    ///< contenders before ours
-  std::size_t holders = 1;  ///< of a semaphore's permits
-  std::string first;        ///< the child at the head of the queue: it holds
-  std::string first_data;   ///< its data: somebody else's; empty where not known
-  /// How much older its contender is than ours, by the servers' clock.
+  std::size_t holders = 1;  ///< more than one only of a semaphore
+  std::string first;        ///< the name of the first contender, a holder
+  std::string first_data;   ///< its data; empty if unknown
+  /// How much older it is than our contender, by the servers' clock.
   std::optional<Duration> first_older_by;
 };
 
-/// Looks at the queue for a waiter that wants to tell where it stands: a list and a read or two
-/// over the session that it queues with; of a semaphore at its permits and its turnstile. They
-/// watch nothing and come to nothing without harm.
+/// Finds the position of a waiter, for its progress messages: lists the queue, and reads the first
+/// contender and our own, over the session that queues. Sets no watches; a failure does no harm.
 class FindQueuePosition {
  public:
   FindQueuePosition(zookeeper::Store& store, LockName lock)
       : store_(store), lock_(std::move(lock)) {}
 
-  /// Calls `done` once: with nothing when a reply was lost, or nobody is before us. `own`: our
-  /// contender's path. Not before the last look is over.
+  /// Calls `done` once: with nothing if a reply was lost or no contender is before ours. `own`: our
+  /// contender's path. Must not be called while IsUnderWay().
   void Begin(const std::string& own, std::function<void(const std::optional<QueuePosition>&)> done);
   [[nodiscard]] bool IsUnderWay() const { return done_ != nullptr; }
 
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnSemaphore();
-  /// How many are before ours; none where it is not one of them.
-  [[nodiscard]] std::optional<std::size_t> PlaceIn(const protocol::Contenders& contenders) const;
+  /// How many are before our contender; none if it is not in the list.
+  [[nodiscard]] std::optional<std::size_t> CountAheadIn(
+      const protocol::Contenders& contenders) const;
   void ReadFirst(const std::string& queue);
   void OnFirst(const zookeeper::GetReply& reply);
   void End(bool seen);

@@ -8,11 +8,11 @@
 
 namespace zklock::lock {
 
-/// What was read with a watch, for as long as the watch stands: nothing is asked of the servers
-/// twice while it has not changed.
+/// Replies to reads with a watch, kept until the watch fires: nothing is read twice while it has
+/// not changed.
 class ReadCache {
  public:
-  /// Null: has to be asked.
+  /// Null: it must be read.
   [[nodiscard]] const zookeeper::GetReply* FindData(const std::string& path) const {
     return Find(data_, path);
   }
@@ -24,12 +24,13 @@ class ReadCache {
     children_[path] = std::move(reply);
   }
 
-  /// A watch on `path` fired. Which one is not told: both are asked again.
+  /// A watch on `path` fired. It may be the one on the data or on the children: both are read
+  /// again.
   void Forget(const std::string& path) {
     data_.erase(path);
     children_.erase(path);
   }
-  /// The connection is lost, and every watch with it.
+  /// The connection was lost, and all watches with it.
   void Clear() {
     data_.clear();
     children_.clear();

@@ -31,7 +31,7 @@ void RequestRelease::Begin() {
 void RequestRelease::Write(const zookeeper::GetReply& read) {
   store().Set(contender_.path, edit_(read.data), read.stat.version,
               OnReply([this](const zookeeper::Reply& reply) {
-                if (reply.error == Error::kBadVersion) return Begin();  // over what is there now
+                if (reply.error == Error::kBadVersion) return Begin();  // edit what is there now
                 has_asked_ = reply.error == Error::kNone;
                 if (has_asked_) return Succeed();
                 Settle("write to", reply.error);

@@ -8,16 +8,17 @@
 
 namespace zklock::lock {
 
-/// Asks one contender to let go, by writing into its znode, over what was read there: nothing newer
-/// is overwritten, and asking again after a lost reply does no harm. A later contender of the same
-/// name is not asked, unless it takes the name between the read and the write.
+/// Asks a contender to release its lock or to leave the queue, by writing to its znode. The data is
+/// read, edited and written back only if it has not changed, and asking again after a lost reply
+/// does no harm. A later contender with the same name is not asked, unless it takes the name
+/// between the read and the write.
 class RequestRelease final : public ServerOperation {
  public:
-  /// `contender`: a child of `lock`. `edit` makes the new data from the old.
+  /// `contender`: a child of `lock`. `edit`: returns the new data for the old.
   RequestRelease(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
                  std::function<std::string(const std::string&)> edit, Duration connect_timeout);
 
-  /// Once it is over without a failure: false if the contender had gone.
+  /// After success: false if the contender was already gone.
   [[nodiscard]] bool has_asked() const { return has_asked_; }
 
  protected:

@@ -8,15 +8,18 @@ namespace {
 using namespace std::chrono_literals;
 using zookeeper::Error;
 
-// A connection that breaks again and again over the same work is broken by it: a list of children
-// that is too large for the servers' or the client's buffer, say.
+// If the connection breaks this often during the same work, the work is probably the cause: a list
+// of children that is too large for the servers' or the client's buffer, for example.
 constexpr int kMostBegins = 8;
 
 }  // namespace
 
 ServerOperation::ServerOperation(zookeeper::Store& store, const Clock& clock,
                                  Duration connect_timeout)
-    : store_(store), clock_(clock), connect_timeout_(connect_timeout), apart_since_(clock.Now()) {
+    : store_(store),
+      clock_(clock),
+      connect_timeout_(connect_timeout),
+      disconnected_since_(clock.Now()) {
   store_.SetListener(this);
 }
 
@@ -28,13 +31,13 @@ void ServerOperation::Start() {
 
 EventSource::Interest ServerOperation::GetInterest() {
   if (over_) return {};
-  return {.wake = std::min(ApartDeadline(), answer_deadline_)};
+  return {.wake = std::min(ConnectDeadline(), answer_deadline_)};
 }
 
 void ServerOperation::OnReady(short /*revents*/) {
   if (over_) return;
   const TimePoint now = clock_.Now();
-  if (now >= ApartDeadline()) {
+  if (now >= ConnectDeadline()) {
     Fail(Unreachable{});
   } else if (now >= answer_deadline_) {
     answer_deadline_ = kNever;
@@ -53,7 +56,7 @@ void ServerOperation::OnConnected(bool /*fresh*/) {
 void ServerOperation::OnDisconnected() {
   ++attempt_;
   answer_deadline_ = kNever;
-  if (!apart_since_) apart_since_ = clock_.Now();
+  if (!disconnected_since_) disconnected_since_ = clock_.Now();
 }
 
 void ServerOperation::OnExpired() {
@@ -101,7 +104,7 @@ LockChildren::Requests ServerOperation::UnwatchedReads() {
 }
 
 void ServerOperation::Heard() {
-  apart_since_.reset();
+  disconnected_since_.reset();
   answer_deadline_ = AnswerDeadline();
 }
 
@@ -109,8 +112,8 @@ TimePoint ServerOperation::AnswerDeadline() const {
   return After(clock_.Now(), std::max<Duration>(2s, store_.lease().timeout() / 3));
 }
 
-TimePoint ServerOperation::ApartDeadline() const {
-  return apart_since_ ? After(*apart_since_, connect_timeout_) : kNever;
+TimePoint ServerOperation::ConnectDeadline() const {
+  return disconnected_since_ ? After(*disconnected_since_, connect_timeout_) : kNever;
 }
 
 }  // namespace zklock::lock

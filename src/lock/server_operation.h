@@ -14,21 +14,21 @@
 
 namespace zklock::lock {
 
-/// Why an operation came to nothing.
+/// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
 
-/// A short piece of work on the servers that can be begun anew as often as the connection is lost:
-/// it holds nothing, and its session does not matter.
+/// A short operation on the servers that starts again whenever the connection was lost. It holds no
+/// lock, so its session does not matter.
 ///
-/// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
-/// while it lives.
+/// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
+/// the store's listener while it exists.
 class ServerOperation : public EventSource, public zookeeper::StoreListener {
  public:
   ~ServerOperation() override;
   ServerOperation(const ServerOperation&) = delete;
   ServerOperation& operator=(const ServerOperation&) = delete;
 
-  /// It has ended: with a failure, or with the result that the operation has.
+  /// It has ended, with a failure or with the result of the derived class.
   [[nodiscard]] bool IsOver() const { return over_; }
   [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
 
@@ -42,29 +42,29 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& /*path*/) override {}
 
  protected:
-  /// `connect_timeout`: how long to be without a server that answers.
+  /// `connect_timeout`: how long to go without a server that answers.
   ServerOperation(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
 
-  /// To be called when the object is complete.
+  /// To be called at the end of the derived class's constructor.
   void Start();
-  /// Does the work from its beginning, over a connection that has just been made.
+  /// Starts the work from the beginning, over a new connection.
   virtual void Begin() = 0;
 
-  /// Nothing is asked and no answer waited for, until Rouse(): the work is done for now.
+  /// The work is done for now: no answer is expected until Rouse().
   void Rest();
-  /// There is work again. Not while the connection is lost: Begin() follows.
+  /// There is work again. Not needed without a connection: Begin() will follow.
   void Rouse();
 
   void Succeed();
   void Fail(OperationFailure failure);
-  /// For an answer that no branch expects: `why` not. `operation` on `path`, and `right` on
-  /// `right_path`, are as in Refused, which it is where the servers do not let us, and else a
-  /// defect.
+  /// Fails because of an error that the caller does not handle: Refused if we lack the permission
+  /// `right` on `right_path`, QuotaExceeded, or else a Defect. `operation` and `path` say what
+  /// failed.
   void FailBecause(zookeeper::Error why, const std::string& operation, const std::string& path,
                    const std::string& right, const std::string& right_path);
 
-  /// A callback for a request: runs only while the connection lasts over which it was sent, and not
-  /// for a lost reply, which Begin() follows.
+  /// A callback for a request. It runs only if the reply arrives over the same connection, not for
+  /// a lost reply, after which Begin() follows.
   template <typename F>
   auto OnReply(F f) {
     return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
@@ -74,7 +74,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
     });
   }
 
-  /// Reads that leave no watch, answered as by OnReply.
+  /// Reads without a watch, with callbacks as by OnReply.
   [[nodiscard]] LockChildren::Requests UnwatchedReads();
 
   [[nodiscard]] zookeeper::Store& store() { return store_; }
@@ -82,7 +82,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
  private:
   void Heard();
   [[nodiscard]] TimePoint AnswerDeadline() const;
-  [[nodiscard]] TimePoint ApartDeadline() const;
+  [[nodiscard]] TimePoint ConnectDeadline() const;
 
   zookeeper::Store& store_;
   const Clock& clock_;
@@ -90,10 +90,10 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   bool over_ = false;
   std::optional<OperationFailure> failure_;
-  std::uint64_t attempt_ = 0;             ///< counts connections, made and lost
-  int begins_ = 0;                        ///< how often the work was begun
-  std::optional<TimePoint> apart_since_;  ///< since when no server has answered
-  TimePoint answer_deadline_ = kNever;    ///< then the server is given up
+  std::uint64_t attempt_ = 0;                    ///< counts connects and disconnects
+  int begins_ = 0;                               ///< how often the work has started
+  std::optional<TimePoint> disconnected_since_;  ///< since when no server has answered
+  TimePoint answer_deadline_ = kNever;           ///< when the server is given up
   CallbackScope scope_;
 };
 

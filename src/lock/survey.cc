@@ -14,7 +14,7 @@ using Scope = SurveyRequest::Scope;
 constexpr std::size_t kMostUnderWay = 64;
 constexpr Duration kLeastPause = 100ms;
 
-/// Puts together what a sink is told.
+/// Collects what a survey reports.
 class Collector final : public SurveySink {
  public:
   explicit Collector(SurveyResult& result) : result_(result) {}
@@ -32,7 +32,7 @@ class Collector final : public SurveySink {
 
 }  // namespace
 
-// ---- asking ---------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------
 
 Survey::Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request, SurveySink* sink)
     : ServerOperation(store, clock, request.connect_timeout),
@@ -65,8 +65,8 @@ void Survey::Begin() {
     if (is_listing) place.state = Place::State::kToList;
     if (place.queue) place.queue->Forget();
   }
-  // Who has just released or queued may have talked to a server that is ahead of ours. Its answer
-  // is not waited for: replies keep the order.
+  // A contender may just have released or joined at a server that is ahead of ours. No need to wait
+  // for the reply: replies arrive in order.
   under_way_ = 1;
   store().Sync(request_.place.path, OnReply([this](const zookeeper::Reply&) {
                  --under_way_;
@@ -76,12 +76,12 @@ void Survey::Begin() {
 }
 
 void Survey::Pump() {
-  // A sink that has become ready may say so while it is told.
+  // A sink may call Resume() while it is called.
   if (pumping_ || IsOver() || resting_) return;
   pumping_ = true;
   do {
     SendWindow();
-  } while (!IsOver() && Tell());
+  } while (!IsOver() && Report());
   pumping_ = false;
   if (IsOver()) return;
   if (frontier_.empty()) {
@@ -155,7 +155,7 @@ void Survey::AskForData(const std::string& path, zookeeper::Done<zookeeper::GetR
 
 void Survey::SendHead(Frontier::iterator place) {
   AskForData(place->path, [this, place](const zookeeper::GetReply& reply) {
-    // Otherwise what the LOCK's data would tell is not known.
+    // Without its data, the rest of the LOCK can still be reported.
     place->queue->TakeHead(reply.error == Error::kNone ? &reply : nullptr, request_.most_data);
   });
 }
@@ -169,15 +169,15 @@ void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
   });
 }
 
-// ---- telling --------------------------------------------------------------------------------
+// ---- reporting ------------------------------------------------------------------------------
 
-/// True when the frontier has changed, so that there may be more to send for.
-bool Survey::Tell() {
+/// True if the frontier has changed, so that more requests may be possible.
+bool Survey::Report() {
   bool changed = false;
   while (!frontier_.empty() && sink_->WantsMore()) {
     Place& first = frontier_.front();
     if (first.state == Place::State::kReading) {
-      if (!first.queue->TellContenders(*sink_)) break;
+      if (!first.queue->ReportContenders(*sink_)) break;
       Finish(frontier_.begin());
     } else if (first.state != Place::State::kDone) {
       break;
@@ -203,7 +203,7 @@ void Survey::Complete() {
 void Survey::WatchForCreation() {
   store().Exists(request_.place.path, Watch::kYes, OnReply([this](const zookeeper::Reply& reply) {
                    if (!resting_) return;
-                   if (reply.error == Error::kNone) stale_ = true;  // made meanwhile
+                   if (reply.error == Error::kNone) stale_ = true;  // created meanwhile
                    BeAtRest();
                  }));
 }
@@ -219,7 +219,7 @@ void Survey::Resume() {
   Pump();
 }
 
-void Survey::LookAgain(std::size_t most_contenders) {
+void Survey::Repeat(std::size_t most_contenders) {
   request_.most_contenders = most_contenders;
   stale_ = true;
   if (resting_) again_at_ = clock_.Now();

@@ -19,47 +19,47 @@ namespace zklock::lock {
 
 struct SurveyRequest {
   enum class Scope {
-    kLock,   ///< this LOCK, whatever it is
-    kTree,   ///< every LOCK that has contenders, this znode and all below it
-    kGuess,  ///< the LOCK, unless it is free and there is something below
+    kLock,   ///< this LOCK, even if it is free
+    kTree,   ///< every LOCK that has contenders: this znode and all below it
+    kGuess,  ///< kLock, unless the LOCK is free and has other children; then kTree
   };
   LockName place;
   Scope scope = Scope::kLock;
   std::size_t most_data = 4096;  ///< how much of a znode's data to keep
-  /// How many contenders of a LOCK to read; of the others the names alone are known.
+  /// How many contenders of a LOCK to read; the others are only counted.
   std::size_t most_contenders = std::string::npos;
-  std::size_t most_in_tree = std::string::npos;  ///< the same, of each LOCK below a path
-  bool watch = false;  ///< goes on for ever: looks again when something has changed
+  std::size_t most_in_tree = std::string::npos;  ///< the same, for each LOCK of a tree
+  bool watch = false;  ///< go on for ever: survey again after every change
   Duration connect_timeout = std::chrono::seconds(15);
 };
 
 struct SurveyResult {
-  std::vector<LockSurvey> locks;        ///< in the tree's order; with kLock exactly one
-  std::vector<std::string> unlistable;  ///< znodes whose children we may not list, but for `place`
+  std::vector<LockSurvey> locks;        ///< in the order of the tree; with kLock exactly one
+  std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
 };
 
-/// Reads queues for people to look at: a list of children, then each contender, 64 requests under
-/// way at most. What vanishes meanwhile was not there. Goes on where it was after a loss of the
-/// connection: what has been told is not told again.
+/// Reads queues for people to look at: a list of children, then each contender, with at most 64
+/// requests pending. Znodes that vanish meanwhile are left out. After a lost connection it
+/// continues: nothing is reported twice.
 ///
-/// A tree is walked below everything but contenders and the servers' own /zookeeper. Of what is to
-/// come only names are kept, of what was told nothing.
+/// The walk of a tree includes everything but contenders and the servers' own /zookeeper. Only
+/// names are kept of the part that is ahead, and nothing of the part that was reported.
 ///
-/// Watching, every read leaves a watch, and nothing is asked again before one fires, nor more often
-/// than ten times a second. Then the whole is told once more.
+/// When watching, every read leaves a watch, and nothing is read again until one fires, nor more
+/// often than ten times a second. Then everything is reported again.
 class Survey final : public ServerOperation {
  public:
-  /// `sink`, if any, outlives it and is told everything; without one result() has it all.
+  /// `sink` outlives the survey and receives everything. Without a sink, result() has everything.
   Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request,
          SurveySink* sink = nullptr);
   ~Survey() override;
 
-  /// Once it is over without a failure, or in OnEnd().
+  /// After success, or in OnEnd().
   [[nodiscard]] const SurveyResult& result() const { return result_; }
   /// The sink can take more again.
   void Resume();
-  /// Watching: tells everything once more, for `most_contenders`, from what is known.
-  void LookAgain(std::size_t most_contenders);
+  /// When watching: reports everything again, with a new limit, from the cache where possible.
+  void Repeat(std::size_t most_contenders);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -70,7 +70,7 @@ class Survey final : public ServerOperation {
   void Begin() override;
 
  private:
-  /// One znode of the frontier: told in this order, asked for in any.
+  /// One znode of the frontier. They are reported in order, but requests may be sent in any order.
   struct Place {
     explicit Place(std::string znode) : path(std::move(znode)) {}
     enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
@@ -79,7 +79,7 @@ class Survey final : public ServerOperation {
     std::unique_ptr<LockChildren> children;  ///< of a LOCK, until they are known
     std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
   };
-  using Frontier = std::list<Place>;  // what is in it stays where it is
+  using Frontier = std::list<Place>;  // pending replies keep iterators
 
   void StartOver();
   void Pump();
@@ -92,11 +92,11 @@ class Survey final : public ServerOperation {
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
   void SendHead(Frontier::iterator place);
   void SendEntry(Frontier::iterator place, std::size_t index);
-  /// Here and below: `take` is called with what is known already, or else with the answer.
+  /// Call `take` with the cached reply, or else with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
   void AskForData(const std::string& path, zookeeper::Done<zookeeper::GetReply> take);
 
-  bool Tell();
+  bool Report();
   void Finish(Frontier::iterator place);
   void Walk(Frontier::iterator place, const std::vector<std::string>& children);
   void Complete();
@@ -116,16 +116,16 @@ class Survey final : public ServerOperation {
   const Clock& clock_;
 
   Frontier frontier_;
-  bool resting_ = true;   ///< nothing is asked: not begun yet, or all told
-  bool pumping_ = false;  ///< further up the stack
-  bool walks_ = false;    ///< all below the place is looked at too
-  bool exists_ = true;    ///< the place
+  bool resting_ = true;   ///< not begun yet, or everything was reported
+  bool pumping_ = false;  ///< Pump() is on the stack
+  bool walks_ = false;    ///< everything below the place is surveyed too
+  bool exists_ = true;    ///< the place does
   std::size_t under_way_ = 0;
 
-  // Watching.
+  // When watching:
   ReadCache cache_;
-  bool stale_ = false;           ///< something has changed since the last beginning
-  TimePoint began_{};            ///< the last one
+  bool stale_ = false;           ///< something has changed since the survey began
+  TimePoint began_{};            ///< when the survey began
   TimePoint again_at_ = kNever;  ///< resting: when to begin again
 };
 

@@ -111,11 +111,11 @@ bool SurveyQueue::HasPermit(const QueueEntry& in_turnstile, const QueueEntry& pe
     return in_turnstile.stat.ephemeral_owner == permit.stat.ephemeral_owner &&
            in_turnstile.stat.created_zxid < permit.stat.created_zxid;
   }
-  // Who is not there for a permit that is not free has left the turnstile.
+  // If there are more permits than the limit, the last one's contender is still in the turnstile.
   return lock_.permit_limit && CountPermits() > *lock_.permit_limit;
 }
 
-/// Who is on the way through the turnstile may already have a permit.
+/// The contender that is passing the turnstile waits unless its permit is within the limit.
 bool SurveyQueue::LastPermitWaits() const {
   return passing_ && CountPermits() > lock_.permit_limit.value_or(1);
 }
@@ -137,20 +137,20 @@ void SurveyQueue::Settle() {
 
 std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const {
   const bool has_permit = index < turnstile_;
-  if (told_.empty() || (has_permit && (index != LastPermit() || !LastPermitWaits()))) {
+  if (reported_.empty() || (has_permit && (index != LastPermit() || !LastPermitWaits()))) {
     return std::nullopt;
   }
   if (!has_permit) {
-    // Who stands there waits for the one before; the first of all waits for a permit.
-    const QueueEntry& before = entries_[told_.back()];
-    if (before.Waits()) return Predecessor{told_.size(), before.name.full, before.path};
+    // A contender in the turnstile waits for the one before it, the first one for a permit.
+    const QueueEntry& before = entries_[reported_.back()];
+    if (before.Waits()) return Predecessor{reported_.size(), before.name.full, before.path};
     if (!lock_.permit_limit || CountPermits() < *lock_.permit_limit) return std::nullopt;
   }
-  const QueueEntry& first = entries_[told_.front()];
+  const QueueEntry& first = entries_[reported_.front()];
   return Predecessor{1, first.name.full, first.path, true};
 }
 
-// ---- asking ---------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------
 
 void SurveyQueue::Forget() {
   head_asked_ = head_known_;
@@ -171,8 +171,8 @@ void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_dat
 
 std::optional<std::size_t> SurveyQueue::NextToAsk() {
   if (!settled_) {
-    // In this order: a permit that is still there when its contender has gone from the turnstile
-    // holds, or it would have gone with it.
+    // In this order: if the contender has left the turnstile and its permit still exists, the
+    // permit holds; otherwise both would be gone.
     for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
       if (index && states_[*index] == State::kUnasked) return index;
     }
@@ -206,7 +206,7 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
     case Error::kNoAuth:
     case Error::kAuthFailed:
     case Error::kAuthRequired:
-      // Without a number it need not be anybody's.
+      // Without a number, it need not be a contender.
       if (entry.name.full == protocol::kSimpleName) state = State::kGone;
       break;
     default:
@@ -217,14 +217,14 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
   return true;
 }
 
-// ---- telling --------------------------------------------------------------------------------
+// ---- reporting --------------------------------------------------------------------------------
 
-bool SurveyQueue::TellContenders(SurveySink& sink) {
+bool SurveyQueue::ReportContenders(SurveySink& sink) {
   if (!head_known_ || !settled_) return false;
-  for (; telling_ < entries_.size(); ++telling_) {
-    if (passing_ == telling_) continue;
-    const bool enough = told_.size() >= most_;
-    switch (states_[telling_]) {
+  for (; reporting_ < entries_.size(); ++reporting_) {
+    if (passing_ == reporting_) continue;
+    const bool enough = reported_.size() >= most_;
+    switch (states_[reporting_]) {
       case State::kAsked:
         return false;
       case State::kUnasked:
@@ -235,22 +235,22 @@ bool SurveyQueue::TellContenders(SurveySink& sink) {
       case State::kRead:
         break;
     }
-    if (!entries_[telling_].IsContender()) {
-      others_.push_back(telling_);
+    if (!entries_[reporting_].IsContender()) {
+      others_.push_back(reporting_);
     } else if (!enough) {
       if (!sink.WantsMore()) return false;
-      Tell(telling_, sink);
+      ReportEntry(reporting_, sink);
     }
   }
   return true;
 }
 
-void SurveyQueue::Tell(std::size_t index, SurveySink& sink) {
+void SurveyQueue::ReportEntry(std::size_t index, SurveySink& sink) {
   QueueEntry& entry = entries_[index];
-  if (!announced_) TellLock(sink);
+  if (!announced_) ReportLock(sink);
   entry.waits_for = lock_.IsSemaphore() ? WaitsForPermit(index) : WaitsFor(index);
-  told_.push_back(index);
-  entry.position = told_.size();
+  reported_.push_back(index);
+  entry.position = reported_.size();
   sink.OnEntry(entry);
   std::string().swap(entry.data);
 }
@@ -258,11 +258,11 @@ void SurveyQueue::Tell(std::size_t index, SurveySink& sink) {
 std::optional<Predecessor> SurveyQueue::WaitsFor(std::size_t index) {
   const auto before = predecessors_.Next(entries_[index].name);
   if (!before) return std::nullopt;
-  const QueueEntry& predecessor = entries_[told_[*before]];
+  const QueueEntry& predecessor = entries_[reported_[*before]];
   return Predecessor{*before + 1, predecessor.name.full, predecessor.path};
 }
 
-void SurveyQueue::TellLock(SurveySink& sink) {
+void SurveyQueue::ReportLock(SurveySink& sink) {
   announced_ = true;
   Count();
   if (!lock_.kind && lock_.IsHeld()) lock_.kind = KindOf(entries_);
@@ -285,8 +285,8 @@ bool SurveyQueue::HasOthers() const {
                      [](const std::string& name) { return name != protocol::kLastRunChild; });
 }
 
-void SurveyQueue::TellEnd(SurveySink& sink) {
-  // A znode `lock` that stays looks like no contender at all.
+void SurveyQueue::ReportEnd(SurveySink& sink) {
+  // A znode `lock` without a session is reported as an ignored child.
   const auto simple = std::find_if(others_.begin(), others_.end(), [&](std::size_t index) {
     return entries_[index].name.full == protocol::kSimpleName;
   });
@@ -296,13 +296,13 @@ void SurveyQueue::TellEnd(SurveySink& sink) {
     ignored.insert(std::lower_bound(ignored.begin(), ignored.end(), name), name);
     others_.erase(simple);
   }
-  if (!announced_) TellLock(sink);
+  if (!announced_) ReportLock(sink);
   for (const std::size_t index : others_) sink.OnEntry(entries_[index]);
   Count();
   sink.OnLockEnd(lock_);
 }
 
-/// By what is known by now.
+/// Counts by what is known now.
 void SurveyQueue::Count() {
   if (lock_.IsSemaphore()) {
     const std::size_t waiting_permits = LastPermitWaits() ? 1 : 0;

@@ -9,8 +9,8 @@
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
-// What a znode's children show it to be: a LOCK with its queue, a semaphore, or what has LOCKs
-// below.
+// Decides from a znode's children what it is: a LOCK with its queue, a semaphore, or the parent of
+// LOCKs.
 
 namespace zklock::lock {
 namespace {
@@ -44,7 +44,7 @@ void Survey::OnListed(Frontier::iterator place, const zookeeper::ListReply& repl
   }
 }
 
-/// `is_wanted`: without it there is nothing to tell.
+/// `is_wanted`: the survey cannot do without this list.
 void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   const std::string shown = request_.place.DisplayPath(path);
   if (is_wanted || !zookeeper::IsRefusal(error)) {
@@ -53,7 +53,7 @@ void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
   result_.unlistable.push_back(shown);
 }
 
-/// False when all has been asked.
+/// False if all requests have been sent.
 bool Survey::SendChildren(Frontier::iterator place) {
   return place->children->SendNext(
       {.list = [this](const auto& path, auto done) { AskForChildren(path, std::move(done)); },
@@ -65,7 +65,7 @@ void Survey::OnChildren(Frontier::iterator place) {
   const std::unique_ptr<LockChildren> children = std::move(place->children);
   const Error permits = children->permits_error();
   if (permits != Error::kNone && permits != Error::kNoNode) {
-    // Without a walk that would meet it again, nothing else tells of it.
+    // In other scopes the walk meets this znode again and reports it.
     if (request_.scope == Scope::kLock) {
       return OnNotListed(protocol::PermitsPath(place->path), permits, true);
     }
@@ -80,7 +80,7 @@ void Survey::OnChildren(Frontier::iterator place) {
 
 void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {
   if (walks_) Walk(place, queue.lock().ignored_children);
-  // Of a large tree most znodes are no locks: they are not kept.
+  // Most znodes of a large tree are not LOCKs: do not keep them.
   if (walks_ && queue.IsEmpty()) {
     place->state = Place::State::kDone;
     return;
@@ -90,14 +90,14 @@ void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {
 }
 
 void Survey::Walk(Frontier::iterator place, const std::vector<std::string>& children) {
-  const auto behind = std::next(place);
+  const auto next = std::next(place);
   for (const std::string& child : children) {
     const std::string path = protocol::ChildPath(place->path, child);
-    if (path != "/zookeeper") frontier_.emplace(behind, path);
+    if (path != "/zookeeper") frontier_.emplace(next, path);
   }
 }
 
-/// The LOCK's end, or what there is below a place that turns out to be none.
+/// Reports the end of a LOCK, or walks below a place that turns out not to be one.
 void Survey::Finish(Frontier::iterator place) {
   SurveyQueue& queue = *place->queue;
   std::vector<std::string> to_walk = queue.Strays();
@@ -110,7 +110,7 @@ void Survey::Finish(Frontier::iterator place) {
   }
   if (walks_) Walk(place, to_walk);
   if (walks_ && !queue.is_announced()) return;
-  queue.TellEnd(*sink_);
+  queue.ReportEnd(*sink_);
 }
 
 }  // namespace zklock::lock

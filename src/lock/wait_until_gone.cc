@@ -17,7 +17,7 @@ WaitUntilGone::WaitUntilGone(zookeeper::Store& store, const Clock& clock, LockNa
 }
 
 void WaitUntilGone::Begin() {
-  // A get, not an exists: exists would leave a watch behind on what has gone.
+  // Get, not exists, which would leave a watch on a znode that is already gone.
   store().Get(contender_.path, zookeeper::Watch::kYes,
               OnReply([this](const zookeeper::GetReply& reply) {
                 if (IsGone(contender_, reply)) return Succeed();

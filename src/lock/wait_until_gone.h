@@ -7,8 +7,8 @@
 
 namespace zklock::lock {
 
-/// Waits until one contender has gone, however long that takes. Another one that has taken its name
-/// is not waited for.
+/// Waits until a contender is gone, however long that takes. Does not wait for a later contender
+/// with the same name.
 class WaitUntilGone final : public ServerOperation {
  public:
   /// `contender`: a child of `lock`.

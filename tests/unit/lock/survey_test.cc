@@ -708,10 +708,10 @@ TEST_CASE("Watching, a larger screen is filled from what is known and what is no
   bench.servers.Put("/l", 0);
   for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
   Watching watching(bench, "/l");
-  watching.survey.LookAgain(1);
+  watching.survey.Repeat(1);
   CHECK(watching.Go().empty());
   watching.scribe.Take();
-  watching.survey.LookAgain(2);
+  watching.survey.Repeat(2);
   CHECK(watching.Go().empty());
   CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000",
                                                          "2 _c_x-lock-0000000001", "end /l",
