@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWidestText = 60;
 
-/// A string of dot's: foreign text whose escapes it shall show, not obey.
+/// A string for dot, with the escapes in foreign text made literal.
 std::string Quoted(std::string_view foreign, std::size_t columns = std::string_view::npos) {
   std::string text = "\"";
   for (const char c : Printable(foreign, columns)) {
@@ -37,7 +37,7 @@ std::string_view ReasonText(WaitEdge::Reason reason) {
   return "";
 }
 
-/// Two lines: its place, and who it is.
+/// Two lines: the position, and the process.
 std::string Label(const ContenderView& contender) {
   const lock::ContenderData& data = contender.data;
   std::string who = data.host.value_or("");
@@ -76,9 +76,9 @@ void QueueDot::OnEnd() {
   std::vector<const ContenderView*> contenders;
   for (const Node& node : nodes_) contenders.push_back(&node.contender);
   const std::vector<WaitEdge> edges = FindWaits(contenders);
-  const std::vector<std::size_t> circles = FindCircles(nodes_.size(), edges);
+  const std::vector<std::size_t> cycles = FindCycles(nodes_.size(), edges);
   const std::size_t deadlocks =
-      circles.empty() ? 0 : *std::max_element(circles.begin(), circles.end());
+      cycles.empty() ? 0 : *std::max_element(cycles.begin(), cycles.end());
 
   out_("digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n");
   if (deadlocks > 0) {
@@ -93,17 +93,17 @@ void QueueDot::OnEnd() {
       const ContenderView& contender = nodes_[node].contender;
       text += fmt::format("    n{} [label={}{}{}];\n", node, Label(contender),
                           contender.state == ContenderState::kHeld ? ", style=bold" : "",
-                          circles[node] != 0 ? ", color=red" : "");
+                          cycles[node] != 0 ? ", color=red" : "");
     }
     out_(text + "  }\n");
   }
   for (const WaitEdge& edge : edges) {
     const bool queues =
         edge.reason == WaitEdge::Reason::kQueue || edge.reason == WaitEdge::Reason::kPermit;
-    const bool in_circle = circles[edge.from] != 0 && circles[edge.from] == circles[edge.to];
+    const bool in_cycle = cycles[edge.from] != 0 && cycles[edge.from] == cycles[edge.to];
     out_(fmt::format("  n{} -> n{} [label=\"{}\"{}{}];\n", edge.from, edge.to,
                      ReasonText(edge.reason), queues ? "" : ", style=dashed",
-                     in_circle ? ", color=red, penwidth=2" : ""));
+                     in_cycle ? ", color=red, penwidth=2" : ""));
   }
   out_("}\n");
 }

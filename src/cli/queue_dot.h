@@ -11,10 +11,10 @@
 
 namespace zklock::cli {
 
-/// What `inspect --dot` prints: the graph of who waits for whom over all LOCKs, for dot(1). An edge
-/// from a waiter to its predecessor, or for a permit to each holder, one of whom will do; and one
-/// from a holder to the contenders that its own command has in other LOCKs, without which it does
-/// not let go. Contenders that wait for each other in a circle, a deadlock, are marked.
+/// The output of `inspect --dot`: the wait-for graph over all LOCKs, for dot(1). An edge leads from
+/// a waiter to its predecessor, or for a permit to each of the holders, any of which will do.
+/// Another leads from a holder to the contenders that its own command has on other LOCKs, because
+/// it does not release before these. Cycles, which are deadlocks, are marked.
 class QueueDot final : public lock::SurveySink {
  public:
   explicit QueueDot(TextOutput out);
@@ -32,7 +32,7 @@ class QueueDot final : public lock::SurveySink {
 
   const TextOutput out_;
   std::optional<QueueDescriber> describer_;
-  std::vector<std::string> locks_;  ///< what is written on their frames
+  std::vector<std::string> locks_;  ///< their titles
   std::vector<Node> nodes_;
 };
 

@@ -11,11 +11,11 @@
 namespace zklock::cli {
 namespace {
 
-// In the order of the manual page.
+// Keeps the order of the manual page.
 using nlohmann::ordered_json;
 
 std::string Dump(const ordered_json& value) {
-  // Some terminals obey controls past ASCII too, and it may be one that this is printed on.
+  // The output may be a terminal, and some interpret control characters beyond ASCII.
   return value.dump(-1, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace);
 }
 
@@ -24,7 +24,7 @@ ordered_json OrNull(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-/// RFC 3339, in UTC, to the millisecond; null for a moment that no calendar has.
+/// RFC 3339, in UTC, with milliseconds; null for an impossible time.
 ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
   if (!ms_since_1970 || *ms_since_1970 < 0) return nullptr;
   const auto seconds = static_cast<std::time_t>(*ms_since_1970 / 1000);
@@ -37,7 +37,7 @@ ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
   return fmt::format("{}.{:03}Z", text.data(), *ms_since_1970 % 1000);
 }
 
-/// A token has 64 bits, more than most readers of JSON keep of a number.
+/// A string: a token has 64 bits, and most JSON parsers keep fewer of a number.
 ordered_json Token(const std::optional<std::int64_t>& token) {
   return token ? ordered_json(std::to_string(*token)) : ordered_json(nullptr);
 }
@@ -91,7 +91,7 @@ ordered_json Contender(const ContenderView& view) {
   return contender;
 }
 
-/// What is right only when all contenders have been told.
+/// The fields that are exact only after all contenders.
 std::string LockEnd(const lock::LockSurvey& lock) {
   ordered_json end;
   end["used"] = lock.IsSemaphore() ? ordered_json(lock.held) : ordered_json(nullptr);
@@ -112,7 +112,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   head["permits"] = OrNull(lock.permit_limit);
   head["lastRun"] = LastRun(describer_->last_release());
   std::string text = Dump(head);
-  text.back() = ',';  // the object goes on
+  text.back() = ',';  // the object continues
   text += "\"contenders\":[";
   has_contenders_ = false;
   if (form_ == Form::kLines) {
@@ -146,7 +146,7 @@ void QueueJson::OnLockEnd(const lock::LockSurvey& lock) {
 
 void QueueJson::OnEnd() {
   if (form_ == Form::kArray) return out_(std::exchange(has_locks_, false) ? "\n]\n" : "[]\n");
-  // Who is not told of any more is free.
+  // A LOCK that is no longer reported is free.
   for (auto known = known_.begin(); known != known_.end();) {
     if (std::exchange(known->second.seen, false)) {
       ++known;

@@ -12,13 +12,13 @@
 
 namespace zklock::cli {
 
-/// What `inspect --json` prints: an array with one object a LOCK (zklock-inspect(1), JSON). Each
-/// contender is printed as it is told. All of it is ASCII, one line a LOCK.
+/// The output of `inspect --json`: an array with one object per LOCK (zklock-inspect(1), JSON),
+/// each on one line of ASCII. Every contender is printed when it is reported.
 class QueueJson final : public lock::SurveySink {
  public:
   enum class Form {
     kArray,
-    /// `--watch`: no array; after the first survey the LOCKs that have changed.
+    /// `--watch`: no array. After the first survey, only the LOCKs that have changed.
     kLines,
   };
   QueueJson(Form form, TextOutput out);
@@ -29,10 +29,10 @@ class QueueJson final : public lock::SurveySink {
   void OnEnd() override;
 
  private:
-  /// The line of a LOCK, as it was printed last.
+  /// The line of a LOCK as last printed.
   struct Known {
     std::size_t hash = 0;
-    bool seen = false;  ///< in the survey that is being told
+    bool seen = false;  ///< in the current survey
   };
 
   const Form form_;
@@ -40,7 +40,7 @@ class QueueJson final : public lock::SurveySink {
   std::optional<QueueDescriber> describer_;
   bool has_locks_ = false;
   bool has_contenders_ = false;
-  std::string line_;                    // with kLines: as much of it as was told
+  std::string line_;                    // with kLines: the current LOCK's, so far
   std::map<std::string, Known> known_;  // with kLines: by LOCK
 };
 

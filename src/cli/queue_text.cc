@@ -12,11 +12,11 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::string_view kNotKnown = "-";
-// Whatever somebody says of himself, it does not push the rest out of sight.
+// Long names in foreign data must not push the other columns out of sight.
 constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
-// A terminal narrower than this has no room for years.
+// Narrower terminals have no room for years.
 constexpr std::size_t kWideEnoughForYears = 110;
 constexpr auto kRight = Column::Align::kRight;
 
@@ -41,7 +41,7 @@ Tone ToneOf(ContenderState state) {
   return Tone::kFaint;
 }
 
-/// What it runs, or else whose it is; and its label.
+/// The command, or the program that created the contender; and the label.
 std::string Command(const ContenderView& contender) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
@@ -54,7 +54,7 @@ std::string Command(const ContenderView& contender) {
   return text;
 }
 
-/// "host:pid command", as far as known.
+/// "host:pid command"; unknown parts are left out.
 std::string Holder(const ContenderView& contender) {
   std::string holder = contender.data.host.value_or("");
   if (contender.data.pid) holder += fmt::format(":{}", *contender.data.pid);
@@ -62,7 +62,7 @@ std::string Holder(const ContenderView& contender) {
 }
 
 Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
-  // At three in the morning: who is it, where, since when, doing what.
+  // What an operator needs at three in the morning: who, where, since when, doing what.
   const std::size_t digits = std::to_string(lock.held + lock.waiting).size();
   std::vector<Column> columns{{.title = "POS", .align = kRight, .expect = digits, .dispensable = 1},
                               {.title = "STATE"},
@@ -123,7 +123,7 @@ std::string LastRun(const protocol::LastRelease& last) {
 
 }  // namespace
 
-/// Who waits for whom, in as few words as it takes.
+/// Sums up who waits for whom in as few lines as possible.
 class QueueText::Waits {
  public:
   explicit Waits(std::size_t most_lines) : most_(most_lines) {}
@@ -144,7 +144,7 @@ class QueueText::Waits {
         return;
       }
       if (follows && is_chain && predecessor == last.last - 1) {
-        // The end of the chain and this one wait for the same.
+        // The end of the chain and this contender have the same predecessor.
         --last.last;
         return Begin({position - 1, position, predecessor, true});
       }
@@ -152,7 +152,7 @@ class QueueText::Waits {
     Begin({position, position, predecessor, false});
   }
 
-  /// For one of the permits that the first `holders` have.
+  /// Waits for any of the permits of the first `holders` contenders.
   void AddForPermit(std::size_t position, std::size_t holders) {
     if (holders <= 1) return Add(position, 1);
     for_permit_ = fmt::format("{} waits for any of 1 to {}", position, holders);
@@ -181,7 +181,7 @@ class QueueText::Waits {
   }
 
  private:
-  /// From `first` to `last`: all for the same one, or each for the one before.
+  /// `first` to `last` wait: all for the same one, or each for the one before it.
   struct Group {
     std::size_t first;
     std::size_t last;
@@ -195,7 +195,7 @@ class QueueText::Waits {
     groups_.push_back(group);
   }
 
-  std::vector<Group> groups_;  // one more than are told, the last
+  std::vector<Group> groups_;  // at most one more than `most_`; that one is not printed
   std::size_t count_ = 0;
   std::string for_permit_;
   const std::size_t most_;
@@ -272,7 +272,7 @@ void QueueText::AddContender(const ContenderView& contender) {
                           {Since(contender), since},
                           OrDash(contender.token),
                           Command(contender)};
-  // Whoever is no contender has no other name to be known by.
+  // A stray znode is identified by nothing else.
   if (style_.with_names) cells.emplace_back(contender.name);
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
@@ -293,7 +293,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
   if (lock.held > 1) {
     holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
   }
-  // First, since what follows may be cut.
+  // First, because the rest of the cell may be cut.
   if (lock.IsSemaphore()) holders = PermitsInUse(lock) + ": " + holders;
   table_->AddRow({{lock.path, Tone::kTitle},
                   holders,
@@ -301,7 +301,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
-/// "PATH: what", the path cut where the terminal is too narrow.
+/// "PATH: what", with the path cut if the terminal is too narrow.
 std::string QueueText::Headline(const std::string& path, const std::string& what) const {
   constexpr std::size_t kLeastPath = 8;
   std::size_t room = std::string::npos;

@@ -13,28 +13,28 @@
 
 namespace zklock::cli {
 
-/// How much room there is, and how much is shown.
+/// How much space there is, and how much to show.
 struct ViewStyle {
   std::size_t width = 0;       ///< of the terminal; 0: no limit
-  bool colours = false;        ///< the terminal shows them
-  bool with_names = false;     ///< each contender's whole name too, for `release --contender`
+  bool colours = false;        ///< whether the terminal shows them
+  bool with_names = false;     ///< with each contender's name, for `release --contender`
   std::size_t most_waits = 8;  ///< lines of who waits for whom
   std::size_t most_locks = 0;  ///< of a tree; 0: no limit
 };
 
-/// Where text goes as it is made.
+/// Receives the output piece by piece.
 using TextOutput = std::function<void(std::string)>;
 
-/// What `inspect` prints for people: one LOCK's queue as a table, and under it who waits for whom
-/// and the last run; or the LOCKs below a path, a line each. A page at a time, as it is told, so
-/// that a long queue takes no more memory than a short one.
+/// The output of `inspect` for people: the queue of one LOCK as a table, followed by who waits for
+/// whom and the last run; or the LOCKs below a path, one line each. Prints page by page while the
+/// survey runs, so that a long queue takes no more memory than a short one.
 class QueueText final : public lock::SurveySink {
  public:
-  /// `path`: what was asked for.
+  /// `path`: as given on the command line.
   QueueText(std::string path, ViewStyle style, TextOutput out);
   ~QueueText() override;
 
-  /// From the next LOCK or tree on.
+  /// Takes effect with the next LOCK or tree.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
   void OnLock(const lock::LockSurvey& lock) override;
@@ -57,16 +57,16 @@ class QueueText final : public lock::SurveySink {
   const TextOutput out_;
 
   bool found_ = false;  ///< any LOCK
-  // The LOCK that is being told.
+  // The current LOCK.
   lock::LockSurvey lock_;
   std::optional<QueueDescriber> describer_;
   std::optional<ContenderView> first_;
   std::size_t shown_ = 0;  ///< contenders of a LOCK; LOCKs of a tree
   std::size_t locks_ = 0;  ///< of a tree
-  bool begun_ = false;     ///< its first page is out
+  bool begun_ = false;     ///< its first page was printed
   std::unique_ptr<Waits> waits_;
-  std::size_t holders_ = 0;  ///< that were told
-  // Its queue, or in a tree the LOCKs.
+  std::size_t holders_ = 0;  ///< reported so far
+  // The queue of the LOCK, or the LOCKs of a tree.
   std::optional<Table> table_;
 };
 

@@ -15,7 +15,7 @@ using protocol::Program;
 constexpr std::string_view kCuratorPrefix = "_c_";
 constexpr std::size_t kMostForeignText = 256;
 
-/// go-zookeeper took over Curator's prefix, and writes its UUID without dashes.
+/// go-zookeeper uses Curator's prefix, but writes the UUID without dashes.
 bool IsGoZooKeeper(std::string_view name) {
   constexpr std::size_t kDigits = 32;
   const std::string_view id = name.substr(std::min(kCuratorPrefix.size(), name.size()));
@@ -23,7 +23,7 @@ bool IsGoZooKeeper(std::string_view name) {
          id.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Curator's recipes write the address of their host, unless told otherwise.
+/// Curator's recipes by default write the address of their host.
 bool LooksLikeAddress(std::string_view text) {
   constexpr std::size_t kLongest = 45;
   return !text.empty() && text.size() <= kLongest &&
@@ -31,7 +31,7 @@ bool LooksLikeAddress(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF.:") == std::string_view::npos;
 }
 
-/// Our own contenders begin with their host, which also those tell whose data we may not read.
+/// The host in the name of a zklock's contender, which is known even if its data may not be read.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
   const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
@@ -43,7 +43,7 @@ std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   return name.full.substr(0, mark - kUuidAndDash);
 }
 
-lock::ContenderData WhatItSays(const lock::QueueEntry& entry) {
+lock::ContenderData ReadData(const lock::QueueEntry& entry) {
   lock::ContenderData data;
   data.version.reset();
   switch (entry.name.program) {
@@ -51,7 +51,7 @@ lock::ContenderData WhatItSays(const lock::QueueEntry& entry) {
       if (LooksLikeAddress(entry.data)) data.host = entry.data;
       break;
     case Program::kKazoo:
-      // The identifier that its user chose.
+      // An identifier that its user chose.
       if (!entry.data.empty() && entry.data.size() <= kMostForeignText) data.label = entry.data;
       break;
     case Program::kZklock:
@@ -88,7 +88,7 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     if (entry.readable) view.since_ms = entry.stat.created_ms;
     return view;
   }
-  view.data = WhatItSays(entry);
+  view.data = ReadData(entry);
   if (entry.readable) {
     view.since_ms = entry.stat.created_ms;
     view.token = entry.stat.created_zxid;

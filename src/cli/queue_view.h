@@ -17,38 +17,38 @@ namespace zklock::cli {
 enum class ContenderState {
   kHeld,
   kWaiting,
-  kNoContender,  ///< a znode that ends with no session: nobody's
+  kNoContender,  ///< a stray znode, which no session owns
 };
 
-/// One contender as people are shown it: what the servers know, and what it says of itself.
+/// One contender as shown to people: what the servers know, and what it wrote about itself.
 struct ContenderView {
-  std::string name;                     ///< the child of the LOCK
+  std::string name;                     ///< of the child of the LOCK
   std::string path;                     ///< on the servers
-  std::optional<std::size_t> position;  ///< from 1; none: no contender
+  std::optional<std::size_t> position;  ///< from 1; none: not a contender
   ContenderState state = ContenderState::kHeld;
   protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
   protocol::Program program = protocol::Program::kUnknown;
   bool readable = true;
   bool for_permit = false;     ///< the LOCK is a semaphore
-  std::string turnstile_name;  ///< its other znode's, while it has two (lock::QueueEntry)
-  /// What it says of itself, never believed; of other programs' contenders what they are known to
-  /// write.
+  std::string turnstile_name;  ///< as in lock::QueueEntry
+  /// What it wrote about itself; never trusted. For other programs, as far as their format is
+  /// known.
   lock::ContenderData data;
-  /// Since when it is in its state, by the servers' clock, in ms since 1970.
+  /// Since when it has been in its state, by the servers' clock, in ms since 1970.
   std::optional<std::int64_t> since_ms;
-  bool since_exact = true;  ///< false: the earliest it can have been
+  bool since_exact = true;  ///< false: the earliest possible time
   std::optional<std::int64_t> token;
   std::optional<std::int64_t> session;
   std::optional<lock::Predecessor> waits_for;
 };
 
-/// Describes one LOCK's entries, in the order in which a survey tells them.
+/// Describes the entries of one LOCK. Called for one after the other, in a survey's order.
 class QueueDescriber {
  public:
   explicit QueueDescriber(const lock::LockSurvey& lock);
   [[nodiscard]] ContenderView Describe(const lock::QueueEntry& entry);
 
-  /// The last run under the LOCK, where a zklock that we may read has left its record.
+  /// The last run under the LOCK, if there is a release record that we may read.
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const { return last_; }
 
  private:
@@ -58,10 +58,10 @@ class QueueDescriber {
   std::optional<protocol::HolderBefore> before_;
 };
 
-/// The queue in order, the holders first; after it what is no contender.
+/// The queue in order, with the holders first, followed by stray znodes.
 [[nodiscard]] std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock);
 
-/// "2 of 3 permits used", of a semaphore; "2 permits used" where it does not say how many it has.
+/// "2 of 3 permits used", of a semaphore; "2 permits used" if its limit is unknown.
 [[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
 
 /// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".

@@ -11,7 +11,7 @@
 namespace zklock::cli {
 namespace {
 
-/// One process, wherever it is: pids and start times are per boot.
+/// Identifies a process on any host. Pids and start times are unique per boot only.
 using Process = std::tuple<std::string, std::string, std::int64_t, std::uint64_t>;
 
 std::optional<Process> ProcessOf(const lock::ContenderData& data) {
@@ -19,12 +19,12 @@ std::optional<Process> ProcessOf(const lock::ContenderData& data) {
   return Process{*data.host, *data.boot_id, *data.pid, *data.start_time};
 }
 
-/// Who can never go on: all that are left when those have been taken out, again and again, that
-/// wait for nobody who is left, or for one of several of whom one is taken out.
+/// Finds the contenders that can never continue. Repeatedly removes those that wait for no
+/// remaining contender, or for any of several of which one is removed; the rest is stuck.
 std::vector<bool> FindStuck(std::size_t count, const std::vector<WaitEdge>& edges) {
   struct Needs {
-    std::size_t all = 0;  ///< of those it waits for without a choice, how many are left
-    std::size_t any = 0;  ///< of those of whom one will do, how many there are
+    std::size_t all = 0;  ///< how many remain of those that it must wait for
+    std::size_t any = 0;  ///< the number of those of which one will do
     std::size_t any_left = 0;
     [[nodiscard]] bool IsStuck() const { return all > 0 || (any > 0 && any_left == any); }
   };
@@ -40,20 +40,20 @@ std::vector<bool> FindStuck(std::size_t count, const std::vector<WaitEdge>& edge
     }
   }
   std::vector<bool> stuck(count, true);
-  std::vector<std::size_t> goes_on;
-  const auto look_at = [&](std::size_t node) {
+  std::vector<std::size_t> free_nodes;
+  const auto check = [&](std::size_t node) {
     if (!stuck[node] || needs[node].IsStuck()) return;
     stuck[node] = false;
-    goes_on.push_back(node);
+    free_nodes.push_back(node);
   };
-  for (std::size_t node = 0; node < count; ++node) look_at(node);
-  while (!goes_on.empty()) {
-    const std::size_t node = goes_on.back();
-    goes_on.pop_back();
+  for (std::size_t node = 0; node < count; ++node) check(node);
+  while (!free_nodes.empty()) {
+    const std::size_t node = free_nodes.back();
+    free_nodes.pop_back();
     for (const WaitEdge* edge : to[node]) {
       Needs& of = needs[edge->from];
       --(edge->reason == WaitEdge::Reason::kPermit ? of.any_left : of.all);
-      look_at(edge->from);
+      check(edge->from);
     }
   }
   return stuck;
@@ -87,7 +87,7 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
     }
   }
   std::vector<WaitEdge> edges;
-  const auto add = [&](const std::string& from_path, std::size_t to) {
+  const auto add_nested = [&](const std::string& from_path, std::size_t to) {
     const auto from = by_path.find(from_path);
     if (from == by_path.end() || from->second == to) return;
     if (contenders[from->second]->state != ContenderState::kHeld) return;
@@ -107,7 +107,7 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
         edges.push_back(
             {i, one, has_choice ? WaitEdge::Reason::kPermit : WaitEdge::Reason::kQueue});
       }
-      // Of a set the LOCKs are taken one after the other: what it has waits with it.
+      // The LOCKs of a set are acquired one by one: those already held wait with this one.
       const auto process = ProcessOf(contender.data);
       const auto own = process ? holders_of.find(*process) : holders_of.end();
       if (own != holders_of.end()) {
@@ -116,22 +116,22 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
         }
       }
     }
-    for (const std::string& outer : contender.data.under) add(outer, i);
+    for (const std::string& outer : contender.data.under) add_nested(outer, i);
   }
   return edges;
 }
 
-std::vector<std::size_t> FindCircles(std::size_t contenders, const std::vector<WaitEdge>& edges) {
-  // Tarjan's strongly connected components, with a stack of its own: a queue may be long.
+std::vector<std::size_t> FindCycles(std::size_t contenders, const std::vector<WaitEdge>& edges) {
+  // Tarjan's strongly connected components, without recursion because a queue may be long.
   constexpr std::size_t kUnseen = 0;
   const auto successors = Successors(contenders, edges);
   std::vector<std::size_t> number(contenders, kUnseen);
   std::vector<std::size_t> lowest(contenders);
   std::vector<bool> is_open(contenders);
   std::vector<std::size_t> open;
-  std::vector<std::size_t> circle(contenders);
+  std::vector<std::size_t> cycle(contenders);
   std::size_t count = 0;
-  std::size_t circles = 0;
+  std::size_t cycles = 0;
   struct Visit {
     std::size_t node;
     std::size_t next;
@@ -161,15 +161,15 @@ std::vector<std::size_t> FindCircles(std::size_t contenders, const std::vector<W
       }
       if (lowest[node] != number[node]) continue;
       const auto begin = std::find(open.begin(), open.end(), node);
-      if (open.end() - begin > 1) ++circles;
+      if (open.end() - begin > 1) ++cycles;
       for (auto member = begin; member != open.end(); ++member) {
         is_open[*member] = false;
-        if (open.end() - begin > 1) circle[*member] = circles;
+        if (open.end() - begin > 1) cycle[*member] = cycles;
       }
       open.erase(begin, open.end());
     }
   }
-  return circle;
+  return cycle;
 }
 
 }  // namespace zklock::cli

@@ -8,13 +8,13 @@
 
 namespace zklock::cli {
 
-/// Who cannot go on before somebody else has, over several LOCKs.
+/// One contender that cannot continue before another, possibly of another LOCK.
 struct WaitEdge {
   enum class Reason {
-    kQueue,   ///< waits for its predecessor
-    kPermit,  ///< waits for this one or any other to which such an edge leads from it
-    kNested,  ///< holds, and its command runs this contender of another LOCK
-    kSet,     ///< holds, and waits itself for another LOCK of its set
+    kQueue,   ///< `from` waits for its predecessor
+    kPermit,  ///< `from` waits for any one of the contenders to which it has such edges
+    kNested,  ///< `from` holds, and `to`, of another LOCK, runs under it
+    kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
   };
   std::size_t from = 0;
   std::size_t to = 0;
@@ -22,14 +22,15 @@ struct WaitEdge {
   friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
 };
 
-/// The edges among `contenders`, by their indices. Their predecessors are found by path; whose
-/// command runs whom is what they say of themselves: that they run under a contender (`under`), or
-/// the same process of the same host (a set of LOCKs).
+/// The edges among `contenders`, as indices. Predecessors are found by path. The other edges rely
+/// on what contenders write about themselves: under which contender they run (`under`), and which
+/// process they are (for a set of LOCKs).
 [[nodiscard]] std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders);
 
-/// For each contender the circle that it is in, from 1; 0: none. Only of those that can never go on
-/// by themselves: who waits for any of several is in one if all of these are stuck too.
-[[nodiscard]] std::vector<std::size_t> FindCircles(std::size_t contenders,
-                                                   const std::vector<WaitEdge>& edges);
+/// For each contender, the number of the cycle that contains it, from 1, or 0 if none does. Only
+/// cycles that can never resolve count: a contender that waits for any of several is in one only if
+/// all of those are stuck too.
+[[nodiscard]] std::vector<std::size_t> FindCycles(std::size_t contenders,
+                                                  const std::vector<WaitEdge>& edges);
 
 }  // namespace zklock::cli

@@ -72,30 +72,30 @@ TEST_CASE("Two nested callers in opposite orders are a circle") {
   const std::vector<ContenderView> views{Holder("/a/1"), Under(Waiter("/a/2", "1"), {"/b/1"}),
                                          Under(Waiter("/b/2", "1"), {"/a/1"}), Holder("/b/1"),
                                          Waiter("/b/3", "2")};
-  CHECK(FindCircles(views.size(), Waits(views)) == Circles{1, 1, 1, 1, 0});
+  CHECK(FindCycles(views.size(), Waits(views)) == Circles{1, 1, 1, 1, 0});
 }
 
 TEST_CASE("Circles are told apart, and chains are none") {
-  CHECK(FindCircles(6, {{0, 1, Reason::kQueue},
-                        {1, 0, Reason::kNested},
-                        {2, 0, Reason::kQueue},
-                        {3, 4, Reason::kQueue},
-                        {4, 5, Reason::kNested},
-                        {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
-  CHECK(FindCircles(0, {}).empty());
+  CHECK(FindCycles(6, {{0, 1, Reason::kQueue},
+                       {1, 0, Reason::kNested},
+                       {2, 0, Reason::kQueue},
+                       {3, 4, Reason::kQueue},
+                       {4, 5, Reason::kNested},
+                       {5, 3, Reason::kQueue}}) == Circles{1, 1, 0, 2, 2, 2});
+  CHECK(FindCycles(0, {}).empty());
 }
 
 TEST_CASE("Who waits for any of several is stuck if all of them are") {
   // 0 waits for 1 or 2; 1 waits for 0.
   const Edges one{{0, 1, Reason::kPermit}, {0, 2, Reason::kPermit}, {1, 0, Reason::kNested}};
-  CHECK(FindCircles(3, one) == Circles{0, 0, 0});
+  CHECK(FindCycles(3, one) == Circles{0, 0, 0});
   Edges both = one;
   both.push_back({2, 0, Reason::kNested});
-  CHECK(FindCircles(3, both) == Circles{1, 1, 1});
+  CHECK(FindCycles(3, both) == Circles{1, 1, 1});
   // 2 is in another circle: it will never go on either. Who waits for the stuck is in none.
   Edges two = one;
   two.insert(two.end(), {{2, 3, Reason::kQueue}, {3, 2, Reason::kNested}, {4, 0, Reason::kQueue}});
-  const Circles circles = FindCircles(5, two);
+  const Circles circles = FindCycles(5, two);
   CHECK(circles[0] == circles[1]);
   CHECK(circles[2] == circles[3]);
   CHECK(circles[0] != 0);
@@ -109,7 +109,7 @@ TEST_CASE("A long queue is no trouble") {
   constexpr std::size_t kLong = 100000;
   for (std::size_t i = 1; i < kLong; ++i) edges.push_back({i, i - 1, Reason::kQueue});
   edges.push_back({0, kLong - 1, Reason::kNested});
-  const Circles circles = FindCircles(kLong, edges);
+  const Circles circles = FindCycles(kLong, edges);
   CHECK(circles.front() == 1);
   CHECK(circles.back() == 1);
 }
