@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace zklock::cli {
 namespace {
 
@@ -72,39 +74,6 @@ class WidthTable {
   locale_t previous_ = nullptr;  // set while the tables are in use
 };
 
-struct Character {
-  char32_t value;
-  std::size_t size;  ///< in bytes
-};
-
-/// The first character of `text`, which is not empty; none when it is not UTF-8 (too long forms,
-/// surrogates and what is past Unicode's end among them).
-std::optional<Character> Decode(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const char32_t lead = byte(0);
-  if (lead < 0x80) return Character{lead, 1};
-  std::size_t size = 0;
-  char32_t value = 0;
-  char32_t least = 0;
-  if ((lead & 0xE0U) == 0xC0U) {
-    size = 2, value = lead & 0x1FU, least = 0x80;
-  } else if ((lead & 0xF0U) == 0xE0U) {
-    size = 3, value = lead & 0x0FU, least = 0x800;
-  } else if ((lead & 0xF8U) == 0xF0U) {
-    size = 4, value = lead & 0x07U, least = 0x10000;
-  } else {
-    return std::nullopt;
-  }
-  if (text.size() < size) return std::nullopt;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return std::nullopt;
-    value = (value << 6U) | (byte(i) & 0x3FU);
-  }
-  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < least || value > 0x10FFFF || is_surrogate) return std::nullopt;
-  return Character{value, size};
-}
-
 std::string Escape(char32_t character) {
   if (character == '\n') return "\\n";
   if (character == '\r') return "\\r";
@@ -129,7 +98,7 @@ class Pieces {
   /// None at the end.
   std::optional<Piece> Next() {
     if (rest_.empty()) return std::nullopt;
-    const std::optional<Character> character = Decode(rest_);
+    const std::optional<Utf8Character> character = DecodeUtf8(rest_);
     if (!character) {
       const auto byte = static_cast<unsigned char>(rest_[0]);
       rest_.remove_prefix(1);

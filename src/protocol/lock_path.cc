@@ -2,46 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
+
+#include "base/utf8.h"
 
 namespace zklock::protocol {
 namespace {
 
-constexpr char32_t kInvalid = 0xFFFFFFFF;
-
-/// Decodes the code point at `position` and advances past it; kInvalid if it is not UTF-8 (RFC
-/// 3629: no overlong form, no surrogate, nothing above U+10FFFF).
-char32_t NextCodePoint(std::string_view text, std::size_t& position) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t lead = byte(position++);
-  if (lead < 0x80) return lead;
-
-  std::size_t more = 0;
-  char32_t least = 0;
-  char32_t point = 0;
-  if (lead >= 0xC0 && lead < 0xE0) {
-    more = 1, least = 0x80, point = lead & 0x1Fu;
-  } else if (lead >= 0xE0 && lead < 0xF0) {
-    more = 2, least = 0x800, point = lead & 0x0Fu;
-  } else if (lead >= 0xF0 && lead < 0xF8) {
-    more = 3, least = 0x10000, point = lead & 0x07u;
-  } else {
-    return kInvalid;
-  }
-  for (; more > 0; --more, ++position) {
-    if (position >= text.size() || (byte(position) & 0xC0u) != 0x80u) return kInvalid;
-    point = (point << 6) | (byte(position) & 0x3Fu);
-  }
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return point < least || point > 0x10FFFF || surrogate ? kInvalid : point;
-}
-
 /// Finds characters that the servers refuse (PathUtils.validatePath), or that no path should have.
 std::optional<BadPath> CheckCharacters(std::string_view path) {
-  for (std::size_t position = 0; position < path.size();) {
-    const char32_t point = NextCodePoint(path, position);
-    if (point == kInvalid) return BadPath::kNoUtf8;
+  while (!path.empty()) {
+    const auto character = DecodeUtf8(path);
+    if (!character) return BadPath::kNoUtf8;
+    path.remove_prefix(character->size);
+    const char32_t point = character->value;
     if (point < 0x20 || (point >= 0x7F && point <= 0x9F)) {
       return BadPath::kControlCharacter;
     }
