@@ -22,7 +22,7 @@ inline void UseUtc() {
   tzset();
 }
 
-/// A contender that came `token` seconds after noon.
+/// A contender created `token` seconds after noon.
 inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
                                   const std::string& data = "") {
   return {.name = protocol::ParseContenderName(name).value(),
@@ -34,13 +34,13 @@ inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
           .data = data};
 }
 
-/// Of ours, with this number and mark.
+/// The name of a zklock contender.
 inline std::string OurName(const std::string& host, const std::string& mark, int number) {
   const std::string digits = std::to_string(number);
   return host + "-" + kUuid + "-" + mark + std::string(10 - digits.size(), '0') + digits;
 }
 
-/// What a survey finds: the rest of `lock` is told from its entries.
+/// Fills in the rest of `lock` from its entries, as a survey would.
 inline lock::LockSurvey Found(lock::LockSurvey lock) {
   protocol::Predecessors predecessors;
   std::vector<std::string> contenders;
@@ -64,8 +64,8 @@ inline lock::LockSurvey Found(lock::LockSurvey lock) {
   return lock;
 }
 
-/// The same of a semaphore: the first `holders` entries have a permit, the next waits for one, the
-/// others in the turnstile.
+/// The same for a semaphore: the first `holders` entries hold, the next waits for a permit, and the
+/// others wait in the turnstile.
 inline lock::LockSurvey FoundPermits(lock::LockSurvey lock, std::size_t holders) {
   lock.kind = lock::LockKind::kSemaphore;
   lock.held = holders;
@@ -82,8 +82,8 @@ inline lock::LockSurvey FoundPermits(lock::LockSurvey lock, std::size_t holders)
   return lock;
 }
 
-/// Tells a sink, as a survey would.
-inline void Tell(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& locks) {
+/// Reports to a sink, as a survey would.
+inline void Report(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& locks) {
   for (const lock::LockSurvey& lock : locks) {
     lock::LockSurvey head = lock;
     head.entries.clear();
@@ -94,14 +94,14 @@ inline void Tell(lock::SurveySink& sink, const std::vector<lock::LockSurvey>& lo
   sink.OnEnd();
 }
 
-/// A LOCK's own data after a run, and when it was written.
+/// Sets a LOCK's own data after a run, and when it was written.
 inline void SetLastRun(lock::LockSurvey& lock, const protocol::ReleaseRecord& record,
                        std::int64_t written_ms) {
   lock.data = protocol::FormatLockData({record});
   lock.stat.modified_ms = written_ms;
 }
 
-/// One of everything, for the screens.
+/// A lock with an entry of every kind, for the screens.
 inline lock::LockSurvey BusyLock() {
   lock::LockSurvey lock{.path = "/jobs/backup"};
   lock.entries = {
@@ -142,7 +142,7 @@ inline lock::LockSurvey BusyLock() {
   return Found(std::move(lock));
 }
 
-/// One with two of three permits used, or with none left and a queue.
+/// A semaphore with two of three permits used, or with none free and a queue.
 inline lock::LockSurvey Semaphore(bool is_full) {
   const auto says = [](const std::string& host, int pid) {
     return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = "render"});

@@ -16,7 +16,7 @@ using test::OurName;
 std::string Render(const std::vector<lock::LockSurvey>& locks) {
   std::string text;
   QueueDot view([&text](const std::string& more) { text += more; });
-  test::Tell(view, locks);
+  test::Report(view, locks);
   return text;
 }
 
@@ -26,7 +26,7 @@ std::string Says(const std::string& command, const std::vector<std::string>& und
 
 }  // namespace
 
-TEST_CASE("The graph has a box for each contender, in its lock's frame") {
+TEST_CASE("The graph has a box for each contender, in the frame of its lock") {
   CHECK(Render({Found({.path = "/a",
                        .entries = {Contender(OurName("b7", "lock-", 0), 1, Says("make")),
                                    Contender("_c_x-lock-0000000001", 2)}})}) ==
@@ -62,8 +62,7 @@ TEST_CASE("A deadlock of two nested callers is marked") {
   }
 }
 
-TEST_CASE(
-    "Who waits for a permit waits for one of the holders, and is not stuck while one is not") {
+TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while one of them is not") {
   const std::string outer = OurName("b7", "lock-", 0);
   const std::string first = OurName("b7", "lease-", 0);
   const auto graph = [&](bool both_stuck) {
@@ -93,7 +92,7 @@ TEST_CASE(
                        Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
 }
 
-TEST_CASE("No locks are an empty graph") {
+TEST_CASE("Without locks the graph is empty") {
   CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
 }
 

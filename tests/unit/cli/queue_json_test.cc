@@ -17,7 +17,7 @@ using test::Found;
 std::string Render(const std::vector<lock::LockSurvey>& locks) {
   std::string text;
   QueueJson view(QueueJson::Form::kArray, [&text](const std::string& more) { text += more; });
-  test::Tell(view, locks);
+  test::Report(view, locks);
   return text;
 }
 
@@ -43,9 +43,9 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
         "\n]\n");
 }
 
-TEST_CASE("No locks are an empty array") { CHECK(json::parse(Render({})) == json::array()); }
+TEST_CASE("Without locks the array is empty") { CHECK(json::parse(Render({})) == json::array()); }
 
-TEST_CASE("A busy lock is told whole") {
+TEST_CASE("A busy lock is printed in full") {
   const json locks = json::parse(Render(test::Tree()));
   REQUIRE(locks.size() == 4);
   const json& lock = locks[0];
@@ -53,7 +53,7 @@ TEST_CASE("A busy lock is told whole") {
   CHECK(lock["held"] == true);
   CHECK(lock["lastRun"] == json::parse(R"({"host":"build5.example","mode":"write",
       "token":"8589934700","ended":"2024-03-01T12:02:10.000Z","seconds":837.25,"status":1})"));
-  // Who is no contender is not told.
+  // Stray znodes are not printed.
   REQUIRE(lock["contenders"].size() == 5);
   CHECK(lock["contenders"][0]["sinceExact"] == true);
   CHECK(lock["contenders"][0]["pid"] == 2104242);
@@ -64,7 +64,7 @@ TEST_CASE("A busy lock is told whole") {
   CHECK(locks[1]["contenders"][1]["state"] == "held");
 }
 
-TEST_CASE("A semaphore tells its permits, how many are used, and how many are free") {
+TEST_CASE("A semaphore has its number of permits, and how many are used and free") {
   const json lock = json::parse(Render({test::Semaphore(true)}))[0];
   CHECK(lock["kind"] == "semaphore");
   CHECK(lock["permits"] == 3);
@@ -85,7 +85,7 @@ TEST_CASE("A semaphore tells its permits, how many are used, and how many are fr
   CHECK(unknown["free"] == nullptr);
 }
 
-TEST_CASE("Whatever a znode holds, the JSON is ASCII without a control") {
+TEST_CASE("The JSON is ASCII without control characters, whatever a znode contains") {
   const std::string deep(4096, '[');
   for (const std::string& data :
        {std::string("{\"host\":\"\x1b[2J\\u0000\\u202e\",\"command\":\"\\u001b]0;x\\u0007\"}"),
@@ -103,7 +103,7 @@ TEST_CASE("Whatever a znode holds, the JSON is ASCII without a control") {
   }
 }
 
-TEST_CASE("A moment that no calendar has is not known") {
+TEST_CASE("An impossible time is null") {
   lock::LockSurvey lock = Alone("/l");
   for (const std::int64_t moment : {std::int64_t{-1}, std::int64_t{INT64_MAX}}) {
     lock.entries[0].stat.created_ms = moment;
@@ -111,13 +111,13 @@ TEST_CASE("A moment that no calendar has is not known") {
   }
 }
 
-TEST_CASE("A token is told whole") {
+TEST_CASE("A token is printed with all its digits") {
   lock::LockSurvey lock = Alone("/l");
   lock.entries[0].stat.created_zxid = INT64_MAX;
   CHECK(json::parse(Render({lock}))[0]["contenders"][0]["token"] == "9223372036854775807");
 }
 
-TEST_CASE("Each contender is printed as it is told") {
+TEST_CASE("Each contender is printed when it is reported") {
   std::vector<std::string> parts;
   QueueJson view(QueueJson::Form::kArray,
                  [&parts](const std::string& part) { parts.push_back(part); });
@@ -131,28 +131,28 @@ TEST_CASE("Watching, a line is printed for each lock, and again when it has chan
   std::vector<std::string> lines;
   QueueJson view(QueueJson::Form::kLines,
                  [&lines](const std::string& line) { lines.push_back(line); });
-  test::Tell(view, {Alone("/a"), Alone("/b")});
+  test::Report(view, {Alone("/a"), Alone("/b")});
   REQUIRE(lines.size() == 2);
   CHECK(json::parse(lines[0])["lock"] == "/a");
   CHECK(lines[0].back() == '\n');
-  test::Tell(view, {Alone("/a"), Alone("/b")});
+  test::Report(view, {Alone("/a"), Alone("/b")});
   CHECK(lines.size() == 2);
-  test::Tell(view, {Alone("/a"), Alone("/b", "{\"host\":\"x\"}")});
+  test::Report(view, {Alone("/a"), Alone("/b", "{\"host\":\"x\"}")});
   REQUIRE(lines.size() == 3);
   CHECK(json::parse(lines[2])["contenders"][0]["host"] == "x");
 }
 
-TEST_CASE("Watching, a lock that is no longer told of is free, once") {
+TEST_CASE("Watching, a lock that is no longer reported is printed as free, once") {
   std::vector<std::string> lines;
   QueueJson view(QueueJson::Form::kLines,
                  [&lines](const std::string& line) { lines.push_back(line); });
-  test::Tell(view, {Alone("/a")});
-  test::Tell(view, {});
-  test::Tell(view, {});
+  test::Report(view, {Alone("/a")});
+  test::Report(view, {});
+  test::Report(view, {});
   REQUIRE(lines.size() == 2);
   CHECK(json::parse(lines[1])["lock"] == "/a");
   CHECK(json::parse(lines[1])["held"] == false);
-  test::Tell(view, {Alone("/a")});
+  test::Report(view, {Alone("/a")});
   CHECK(lines.size() == 3);
 }
 

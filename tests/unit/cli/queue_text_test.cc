@@ -19,7 +19,7 @@ std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& 
   test::UseUtc();
   std::string text;
   QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
-  test::Tell(view, locks);
+  test::Report(view, locks);
   return text;
 }
 
@@ -34,7 +34,7 @@ lock::LockSurvey Busy() {
                             Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
 }
 
-/// A queue of so many, each of this mark.
+/// A queue of `count` contenders, with `marks` in turn.
 lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) {
   lock::LockSurvey lock{.path = "/l"};
   for (std::size_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) 
 
 }  // namespace
 
-TEST_CASE("A lock that is not there is shown as free") {
+TEST_CASE("A lock that does not exist is shown as free") {
   CHECK(Render({{.path = "/jobs/backup", .exists = false}}) ==
         "/jobs/backup: free (it is not there)\n");
 }
@@ -68,7 +68,7 @@ TEST_CASE("An empty lock is shown as free, with its last run") {
         "last run: status 0 after 1m36s, ended 2024-03-01 12:00:00 on b7 (exclusive, token 17)\n");
 }
 
-TEST_CASE("A queue is shown as a table, and under it who waits for whom") {
+TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
   CHECK(Render({Busy()}) ==
         "/jobs/backup: held by 1, 2 waiting\n"
         "\n"
@@ -80,7 +80,7 @@ TEST_CASE("A queue is shown as a table, and under it who waits for whom") {
         "2 to 3 wait, each for the one before it\n");
 }
 
-TEST_CASE("Who waits for whom is told in few words") {
+TEST_CASE("Who waits for whom is summed up in few lines") {
   const auto waits = [](const lock::LockSurvey& lock) {
     const std::string text = Render({lock});
     return text.substr(text.rfind("\n\n") + 2);
@@ -96,7 +96,7 @@ TEST_CASE("Who waits for whom is told in few words") {
   CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json tells of everyone\n"));
 }
 
-TEST_CASE("A long queue is printed a page at a time") {
+TEST_CASE("A long queue is printed page by page") {
   std::vector<std::string> pages;
   QueueText view("/l", {}, [&pages](const std::string& page) { pages.push_back(page); });
   lock::LockSurvey lock = Long(1000, {"lock-"});
@@ -109,13 +109,13 @@ TEST_CASE("A long queue is printed a page at a time") {
   CHECK(std::count(pages[0].begin(), pages[0].end(), '\n') == 3 + 64);
 }
 
-TEST_CASE("Those that are not read are counted") {
+TEST_CASE("Contenders that are not read are counted") {
   lock::LockSurvey lock = Busy();
   lock.entries.resize(2);
   CHECK_THAT(Render({lock}), Catch::Contains("(Curator)\n... and 1 more\n\n2 waits for 1\n"));
 }
 
-TEST_CASE("Contenders are shown with their whole names when asked for, however narrow it is") {
+TEST_CASE("Contenders' whole names are shown on request, even on a narrow terminal") {
   const std::string name = OurName("b7", "lock-", 3);
   for (const std::size_t width : {0, 60, 80, 200}) {
     const std::string text = Render({Busy()}, {.width = width, .with_names = true});
@@ -123,7 +123,7 @@ TEST_CASE("Contenders are shown with their whole names when asked for, however n
   }
 }
 
-TEST_CASE("What is no contender comes last and has no position") {
+TEST_CASE("A stray znode is shown last and without a position") {
   lock::LockSurvey lock = Busy();
   lock.entries.push_back(Contender("build-2024010203", 5));
   lock.entries.back().stat.ephemeral_owner = 0;
@@ -132,13 +132,13 @@ TEST_CASE("What is no contender comes last and has no position") {
                              "      -\n\n2 to 3 wait"));
 }
 
-TEST_CASE("A contender that we may not read shows what its name says") {
+TEST_CASE("A contender that we may not read is shown as its name describes it") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries.push_back({.name = *protocol::ParseContenderName("_c_x-__WRIT__0000000000")});
   CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; may not be read)\n"));
 }
 
-TEST_CASE("Children that do not queue are named") {
+TEST_CASE("Other children are named") {
   CHECK(Render({{.path = "/l", .ignored_children = {"config", "evil\x1b[2J"}}}) ==
         "/l: free\n"
         "\n"
@@ -147,7 +147,7 @@ TEST_CASE("Children that do not queue are named") {
              Catch::EndsWith("not in the queue: x, x, x, x, x, x, x, x and 4 more\n"));
 }
 
-TEST_CASE("A tree is shown with a line for each lock") {
+TEST_CASE("A tree is shown with one line per lock") {
   lock::LockSurvey busy = Busy();
   lock::LockSurvey readers = Found({.path = "/jobs/index",
                                     .entries = {Contender("_c_x-__READ__0000000000", 1),
@@ -179,7 +179,7 @@ TEST_CASE("A semaphore shows how many of its permits are used and free, and who 
   CHECK_THAT(full, Catch::EndsWith("\n4 waits for any of 1 to 3\n5 waits for 4\n"));
 }
 
-TEST_CASE("A semaphore that is free, has one permit, or does not say how many, is told as that") {
+TEST_CASE("The headline fits a free semaphore, a single permit and an unknown limit") {
   const auto first_line = [](const lock::LockSurvey& lock) {
     const std::string text = Render({lock});
     return text.substr(0, text.find('\n'));
@@ -206,14 +206,14 @@ TEST_CASE("A semaphore that is free, has one permit, or does not say how many, i
   CHECK_THAT(Render({lock}), Catch::Contains("/s    0 of 1 permit used: nobody yet"));
 }
 
-TEST_CASE("One view shows one survey after the other") {
+TEST_CASE("One view shows several surveys in turn") {
   test::UseUtc();
   std::string text;
   QueueText view("/jobs", {}, [&text](const std::string& more) { text += more; });
-  test::Tell(view, {{.path = "/l"}});
-  test::Tell(view, {});
+  test::Report(view, {{.path = "/l"}});
+  test::Report(view, {});
   view.SetStyle({.width = 40});
-  test::Tell(view, {Busy()});
+  test::Report(view, {Busy()});
   CHECK_THAT(text, Catch::StartsWith("/l: free\n/jobs: free, and no lock below it is held\n"
                                      "/jobs/backup: held by 1, 2 wa"));
   CHECK_THAT(text, Catch::Contains("POS  STATE    HOST"));

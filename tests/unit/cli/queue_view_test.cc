@@ -21,7 +21,7 @@ ContenderView Only(const lock::QueueEntry& entry) {
 
 }  // namespace
 
-TEST_CASE("A queue is described with its holders first, and who waits for whom") {
+TEST_CASE("A queue is described with its holders first, and each waiter's predecessor") {
   const auto queue = DescribeQueue(Found(
       {.path = "/l",
        .entries = {Contender("_c_x-__READ__0000000001", 1), Contender("_c_y-__READ__0000000002", 2),
@@ -38,7 +38,7 @@ TEST_CASE("A queue is described with its holders first, and who waits for whom")
   CHECK(queue[2].token == 3);
 }
 
-TEST_CASE("What is no contender has no place and no token") {
+TEST_CASE("A stray znode has no position and no token") {
   lock::QueueEntry entry = Contender("build-2024010203", 5);
   entry.stat.ephemeral_owner = 0;
   const ContenderView view = Only(entry);
@@ -48,7 +48,7 @@ TEST_CASE("What is no contender has no place and no token") {
   CHECK(view.since_ms == kNoon + 5000);
 }
 
-TEST_CASE("A holder's grant is told from the record that its predecessor has left") {
+TEST_CASE("A holder's grant follows from its predecessor's release record") {
   lock::LockSurvey lock{.path = "/l", .entries = {Contender("_c_x-lock-0000000003", 17)}};
   ContenderView holder = DescribeQueue(Found(lock)).at(0);
   CHECK_FALSE(holder.since_exact);
@@ -62,7 +62,7 @@ TEST_CASE("A holder's grant is told from the record that its predecessor has lef
   CHECK_FALSE(DescribeQueue(Found(lock)).at(0).since_exact);
 }
 
-TEST_CASE("Readers that follow the first have a known grant when it has") {
+TEST_CASE("Readers after the first have an exact grant if it has") {
   const auto queue = DescribeQueue(Found(
       {.path = "/l",
        .entries = {Contender("_c_x-__READ__0000000000", 1), Contender("_c_y-__READ__0000000001", 2),
@@ -72,7 +72,7 @@ TEST_CASE("Readers that follow the first have a known grant when it has") {
   CHECK_FALSE(queue[2].since_exact);
 }
 
-TEST_CASE("Programs are told apart by their names") {
+TEST_CASE("Programs are recognised by their names") {
   CHECK(ProgramName(Only(Contender("_c_" + kUuid + "-lock-0000000000", 1))) == "Curator");
   CHECK(ProgramName(Only(Contender("_c_0123456789abcdef0123456789abcdef-lock-0000000000", 1))) ==
         "go-zookeeper");
@@ -82,7 +82,7 @@ TEST_CASE("Programs are told apart by their names") {
   CHECK(ProgramName(Only(Contender("job0000000000", 1))) == "unknown");
 }
 
-TEST_CASE("Of what other programs write what they are known for is shown") {
+TEST_CASE("Data of other programs is shown as far as its format is known") {
   const ContenderView curator = Only(Contender("_c_x-lock-0000000000", 1, "10.1.2.3"));
   CHECK(curator.data.host == "10.1.2.3");
   const ContenderView own_data = Only(Contender("_c_x-lock-0000000000", 1, "{\"host\":\"x\"}"));
@@ -91,7 +91,7 @@ TEST_CASE("Of what other programs write what they are known for is shown") {
   CHECK(kazoo.data.label == "nightly");
 }
 
-TEST_CASE("A contender of ours that does not say its host has it in its name") {
+TEST_CASE("The host of a zklock contender without data is taken from its name") {
   lock::QueueEntry entry = Contender(OurName("build-7.example", "__WRIT__", 0), 1);
   CHECK(Only(entry).data.host == "build-7.example");
   entry = Contender(OurName("build7", "lock-", 0), 1);
@@ -102,7 +102,7 @@ TEST_CASE("A contender of ours that does not say its host has it in its name") {
   CHECK(view.token == std::nullopt);
 }
 
-TEST_CASE("A permit of ours has its host in its name, and tells of its other znode") {
+TEST_CASE("A zklock permit has its host in its name, and its other znode is named") {
   lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender(OurName("build7", "lease-", 0), 1),
                   Contender(OurName("build8", "lease-", 1), 2)};
@@ -116,7 +116,7 @@ TEST_CASE("A permit of ours has its host in its name, and tells of its other zno
   CHECK(queue[1].turnstile_name == "other");
 }
 
-TEST_CASE("The last run of a mutex says nothing of a permit") {
+TEST_CASE("The last run of a mutex does not show the grant of a permit") {
   lock::LockSurvey lock{.path = "/s", .permit_limit = 1};
   lock.entries = {Contender("_c_x-lease-0000000003", 17)};
   test::SetLastRun(lock, {.contender = "_c_w-lock-0000000002", .token = 1, .host = "b"},
@@ -126,7 +126,7 @@ TEST_CASE("The last run of a mutex says nothing of a permit") {
   CHECK(holder.since_ms == kNoon + 17000);
 }
 
-TEST_CASE("Data of no known form says nothing") {
+TEST_CASE("Data of an unknown form is ignored") {
   for (const char* const data : {"", "[]", "127.0.0.1", "{\"host\":[]}", "\xff\xfe", "{"}) {
     CAPTURE(data);
     CHECK(Only(Contender("job0000000000", 1, data)).data.host == std::nullopt);

@@ -31,7 +31,7 @@ void CheckScreen(const std::string& name, const std::string& text) {
 std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& style) {
   std::string text;
   QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
-  test::Tell(view, locks);
+  test::Report(view, locks);
   return text;
 }
 

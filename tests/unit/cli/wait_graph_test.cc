@@ -53,21 +53,21 @@ TEST_CASE("A waiter waits for its predecessor in the same lock") {
   CHECK(Waits({Holder("/1"), Waiter("/2", "1")}) == Edges{{1, 0, Reason::kQueue}});
 }
 
-TEST_CASE("Who holds waits for what its command runs") {
+TEST_CASE("A holder waits for what its command runs") {
   CHECK(Waits({Holder("/a/1"), Under(Holder("/b/1"), {"/a/1"})}) == Edges{{0, 1, Reason::kNested}});
 }
 
-TEST_CASE("Nobody is believed to run under a contender that does not hold, or under itself") {
+TEST_CASE("A claim to run under a waiter or under oneself is ignored") {
   CHECK(Waits({Holder("/a/1"), Waiter("/a/2", "1"),
                Under(Holder("/b/1"), {"/a/2", "/b/1", "/x"})}) == Edges{{1, 0, Reason::kQueue}});
 }
 
-TEST_CASE("Of a set of locks the ones held wait with the one that is wanted") {
+TEST_CASE("The held locks of a set wait with the requested one") {
   CHECK(Waits({Of(Holder("/a/1"), 7), Of(Holder("/b/1"), 8), Of(Waiter("/b/2", "1"), 7)}) ==
         Edges{{2, 1, Reason::kQueue}, {0, 2, Reason::kSet}});
 }
 
-TEST_CASE("Two nested callers in opposite orders are a circle") {
+TEST_CASE("Two nested callers in opposite orders are a cycle") {
   // 0 holds a and runs 2, which waits in b for 3; 3 holds b and runs 1, which waits in a for 0.
   const std::vector<ContenderView> views{Holder("/a/1"), Under(Waiter("/a/2", "1"), {"/b/1"}),
                                          Under(Waiter("/b/2", "1"), {"/a/1"}), Holder("/b/1"),
@@ -75,7 +75,7 @@ TEST_CASE("Two nested callers in opposite orders are a circle") {
   CHECK(FindCycles(views.size(), Waits(views)) == Circles{1, 1, 1, 1, 0});
 }
 
-TEST_CASE("Circles are told apart, and chains are none") {
+TEST_CASE("Cycles are numbered, and chains are not cycles") {
   CHECK(FindCycles(6, {{0, 1, Reason::kQueue},
                        {1, 0, Reason::kNested},
                        {2, 0, Reason::kQueue},
@@ -85,14 +85,14 @@ TEST_CASE("Circles are told apart, and chains are none") {
   CHECK(FindCycles(0, {}).empty());
 }
 
-TEST_CASE("Who waits for any of several is stuck if all of them are") {
+TEST_CASE("A waiter for any of several is stuck if all of them are") {
   // 0 waits for 1 or 2; 1 waits for 0.
   const Edges one{{0, 1, Reason::kPermit}, {0, 2, Reason::kPermit}, {1, 0, Reason::kNested}};
   CHECK(FindCycles(3, one) == Circles{0, 0, 0});
   Edges both = one;
   both.push_back({2, 0, Reason::kNested});
   CHECK(FindCycles(3, both) == Circles{1, 1, 1});
-  // 2 is in another circle: it will never go on either. Who waits for the stuck is in none.
+  // 2 is in another cycle and will never continue. A waiter for a stuck contender is in no cycle.
   Edges two = one;
   two.insert(two.end(), {{2, 3, Reason::kQueue}, {3, 2, Reason::kNested}, {4, 0, Reason::kQueue}});
   const Circles circles = FindCycles(5, two);
@@ -104,7 +104,7 @@ TEST_CASE("Who waits for any of several is stuck if all of them are") {
   CHECK(circles[4] == 0);
 }
 
-TEST_CASE("A long queue is no trouble") {
+TEST_CASE("A long queue is handled") {
   Edges edges;
   constexpr std::size_t kLong = 100000;
   for (std::size_t i = 1; i < kLong; ++i) edges.push_back({i, i - 1, Reason::kQueue});

@@ -30,16 +30,16 @@ TEST_CASE("A contender's data is one JSON object") {
         R"("startTime":8123456,"user":"ci","version":1})");
 }
 
-TEST_CASE("What is not known or empty is left out of the data") {
+TEST_CASE("Unknown and empty fields are left out") {
   CHECK(FormatContenderData({.host = "build7", .label = ""}) == R"({"host":"build7","version":1})");
 }
 
-TEST_CASE("What is cut to nothing is left out too") {
+TEST_CASE("Fields that are cut to nothing are left out") {
   const std::string no_text(66, '\x82');
   CHECK(FormatContenderData({.host = no_text}).find("host") == std::string::npos);
 }
 
-TEST_CASE("What was written is read back") {
+TEST_CASE("Data is parsed as it was formatted") {
   const ContenderData data{
       .mode = protocol::Mode::kRead,
       .host = "h",
@@ -56,7 +56,7 @@ TEST_CASE("What was written is read back") {
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
-TEST_CASE("What is no JSON object is no data") {
+TEST_CASE("Data that is not a JSON object is rejected") {
   for (const char* const text : {"", "127.0.0.1", "42", "null", "[]", "\"x\"", "{", "{}x",
                                  R"({"pid":1e999})", "{\"host\":}", "\x12\x34", "\xff\xfe"}) {
     CAPTURE(text);
@@ -64,12 +64,12 @@ TEST_CASE("What is no JSON object is no data") {
   }
 }
 
-TEST_CASE("A foreign object says nothing") {
+TEST_CASE("A foreign object has no known fields") {
   CHECK(ParseContenderData("{}") == Nothing());
   CHECK(ParseContenderData(R"({"jobs":[{"host":"x"}]})") == Nothing());
 }
 
-TEST_CASE("Fields of a wrong type or an impossible value are not known") {
+TEST_CASE("Fields with a wrong type or an impossible value are unknown") {
   for (const char* const text : {
            R"({"version":"1","mode":7,"host":1,"user":null,"pid":"4","bootId":[],"startTime":{}})",
            R"({"mode":"EXCLUSIVE","pid":0,"owner":-1,"startTime":-1,"version":-1})",
@@ -88,7 +88,7 @@ TEST_CASE("One bad field does not hide the others") {
   CHECK(ParseContenderData(R"({"host":"build7","pid":"x"})") == expected);
 }
 
-TEST_CASE("Invalid UTF-8 in foreign data is replaced, and the rest still read") {
+TEST_CASE("Invalid UTF-8 in foreign data is replaced, and the rest is read") {
   const auto data = ParseContenderData("{\"host\":\"caf\xe9\",\"user\":\"ci\"}");
   REQUIRE(data);
   CHECK(data->host == "caf\xef\xbf\xbd");
@@ -100,7 +100,7 @@ TEST_CASE("Invalid UTF-8 in our own label and command is replaced") {
         "{\"command\":\"\xef\xbf\xbd\",\"label\":\"caf\xef\xbf\xbd\",\"version\":1}");
 }
 
-TEST_CASE("Our own data is never longer than what is read") {
+TEST_CASE("Our own data never exceeds the maximum size") {
   const std::string long_text(1000000, 'x');
   const std::string escapes(100000, '\x01');
   for (const std::string& text : {long_text, escapes}) {
@@ -123,7 +123,7 @@ TEST_CASE("Text is cut between characters") {
   CHECK(text.starts_with(parsed->label.value_or("?")));
 }
 
-TEST_CASE("Too much data is no data") {
+TEST_CASE("Data above the maximum size is rejected") {
   CHECK(ParseContenderData(R"({"label":")" + std::string(kMostContenderData, 'x') + "\"}") ==
         std::nullopt);
 }
@@ -135,7 +135,7 @@ TEST_CASE("Deep nesting is harmless") {
         Nothing());
 }
 
-TEST_CASE("Of the contenders that it runs under the innermost are told") {
+TEST_CASE("The innermost of the contenders that it runs under are written") {
   std::vector<std::string> under;
   for (int i = 0; i < 20; ++i) under.push_back("/lock" + std::to_string(i));
   const auto read = ParseContenderData(FormatContenderData({.under = under}));
@@ -149,13 +149,13 @@ TEST_CASE("Of the contenders that it runs under the innermost are told") {
   CHECK(FormatContenderData({.under = {std::string(3000, '\x01')}}) == R"({"version":1})");
 }
 
-TEST_CASE("What is no path is not run under") {
+TEST_CASE("Entries of `under` that are not strings are skipped") {
   CHECK(ParseContenderData(R"({"under":"/a"})")->under.empty());
   CHECK(ParseContenderData(R"({"under":[1,null,{},"/a"]})")->under ==
         std::vector<std::string>{"/a"});
 }
 
-TEST_CASE("A release request is added to the data that was there") {
+TEST_CASE("A release request is added to the existing data") {
   const ReleaseRequest request{.by = "root on web1", .reason = "for a restart"};
   const std::string data = FormatContenderData({.host = "build7", .pid = 17});
   CHECK(ParseContenderData(AddReleaseRequest(data, request)) ==

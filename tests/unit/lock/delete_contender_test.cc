@@ -44,7 +44,7 @@ TEST_CASE("Exactly the named contender is deleted") {
   CHECK(bench.servers.Has(bench.second));
 }
 
-TEST_CASE("A contender that has gone before is not deleted") {
+TEST_CASE("A contender that was already gone is not deleted") {
   Bench bench;
   bench.servers.Remove(bench.first);
   DeleteContender removal = bench.Remove(bench.first);

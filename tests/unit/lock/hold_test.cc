@@ -51,7 +51,7 @@ struct Held {
     if (served) Pass(0s);
   }
 
-  /// Lets time pass as a loop would: every wake-up in between is served.
+  /// Lets time pass as an event loop would, with every wake-up in between.
   void Pass(Duration span, bool servers_answer = true) {
     const TimePoint end = clock.Now() + span;
     for (;;) {
@@ -77,7 +77,7 @@ struct Held {
   std::unique_ptr<Hold> hold;
 };
 
-TEST_CASE("A holder proves its lock by one heartbeat each eighth of T") {
+TEST_CASE("A holder proves its lock by one heartbeat every eighth of T") {
   Held held;
   held.Pass(30s);
   CHECK(held.Heartbeats() == 8);
@@ -86,7 +86,7 @@ TEST_CASE("A holder proves its lock by one heartbeat each eighth of T") {
   CHECK(held.hold->lease_end() > held.clock.Now() + 15s);
 }
 
-TEST_CASE("Without an answer the lease ends in time, and not a moment too early") {
+TEST_CASE("Without an answer the lease ends exactly in time") {
   Held held;
   held.store.Disconnect();
   held.Pass(28s, false);
@@ -97,9 +97,9 @@ TEST_CASE("Without an answer the lease ends in time, and not a moment too early"
   CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
 }
 
-TEST_CASE("A server that does not answer is given up before half of what is left is gone") {
+TEST_CASE("A silent server is given up before half of the remaining time is over") {
   Held held;
-  held.Pass(3751ms, false);  // the heartbeat goes out
+  held.Pass(3751ms, false);  // a heartbeat is sent
   REQUIRE(held.Heartbeats() == 1);
   held.Pass(4s, false);
   CHECK(held.store.server_given_up());
@@ -111,7 +111,7 @@ TEST_CASE("A server that does not answer is given up before half of what is left
   CHECK_FALSE(held.hold->loss());
 }
 
-TEST_CASE("After a reconnection a sync and a heartbeat go out at once") {
+TEST_CASE("After a reconnect a sync and a heartbeat are sent at once") {
   Held held;
   held.store.Disconnect();
   const std::size_t before = held.store.requests_sent();
@@ -122,7 +122,7 @@ TEST_CASE("After a reconnection a sync and a heartbeat go out at once") {
   CHECK(log[before + 1] == "check " + held.ticket.path);
 }
 
-TEST_CASE("A contender that is deleted is a lost lock, told at once by its watch") {
+TEST_CASE("A lock whose contender is deleted is lost, which the watch reports at once") {
   Held held;
   held.servers.Remove(held.ticket.path);
   held.store.Run();
@@ -130,7 +130,7 @@ TEST_CASE("A contender that is deleted is a lost lock, told at once by its watch
   CHECK(*held.hold->loss() == Loss::kRemoved);
 }
 
-TEST_CASE("Nothing is asked before the first wait, and what has gone until then is noticed in it") {
+TEST_CASE("Nothing is sent before the first wait, which then notices an earlier deletion") {
   Held held(false);
   CHECK(held.store.log().size() == 1);  // the create
   held.servers.Remove(held.ticket.path);
@@ -138,7 +138,7 @@ TEST_CASE("Nothing is asked before the first wait, and what has gone until then 
   CHECK(held.hold->loss() == Loss::kRemoved);
 }
 
-TEST_CASE("A holder is told what is written to its contender, over a new connection too") {
+TEST_CASE("A holder receives what is written to its contender, also over a new connection") {
   Held held;
   held.servers.Write(held.ticket.path, "first");
   held.store.Run();
@@ -152,7 +152,7 @@ TEST_CASE("A holder is told what is written to its contender, over a new connect
   CHECK_FALSE(held.hold->loss());
 }
 
-TEST_CASE("A contender deleted while there is no server is a lost lock at the first heartbeat") {
+TEST_CASE("A contender deleted while disconnected is a lost lock at the first heartbeat") {
   Held held;
   held.store.Disconnect();
   held.servers.Remove(held.ticket.path);
@@ -169,7 +169,7 @@ TEST_CASE("An expired session is a lost lock") {
   CHECK(*held.hold->loss() == Loss::kExpired);
 }
 
-TEST_CASE("After a long sleep the lease is looked at before anything else") {
+TEST_CASE("After a long sleep the lease is checked before anything else") {
   Held held;
   held.clock.Advance(10min);
   held.hold->OnReady(0);
@@ -177,7 +177,7 @@ TEST_CASE("After a long sleep the lease is looked at before anything else") {
   CHECK(*held.hold->loss() == Loss::kUnproven);
 }
 
-TEST_CASE("A late answer to a heartbeat counts from when it was sent") {
+TEST_CASE("A late answer to a heartbeat counts from the time of sending") {
   Held held;
   held.Pass(3751ms, false);
   const TimePoint sent = held.clock.Now();
@@ -186,7 +186,7 @@ TEST_CASE("A late answer to a heartbeat counts from when it was sent") {
   CHECK(held.hold->lease_end() < sent + 30s);
 }
 
-TEST_CASE("The store learns when the command would be stopped, so that it hurries") {
+TEST_CASE("The store knows when the command would be stopped, so that it can hurry") {
   Held held;
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
   held.Pass(20s);
@@ -201,7 +201,7 @@ TEST_CASE("A server that shortens the session time-out moves the lease's end bac
   const TimePoint before = held.hold->lease_end();
   held.store.Disconnect();
   held.store.SetGranted(6s);
-  held.store.Connect();  // nothing is answered yet
+  held.store.Connect();  // no answers yet
   CHECK(held.hold->lease_end() == before - 30s + 1250ms + 5500ms);
   CHECK(held.notes.leases.back() == held.hold->lease_end());
   CHECK(held.notes.graces.back() == 1s);
@@ -209,7 +209,8 @@ TEST_CASE("A server that shortens the session time-out moves the lease's end bac
   CHECK_FALSE(held.hold->loss());
 }
 
-TEST_CASE("Over a shortened session time-out heartbeats come sooner, and the lock is held on") {
+TEST_CASE(
+    "With a shortened session time-out heartbeats are sent more often, and the lock is kept") {
   Held held;
   held.Pass(20s);
   held.store.Disconnect();
@@ -226,7 +227,7 @@ TEST_CASE("Over a shortened session time-out heartbeats come sooner, and the loc
   CHECK(held.hold->lease_end() <= gone + 7500ms);
 }
 
-TEST_CASE("A longer session time-out does not lengthen a lease that a shorter one has shortened") {
+TEST_CASE("A longer session time-out does not extend a lease that a shorter one has shortened") {
   Held held;
   for (const Duration granted : {6s, 40s}) {
     held.store.Disconnect();
@@ -240,7 +241,7 @@ TEST_CASE("A longer session time-out does not lengthen a lease that a shorter on
   CHECK(held.hold->loss() == Loss::kUnproven);
 }
 
-TEST_CASE("A lease whose shortened session time-out is over already is lost at once") {
+TEST_CASE("A lock whose shortened lease has already ended is lost at once") {
   Held held;
   held.store.Disconnect();
   held.Pass(10s, false);
@@ -250,7 +251,7 @@ TEST_CASE("A lease whose shortened session time-out is over already is lost at o
   CHECK(held.hold->loss() == Loss::kUnproven);
 }
 
-TEST_CASE("Below four seconds the lock counts as lost") {
+TEST_CASE("With a session time-out below four seconds the lock is lost") {
   Held held;
   held.store.Disconnect();
   held.store.SetGranted(3999ms);
@@ -261,7 +262,7 @@ TEST_CASE("Below four seconds the lock counts as lost") {
 
 // ---- the release ----------------------------------------------------------------------------
 
-TEST_CASE("A lock that is still ours is let go with a record") {
+TEST_CASE("A lock that is still held is released with a record") {
   Held held;
   held.Pass(20s);
   CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);
@@ -271,9 +272,9 @@ TEST_CASE("A lock that is still ours is let go with a record") {
   CHECK_FALSE(held.servers.Has(held.ticket.path));
 }
 
-TEST_CASE("A lock that is no longer ours, or not provably, is let go without a record") {
+TEST_CASE("A lock that is lost or no longer proven is released without a record") {
   Held held;
-  SECTION("deleted by somebody") {
+  SECTION("the contender was deleted") {
     held.servers.Remove(held.ticket.path);
     held.store.Run();
   }
@@ -281,7 +282,7 @@ TEST_CASE("A lock that is no longer ours, or not provably, is let go without a r
     held.store.Expire();
     held.store.Run();
   }
-  SECTION("the lease has ended, the servers still know us") {
+  SECTION("the lease has ended, but the session lives") {
     held.store.Disconnect();
     held.Pass(29s, false);
     held.store.Connect();
@@ -295,7 +296,7 @@ TEST_CASE("A lock that is no longer ours, or not provably, is let go without a r
   CHECK(held.servers.nodes.at("/l").data == "zklock/1");
 }
 
-TEST_CASE("A contender that was deleted unnoticed leaves no record either") {
+TEST_CASE("A contender whose deletion was not noticed leaves no record either") {
   Held held;
   held.servers.Remove(held.ticket.path);
   CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);

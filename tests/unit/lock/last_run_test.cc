@@ -15,7 +15,7 @@ using test::FakeServers;
 using test::FakeStore;
 using test::Fault;
 
-/// One that holds /l, whose contender was made at 1,000,000 ms by the servers' clock.
+/// A holder of /l whose contender was created at 1,000,000 ms by the servers' clock.
 struct Holder {
   Holder() : store(servers, clock), last_run(store, {Made()}) { store.Connect(); }
 
@@ -41,14 +41,14 @@ struct Holder {
   LastRun last_run;
 };
 
-TEST_CASE("Where nothing was kept there was no success") {
+TEST_CASE("Without a recorded success there is none") {
   Holder holder;
   holder.Run();
   CHECK(holder.last_run.IsDone());
   CHECK_FALSE(holder.last_run.newest());
 }
 
-TEST_CASE("A success is written by the servers' clock, and found again") {
+TEST_CASE("A success is recorded by the servers' clock and read again") {
   Holder holder;
   holder.Run();
   holder.last_run.Record(holder.clock.Now() + 5s, "db1");
@@ -73,7 +73,7 @@ TEST_CASE("A success is written by the servers' clock, and found again") {
   CHECK(next.newest()->success == protocol::LastSuccess{protocol::ServerTime(1'009'000), "db2"});
 }
 
-TEST_CASE("Every reply may be lost, and every request not be done") {
+TEST_CASE("A lost request or reply does no harm") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
     for (std::size_t at = 0; at < 6; ++at) {
       CAPTURE(static_cast<int>(fault), at);
@@ -89,7 +89,7 @@ TEST_CASE("Every reply may be lost, and every request not be done") {
   }
 }
 
-TEST_CASE("A last run that cannot be read is unknown, and not none") {
+TEST_CASE("A last run that cannot be read is unknown, not absent") {
   Holder holder;
   SECTION("because of its ACL") {
     holder.servers.Put("/l/last-run", 0, false, "zklock/1 999000 db1");
@@ -104,13 +104,13 @@ TEST_CASE("A last run that cannot be read is unknown, and not none") {
     REQUIRE(holder.last_run.unknown());
     CHECK(std::get<Refused>(*holder.last_run.unknown()).right_path == "/l");
   }
-  SECTION("because of an answer that nobody expects") {
+  SECTION("because of an unexpected answer") {
     holder.store.Refuse(GENERATE(0, 1), zookeeper::Error::kOther);
     holder.Run();
     REQUIRE(holder.last_run.unknown());
     CHECK(std::holds_alternative<Defect>(*holder.last_run.unknown()));
   }
-  SECTION("because it is not written as zklock writes it") {
+  SECTION("because zklock did not write it") {
     holder.servers.Put("/l/last-run", 0, false, "yesterday");
     holder.Run();
     REQUIRE(holder.last_run.unknown());
@@ -120,7 +120,7 @@ TEST_CASE("A last run that cannot be read is unknown, and not none") {
   CHECK_FALSE(holder.last_run.newest());
 }
 
-TEST_CASE("Where the servers do not let us write, that is told of") {
+TEST_CASE("A refused write is reported") {
   Holder holder;
   holder.servers.nodes.at("/l").writable = false;
   holder.Run();

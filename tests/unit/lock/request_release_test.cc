@@ -41,7 +41,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("Exactly the named contender is written to, over what was read") {
+TEST_CASE("Only the named contender is written to, with the edited data") {
   Bench bench;
   RequestRelease revocation = bench.Revoke(bench.first);
   bench.store.Run();
@@ -51,7 +51,7 @@ TEST_CASE("Exactly the named contender is written to, over what was read") {
   CHECK(bench.servers.nodes.at(bench.second).data == "waits");
 }
 
-TEST_CASE("What was written meanwhile is not overwritten, but written anew") {
+TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
   Bench bench;
   RequestRelease revocation = bench.Revoke(bench.first);
   bench.store.Before(1, [&] { bench.servers.Write(bench.first, "newer"); });
@@ -60,7 +60,7 @@ TEST_CASE("What was written meanwhile is not overwritten, but written anew") {
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
 }
 
-TEST_CASE("A contender that goes before it is asked was not asked") {
+TEST_CASE("A contender that is deleted before the write was not asked") {
   for (const std::size_t at : {0, 1}) {
     Bench bench;
     RequestRelease revocation = bench.Revoke(bench.first);
@@ -72,7 +72,7 @@ TEST_CASE("A contender that goes before it is asked was not asked") {
   }
 }
 
-TEST_CASE("A question whose reply was lost is asked again") {
+TEST_CASE("A request whose reply was lost is sent again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
     Bench bench;
     RequestRelease revocation = bench.Revoke(bench.first);
@@ -82,7 +82,7 @@ TEST_CASE("A question whose reply was lost is asked again") {
   }
 }
 
-TEST_CASE("A departure is awaited through writes and lost connections, however long it takes") {
+TEST_CASE("The wait for a contender's end survives writes and lost connections") {
   Bench bench;
   WaitUntilGone departure(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
   bench.store.Run();
@@ -99,7 +99,7 @@ TEST_CASE("A departure is awaited through writes and lost connections, however l
   CHECK_FALSE(departure.failure());
 }
 
-TEST_CASE("Who holds is the first, or the readers before the first that excludes") {
+TEST_CASE("The holders are the first contender or the first readers") {
   Bench bench;
   Holders exclusive(bench.store, bench.clock, {"/l", ""}, 15s);
   bench.store.Run();
@@ -117,7 +117,7 @@ TEST_CASE("Who holds is the first, or the readers before the first that excludes
   CHECK(readers.holders().size() == 2);
 }
 
-TEST_CASE("Who has the one znode holds, unless that is no session's") {
+TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
   Bench bench;
   FakeServers servers;
   FakeStore store(servers, bench.clock);

@@ -1,4 +1,4 @@
-// What operations make of answers that none of them expects.
+// How operations handle errors that none of them expects.
 
 #include "lock/server_operation.h"
 
@@ -32,7 +32,7 @@ const ContenderId kReused{"/c/l/lock", 1};
 
 struct Kind {
   const char* name;
-  std::size_t request;  ///< which of its requests is answered so
+  std::size_t request;  ///< which of its requests gets the error
   std::string operation;
   std::string right;
   std::string right_path;
@@ -77,7 +77,7 @@ std::vector<Kind> Kinds(const ContenderId& id) {
   };
 }
 
-/// What comes of an operation of each kind whose request is answered so.
+/// The failure of each kind of operation when its request gets this error.
 template <typename F>
 void ForEachAnswered(Error answer, F check) {
   FakeServers servers;
@@ -99,7 +99,7 @@ void ForEachAnswered(Error answer, F check) {
 
 }  // namespace
 
-TEST_CASE("Whatever the servers refuse, and however they say so, is a refusal") {
+TEST_CASE("Every error that means a refusal is reported as one") {
   for (const Error refusal : {Error::kNoAuth, Error::kAuthFailed, Error::kAuthRequired}) {
     ForEachAnswered(refusal, [&](const Kind& kind, const OperationFailure& failure) {
       REQUIRE(std::holds_alternative<Refused>(failure));
@@ -113,7 +113,7 @@ TEST_CASE("Whatever the servers refuse, and however they say so, is a refusal") 
   }
 }
 
-TEST_CASE("What sound servers do not answer is a defect that names operation and path") {
+TEST_CASE("An error that correct servers do not send is a defect with operation and path") {
   ForEachAnswered(Error::kUnimplemented, [](const Kind& kind, const OperationFailure& failure) {
     REQUIRE(std::holds_alternative<Defect>(failure));
     const auto& defect = std::get<Defect>(failure);

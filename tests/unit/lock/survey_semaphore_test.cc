@@ -21,7 +21,7 @@ using Scope = SurveyRequest::Scope;
 using Words = std::vector<std::string>;
 
 struct Bench {
-  /// A semaphore that says how many permits it has, or as Curator leaves it: nothing.
+  /// `permits`: the limit in its data; empty as Curator leaves it.
   explicit Bench(const std::string& permits = "2") {
     servers.Put("/s", 0);
     servers.Put("/s/leases", 0, false, permits);
@@ -33,7 +33,7 @@ struct Bench {
   std::string InTurnstile(std::int64_t session) {
     return servers.Put("/s/locks/_c_x-lock-", session, true, "said");
   }
-  /// Both znodes of who waits for a permit.
+  /// Both znodes of a contender that waits for a permit.
   void Waiter(std::int64_t session) {
     InTurnstile(session);
     Permit(session);
@@ -66,7 +66,7 @@ struct Bench {
   FakeStore store{servers, clock};
 };
 
-/// "1 leases/_c_x-lease-0000000000", and "-> 1" or "-> any of 1" for whom it waits.
+/// One line per entry: position, path, and which contender it waits for.
 Words Told(const LockSurvey& lock) {
   Words told;
   for (const QueueEntry& entry : lock.entries) {
@@ -87,7 +87,8 @@ const std::string kPlace = "locks/_c_x-lock-000000000";
 
 }  // namespace
 
-TEST_CASE("A semaphore is one queue: who has a permit, who waits for one, who waits for that") {
+TEST_CASE(
+    "A semaphore is one queue: its holders, the waiter for a permit, the rest of the turnstile") {
   Bench bench;
   bench.Permit(11);
   bench.Permit(12);
@@ -111,16 +112,16 @@ TEST_CASE("A semaphore is one queue: who has a permit, who waits for one, who wa
   CHECK(bench.Holders() == Words{"/s/" + kPermit + "0", "/s/" + kPermit + "1"});
 }
 
-TEST_CASE("A semaphore with permits left, and one that nobody uses") {
+TEST_CASE("A semaphore may have free permits, or be unused") {
   Bench bench("3");
-  SECTION("one is used") {
+  SECTION("one permit is used") {
     bench.Permit(11);
     const LockSurvey lock = bench.Only();
     CHECK(lock.held == 1);
     CHECK(lock.FreePermits() == 2);
     CHECK(Told(lock) == Words{"1 " + kPermit + "0"});
   }
-  SECTION("none is used") {
+  SECTION("no permit is used") {
     const LockSurvey lock = bench.Only();
     CHECK(lock.kind == LockKind::kSemaphore);
     CHECK(lock.FreePermits() == 3);
@@ -128,7 +129,7 @@ TEST_CASE("A semaphore with permits left, and one that nobody uses") {
     CHECK(bench.Look(Scope::kTree).locks.empty());
     CHECK(bench.Holders().empty());
   }
-  SECTION("who is just coming waits for nobody") {
+  SECTION("a contender that has just joined waits for none") {
     bench.Permit(11);
     bench.InTurnstile(12);
     const LockSurvey lock = bench.Only();
@@ -136,7 +137,7 @@ TEST_CASE("A semaphore with permits left, and one that nobody uses") {
     CHECK(lock.waiting == 1);
     CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPlace + "0 waits"});
   }
-  SECTION("who has just got one, and not yet left the turnstile, holds") {
+  SECTION("a contender with a permit that is still in the turnstile holds") {
     bench.Permit(11);
     bench.Waiter(12);
     const LockSurvey lock = bench.Only();
@@ -147,17 +148,17 @@ TEST_CASE("A semaphore with permits left, and one that nobody uses") {
   }
 }
 
-TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells who waits") {
+TEST_CASE("If the limit is unknown, the turnstile shows which permit waits") {
   Bench bench("");
   bench.Permit(11);
-  SECTION("nobody") {
+  SECTION("none") {
     const LockSurvey lock = bench.Only();
     CHECK(lock.kind == LockKind::kSemaphore);
     CHECK(lock.permit_limit == std::nullopt);
     CHECK(lock.FreePermits() == std::nullopt);
     CHECK(lock.held == 1);
   }
-  SECTION("the last one") {
+  SECTION("the last permit") {
     bench.Permit(12);
     bench.Waiter(13);
     const LockSurvey lock = bench.Only();
@@ -166,7 +167,7 @@ TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells
     CHECK(Told(lock).back() == "3 " + kPermit + "2 waits for any from 1 " + kPermit + "0");
     CHECK(bench.Holders().size() == 2);
   }
-  SECTION("somebody whose session has an older permit as well") {
+  SECTION("one whose session has an older permit too") {
     bench.Permit(12);
     bench.InTurnstile(12);
     const LockSurvey lock = bench.Only();
@@ -175,7 +176,7 @@ TEST_CASE("Of a semaphore that does not say how many it has, the turnstile tells
   }
 }
 
-TEST_CASE("Who has left the turnstile holds, whatever number it goes by") {
+TEST_CASE("A contender that has left the turnstile holds, whatever the limit") {
   Bench bench("1");
   bench.Permit(11);
   bench.Permit(12);
@@ -184,7 +185,7 @@ TEST_CASE("Who has left the turnstile holds, whatever number it goes by") {
   CHECK(lock.FreePermits() == 0);
 }
 
-TEST_CASE("Of those whom we may not read, the number of permits tells who waits") {
+TEST_CASE("If contenders may not be read, the limit shows which one waits") {
   Bench bench("1");
   bench.servers.nodes.at(bench.Permit(11)).readable = false;
   bench.servers.nodes.at(bench.InTurnstile(12)).readable = false;
@@ -194,9 +195,9 @@ TEST_CASE("Of those whom we may not read, the number of permits tells who waits"
         Words{"1 " + kPermit + "0", "2 " + kPermit + "1 waits for any from 1 " + kPermit + "0"});
 }
 
-TEST_CASE("Children with a semaphore's names do not make one") {
+TEST_CASE("Children named like a semaphore's do not make one") {
   Bench bench("zklock/1");
-  SECTION("two locks that are called so") {
+  SECTION("two locks of these names") {
     bench.servers.Put("/s/locks/_c_x-lock-", 11, true);
     bench.servers.Put("/s/leases/_c_x-lock-", 12, true);
     const SurveyResult result = bench.Look();
@@ -221,7 +222,7 @@ TEST_CASE("Children with a semaphore's names do not make one") {
   }
 }
 
-TEST_CASE("What else there is in a semaphore is named, and looked into in a tree") {
+TEST_CASE("Other children of a semaphore are named, and walked in a tree") {
   Bench bench;
   bench.Permit(11);
   bench.servers.Put("/s/below", 0);
@@ -238,7 +239,7 @@ TEST_CASE("What else there is in a semaphore is named, and looked into in a tree
   CHECK(paths == Words{"/s", "/s/leases/build-2024010203", "/s/below", "/s/leases/notes"});
 }
 
-TEST_CASE("A lost connection at any request does not change what a semaphore is found to be") {
+TEST_CASE("A lost connection at any request does not change the result for a semaphore") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
     for (std::size_t request = 0; request < 12; ++request) {
       CAPTURE(request);
@@ -258,7 +259,7 @@ TEST_CASE("A lost connection at any request does not change what a semaphore is 
   }
 }
 
-TEST_CASE("Whoever of a semaphore vanishes while it is read was not there") {
+TEST_CASE("Contenders of a semaphore that vanish during the survey are left out") {
   for (std::size_t request = 5; request < 11; ++request) {
     for (const bool first : {false, true}) {
       CAPTURE(request, first);
@@ -278,7 +279,7 @@ TEST_CASE("Whoever of a semaphore vanishes while it is read was not there") {
   }
 }
 
-TEST_CASE("Of a long queue at a semaphore few are read, and all are counted") {
+TEST_CASE("Of a semaphore's long queue only a few are read, but all are counted") {
   Bench bench("100");
   for (int i = 0; i < 100; ++i) bench.Permit(100 + i);
   bench.Waiter(300);
@@ -303,7 +304,7 @@ TEST_CASE("Of a long queue at a semaphore few are read, and all are counted") {
   CHECK(Told(lock) == Words{"1 " + kPermit + "0", "2 " + kPermit + "1", "3 " + kPermit + "2"});
 }
 
-TEST_CASE("A semaphore whose permits we may not list is refused where only it is wanted") {
+TEST_CASE("A semaphore whose permits we may not list is refused if it alone is surveyed") {
   Bench bench;
   bench.Permit(11);
   bench.servers.nodes.at("/s/leases").readable = false;
@@ -316,7 +317,7 @@ TEST_CASE("A semaphore whose permits we may not list is refused where only it is
   CHECK(bench.Look().unlistable == Words{"/s/leases"});
 }
 
-TEST_CASE("Watching, a change in either child of a semaphore is seen, and only that is asked for") {
+TEST_CASE("Watching, a change in either child of a semaphore is found, and only that is read") {
   Bench bench;
   bench.Permit(11);
   bench.Permit(12);

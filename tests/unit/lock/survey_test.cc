@@ -48,7 +48,7 @@ std::vector<std::string> Paths(const SurveyResult& result) {
 
 using Waits = std::vector<std::optional<std::size_t>>;
 
-/// The positions that each waits for.
+/// The position that each entry waits for.
 Waits WaitsOf(const LockSurvey& lock) {
   Waits waits;
   for (const QueueEntry& entry : lock.entries) {
@@ -57,11 +57,11 @@ Waits WaitsOf(const LockSurvey& lock) {
   return waits;
 }
 
-/// Writes down what it is told.
+/// Writes down what is reported.
 class Scribe final : public SurveySink {
  public:
   std::vector<std::string> told;
-  std::size_t room = std::string::npos;  ///< so many entries, then no more
+  std::size_t room = std::string::npos;  ///< takes this many entries and no more
   std::function<void()> on_entry = [] {};
 
   void OnLock(const LockSurvey& lock) override {
@@ -98,7 +98,7 @@ TEST_CASE("A lock that is not there has no queue") {
   CHECK_FALSE(survey.result().locks[0].IsHeld());
 }
 
-TEST_CASE("A queue is read in its order, with what each contender says") {
+TEST_CASE("A queue is read in order, with each contender's data") {
   Bench bench;
   bench.servers.Put("/l", 0);
   bench.servers.Put("/l/z-" + kUuid + "-lock-", kSession, true, "first");
@@ -121,7 +121,7 @@ TEST_CASE("A queue is read in its order, with what each contender says") {
   CHECK(lock.ignored_children == std::vector<std::string>{"notes"});
 }
 
-TEST_CASE("A contender that vanishes while it is read was not there") {
+TEST_CASE("A contender that vanishes during the survey is left out") {
   Bench bench;
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -135,7 +135,7 @@ TEST_CASE("A contender that vanishes while it is read was not there") {
   CHECK(WaitsOf(lock) == Waits{std::nullopt});
 }
 
-TEST_CASE("A persistent child with a number is no contender, and nobody waits for it") {
+TEST_CASE("A persistent child with a number is not a contender and not waited for") {
   Bench bench;
   bench.servers.Put("/l", 0);
   bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -151,7 +151,7 @@ TEST_CASE("A persistent child with a number is no contender, and nobody waits fo
   CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, std::nullopt});
 }
 
-TEST_CASE("A contender that we may not read keeps its place") {
+TEST_CASE("A contender that we may not read keeps its position") {
   Bench bench;
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -179,7 +179,7 @@ TEST_CASE("A lock whose children we may not list is a refusal") {
   CHECK(refused->path == "/l");
 }
 
-TEST_CASE("No more than 64 requests are under way, and all are answered") {
+TEST_CASE("At most 64 requests are pending, and all are answered") {
   Bench bench;
   bench.servers.Put("/l", 0);
   for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -205,7 +205,7 @@ TEST_CASE("Only the beginning of a contender's data is kept") {
   CHECK(survey.result().locks.at(0).entries.at(0).data.size() == 4096);
 }
 
-TEST_CASE("A lost connection or session at any request does not change what is found") {
+TEST_CASE("A lost connection or session at any request does not change the result") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
     for (std::size_t request = 0; request < 6; ++request) {
       CAPTURE(request);
@@ -222,7 +222,7 @@ TEST_CASE("A lost connection or session at any request does not change what is f
   }
 }
 
-TEST_CASE("A connection that breaks over the same request each time is given up") {
+TEST_CASE("A connection that breaks at the same request every time is given up") {
   Bench bench;
   bench.servers.Put("/l", 0);
   for (std::size_t i = 0; i < 100; ++i) bench.store.PlaceFault(2 * i + 1, Fault::kNotDone);
@@ -258,7 +258,7 @@ TEST_CASE("A server that does not answer is given up") {
   CHECK(bench.store.server_given_up());
 }
 
-TEST_CASE("A survey may end before its answers come") {
+TEST_CASE("A survey may be destroyed before its replies arrive") {
   Bench bench;
   bench.servers.Put("/l", 0);
   bench.store.Connect();
@@ -281,7 +281,7 @@ TEST_CASE("A tree is searched for locks that have contenders") {
   CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/a/b", "/j/c"});
 }
 
-TEST_CASE("Contenders are not descended into, persistent ones with a number are") {
+TEST_CASE("The walk skips contenders, but not persistent znodes with a number") {
   Bench bench;
   bench.servers.Put("/j", 0);
   const std::string contender = bench.servers.Put("/j/_c_x-lock-", kSession, true);
@@ -294,7 +294,7 @@ TEST_CASE("Contenders are not descended into, persistent ones with a number are"
   CHECK(std::find(log.begin(), log.end(), "list " + contender) == log.end());
 }
 
-TEST_CASE("The servers' own znodes are not searched, a user's of the same name are") {
+TEST_CASE("The servers' own znodes are not walked, a user's znodes of the same name are") {
   Bench bench;
   for (const char* const path : {"/zookeeper", "/app", "/app/zookeeper"})
     bench.servers.Put(path, 0);
@@ -322,7 +322,7 @@ TEST_CASE("Contenders in the root of a chroot are read") {
   CHECK(survey.result().locks.at(0).entries.at(0).data == "said");
 }
 
-TEST_CASE("What we may not list in a tree is named, and the rest still found") {
+TEST_CASE("Znodes of a tree that we may not list are named, and the rest is found") {
   Bench bench;
   for (const char* const path : {"/j", "/j/a", "/j/b"}) {
     bench.servers.Put(path, 0);
@@ -345,7 +345,7 @@ TEST_CASE("A tree that is not there has no locks") {
   CHECK(survey.result().locks.empty());
 }
 
-TEST_CASE("A lost connection at any request of a walk does not change what is found") {
+TEST_CASE("A lost connection at any request of a walk does not change the result") {
   for (std::size_t request = 0; request < 11; ++request) {
     CAPTURE(request);
     Bench bench;
@@ -359,7 +359,7 @@ TEST_CASE("A lost connection at any request of a walk does not change what is fo
   }
 }
 
-TEST_CASE("What is found is told in order, as it comes") {
+TEST_CASE("Results are reported in order, as they arrive") {
   Bench bench;
   for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
   for (int i = 0; i < 2; ++i) bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
@@ -374,7 +374,7 @@ TEST_CASE("What is found is told in order, as it comes") {
   CHECK(survey.result().locks.empty());
 }
 
-TEST_CASE("The first contenders are told while the last have not been asked for") {
+TEST_CASE("The first contenders are reported before the last ones are read") {
   Bench bench;
   bench.servers.Put("/l", 0);
   for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -386,7 +386,7 @@ TEST_CASE("The first contenders are told while the last have not been asked for"
   CHECK(bench.store.requests_sent() < 100);
 }
 
-TEST_CASE("What was told before the connection was lost is not told again") {
+TEST_CASE("After a lost connection, nothing is reported again") {
   for (std::size_t request = 0; request < 13; ++request) {
     CAPTURE(request);
     Bench bench;
@@ -406,7 +406,7 @@ TEST_CASE("What was told before the connection was lost is not told again") {
   }
 }
 
-TEST_CASE("Who can take no more is told no more, and nothing more is asked, until it can") {
+TEST_CASE("While the sink can take no more, nothing is reported or read") {
   Bench bench;
   bench.servers.Put("/l", 0);
   for (int i = 0; i < 300; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -417,7 +417,7 @@ TEST_CASE("Who can take no more is told no more, and nothing more is asked, unti
   CHECK(scribe.told.size() == 11);
   CHECK(bench.store.requests_sent() < 100);
   CHECK_FALSE(survey.IsOver());
-  // Nobody owes an answer meanwhile.
+  // No answer is expected meanwhile.
   bench.clock.Advance(1h);
   survey.OnReady(0);
   CHECK_FALSE(bench.store.server_given_up());
@@ -429,7 +429,7 @@ TEST_CASE("Who can take no more is told no more, and nothing more is asked, unti
   CHECK(scribe.told.size() == 303);
 }
 
-TEST_CASE("Of a long queue no more contenders are read than are wanted, and all are counted") {
+TEST_CASE("Of a long queue only the requested number is read, but all are counted") {
   Bench bench;
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -439,7 +439,7 @@ TEST_CASE("Of a long queue no more contenders are read than are wanted, and all 
       "/l 1/10", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "- build-2024010203", "end /l",
       "all"};
   SECTION("by their order") {}
-  SECTION("one for each that has gone meanwhile") {
+  SECTION("one more for each that is gone") {
     bench.store.Before(3, [&] { bench.servers.Remove(first); });
     expected = {"/l 1/9",
                 "1 _c_x-lock-0000000001",
@@ -455,7 +455,7 @@ TEST_CASE("Of a long queue no more contenders are read than are wanted, and all 
   CHECK(scribe.told == expected);
 }
 
-TEST_CASE("A guess takes what is held for a lock, and what is not for a tree") {
+TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
   Bench bench;
   for (const char* const path : {"/j", "/j/a", "/j/build-2024010203"}) bench.servers.Put(path, 0);
   bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
@@ -474,7 +474,7 @@ TEST_CASE("A guess takes what is held for a lock, and what is not for a tree") {
     CHECK_FALSE(survey.result().locks.at(0).in_tree);
     CHECK(survey.result().locks.at(0).ignored_children == std::vector<std::string>{"a"});
   }
-  SECTION("a free lock that zklock has left") {
+  SECTION("a free lock that zklock has used") {
     bench.servers.Put("/j/free", 0);
     bench.servers.Put("/j/free/last-run", 0);
     Survey survey = bench.Look("/j/free", Scope::kGuess);
@@ -482,7 +482,7 @@ TEST_CASE("A guess takes what is held for a lock, and what is not for a tree") {
     REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j/free"});
     CHECK_FALSE(survey.result().locks.at(0).IsHeld());
   }
-  SECTION("a lock that is not there") {
+  SECTION("a lock that does not exist") {
     Survey survey = bench.Look("/x", Scope::kGuess);
     bench.store.Run();
     REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/x"});
@@ -490,7 +490,7 @@ TEST_CASE("A guess takes what is held for a lock, and what is not for a tree") {
   }
 }
 
-TEST_CASE("The one znode of a simple lock holds it, unless it stays") {
+TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
   Bench bench;
   bench.servers.Put("/l", 0);
   SECTION("a lock") {
@@ -502,7 +502,7 @@ TEST_CASE("The one znode of a simple lock holds it, unless it stays") {
     CHECK(lock.held == 1);
     CHECK(Names(lock) == std::vector<std::string>{"lock"});
   }
-  SECTION("a lock of that name below") {
+  SECTION("a persistent znode of that name") {
     bench.servers.Put("/l/lock", 0);
     bench.servers.Put("/l/lock/_c_x-lock-", kSession, true);
     Survey survey = bench.Look("/l", Scope::kGuess);
@@ -518,7 +518,7 @@ TEST_CASE("The one znode of a simple lock holds it, unless it stays") {
   }
 }
 
-TEST_CASE("The kind of a lock is told from its contenders") {
+TEST_CASE("The kind of a lock follows from its contenders") {
   Bench bench;
   bench.servers.Put("/l", 0);
   const auto kind_with = [&](const std::string& mark) {
@@ -535,7 +535,7 @@ TEST_CASE("The kind of a lock is told from its contenders") {
 
 namespace {
 
-/// A watching survey and what it asks.
+/// A watching survey and its requests.
 struct Watching {
   Watching(Bench& bench_of, const std::string& path, Scope scope = Scope::kGuess)
       : bench(bench_of),
@@ -545,7 +545,7 @@ struct Watching {
     bench.store.Run();
     asked = bench.store.log().size();
   }
-  /// Lets it do what there is to do; what it asked.
+  /// Lets it run, and returns the requests that it sent.
   std::vector<std::string> Go() {
     for (int i = 0; i < 3; ++i) {
       bench.store.Run();
@@ -567,7 +567,7 @@ struct Watching {
 
 }  // namespace
 
-TEST_CASE("Watching, the servers are asked nothing while nothing changes") {
+TEST_CASE("Watching, nothing is read while nothing changes") {
   Bench bench;
   for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
   bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
@@ -580,14 +580,14 @@ TEST_CASE("Watching, the servers are asked nothing while nothing changes") {
   CHECK(watching.survey.GetInterest().wake == kNever);
 }
 
-TEST_CASE("Watching, after a change only what has changed is asked for, and all is told") {
+TEST_CASE("Watching, after a change only what has changed is read, and everything is reported") {
   Bench bench;
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
   bench.servers.Put("/l/_c_x-lock-", kSession, true);
   Watching watching(bench, "/l");
   watching.scribe.Take();
-  SECTION("somebody comes") {
+  SECTION("a contender joins") {
     bench.servers.Put("/l/_c_x-lock-", kSession, true);
     CHECK(watching.Go() ==
           std::vector<std::string>{"list /l", "get /l", "get /l/_c_x-lock-0000000002"});
@@ -595,7 +595,7 @@ TEST_CASE("Watching, after a change only what has changed is asked for, and all 
           std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001",
                                    "3 _c_x-lock-0000000002", "end /l", "all"});
   }
-  SECTION("somebody goes") {
+  SECTION("a contender leaves") {
     bench.servers.Remove(first);
     CHECK(watching.Go() == std::vector<std::string>{"list /l", "get /l"});
     CHECK(watching.scribe.told ==
@@ -604,7 +604,7 @@ TEST_CASE("Watching, after a change only what has changed is asked for, and all 
   CHECK(watching.Go().empty());
 }
 
-TEST_CASE("Watching, many changes at once are one") {
+TEST_CASE("Watching, many changes at once cause one survey") {
   Bench bench;
   bench.servers.Put("/l", 0);
   Watching watching(bench, "/l");
@@ -615,7 +615,7 @@ TEST_CASE("Watching, many changes at once are one") {
   CHECK(std::count(told.begin(), told.end(), "all") == 1);
 }
 
-TEST_CASE("Watching, a change while it is being read is not missed") {
+TEST_CASE("Watching, a change during a survey is not missed") {
   Bench bench;
   bench.servers.Put("/l", 0);
   bench.servers.Put("/l/_c_x-lock-", kSession, true);
@@ -629,7 +629,7 @@ TEST_CASE("Watching, a change while it is being read is not missed") {
                                  "all"});
 }
 
-TEST_CASE("Watching, a lock that is made later is seen") {
+TEST_CASE("Watching, a lock that is created later is found") {
   Bench bench;
   Watching watching(bench, "/l");
   CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
@@ -641,7 +641,7 @@ TEST_CASE("Watching, a lock that is made later is seen") {
         std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
 }
 
-TEST_CASE("Watching, a lock that is cleaned up and made again is seen") {
+TEST_CASE("Watching, a lock that is deleted and created again is found") {
   Bench bench;
   bench.servers.Put("/l", 0);
   Watching watching(bench, "/l");
@@ -655,7 +655,7 @@ TEST_CASE("Watching, a lock that is cleaned up and made again is seen") {
   CHECK(watching.scribe.told.front() == "/l 1/0");
 }
 
-TEST_CASE("Watching, a new connection is a new look at everything") {
+TEST_CASE("Watching, everything is read again over a new connection") {
   for (const bool expires : {false, true}) {
     CAPTURE(expires);
     Bench bench;
@@ -681,7 +681,7 @@ TEST_CASE("Watching, a new connection is a new look at everything") {
   }
 }
 
-TEST_CASE("Watching, connections may be lost as often as they like") {
+TEST_CASE("Watching, any number of connections may be lost") {
   Bench bench;
   bench.servers.Put("/l", 0);
   Watching watching(bench, "/l");
@@ -692,7 +692,7 @@ TEST_CASE("Watching, connections may be lost as often as they like") {
   CHECK_FALSE(watching.survey.IsOver());
 }
 
-TEST_CASE("Watching, it ends when there has been no server for too long") {
+TEST_CASE("Watching ends after too long without a server") {
   Bench bench;
   bench.servers.Put("/l", 0);
   Watching watching(bench, "/l");
@@ -703,7 +703,7 @@ TEST_CASE("Watching, it ends when there has been no server for too long") {
   CHECK(std::holds_alternative<Unreachable>(*watching.survey.failure()));
 }
 
-TEST_CASE("Watching, a larger screen is filled from what is known and what is not") {
+TEST_CASE("Watching, a larger screen is filled from the cache and from the servers") {
   Bench bench;
   bench.servers.Put("/l", 0);
   for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);

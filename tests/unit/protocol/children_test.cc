@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST_CASE("names come back as they went in, in their order") {
+TEST_CASE("Names are listed as they were added, in order") {
   const Words names = {"b", "", "a-long-one-0000000001", "b"};
   Children children(names);
   CHECK(children.size() == 4);
@@ -22,21 +22,21 @@ TEST_CASE("names come back as they went in, in their order") {
   CHECK(children[4] == "c");
 }
 
-TEST_CASE("a list knows a whole name, and no part of one") {
+TEST_CASE("A list contains whole names, not parts of them") {
   const Children children = {"ab", "cd"};
   CHECK(children.Has("ab"));
   CHECK(children.Has("cd"));
   for (const char* other : {"a", "b", "bc", "abcd", ""}) CHECK_FALSE(children.Has(other));
 }
 
-TEST_CASE("lists are equal name by name, not letter by letter") {
+TEST_CASE("Lists are compared name by name, not as one string") {
   CHECK(Children{"ab", "c"} == Children{"ab", "c"});
   CHECK_FALSE(Children{"ab", "c"} == Children{"a", "bc"});
   CHECK_FALSE(Children{"ab", "c"} == Children{"c", "ab"});
   CHECK(Children{} == Children(Words{}));
 }
 
-TEST_CASE("contenders refer to the list's own letters") {
+TEST_CASE("Contenders refer to the list's memory") {
   const Children children = {"zzz", "n_0000000002", "x", "n_0000000001"};
   const Contenders contenders(children);
   REQUIRE(contenders.size() == 2);

@@ -45,7 +45,7 @@ void CheckIgnored(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TEST_CASE("Our own names are read back") {
+TEST_CASE("Our own names are parsed") {
   CheckKnown({
       {"db1.example.org-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kZklock,
        Mode::kExclusive},
@@ -56,7 +56,7 @@ TEST_CASE("Our own names are read back") {
   });
 }
 
-TEST_CASE("Our own names in kazoo's dialect are read back as ours, and kazoo's as kazoo's") {
+TEST_CASE("Names in kazoo's dialect are parsed as zklock's or as kazoo's") {
   CheckKnown({
       {"db1-" + kUuid + "__lock__0000000007", 7, Mark::kKazooLock, Program::kZklock,
        Mode::kExclusive},
@@ -74,7 +74,7 @@ TEST_CASE("Our own names in kazoo's dialect are read back as ours, and kazoo's a
         "db1-" + kUuid + "__rlock__");
 }
 
-TEST_CASE("A name is ours only with a host, a UUID and the dash before the mark") {
+TEST_CASE("A name is zklock's only with a host, a UUID and the dash before the mark") {
   CheckKnown({
       {kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"-" + kUuid + "-lock-0000000007", 7, Mark::kLock, Program::kUnknown, Mode::kExclusive},
@@ -89,7 +89,7 @@ TEST_CASE("A name is ours only with a host, a UUID and the dash before the mark"
   });
 }
 
-TEST_CASE("Names of Curator, go-zookeeper, kazoo and the C recipe are known") {
+TEST_CASE("The names of Curator, go-zookeeper, kazoo and the C recipe are recognised") {
   CheckKnown({
       {"_c_" + kUuid + "-lock-0000000000", 0, Mark::kLock, Program::kCurator, Mode::kExclusive},
       {"_c_0f8fad5bd9cb469fa16570867728950e-lock-0000000012", 12, Mark::kLock, Program::kCurator,
@@ -108,7 +108,7 @@ TEST_CASE("Names of Curator, go-zookeeper, kazoo and the C recipe are known") {
   });
 }
 
-TEST_CASE("A known mark counts whatever stands before it") {
+TEST_CASE("A known mark counts after any prefix") {
   CheckKnown({
       {"lock-0000000001", 1, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"__READ__0000000001", 1, Mark::kCuratorRead, Program::kUnknown, Mode::kRead},
@@ -118,11 +118,11 @@ TEST_CASE("A known mark counts whatever stands before it") {
   });
 }
 
-TEST_CASE("After the overflow a dash behind a known mark is the number's sign") {
+TEST_CASE("After the overflow, a dash that follows a known mark is the number's sign") {
   CheckKnown({
       {"x-lock--000000005", -5, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"x-lock--2147483648", -2147483648LL, Mark::kLock, Program::kUnknown, Mode::kExclusive},
-      // Ten digits alone would be a number here as well.
+      // Here the ten digits alone would also be a number.
       {"x-lock--1234567890", -1234567890, Mark::kLock, Program::kUnknown, Mode::kExclusive},
       {"abc__rlock__-000000001", -1, Mark::kKazooRead, Program::kKazoo, Mode::kRead},
       {"_c_" + kUuid + "-__WRIT__-2147483647", -2147483647, Mark::kCuratorWrite, Program::kCurator,
@@ -133,7 +133,7 @@ TEST_CASE("After the overflow a dash behind a known mark is the number's sign") 
   });
 }
 
-TEST_CASE("The largest number is counted, what no server can write is not") {
+TEST_CASE("The largest number is accepted, numbers beyond it are not") {
   CheckKnown({
       {"x-lock-2147483647", 2147483647, Mark::kLock, Program::kUnknown, Mode::kExclusive},
   });
@@ -153,7 +153,7 @@ TEST_CASE("Unknown names that end in a server's number count as exclusive") {
       {"-0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"n-000000003", -3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"lock-000000003", -3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
-      // No negative number is written with a leading 0: the second dash is the prefix's own.
+      // A negative number has no leading 0, so the second dash belongs to the prefix.
       {"lock--0000000003", 3, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"n-2147483648", -2147483648LL, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"x--0000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
@@ -162,13 +162,13 @@ TEST_CASE("Unknown names that end in a server's number count as exclusive") {
   });
 }
 
-TEST_CASE("Of more than ten digits the last ten are the number") {
+TEST_CASE("The last ten of more than ten digits are the number") {
   CheckKnown({
       {"abc71234567890", 1234567890, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"lock-10000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
       {"_c_x__READ__10000000001", 1, Mark::kNone, Program::kUnknown, Mode::kExclusive},
   });
-  // 2345678901 is more than a server's number can be.
+  // 2345678901 is too large for a server's number.
   CheckIgnored({"abc12345678901"});
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("A prefix has host, UUID and the mark of the mode") {
         "db1-" + kUuid + "-__READ__");
 }
 
-TEST_CASE("A host's name is cut and made harmless in the prefix") {
+TEST_CASE("In the prefix, a host name is cut, and unusual characters are replaced") {
   const std::string tail = "-" + kUuid + "-lock-";
   CHECK(MakeContenderPrefix("", kUuid, Mode::kExclusive, Dialect::kCurator) == "host" + tail);
   CHECK(MakeContenderPrefix("a/b_c d\n\xc3\xa9", kUuid, Mode::kExclusive, Dialect::kCurator) ==
@@ -212,7 +212,7 @@ TEST_CASE("A host's name is cut and made harmless in the prefix") {
         std::string(40, 'h') + tail);
 }
 
-TEST_CASE("A contender's host is known again, however its name was cut and made harmless") {
+TEST_CASE("A contender's host is recognised even if its name was cut or changed") {
   const std::string number = "0000000001";
   for (const auto& host :
        {std::string("db1"), std::string(), std::string("a/b_c"), std::string(64, 'h')}) {
@@ -227,7 +227,7 @@ TEST_CASE("A contender's host is known again, however its name was cut and made 
   }
 }
 
-TEST_CASE("Every prefix we make is read back as ours, with any number") {
+TEST_CASE("Every prefix that we make is parsed as zklock's, with any number") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {
@@ -245,7 +245,7 @@ TEST_CASE("Every prefix we make is read back as ours, with any number") {
   }
 }
 
-TEST_CASE("A name says that its contender supersedes, and only one of ours can") {
+TEST_CASE("Only a zklock name can say that its contender supersedes") {
   const std::string newest = "db1-" + kUuid + "-newest";
   CheckKnown({
       {newest + "-lock-0000000007", 7, Mark::kLock, Program::kZklock, Mode::kExclusive, true},
@@ -255,7 +255,7 @@ TEST_CASE("A name says that its contender supersedes, and only one of ours can")
       {newest + "__lock__0000000010", 10, Mark::kKazooLock, Program::kZklock, Mode::kExclusive,
        true},
       {newest + "__rlock__0000000011", 11, Mark::kKazooRead, Program::kZklock, Mode::kRead, true},
-      // A host of that name, and what others call so, are not meant.
+      // Not a host of this name, nor another program's contender.
       {"a-newest-" + kUuid + "-lock-0000000012", 12, Mark::kLock, Program::kZklock,
        Mode::kExclusive},
       {"_c_" + kUuid + "-newest-lock-0000000013", 13, Mark::kLock, Program::kCurator,
@@ -278,7 +278,7 @@ TEST_CASE("A name says that its contender supersedes, and only one of ours can")
   }
 }
 
-TEST_CASE("A permit's name is ours or Curator's, and excludes") {
+TEST_CASE("A permit's name is zklock's or Curator's, and its mode is exclusive") {
   CheckKnown({
       {"db1-" + kUuid + "-lease-0000000007", 7, Mark::kPermit, Program::kZklock, Mode::kExclusive},
       {"_c_" + kUuid + "-lease-0000000008", 8, Mark::kPermit, Program::kCurator, Mode::kExclusive},
@@ -290,7 +290,7 @@ TEST_CASE("A permit's name is ours or Curator's, and excludes") {
         std::string(40, '-') + "-" + kUuid + "-lease-");
 }
 
-TEST_CASE("In the simple dialect all have the one name, whatever they ask for") {
+TEST_CASE("The simple dialect has one name for every mode") {
   for (const bool supersedes : {false, true}) {
     CHECK(MakeContenderPrefix("db1", kUuid, Mode::kExclusive, Dialect::kSimple, supersedes) ==
           "lock");
@@ -298,7 +298,7 @@ TEST_CASE("In the simple dialect all have the one name, whatever they ask for") 
   CheckIgnored({"lock", "locks", "leases"});
 }
 
-TEST_CASE("Modes have words and are read from them") {
+TEST_CASE("Modes are written as words and parsed") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     CHECK(ParseMode(ModeName(mode)) == mode);
   }

@@ -22,57 +22,57 @@ ContenderName First() { return ParseContenderName("_c_x-lock-0000000000").value(
 
 }  // namespace
 
-TEST_CASE("The first contender that a lock ever had got it when it came") {
+TEST_CASE("The first contender of a lock got it when it was created") {
   CHECK(GrantTimeOf(First(), 1000, std::nullopt, std::nullopt) == GrantTime{1000, true});
 }
 
-TEST_CASE("A lock goes to the next when the one just before it lets go") {
+TEST_CASE("A contender gets the lock when the one just before it releases") {
   CHECK(GrantTimeOf(Writer(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{5000, true});
   CHECK(GrantTimeOf(Reader(12), 1000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{5000, true});
 }
 
-TEST_CASE("Who comes after the last release got the lock when it came") {
+TEST_CASE("A contender created after the last release got the lock at once") {
   CHECK(GrantTimeOf(Writer(12), 9000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{9000, true});
 }
 
-TEST_CASE("Without a record a grant was not before the contender came") {
+TEST_CASE("Without a record, the contender's creation is the earliest time of a grant") {
   CHECK(GrantTimeOf(Writer(12), 1000, std::nullopt, std::nullopt) == GrantTime{1000, false});
 }
 
-TEST_CASE("After a release further ahead somebody may have held in between") {
+TEST_CASE("After the release of an earlier contender, another may have held in between") {
   CHECK(GrantTimeOf(Writer(14), 1000, Released(Writer(11), 5000), std::nullopt) ==
         GrantTime{5000, false});
 }
 
-TEST_CASE("A reader's release does not tell when the other readers let go") {
+TEST_CASE("A reader's release does not show when the other readers released") {
   CHECK(GrantTimeOf(Writer(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
         GrantTime{5000, false});
-  // Nor does a reader wait for it.
+  // A reader does not wait for another either.
   CHECK(GrantTimeOf(Reader(12), 1000, Released(Reader(11), 5000), std::nullopt) ==
         GrantTime{1000, false});
 }
 
-TEST_CASE("The release of a later contender tells nothing") {
+TEST_CASE("The release of a later contender does not show the time of a grant") {
   CHECK(GrantTimeOf(Reader(12), 1000, Released(Reader(13), 5000), std::nullopt) ==
         GrantTime{1000, false});
 }
 
-TEST_CASE("A record that names no contender tells nothing") {
+TEST_CASE("A record without a contender does not show the time of a grant") {
   LastRelease last = Released(Writer(11), 5000);
   last.record.contender = "nobody";
   CHECK(GrantTimeOf(Writer(12), 1000, last, std::nullopt) == GrantTime{1000, false});
 }
 
-TEST_CASE("Readers that follow each other got the lock together, or when they came") {
+TEST_CASE("Consecutive readers got the lock together, or when they were created") {
   const HolderBefore before{.number = 11, .granted = {4000, true}};
   CHECK(GrantTimeOf(Reader(12), 1000, std::nullopt, before) == GrantTime{4000, true});
   CHECK(GrantTimeOf(Reader(12), 6000, std::nullopt, before) == GrantTime{6000, true});
 }
 
-TEST_CASE("Behind a gap, or a reader whose time is not known, a reader's time is not known") {
+TEST_CASE("After a gap, or a reader whose grant is inexact, a reader's grant is inexact") {
   CHECK(GrantTimeOf(Reader(13), 1000, std::nullopt,
                     HolderBefore{.number = 11, .granted = {4000, true}}) == GrantTime{1000, false});
   CHECK(GrantTimeOf(Reader(12), 1000, std::nullopt,

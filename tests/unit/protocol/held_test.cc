@@ -7,7 +7,7 @@
 namespace zklock::protocol {
 namespace {
 
-TEST_CASE("What is held is read back as it was written") {
+TEST_CASE("Held locks are parsed as they were formatted") {
   const std::vector<HeldLock> held = {
       {Mode::kExclusive, 12, 3456, 78, "s-1", "/a/h-lock-0000000001"},
       {Mode::kRead, 7, 1, 9, "s-2", "/with blank/50%/x-__READ__0000000002"}};
@@ -18,7 +18,7 @@ TEST_CASE("What is held is read back as it was written") {
   CHECK(ParseHeld(text) == held);
 }
 
-TEST_CASE("Anybody's text in the variable is left out, not believed") {
+TEST_CASE("Invalid entries in the variable are skipped") {
   for (const char* text : {"",
                            " ",
                            "x",
@@ -48,7 +48,7 @@ TEST_CASE("Anybody's text in the variable is left out, not believed") {
   CHECK(ParseHeld("nonsense write:1:2:3:s:/a/b more").size() == 1);
 }
 
-TEST_CASE("The innermost of a LOCK counts") {
+TEST_CASE("The innermost hold on a LOCK counts") {
   const std::vector<HeldLock> held = {{Mode::kRead, 1, 1, 1, "s", "/a/x"},
                                       {Mode::kWrite, 2, 2, 2, "s", "/b/x"},
                                       {Mode::kRead, 3, 3, 3, "s", "/a/y"}};
@@ -58,7 +58,7 @@ TEST_CASE("The innermost of a LOCK counts") {
   CHECK_FALSE(FindHeld(held, "/c"));
 }
 
-TEST_CASE("Who excludes has every mode already; a reader can only read again") {
+TEST_CASE("An exclusive holder or a writer covers every mode, a reader only reading") {
   for (const Mode inner : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     CHECK(Covers(Mode::kExclusive, inner));
     CHECK(Covers(Mode::kWrite, inner));

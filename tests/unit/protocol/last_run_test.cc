@@ -6,7 +6,7 @@
 namespace zklock::protocol {
 namespace {
 
-TEST_CASE("The last success is read back as it was written") {
+TEST_CASE("The last success is parsed as it was formatted") {
   const LastSuccess success{ServerTime(1'789'000'000'123), "db1.example.org"};
   CHECK(FormatLastSuccess(success) == "zklock/1 1789000000123 db1.example.org");
   CHECK(ParseLastSuccess("zklock/1 1789000000123 db1.example.org") == success);
@@ -14,7 +14,7 @@ TEST_CASE("The last success is read back as it was written") {
   CHECK(FormatLastSuccess({ServerTime(7), ""}) == "zklock/1 7 -");
 }
 
-TEST_CASE("What zklock did not write is nobody's last success") {
+TEST_CASE("Data that zklock did not write is not a last success") {
   for (const std::string text :
        {"", "zklock/1", "zklock/1 ", "zklock/1 5", "zklock/1 5 ", "zklock/1  h", "zklock/1 -5 h",
         "zklock/1 05 h", "zklock/1 5x h", "zklock/1 5 h x", "zklock/1 5 h\n", "zklock/2 5 h",
@@ -27,7 +27,7 @@ TEST_CASE("What zklock did not write is nobody's last success") {
   CHECK_FALSE(ParseLastSuccess("zklock/1 5 " + std::string(256, 'h')));
 }
 
-TEST_CASE("The newest success is that of the last run, or an older one that was kept") {
+TEST_CASE("The newest success is the last run, or an older recorded one") {
   const LastSuccess kept{ServerTime(5000), "a"};
   ReleaseRecord record{
       .contender = "x", .token = 1, .ran = ServerTime(2000), .status = 0, .host = "b"};

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 TimePoint At(Duration since_start) { return TimePoint(1000s) + since_start; }
 
-/// The end counted from the tests' start, or none.
+/// The end relative to the tests' start, or none.
 std::optional<Duration> End(const Lease& lease) {
   if (!lease.End()) return std::nullopt;
   return *lease.End() - At(0s);
@@ -22,13 +22,13 @@ std::optional<Duration> End(const Lease& lease) {
 
 std::optional<Duration> Ends(Duration since_start) { return since_start; }
 
-/// How long after `from` a command may run, with the contract's default of 5 s for its end.
+/// How long a command may run from `from` on, with the default grace period of 5 s.
 Duration UntilStop(const Lease& lease, Duration from) {
   REQUIRE(lease.End());
   return StopTime(*lease.End(), GraceFor(5s, lease.timeout())) - At(from);
 }
 
-/// The protocol's two sentences about s and p, word by word, with everything remembered.
+/// The protocol's definitions of s and p, word for word, without forgetting anything.
 class Reference {
  public:
   explicit Reference(Duration timeout) : timeout_(timeout) {}
@@ -86,20 +86,20 @@ void Apply(L& lease, std::size_t kind, TimePoint sent, TimePoint answered) {
   }
 }
 
-// By servers that answer at once.
+// Servers that answer at once.
 void Answered(Lease& lease, TimePoint sent) { lease.Answered(sent, sent); }
 void Committed(Lease& lease, TimePoint sent) { lease.Committed(sent, sent); }
 
 }  // namespace
 
-TEST_CASE("Without any answer there is no lease") {
+TEST_CASE("Without an answer there is no lease") {
   const Lease lease(30s);
   CHECK_FALSE(lease.End());
   CHECK_FALSE(lease.last_commit());
   CHECK(lease.timeout() == 30s);
 }
 
-TEST_CASE("A connect and the create that follows it prove from the connect on") {
+TEST_CASE("A connect and the create that follows prove the session from the connect on") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), lease.timeout());
   CHECK_FALSE(lease.End());
@@ -108,7 +108,7 @@ TEST_CASE("A connect and the create that follows it prove from the connect on") 
   CHECK(lease.last_commit() == At(50ms));
 }
 
-TEST_CASE("A connect at the very moment of the commit counts, one after it does not") {
+TEST_CASE("A connect at the time of the commit counts, one after it does not") {
   Lease lease(30s);
   Committed(lease, At(10s));
   lease.ConnectAccepted(At(10s) + 1ns, lease.timeout());
@@ -127,7 +127,7 @@ TEST_CASE("Reads alone never prove anything") {
   CHECK_FALSE(lease.last_commit());
 }
 
-TEST_CASE("A commit alone does not prove itself") {
+TEST_CASE("A commit alone proves nothing") {
   Lease lease(30s);
   Committed(lease, At(0s));
   CHECK_FALSE(lease.End());
@@ -146,7 +146,8 @@ TEST_CASE("An answered request counts from a quarter of the time-out before the 
   CHECK(End(lease) == Ends(31250ms));
 }
 
-TEST_CASE("A late answer proves what was sent, but only a quarter of the time-out after it came") {
+TEST_CASE(
+    "A late answer counts from its request, but only a quarter of the time-out after it arrived") {
   Lease lease(30s);
   lease.Committed(At(0s), At(5s));
   Committed(lease, At(12500ms) - 1ns);
@@ -155,14 +156,14 @@ TEST_CASE("A late answer proves what was sent, but only a quarter of the time-ou
   CHECK(End(lease) == Ends(28750ms));
 }
 
-TEST_CASE("Two requests that a paused server answers together do not prove each other") {
+TEST_CASE("Two requests that a paused server answers together prove nothing") {
   Lease lease(30s);
   lease.Answered(At(0s), At(8s));
   lease.Committed(At(7500ms), At(8s));
   CHECK_FALSE(lease.End());
 }
 
-TEST_CASE("Without further commits the lease does not move, whatever is answered") {
+TEST_CASE("Without further commits no answer moves the lease") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
@@ -173,7 +174,7 @@ TEST_CASE("Without further commits the lease does not move, whatever is answered
   CHECK(End(lease) == Ends(53750ms));
 }
 
-TEST_CASE("Answers that come out of order are all used") {
+TEST_CASE("Answers out of order all count") {
   Lease lease(30s);
   Committed(lease, At(20s));
   Answered(lease, At(5s));
@@ -186,7 +187,7 @@ TEST_CASE("Answers that come out of order are all used") {
   CHECK(lease.last_commit() == At(20s));
 }
 
-TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at the least") {
+TEST_CASE("The margin is a twenty-fourth of the time-out, and at least half a second") {
   for (const auto& [timeout, end] : std::vector<std::pair<Duration, Duration>>{
            {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
     Lease lease(timeout);
@@ -196,7 +197,7 @@ TEST_CASE("The margin is a twenty-fourth of the time-out and half a second at th
   }
 }
 
-TEST_CASE("A holder with heartbeats lives at least 8 s without servers") {
+TEST_CASE("A holder with heartbeats survives at least 8 s without servers") {
   const Duration timeout = 30s;
   Lease lease(timeout);
   lease.ConnectAccepted(At(0s), lease.timeout());
@@ -212,7 +213,7 @@ TEST_CASE("A holder with heartbeats lives at least 8 s without servers") {
   CHECK(UntilStop(lease, 0s) == 91250ms);
 }
 
-TEST_CASE("A holder far from the servers lives at least 8 s without them") {
+TEST_CASE("A holder far from the servers survives at least 8 s without them") {
   const Duration timeout = 30s;
   const Duration round_trip = 500ms;
   Lease lease(timeout);
@@ -223,7 +224,7 @@ TEST_CASE("A holder far from the servers lives at least 8 s without them") {
     CHECK(UntilStop(lease, sent + round_trip) >= 8s);
     lease.Committed(At(sent), At(sent) + round_trip);
   }
-  // p is three heartbeats old: an answer that took its time is not two heartbeats ago.
+  // p is three heartbeats old: a slow answer was not yet there two heartbeats ago.
   CHECK(UntilStop(lease, 0s) == 87500ms);
 }
 
@@ -239,17 +240,17 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
   }
 }
 
-TEST_CASE("Servers that come back before the stop signal lengthen the lease from the last answer") {
+TEST_CASE("Servers that return before the stop signal extend the lease from the last answer") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
   Committed(lease, At(3750ms));
-  // 8 s of silence; the same connection lives on.
+  // 8 s of silence, then the same connection works again.
   Committed(lease, At(15500ms));
   CHECK(End(lease) == Ends(3750ms + 28750ms));
 }
 
-TEST_CASE("A reconnect lengthens the lease only with a commit after it") {
+TEST_CASE("A reconnect extends the lease only with a commit after it") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), lease.timeout());
   Committed(lease, At(0s));
@@ -272,7 +273,7 @@ TEST_CASE("A shorter time-out that a reconnect grants moves the lease's end back
   CHECK(End(lease) == Ends(15500ms));
 }
 
-TEST_CASE("A longer time-out that a reconnect grants lengthens nothing") {
+TEST_CASE("A longer time-out that a reconnect grants does not extend the lease") {
   Lease lease(6s);
   lease.ConnectAccepted(At(0s), 6s);
   Committed(lease, At(0s));
@@ -283,7 +284,7 @@ TEST_CASE("A longer time-out that a reconnect grants lengthens nothing") {
   CHECK(End(lease) == Ends(7500ms));
 }
 
-TEST_CASE("The shortest of all time-outs that were granted counts") {
+TEST_CASE("The shortest of all granted time-outs counts") {
   Lease lease(30s);
   for (const Duration granted : {30s, 20s, 40s, 8s, 30s}) lease.ConnectAccepted(At(0s), granted);
   Committed(lease, At(0s));
@@ -291,7 +292,7 @@ TEST_CASE("The shortest of all time-outs that were granted counts") {
   CHECK(End(lease) == Ends(7500ms));
 }
 
-TEST_CASE("With a shorter time-out an answer proves sooner") {
+TEST_CASE("With a shorter time-out an answer counts sooner") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), 30s);
   Committed(lease, At(0s));
@@ -301,10 +302,10 @@ TEST_CASE("With a shorter time-out an answer proves sooner") {
   CHECK(End(lease) == Ends(10s + 7500ms));
 }
 
-TEST_CASE("A server that grants more than was asked for ticks slowly: answers prove later") {
+TEST_CASE("A server that grants more than requested ticks slowly: answers count later") {
   Lease lease(4s);
   lease.ConnectAccepted(At(0s), 4s);
-  lease.ConnectAccepted(At(0s), 8s);  // its least time-out: it pings each 2 s
+  lease.ConnectAccepted(At(0s), 8s);  // its minimum: it pings every 2 s
   Answered(lease, At(10s));
   Committed(lease, At(12s) - 1ns);
   CHECK(End(lease) == Ends(3500ms));
@@ -312,7 +313,7 @@ TEST_CASE("A server that grants more than was asked for ticks slowly: answers pr
   CHECK(End(lease) == Ends(13500ms));
 }
 
-TEST_CASE("Generated events: the lease is what the protocol says") {
+TEST_CASE("Generated events: the lease follows the protocol's definition") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -323,7 +324,7 @@ TEST_CASE("Generated events: the lease is what the protocol says") {
     TimePoint sent = At(0s);
     TimePoint answered = sent;
     std::optional<TimePoint> last_end;
-    // Some sequences are dense, some sparse; in some nothing commits for long.
+    // Some sequences are dense, some sparse; some have long gaps between commits.
     const auto steps = static_cast<unsigned>(timeout / 1ms) / (random() % 2 == 0 ? 32 : 2);
     const std::size_t kinds = random() % 2 == 0 ? 8 : 40;
     for (int event = 0; event < 80; ++event) {
@@ -341,7 +342,7 @@ TEST_CASE("Generated events: the lease is what the protocol says") {
   }
 }
 
-TEST_CASE("Generated events: slightly out of order the lease is what the protocol says") {
+TEST_CASE("Generated events, slightly out of order: the lease follows the protocol's definition") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -367,7 +368,7 @@ TEST_CASE("Generated events: slightly out of order the lease is what the protoco
   }
 }
 
-TEST_CASE("Generated events: in any order the lease is never too long and never goes back") {
+TEST_CASE("Generated events, in any order: the lease is never too long and never moves back") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -390,7 +391,7 @@ TEST_CASE("Generated events: in any order the lease is never too long and never 
   }
 }
 
-TEST_CASE("Generated events: whatever servers grant, the lease is never too long") {
+TEST_CASE("Generated events, with any granted time-outs: the lease is never too long") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -417,12 +418,12 @@ TEST_CASE("Generated events: whatever servers grant, the lease is never too long
   }
 }
 
-TEST_CASE("The stop signal comes the grace before the lease's end, KILL 250 ms before it") {
+TEST_CASE("The stop signal is sent a grace period before the lease's end, KILL 250 ms before it") {
   CHECK(StopTime(At(100s), 5s) == At(95s));
   CHECK(KillTime(At(95s), At(100s), 5s) == At(99750ms));
 }
 
-TEST_CASE("The grace gives way to the lease") {
+TEST_CASE("The lease limits the grace period") {
   CHECK(GraceFor(5s, 30s) == 5s);
   CHECK(GraceFor(60s, 30s) == 5s);
   CHECK(GraceFor(1s, 30s) == 1s);
@@ -431,7 +432,7 @@ TEST_CASE("The grace gives way to the lease") {
   CHECK(StopTime(At(100s), GraceFor(60s, 30s)) == At(95s));
 }
 
-TEST_CASE("With hardly any grace the stop signal comes with KILL, never after it") {
+TEST_CASE("With hardly any grace period the stop signal is sent with KILL, never after it") {
   for (const Duration grace : {Duration(0ms), Duration(100ms), Duration(249ms), Duration(250ms)}) {
     const TimePoint stop = StopTime(At(100s), grace);
     CHECK(stop == At(99750ms));
@@ -439,31 +440,31 @@ TEST_CASE("With hardly any grace the stop signal comes with KILL, never after it
   }
 }
 
-TEST_CASE("A tree that is stopped early is killed after its grace") {
+TEST_CASE("A tree that is stopped early is killed after the grace period") {
   CHECK(KillTime(At(0s), At(100s), 5s) == At(5s));
   CHECK(KillTime(At(3700s), At(100s), 5s) == At(99750ms));
 }
 
-TEST_CASE("A lease that does not end stops nothing, and an endless grace kills nothing") {
+TEST_CASE("A lease without an end stops nothing, and an endless grace period kills nothing") {
   CHECK(StopTime(kNever, 5s) == kNever);
   CHECK(KillTime(At(100s), kNever, 5s) == At(105s));
   CHECK(KillTime(At(100s), kNever, Duration::max()) == kNever);
 }
 
-TEST_CASE("Nested guards are spared for 2 s, and no longer than until KILL is due") {
+TEST_CASE("Nested guards are spared for 2 s, but only until KILL is due") {
   CHECK(NestedGuardsUntil(At(100s), kNever) == At(102s));
   CHECK(NestedGuardsUntil(At(100s), At(101s)) == At(100750ms));
   CHECK(NestedGuardsUntil(At(100s), At(100s)) < At(100s));
 }
 
-TEST_CASE("A heartbeat goes out each eighth of the time-out, a waiter's read each quarter") {
+TEST_CASE("A heartbeat is sent every eighth of the time-out, a waiter's read every quarter") {
   CHECK(HeartbeatPeriod(30s) == 3750ms);
   CHECK(HeartbeatPeriod(4s) == 500ms);
   CHECK(WaiterReadPeriod(30s) == 7500ms);
   CHECK(WaiterReadPeriod(4s) == 1s);
 }
 
-TEST_CASE("A silent server is given up after a period, 2 s, or half of what is left") {
+TEST_CASE("A silent server is given up after a period, 2 s, or half of the remaining time") {
   CHECK(AnswerTimeout(30s, 60s) == 3750ms);
   CHECK(AnswerTimeout(30s, 4s) == 2s);
   CHECK(AnswerTimeout(6s, 60s) == 2s);
@@ -471,7 +472,7 @@ TEST_CASE("A silent server is given up after a period, 2 s, or half of what is l
   CHECK(AnswerTimeout(40s, Duration::max()) == 5s);
 }
 
-TEST_CASE("An answer gets 50 ms even where nothing is left") {
+TEST_CASE("An answer gets 50 ms even if no time is left") {
   CHECK(AnswerTimeout(30s, 99ms) == 50ms);
   CHECK(AnswerTimeout(30s, 0s) == 50ms);
   CHECK(AnswerTimeout(30s, -10s) == 50ms);

@@ -25,7 +25,7 @@ std::string Checked(std::string_view path) { return Show(CheckAbsolutePath(path)
 
 }  // namespace
 
-TEST_CASE("An absolute LOCK is taken as it is") {
+TEST_CASE("An absolute LOCK is used as it is") {
   CHECK(Resolved("/jobs/backup") == "/jobs/backup");
   CHECK(Resolved("/a") == "/a");
   CHECK(Resolved("/jobs/with blank") == "/jobs/with blank");
@@ -39,7 +39,7 @@ TEST_CASE("A relative LOCK is below the root") {
   CHECK(Resolved("zookeeper") == "/zklock/zookeeper");
 }
 
-TEST_CASE("Slashes that name nothing are refused") {
+TEST_CASE("Empty components are refused") {
   CHECK(Resolved("") == "bad: is empty");
   CHECK(Resolved("/") == "bad: is the root of all znodes");
   CHECK(Resolved("//") == "bad: has an empty component");
@@ -50,7 +50,7 @@ TEST_CASE("Slashes that name nothing are refused") {
   CHECK(Resolved("a//b") == "bad: has an empty component");
 }
 
-TEST_CASE("Dots as components are refused, dots in names are not") {
+TEST_CASE("The components . and .. are refused, dots in names are not") {
   for (const char* path : {".", "/.", "a/.", "./a", "/a/./b"}) {
     CHECK(Resolved(path) == "bad: has '.' as a component");
   }
@@ -61,7 +61,7 @@ TEST_CASE("Dots as components are refused, dots in names are not") {
   CHECK(Resolved("/.a/b./c..d") == "/.a/b./c..d");
 }
 
-TEST_CASE("ZooKeeper's own znodes are refused, their neighbours are not") {
+TEST_CASE("ZooKeeper's own znodes are refused, similar names are not") {
   CHECK(Resolved("/zookeeper") == "bad: is reserved for ZooKeeper");
   CHECK(Resolved("/zookeeper/quota") == "bad: is reserved for ZooKeeper");
   CHECK(Resolved("zookeeper", "/") == "bad: is reserved for ZooKeeper");
@@ -80,14 +80,14 @@ TEST_CASE("Control characters are refused") {
   CHECK(Resolved("/\xc2\xa0") == "/\xc2\xa0");
 }
 
-TEST_CASE("What is no UTF-8 is refused") {
+TEST_CASE("Invalid UTF-8 is refused") {
   const std::vector<std::string> bad{
-      "/\x80",              // a continuation alone
+      "/\x80",              // a lone continuation byte
       "/\xff",              // never a byte of UTF-8
       "/\xc3",              // cut off
       "/\xe2\x82",          // cut off
       "/\xf0\x9f\x98",      // cut off
-      "/\xc3/",             // no continuation
+      "/\xc3/",             // a missing continuation byte
       "/\xc0\xaf",          // an overlong slash
       "/\xe0\x80\xaf",      // an overlong slash
       "/\xf0\x80\x80\xaf",  // an overlong slash
@@ -103,7 +103,7 @@ TEST_CASE("What is no UTF-8 is refused") {
   }
 }
 
-TEST_CASE("Letters of any language are taken, code points that the servers refuse are not") {
+TEST_CASE("Letters of any language are accepted, code points that the servers refuse are not") {
   CHECK(Resolved("/\xc3\xa9t\xc3\xa9") == "/\xc3\xa9t\xc3\xa9");
   CHECK(Resolved("/\xe6\x97\xa5\xe6\x9c\xac") == "/\xe6\x97\xa5\xe6\x9c\xac");
   CHECK(Resolved("/\xed\x9f\xbf") == "/\xed\x9f\xbf");  // U+D7FF

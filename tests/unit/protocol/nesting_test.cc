@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_CASE("Messages between nested zklocks are read back as they were written") {
+TEST_CASE("Messages between nested zklocks are parsed as they were formatted") {
   const NestingRequest run{NestingRequest::Kind::kRun, "/a b/c-lock-0000000001"};
   CHECK(FormatNesting(run) == "run /a b/c-lock-0000000001");
   CHECK(ParseNestingRequest(FormatNesting(run)) == run);
@@ -21,7 +21,7 @@ TEST_CASE("Messages between nested zklocks are read back as they were written") 
   CHECK(ParseNestingRelease(FormatNesting(waits)) == waits);
 }
 
-TEST_CASE("Any other message between nested zklocks is not understood") {
+TEST_CASE("Any other message between nested zklocks is rejected") {
   for (const char* text :
        {"", "run", "run ", "run a", "walk /a", "release", "lease", "lease ", "lease 1", "lease 1 ",
         "lease  1 2", "lease 1 2 ", "lease 1 2x", "lease -1 2", "lease 1 -2", "releasing 1",

@@ -55,8 +55,8 @@ std::string Decided(const Names& children, const std::string& own) {
   return Show(Decide(children, own));
 }
 
-/// A contender of the generated queues. Whether it reads is known from the making, not from the
-/// code under test.
+/// A contender of the generated queues. Whether it reads is known from its construction, not from
+/// the code under test.
 struct Simulated {
   std::string name;
   std::int64_t number;
@@ -69,7 +69,7 @@ struct Style {
   const char* prefix;
   bool reads;
 };
-// The first letters differ, so that an order by name shows.
+// The first letters differ, so that an order by name would show.
 constexpr Style kStyles[] = {
     {"zeta-0f8fad5b-d9cb-469f-a165-70867728950e-lock-", false},
     {"alpha-0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__", false},
@@ -83,7 +83,7 @@ constexpr Style kStyles[] = {
     {"n_", false},
 };
 
-/// Up to 12 contenders with rising, gapped numbers, in queue order.
+/// Up to 12 contenders with ascending numbers and gaps, in queue order.
 std::vector<Simulated> Generate(std::mt19937_64& random) {
   std::vector<Simulated> queue(random() % 12 + 1);
   const std::int64_t starts[] = {0, 999999990, 2147479900};
@@ -96,7 +96,7 @@ std::vector<Simulated> Generate(std::mt19937_64& random) {
   return queue;
 }
 
-/// The names as a server might list them: in any order, with children that are no contenders.
+/// The names as a server might list them: in any order, with children that are not contenders.
 Names ChildrenOf(const std::vector<Simulated>& queue, std::mt19937_64& random) {
   Names children;
   for (const char* other : {"0", "zzz", "lock", "last-run", "build-3024010203"}) {
@@ -123,26 +123,26 @@ TEST_CASE("The only contender holds") {
   CHECK(Decided({Read(3)}, Read(3)) == "hold");
 }
 
-TEST_CASE("An own name that is missing is never first") {
+TEST_CASE("A contender that is missing from the list is never the first") {
   CHECK(Decided({}, Exclusive(0)) == "own missing");
   CHECK(Decided({Exclusive(5)}, Exclusive(0)) == "own missing");
   CHECK(Decided({Exclusive(5)}, "") == "own missing");
   CHECK(Decided({"", "zzz"}, "zzz") == "own missing");
 }
 
-TEST_CASE("An exclusive contender or a writer waits for the nearest lower one of any kind") {
+TEST_CASE("An exclusive contender or a writer waits for the nearest earlier one of any mode") {
   CHECK(Decided({Exclusive(1), Read(2), Exclusive(3)}, Exclusive(3)) == "wait for " + Read(2));
   CHECK(Decided({Exclusive(1), Read(2), Write(3)}, Write(3)) == "wait for " + Read(2));
   CHECK(Decided({Read(1), Write(2), Write(3)}, Write(3)) == "wait for " + Write(2));
 }
 
-TEST_CASE("A reader waits for the nearest lower one that excludes") {
+TEST_CASE("A reader waits for the nearest earlier contender that is not a reader") {
   CHECK(Decided({Write(1), Read(2), Read(3)}, Read(3)) == "wait for " + Write(1));
   CHECK(Decided({Write(1), Exclusive(2), Read(3), Read(4)}, Read(4)) == "wait for " + Exclusive(2));
   CHECK(Decided({Write(1), "n_0000000002", Read(3)}, Read(3)) == "wait for n_0000000002");
 }
 
-TEST_CASE("Readers hold together, other programs' included") {
+TEST_CASE("Readers hold together, including those of other programs") {
   const Names children{Read(1), kCuratorReader, Read(7), kKazooReader, Read(9)};
   CHECK(Decided(children, Read(1)) == "hold");
   CHECK(Decided(children, Read(7)) == "hold");
@@ -155,11 +155,11 @@ TEST_CASE("A later contender never counts") {
   CHECK(Decided({Exclusive(1), Exclusive(2)}, Exclusive(1)) == "hold");
 }
 
-TEST_CASE("A reader does not pass a waiting writer") {
+TEST_CASE("A reader does not overtake a waiting writer") {
   CHECK(Decided({Read(1), Write(2), Read(3)}, Read(3)) == "wait for " + Write(2));
 }
 
-TEST_CASE("The order is by number, not by name or by place in the list") {
+TEST_CASE("The order is by number, not by name or by position in the list") {
   CHECK(Decided({"zzz-lock-0000000001", Exclusive(2)}, Exclusive(2)) ==
         "wait for zzz-lock-0000000001");
   CHECK(Decided({Exclusive(9), Exclusive(10)}, Exclusive(9)) == "hold");
@@ -169,7 +169,7 @@ TEST_CASE("The order is by number, not by name or by place in the list") {
         "wait for " + Exclusive(999999999));
 }
 
-TEST_CASE("Of equal numbers the name decides") {
+TEST_CASE("Contenders with equal numbers are ordered by name") {
   // Curator's downgrade makes a reader with its writer's number.
   const Names children{kCuratorWriter, "_c_" + kUuid + "-__READ__0000000005", Read(6)};
   CHECK(Decided(children, Read(6)) == "wait for " + kCuratorWriter);
@@ -178,11 +178,11 @@ TEST_CASE("Of equal numbers the name decides") {
         "wait for a-lock-0000000001");
 }
 
-TEST_CASE("Children that are no contenders are ignored") {
+TEST_CASE("Children that are not contenders are ignored") {
   CHECK(Decided({"0", "lock", "last-run", Exclusive(5)}, Exclusive(5)) == "hold");
 }
 
-TEST_CASE("An unknown name with a server's number is waited for") {
+TEST_CASE("A contender waits for an unknown name with a server's number") {
   CHECK(Decided({"build-2024010203", Exclusive(2024010204)}, Exclusive(2024010204)) ==
         "wait for build-2024010203");
   CHECK(Decided({"build-2024010203", Exclusive(5)}, Exclusive(5)) == "hold");
@@ -197,17 +197,17 @@ TEST_CASE("Numbers near the server's overflow are refused") {
   CHECK(Decided({Exclusive(1), Exclusive(2147480000)}, Exclusive(2147480000)) == "numbers used up");
 }
 
-TEST_CASE("Another's negative number is lower than ours") {
+TEST_CASE("A negative number of another contender is lower than ours") {
   CHECK(Decided({Exclusive(-5), Exclusive(5)}, Exclusive(5)) == "wait for " + Exclusive(-5));
 }
 
-TEST_CASE("The queue lists who counts, in order") {
+TEST_CASE("The queue lists the contenders in order") {
   CHECK(NamesOf(Queue({Exclusive(10), "zzz", Read(-3), "lock", Write(9), kKazooLock})) ==
         Names{Read(-3), kKazooLock, Write(9), Exclusive(10)});
   CHECK(Queue({}).empty());
 }
 
-TEST_CASE("Who holds is the first, or the readers before the first that excludes, in order") {
+TEST_CASE("The holders are the first contender or the first readers, in order") {
   CHECK(HoldersIn({}).empty());
   CHECK(HoldersIn({"zzz", "last-run"}).empty());
   CHECK(NamesOf(HoldersIn({Read(7), Write(5), Exclusive(6)})) == Names{Write(5)});
@@ -217,12 +217,12 @@ TEST_CASE("Who holds is the first, or the readers before the first that excludes
         Names{Read(1), Read(2), kKazooReader});
 }
 
-TEST_CASE("Who has the one znode holds before those of a queue") {
+TEST_CASE("The one znode of the simple dialect holds before a queue") {
   CHECK(NamesOf(HoldersIn({"lock"})) == Names{"lock"});
   CHECK(NamesOf(HoldersIn({Exclusive(3), "lock"})) == Names{"lock", Exclusive(3)});
 }
 
-TEST_CASE("A lock is busy for a reader only while somebody excludes") {
+TEST_CASE("A lock is busy for a reader only if there is a contender of another mode") {
   CHECK_FALSE(IsBusy({}, Mode::kRead));
   CHECK_FALSE(IsBusy({Read(1), kKazooReader}, Mode::kRead));
   CHECK(IsBusy({Read(1), Write(2)}, Mode::kRead));
@@ -230,7 +230,7 @@ TEST_CASE("A lock is busy for a reader only while somebody excludes") {
   CHECK(IsBusy({"n_0000000001"}, Mode::kRead));
 }
 
-TEST_CASE("A lock is busy for a writer while anybody contends") {
+TEST_CASE("A lock is busy for a writer if there is any contender") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite}) {
     CHECK_FALSE(IsBusy({}, mode));
     CHECK_FALSE(IsBusy({"0", "lock", "last-run"}, mode));
@@ -239,7 +239,7 @@ TEST_CASE("A lock is busy for a writer while anybody contends") {
   }
 }
 
-TEST_CASE("kazoo's contenders are strangers to every mode") {
+TEST_CASE("kazoo's contenders are incompatible with every mode") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kKazooLock, kKazooReader}) {
       CHECK(FindIncompatible({child}, Exclusive(9), mode, Dialect::kCurator) ==
@@ -248,8 +248,7 @@ TEST_CASE("kazoo's contenders are strangers to every mode") {
   }
 }
 
-TEST_CASE(
-    "A lock of one znode and a permit of kazoo's are told by their names, if a session owns them") {
+TEST_CASE("A lock of one znode and a permit of kazoo's are recognised by their names") {
   const std::string permit = "0123456789abcdef0123456789abcdef";
   const std::vector<std::string> children = {"lock",
                                              permit,
@@ -267,7 +266,7 @@ TEST_CASE(
         std::vector<IncompatibleContender>{semaphore});
 }
 
-TEST_CASE("A Curator mutex is an incompatible to readers and writers") {
+TEST_CASE("A Curator mutex is incompatible with readers and writers") {
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindIncompatible({kCuratorMutex}, Read(9), mode, Dialect::kCurator) ==
           IncompatibleContender{kCuratorMutex, IncompatibleContender::Kind::kCuratorMutex});
@@ -275,7 +274,7 @@ TEST_CASE("A Curator mutex is an incompatible to readers and writers") {
   CHECK_FALSE(FindIncompatible({kCuratorMutex}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
 
-TEST_CASE("A Curator read/write lock is an incompatible to exclusive contenders") {
+TEST_CASE("A Curator read/write lock is incompatible with exclusive contenders") {
   for (const std::string& child : {kCuratorWriter, kCuratorReader}) {
     CHECK(FindIncompatible({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator) ==
           IncompatibleContender{child, IncompatibleContender::Kind::kCuratorReadWrite});
@@ -284,8 +283,8 @@ TEST_CASE("A Curator read/write lock is an incompatible to exclusive contenders"
   }
 }
 
-TEST_CASE("The C recipe's contender is an incompatible to readers and writers") {
-  // It orders by what follows the last dash: "__WRIT__0000000009" is behind every number.
+TEST_CASE("The C recipe's contender is incompatible with readers and writers") {
+  // It orders by what follows the last dash, and "__WRIT__0000000009" sorts after every number.
   const std::string child = "x-0100000000abcdef-0000000004";
   for (const Mode mode : {Mode::kWrite, Mode::kRead}) {
     CHECK(FindIncompatible({child}, Read(9), mode, Dialect::kCurator) ==
@@ -294,7 +293,7 @@ TEST_CASE("The C recipe's contender is an incompatible to readers and writers") 
   CHECK_FALSE(FindIncompatible({child}, Exclusive(9), Mode::kExclusive, Dialect::kCurator));
 }
 
-TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is an incompatible") {
+TEST_CASE("In kazoo's dialect, programs that ignore kazoo's names are incompatible") {
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
     for (const std::string& child : {kCuratorMutex, kCuratorWriter, kCuratorReader,
                                      std::string("x-0100000000abcdef-0000000004")}) {
@@ -306,8 +305,7 @@ TEST_CASE("In kazoo's dialect whoever does not look for kazoo's names is an inco
   }
 }
 
-TEST_CASE(
-    "One of ours in the other dialect is an incompatible: its programs may be blind to ours") {
+TEST_CASE("A zklock of another dialect is incompatible: its programs may not see ours") {
   const std::string kazoo =
       Numbered(MakeContenderPrefix("h", kUuid, Mode::kRead, Dialect::kKazoo), 3);
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
@@ -319,7 +317,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Our own names meet freely, and so do unknown ones") {
+TEST_CASE("Our own names and unknown names are compatible") {
   const Names children{Exclusive(1), Write(2), Read(3),          "n_0000000005",
                        "lock",       "zzz",    "lock-0000000006"};
   for (const Mode mode : {Mode::kExclusive, Mode::kWrite, Mode::kRead}) {
@@ -327,7 +325,7 @@ TEST_CASE("Our own names meet freely, and so do unknown ones") {
   }
 }
 
-TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unknown name") {
+TEST_CASE("A lock of one znode is incompatible with every queue, but not with unknown names") {
   for (const std::string& other :
        {Exclusive(1), Write(2), Read(3), kCuratorMutex, kCuratorWriter, kCuratorReader, kKazooLock,
         kKazooReader, std::string("x-0100000000abcdef-0000000009"), Permit(10),
@@ -344,7 +342,7 @@ TEST_CASE("To a lock of one znode every queue is strange, but no znode of an unk
   CHECK_FALSE(FindIncompatible({"lock"}, "", Mode::kExclusive, Dialect::kSimple));
 }
 
-TEST_CASE("A rank counts who is ahead, and who of them waits") {
+TEST_CASE("A rank counts the contenders ahead, and those of them that wait") {
   const auto rank = [](const Names& children, const std::string& own) {
     const Rank its = RankOf(children, own);
     return std::pair(its.ahead, its.waiting);
@@ -352,14 +350,14 @@ TEST_CASE("A rank counts who is ahead, and who of them waits") {
   using Pair = std::pair<std::size_t, std::size_t>;
   CHECK(rank({Exclusive(1)}, Exclusive(1)) == Pair(0, 0));
   CHECK(rank({Exclusive(3), "zzz", Exclusive(2), Exclusive(1)}, Exclusive(3)) == Pair(2, 1));
-  // Readers hold together; behind a writer they wait.
+  // Readers hold together; after a writer they wait.
   CHECK(rank({Read(1), Read(2), Read(3)}, Read(3)) == Pair(2, 0));
   CHECK(rank({Read(1), Write(2), Read(3), Read(4)}, Read(4)) == Pair(3, 2));
-  // Who comes later does not count.
+  // Later contenders do not count.
   CHECK(rank({Exclusive(1), Exclusive(2), Exclusive(3)}, Exclusive(2)) == Pair(1, 0));
 }
 
-TEST_CASE("A later one that supersedes ends the wait of those before it, and no other does") {
+TEST_CASE("Only a later contender that supersedes ends the wait of those before it") {
   const auto newest = [](std::int64_t number) {
     return Numbered("h-" + kUuid + "-newest-lock-", number);
   };
@@ -368,13 +366,13 @@ TEST_CASE("A later one that supersedes ends the wait of those before it, and no 
   CHECK_FALSE(IsSuperseded({newest(1)}, newest(1)));
   CHECK_FALSE(IsSuperseded({}, newest(1)));
   CHECK_FALSE(IsSuperseded({newest(1), Exclusive(2), Read(3), Permit(4)}, newest(1)));
-  // By number, not by name or by place in the list.
+  // By number, not by name or by position in the list.
   CHECK(IsSuperseded({Numbered("a-" + kUuid + "-newest-lock-", 10), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({Numbered("z-" + kUuid + "-newest-lock-", 8), newest(9)}, newest(9)));
   CHECK_FALSE(IsSuperseded({newest(1)}, "no contender"));
 }
 
-TEST_CASE("A permit is had while there are no more than the limit") {
+TEST_CASE("A permit holds while there are no more permits than the limit") {
   const auto decided = [](const Names& permits, const std::string& own, std::size_t limit) {
     return Show(DecidePermit(permits, own, limit));
   };
@@ -382,9 +380,9 @@ TEST_CASE("A permit is had while there are no more than the limit") {
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 2) == "hold");
   CHECK(decided({Permit(1), Permit(2)}, Permit(2), 1) == "wait for " + Permit(1));
   CHECK(decided({Permit(3), Permit(2), Permit(1)}, Permit(3), 2) == "wait for " + Permit(1));
-  // After Curator's rule the number does not decide: it is the count that has to fall.
+  // By Curator's rule the count decides, not the number.
   CHECK(decided({Permit(1), Permit(2)}, Permit(1), 1) == "wait for " + Permit(2));
-  // What is no permit does not count; a permit of another program does.
+  // Other children do not count; permits of other programs do.
   CHECK(decided({Permit(1), "zzz", "lock"}, Permit(1), 1) == "hold");
   const std::string curators = "_c_" + kUuid + "-lease-0000000001";
   CHECK(decided({Permit(2), curators}, Permit(2), 1) == "wait for " + curators);
@@ -393,7 +391,7 @@ TEST_CASE("A permit is had while there are no more than the limit") {
   CHECK(decided({Permit(2147480000)}, Permit(2147480000), 5) == "numbers used up");
 }
 
-TEST_CASE("The first incompatible of the queue is named, and never we ourselves") {
+TEST_CASE("The first incompatible contender in the queue is named, never our own") {
   const auto incompatible = FindIncompatible({kKazooReader, Exclusive(1), kKazooLock}, Exclusive(1),
                                              Mode::kExclusive, Dialect::kCurator);
   REQUIRE(incompatible);
@@ -401,14 +399,15 @@ TEST_CASE("The first incompatible of the queue is named, and never we ourselves"
   CHECK_FALSE(FindIncompatible({kKazooLock}, kKazooLock, Mode::kExclusive, Dialect::kCurator));
 }
 
-TEST_CASE("Who waits for whom is shown for the whole queue") {
+TEST_CASE("The predecessors of a whole queue are found") {
   const auto waits = WaitsFor(Queue({Read(1), Read(2), Write(3), Read(4), Read(5), Exclusive(6)}));
   using Index = std::optional<std::size_t>;
   CHECK(waits == std::vector<Index>{Index{}, Index{}, Index{1}, Index{2}, Index{2}, Index{4}});
   CHECK(WaitsFor({}).empty());
 }
 
-TEST_CASE("Generated queues: someone holds, no two holders conflict, waiting goes downwards") {
+TEST_CASE(
+    "Generated queues: there is a holder, no two holders conflict, all wait for lower numbers") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {
@@ -435,14 +434,14 @@ TEST_CASE("Generated queues: someone holds, no two holders conflict, waiting goe
           std::find_if(queue.begin(), queue.end(),
                        [&](const Simulated& other) { return other.name == wait->predecessor; });
       REQUIRE(predecessor != queue.end());
-      // Strictly downwards, so there is no circle.
+      // Strictly lower, so there is no cycle.
       CHECK(predecessor->number < contender.number);
       CHECK(Conflict(*predecessor, contender));
     }
   }
 }
 
-TEST_CASE("Generated queues: the shown waits-for graph is what the contenders decide") {
+TEST_CASE("Generated queues: the predecessors are those that the contenders decide on") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {
@@ -458,7 +457,7 @@ TEST_CASE("Generated queues: the shown waits-for graph is what the contenders de
   }
 }
 
-TEST_CASE("Generated queues: busy means that a newcomer at the tail would wait") {
+TEST_CASE("Generated queues: busy means that a new contender at the tail would wait") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {
@@ -479,7 +478,7 @@ TEST_CASE("Generated queues: busy means that a newcomer at the tail would wait")
   }
 }
 
-TEST_CASE("Generated queues: they drain, everyone holds once, conflicting ones in order") {
+TEST_CASE("Generated queues: all drain, each contender holds once, conflicting ones in order") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 500; ++round) {
@@ -505,7 +504,7 @@ TEST_CASE("Generated queues: they drain, everyone holds once, conflicting ones i
   }
 }
 
-TEST_CASE("Generated queues: a holder stays one while others come and go") {
+TEST_CASE("Generated queues: a holder remains one while others join and leave") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 2000; ++round) {

@@ -20,12 +20,12 @@ constexpr const char* kNightlyText =
     "3 "
     "b7.example.org";
 
-TEST_CASE("A LOCK without a run yet has the marker alone") {
+TEST_CASE("The data of a LOCK before its first run is the marker alone") {
   CHECK(FormatLockData({}) == "zklock/1");
   CHECK(ParseLockData("zklock/1") == LockData{});
 }
 
-TEST_CASE("A release record is one line of words, read back as it was written") {
+TEST_CASE("A release record is one line of words, parsed as it was formatted") {
   CHECK(FormatLockData({kNightly}) == kNightlyText);
   CHECK(ParseLockData(kNightlyText) == LockData{kNightly});
 
@@ -39,7 +39,7 @@ TEST_CASE("A release record is one line of words, read back as it was written") 
   CHECK(ParseLockData(FormatLockData({longest})) == LockData{longest});
 }
 
-TEST_CASE("What would not be one word is made one, what is too long is cut") {
+TEST_CASE("Names are made single words and cut to the maximum length") {
   ReleaseRecord record = kNightly;
   record.host = "two words\n\x7f\xc3\xa4";
   CHECK(ParseLockData(FormatLockData({record}))->last_release->host == "two-words----");
@@ -53,7 +53,7 @@ TEST_CASE("What would not be one word is made one, what is too long is cut") {
   CHECK(ParseLockData(FormatLockData({record}))->last_release->ran == 1'000'000'000'000'000ms);
 }
 
-TEST_CASE("Data that zklock would not have written is somebody else's") {
+TEST_CASE("Data that zklock would not have written is not accepted") {
   for (const std::string& text : {""s,
                                   "zklock"s,
                                   "zklock/"s,

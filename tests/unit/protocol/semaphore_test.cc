@@ -6,7 +6,7 @@
 
 namespace zklock::protocol {
 
-TEST_CASE("The number of permits is a plain number above zero") {
+TEST_CASE("The permit limit is a plain number above zero") {
   CHECK(ParsePermitLimit("1") == 1);
   CHECK(ParsePermitLimit("250") == 250);
   for (const char* const data : {"", "0", "-1", "+1", " 1", "1 ", "1.5", "10.1.2.3", "zklock/1",
@@ -30,7 +30,7 @@ TEST_CASE("A lock may be a semaphore if it has permits and no queue of its own")
   CHECK_FALSE(MayBeSemaphore({"leases", "locks", "_c_x-lock-0000000000"}));
 }
 
-TEST_CASE("Permits are told by their names, or where there are none by the limit") {
+TEST_CASE("Permits are recognised by their names, or without any by the limit") {
   CHECK(ArePermits({"_c_x-lease-0000000000"}, ""));
   CHECK(ArePermits({"_c_x-lease-0000000000"}, "3"));
   CHECK(ArePermits({}, "3"));
@@ -40,7 +40,7 @@ TEST_CASE("Permits are told by their names, or where there are none by the limit
   CHECK_FALSE(ArePermits({"_c_x-lock-0000000000"}, "3"));
 }
 
-TEST_CASE("A permit's grant is known for the first ones, which found room") {
+TEST_CASE("The grant of the first permits, within the limit, is exact") {
   const auto granted = [](const char* name, std::optional<std::size_t> limit) {
     return PermitTimeOf(ParseContenderName(name).value(), 5, limit);
   };
