@@ -56,7 +56,7 @@ std::string_view KindName(lock::LockKind kind) {
   return "";
 }
 
-ordered_json LastRun(const std::optional<protocol::LastRelease>& last) {
+ordered_json LastRunJson(const std::optional<protocol::LastRelease>& last) {
   if (!last) return nullptr;
   ordered_json run;
   run["host"] = last->record.host;
@@ -68,7 +68,7 @@ ordered_json LastRun(const std::optional<protocol::LastRelease>& last) {
   return run;
 }
 
-ordered_json Contender(const ContenderView& view) {
+ordered_json ContenderJson(const ContenderView& view) {
   ordered_json contender;
   contender["name"] = view.name;
   contender["program"] = ProgramName(view);
@@ -110,7 +110,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
   head["held"] = lock.IsHeld();
   head["permits"] = OrNull(lock.permit_limit);
-  head["lastRun"] = LastRun(describer_->last_release());
+  head["lastRun"] = LastRunJson(describer_->last_release());
   std::string text = Dump(head);
   text.back() = ',';  // the object continues
   text += "\"contenders\":[";
@@ -125,7 +125,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
 void QueueJson::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = describer_->Describe(entry);
   if (view.state == ContenderState::kNoContender) return;
-  std::string text = (std::exchange(has_contenders_, true) ? "," : "") + Dump(Contender(view));
+  std::string text = (std::exchange(has_contenders_, true) ? "," : "") + Dump(ContenderJson(view));
   if (form_ == Form::kLines) {
     line_ += text;
   } else {

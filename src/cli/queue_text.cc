@@ -42,7 +42,7 @@ Tone ToneOf(ContenderState state) {
 }
 
 /// The command, or the program that created the contender; and the label.
-std::string Command(const ContenderView& contender) {
+std::string CommandText(const ContenderView& contender) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
   std::string text = data.command.value_or("");
@@ -55,10 +55,10 @@ std::string Command(const ContenderView& contender) {
 }
 
 /// "host:pid command"; unknown parts are left out.
-std::string Holder(const ContenderView& contender) {
+std::string HolderText(const ContenderView& contender) {
   std::string holder = contender.data.host.value_or("");
   if (contender.data.pid) holder += fmt::format(":{}", *contender.data.pid);
-  return holder + (holder.empty() ? "" : " ") + Command(contender);
+  return holder + (holder.empty() ? "" : " ") + CommandText(contender);
 }
 
 Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
@@ -113,7 +113,7 @@ std::string Use(const lock::LockSurvey& lock) {
   return fmt::format("free, {} permit{}", *lock.permit_limit, *lock.permit_limit == 1 ? "" : "s");
 }
 
-std::string LastRun(const protocol::LastRelease& last) {
+std::string LastRunText(const protocol::LastRelease& last) {
   const protocol::ReleaseRecord& record = last.record;
   return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
                      FormatDuration(record.ran), FormatTime(last.written_ms),
@@ -271,7 +271,7 @@ void QueueText::AddContender(const ContenderView& contender) {
                           OrDash(contender.data.pid),
                           {Since(contender), since},
                           OrDash(contender.token),
-                          Command(contender)};
+                          CommandText(contender)};
   // A stray znode is identified by nothing else.
   if (style_.with_names) cells.emplace_back(contender.name);
   table_->AddRow(std::move(cells));
@@ -289,7 +289,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
   ++locks_;
   if (!first_ || (style_.most_locks != 0 && shown_ >= style_.most_locks)) return;
   ++shown_;
-  std::string holders = lock.IsHeld() ? Holder(*first_) : "nobody yet";
+  std::string holders = lock.IsHeld() ? HolderText(*first_) : "nobody yet";
   if (lock.held > 1) {
     holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
   }
@@ -341,7 +341,7 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   }
   if (const auto& last = describer_->last_release()) {
     text += "\n";
-    add(LastRun(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
+    add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
   }
   out_(std::move(text));
 }
