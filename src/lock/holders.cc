@@ -68,7 +68,7 @@ void Holders::OnChildren() {
 }
 
 void Holders::AskOn() {
-  while (const auto index = queue_->NextToAsk()) {
+  while (const auto index = queue_->NextToRead()) {
     queue_->MarkAsked(*index);
     ++to_come_;
     store().Get(queue_->PathOf(*index), Watch::kNo,

@@ -13,13 +13,13 @@ namespace zklock::lock {
 struct SemaphoreChildren {
   protocol::Children permits;
   protocol::Children turnstile;
-  std::optional<std::size_t> permit_limit;  ///< none: another program's, which does not say
+  std::optional<std::size_t> permit_limit;  ///< none: another program's, which does not write it
 };
 
 /// The children of a LOCK, and if they are a semaphore's, the two queues below it.
 ///
-/// Those who read LOCKs send requests in different ways: with or without a watch, from a cache, a
-/// few at a time. This class only decides which request is next and collects the replies. It must
+/// The users of this class send requests in different ways: with or without a watch, from a cache,
+/// a few at a time. So it only decides which request is next, and collects the replies. It must
 /// outlive the callbacks that it hands out, and must not move while one of them is pending.
 class LockChildren {
  public:
@@ -34,15 +34,15 @@ class LockChildren {
   /// For a LOCK that is known to be a semaphore: its own children and its limit are not read.
   [[nodiscard]] static LockChildren OfSemaphore(std::string lock);
 
-  /// Sends the next request. Calls `done` once, with the last reply; it may destroy this object.
-  /// False when all requests have been sent.
+  /// Sends the next request; false if all have been sent. With the last reply `done` is called,
+  /// which may destroy this object.
   bool SendNext(const Requests& requests, std::function<void()> done);
   /// Sends all requests. Calls `done` at once if there are none.
   void SendAll(const Requests& requests, const std::function<void()>& done);
 
-  /// All has been read. Only then:
+  /// Everything was read. What follows is valid only then.
   [[nodiscard]] bool IsComplete() const { return pending_ == 0 && next_ == Part::kNone; }
-  /// None if the LOCK is no semaphore. Children that could not be listed are empty.
+  /// None if the LOCK is not a semaphore. Lists that could not be read are empty.
   [[nodiscard]] const std::optional<SemaphoreChildren>& semaphore() const { return semaphore_; }
   [[nodiscard]] zookeeper::Error permits_error() const { return permits_.error; }
   [[nodiscard]] zookeeper::Error turnstile_error() const { return turnstile_.error; }

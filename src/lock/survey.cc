@@ -113,7 +113,7 @@ bool Survey::SendNext(Frontier::iterator place) {
         SendHead(place);
         return true;
       }
-      const auto index = place->queue->NextToAsk();
+      const auto index = place->queue->NextToRead();
       if (index) SendEntry(place, *index);
       return index.has_value();
     }

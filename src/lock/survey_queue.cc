@@ -169,7 +169,7 @@ void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_dat
   lock_.data = head->data.substr(0, most_data);
 }
 
-std::optional<std::size_t> SurveyQueue::NextToAsk() {
+std::optional<std::size_t> SurveyQueue::NextToRead() {
   if (!settled_) {
     // In this order: if the contender has left the turnstile and its permit still exists, the
     // permit holds; otherwise both would be gone.

@@ -39,7 +39,7 @@ class SurveyQueue {
   void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
   /// The next entry to read. Besides the first contenders, these are entries that may not be
   /// contenders, and the two of a semaphore that may be one contender: the counts depend on them.
-  [[nodiscard]] std::optional<std::size_t> NextToAsk();
+  [[nodiscard]] std::optional<std::size_t> NextToRead();
   [[nodiscard]] const std::string& PathOf(std::size_t index) const { return entries_[index].path; }
   void MarkAsked(std::size_t index) { states_[index] = State::kAsked; }
   /// False for a reply that a correct server does not send.

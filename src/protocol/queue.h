@@ -59,7 +59,7 @@ struct WaitFor {
 struct OwnMissing {
   friend bool operator==(const OwnMissing&, const OwnMissing&) = default;
 };
-/// Our number is too high to be trusted: the LOCK is used up.
+/// Our number is negative or too high to order the queue: the LOCK is used up.
 struct NumbersUsedUp {
   friend bool operator==(const NumbersUsedUp&, const NumbersUsedUp&) = default;
 };
@@ -83,8 +83,8 @@ using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 [[nodiscard]] std::vector<ContenderName> Queue(const Contenders& contenders);
 
 /// The holders among `children`, in queue order: the first contender, or the readers before the
-/// first contender that is none. If there is a znode of Dialect::kSimple, it is the first holder,
-/// though its name does not show whether a session owns it.
+/// first contender of another mode. If there is a znode of Dialect::kSimple, it is the first
+/// holder, though its name does not show whether a session owns it.
 [[nodiscard]] std::vector<ContenderName> HoldersIn(const Children& children);
 
 /// The first contender that one of `mode` at the tail of the queue would have to wait for; null if
@@ -102,7 +102,7 @@ struct Rank {
   /// Of the waiting ones, how many were made with --supersede: a newer one supersedes them in turn.
   std::size_t superseding = 0;
 };
-/// `own_name` is one of them.
+/// `own_name` is one of `contenders`.
 [[nodiscard]] Rank RankOf(const Contenders& contenders, std::string_view own_name);
 
 /// Whether a newer contender makes `own_name` leave, if it is waiting.
