@@ -64,7 +64,7 @@ TEST_CASE("with --on-lost warn a lost lock is reported once, and the command run
     holder->Signal(SIGCONT);
   }
   holder->ReadErrUntil("zklock: " + lock + " " + reason);
-  holder->ReadErrUntil(": the command runs on, and others may too (--on-lost warn)\n");
+  holder->ReadErrUntil(": the command continues, and others may run too (--on-lost warn)\n");
   Child next = StartHolder(lock);  // the servers have given the lock away
   CHECK_FALSE(holder->HasEnded());
   holder->Write("3\n");

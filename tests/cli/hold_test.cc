@@ -352,7 +352,7 @@ TEST_CASE("With --no-nest the shell's own hold is waited for, but not for ever")
                  "$Z try -q --no-nest $L -- true; echo $?;"
                  "$Z exclusive -q --no-nest --wait 1ms $L -- true; echo $?"));
   CHECK(finished.out == "64\n75\n75\n");
-  CHECK_THAT(finished.err, Catch::Contains("for ever"));
+  CHECK_THAT(finished.err, Catch::Contains("forever"));
 }
 
 TEST_CASE("--hold takes nothing and returns at once if a zklock above holds the LOCK") {
@@ -388,11 +388,11 @@ TEST_CASE("A --hold that would wait for ever for a zklock above it is refused") 
     CAPTURE(inner);
     const Finished refused = run("exclusive", inner);
     CHECK(refused.out == "64\n");
-    CHECK_THAT(refused.err, Catch::Contains("for ever"));
+    CHECK_THAT(refused.err, Catch::Contains("forever"));
   }
   const Finished writer = run("read", "write --hold");
   CHECK(writer.out == "64\n");
-  CHECK_THAT(writer.err, Catch::Contains("for ever"));
+  CHECK_THAT(writer.err, Catch::Contains("forever"));
   CHECK(run("exclusive", "exclusive -q --hold --no-nest --wait 1ms").out == "75\n");
   CHECK(run("exclusive", "try -q --hold --no-nest").out == "75\n");
   CHECK(run("read", "read --hold --no-nest").out == "0\n");
@@ -410,7 +410,7 @@ TEST_CASE("A shell that holds as a reader is told why it can never write") {
   CHECK(Tree().Children(lock).size() == 1);  // the refused run left nothing in the queue
   script.CloseInput();
   script.Wait();
-  CHECK_THAT(script.err(), Catch::Contains("for ever"));
+  CHECK_THAT(script.err(), Catch::Contains("forever"));
 }
 
 TEST_CASE("Another shell's hold is waited for") {

@@ -76,7 +76,7 @@ TEST_CASE("A reader may nest a reader, and is told why it can never nest a write
   CHECK(Run(Line(lock, "$Z read $L -- $Z read $L -- true")).exit == Exited(0));
   const Finished finished = Run(Line(lock, "$Z read $L -- $Z write $L -- true"));
   CHECK(finished.exit == Exited(64));
-  CHECK_THAT(finished.err, Catch::Contains("for ever"));
+  CHECK_THAT(finished.err, Catch::Contains("forever"));
 }
 
 TEST_CASE(
@@ -94,7 +94,7 @@ TEST_CASE(
     const Finished refused =
         Run(Line(lock, "$Z exclusive $L -- $Z " + inner + " --no-nest $L -- true"));
     CHECK(refused.exit == Exited(64));
-    CHECK_THAT(refused.err, Catch::Contains("for ever"));
+    CHECK_THAT(refused.err, Catch::Contains("forever"));
   }
   CHECK(Run(Line(lock, "$Z exclusive $L -- $Z try -q --no-nest $L -- true")).exit == Exited(75));
 }
@@ -129,7 +129,7 @@ TEST_CASE("One permit does not replace another, and no run may wait for its own 
   CHECK(Run(Line(lock, two + two + "true")).exit == Exited(0));
   const Finished refused = Run(Line(lock, two + two + two + "true"));
   CHECK(refused.exit == Exited(64));
-  CHECK_THAT(refused.err, Catch::Contains("for ever"));
+  CHECK_THAT(refused.err, Catch::Contains("forever"));
   const std::string whole = NewLock("nesting");
   CHECK(Run(Line(whole, "$Z exclusive $L -- " + two + "true")).exit == Exited(0));
   // A run with a limit is not refused: it ends by itself.
