@@ -12,7 +12,7 @@ namespace zklock::cli {
 
 /// The words of one subcommand, read by the table of options: the arguments (with CLI11, which no
 /// other file includes), the environment and the configuration files. Errors name the option, its
-/// value, where that comes from if it is no argument, and what is wrong with it: a ConfigError for
+/// value, its origin if it is not an argument, and what is wrong with it: a ConfigError for
 /// a configuration file, else a UsageError.
 class Grammar {
  public:

@@ -29,11 +29,11 @@ DURATION: 90, 1.5, 500ms, 30s, 5m, 2h, 1d, 1h30m (plain numbers are seconds).
 
 exit status:
   the command's    it ran under the lock; killed by signal N: 128+N
-  126, 127         it cannot be executed, is not there
+  126, 127         it cannot be executed, or was not found
   64               usage error
   69               no server gave a session in time
-  70, 71           a defect of zklock, a refusal by the system
-  75 (or -E N)     the command was not run because of somebody else
+  70, 71           a defect of zklock, an error of the system
+  75 (or -E N)     the command was not run because of other contenders
   76               the lock was lost while it ran; it was stopped first
   77               the servers refused: ACL or credentials
   78               the LOCK cannot be used like this
@@ -48,11 +48,11 @@ exit status: 0; with --quiet 0 free, 75 held; else as for 'zklock exclusive'
 )";
 
 constexpr std::string_view kReleaseFooter =
-    R"(LOCK is a znode path. Alone, it is what this shell holds by --hold. Else others
-are asked to let go; with --force the next may start before a loser's command
-has ended.
+    R"(LOCK is a znode path. Without --contender, --holders or --all, the hold of this
+shell (--hold) is released. With one of them, those contenders are asked to
+release; with --force, the next command may start before the loser's has ended.
 
-exit status: 0 done, 75 there was nobody to ask, else as for 'zklock exclusive'
+exit status: 0 done, 75 nothing to release, else as for 'zklock exclusive'
 )";
 
 std::string_view FooterOf(const SubcommandSpec& subcommand) {
@@ -71,8 +71,8 @@ usage:
   zklock read      [OPTIONS] LOCK... -- COMMAND [ARG...]   readers together,
   zklock write     [OPTIONS] LOCK... -- COMMAND [ARG...]     a writer alone
   zklock try       [OPTIONS] LOCK... -- COMMAND [ARG...]   at once or not at all
-  zklock inspect   [OPTIONS] [LOCK]                        who holds, who waits
-  zklock release   [OPTIONS] LOCK                          let go, or have others do
+  zklock inspect   [OPTIONS] [LOCK]                        show holders and waiters
+  zklock release   [OPTIONS] LOCK                          release, or ask others to
 
   zklock SUBCOMMAND --help   the options of one
   zklock --version           versions, of the client library too
