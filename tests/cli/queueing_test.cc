@@ -17,7 +17,7 @@ TEST_CASE("--max-queue gives up at once if that many contenders already wait") {
     CHECK(finished.exit == Exited(75));
     return finished.err;
   };
-  const auto is_full = Catch::Contains("waiting already");
+  const auto is_full = Catch::Contains("or more waiters");
   const auto waited = Catch::Contains("did not become free within 1s");
   CHECK_THAT(told("60s", "0"), is_full);
   CHECK_THAT(told("1s", "1"), waited);
