@@ -8,7 +8,7 @@
 #include "cli/printable.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
-#include "process/supervisor.h"
+#include "process/ended.h"
 
 namespace zklock::cli {
 

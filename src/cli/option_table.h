@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "process/supervisor.h"
+#include "process/command_spec.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/access.h"
 #include "zookeeper/server_list.h"

@@ -8,8 +8,9 @@
 #include "cli/event.h"
 #include "cli/options.h"
 #include "lock/contender_data.h"
+#include "process/ended.h"
+#include "process/executable.h"
 #include "process/message_sink.h"
-#include "process/supervisor.h"
 
 namespace zklock::cli {
 

@@ -22,6 +22,7 @@
 #include "commands/run_metadata.h"
 #include "commands/shared_session.h"
 #include "lock/hold.h"
+#include "process/ended.h"
 #include "process/keeper_link.h"
 #include "process/nesting_server.h"
 #include "process/owner.h"

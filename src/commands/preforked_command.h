@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "commands/run_context.h"
 #include "commands/shared_session.h"
+#include "process/command_spec.h"
 #include "process/supervisor.h"
 #include "zookeeper/session.h"
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kShell = "/bin/sh";
 
-// execve takes pointers to what it does not change.
+// execve does not change what these pointers point to.
 char* Word(const char* text) { return const_cast<char*>(text); }
 
 std::vector<char*> Words(const std::vector<std::string>& strings) {
@@ -33,14 +33,14 @@ std::vector<char*> Words(const std::vector<std::string>& strings) {
                                 int link) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   DropGuardName();
-  // The parent may have ended before that: then nobody guards this command.
+  // If the parent ended before the prctl, nobody guards this command.
   if (getppid() != parent) _exit(kExitInternal);
   signals.RestoreDispositions();
   char word = 0;
   if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
   signals.RestoreMask();
   const int error = image.Execute();
-  // The dispositions are the user's again: PIPE may end this here, which is as good.
+  // The dispositions are the user's again, so PIPE may end the process here: just as well.
   [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
   _exit(kExitNotFound);
 }
@@ -51,7 +51,7 @@ ExecImage::ExecImage(const std::string& executable, const std::vector<std::strin
                      const SharedEnvironment& environment)
     : executable_(executable.c_str()), arguments_(Words(arguments)), environment_(environment) {
   shell_arguments_ = {Word(kShell), Word(executable_)};
-  // All behind the command's own name, and the terminating null.
+  // Everything after the command's own name, and the terminating null.
   const auto rest = arguments.empty() ? arguments_.begin() : arguments_.begin() + 1;
   shell_arguments_.insert(shell_arguments_.end(), rest, arguments_.end());
 }
@@ -79,7 +79,7 @@ UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic
   return link;
 }
 
-void LetGo(const UniqueFd& link) {
+void LetCommandRun(const UniqueFd& link) {
   const char word = 0;
   send(link.get(), &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

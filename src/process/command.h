@@ -12,15 +12,15 @@
 
 namespace zklock::process {
 
-/// All that execve needs, laid out beforehand: nothing may be allocated between fork and exec.
-/// What it was made from outlives it.
+/// All that execve needs, laid out beforehand: nothing may be allocated between fork and exec. The
+/// arguments of the constructor outlive it.
 class ExecImage {
  public:
   ExecImage(const std::string& executable, const std::vector<std::string>& arguments,
             const SharedEnvironment& environment);
 
-  /// Async-signal-safe. As execvp(3): a file without a format the kernel knows is given to
-  /// /bin/sh. Returns errno when it did not become the command.
+  /// Async-signal-safe. As execvp(3): a file in no format that the kernel knows is given to
+  /// /bin/sh. Returns, with errno's value, only if that failed.
   [[nodiscard]] int Execute() const;
 
  private:
@@ -30,18 +30,18 @@ class ExecImage {
   const SharedEnvironment& environment_;
 };
 
-/// Forks the command as a child of the calling process, which it does not outlive (PDEATHSIG), in
-/// its process group. It is not executed before LetGo(), and has all signals blocked until then:
-/// what comes meanwhile is the command's. Then it gets the mask and dispositions that zklock was
-/// started with.
+/// Forks the command as a child of the calling process, in whose process group it stays and which
+/// it does not outlive (PDEATHSIG). It is not executed before LetCommandRun(). Until then all
+/// signals are blocked in it, and those that arrive stay pending for the command. It then gets the
+/// mask and dispositions that zklock was started with.
 ///
-/// Returns the link to it: gives one int, the errno of execve, if that failed; at its end the
-/// command is running (or was killed before). `pid` is in memory that both share, and written by
-/// whichever is first. Throws std::system_error.
+/// Returns a link to it, which carries one int, the errno of execve, if that failed. At the link's
+/// end the command is running, or was killed before. `pid` is in memory that both processes share,
+/// and is written by whichever is first. Throws std::system_error.
 [[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals,
                                    std::atomic<pid_t>& pid);
 
-/// Once. A command that was killed meanwhile is none the wiser.
-void LetGo(const UniqueFd& link);
+/// Once. Does nothing if the command was killed meanwhile.
+void LetCommandRun(const UniqueFd& link);
 
 }  // namespace zklock::process

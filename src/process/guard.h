@@ -4,13 +4,13 @@
 
 #include "base/unique_fd.h"
 #include "process/command.h"
+#include "process/command_spec.h"
 #include "process/guard_link.h"
 #include "process/signals.h"
-#include "process/supervisor.h"
 
 namespace zklock::process {
 
-/// What the guard is given by the zklock it is forked from.
+/// What the guard gets from the zklock that forks it.
 struct GuardDuty {
   const CommandSpec& spec;
   const ExecImage& image;
@@ -19,8 +19,8 @@ struct GuardDuty {
   pid_t zklock;
 };
 
-/// The guard: forks the command and keeps its processes. To be called in a process just forked from
-/// zklock, with all signals blocked; it becomes that process's whole life.
+/// The guard: forks the command and keeps its processes. To be called in a process that zklock has
+/// just forked, with all signals blocked; never returns.
 [[noreturn]] void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept;
 
 }  // namespace zklock::process

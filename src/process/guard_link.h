@@ -4,34 +4,15 @@
 
 #include <array>
 #include <atomic>
-#include <cstdint>
 #include <optional>
+#include <system_error>
+#include <vector>
 
-#include "base/clock.h"
 #include "base/unique_fd.h"
+#include "process/ended.h"
+#include "process/shared_lease.h"
 
 namespace zklock::process {
-
-/// A moment in memory that zklock and the guard share.
-class SharedMoment {
- public:
-  void Set(TimePoint moment) { value_ = moment.time_since_epoch().count(); }
-  [[nodiscard]] TimePoint Get() const { return TimePoint(Duration(value_)); }
-
- private:
-  std::atomic<int64_t> value_{};
-  static_assert(std::atomic<int64_t>::is_always_lock_free);
-};
-
-/// A span of time, likewise.
-class SharedSpan {
- public:
-  void Set(Duration span) { value_ = span.count(); }
-  [[nodiscard]] Duration Get() const { return Duration(value_); }
-
- private:
-  std::atomic<int64_t> value_{};
-};
 
 /// What zklock wants of the guard. Only ever raised.
 enum class Order : int {
@@ -40,18 +21,17 @@ enum class Order : int {
   kKill,   ///< KILL at once
 };
 
-/// The page that zklock and the guard share: what must get through though the other is stopped.
+/// The page that zklock and the guard share, for what must arrive even if the other is stopped.
 struct GuardPage {
-  /// D; written by zklock, ahead of kBegin. It may move back: kWake follows then.
-  SharedMoment lease_end;
-  SharedSpan grace;  ///< between the stop signal and KILL; written by zklock
-  /// Written by the guard: it has acknowledged D and what was ordered, and will look again (and
-  /// move this) at this moment at the latest. Later than that, it hangs.
+  /// D and the grace. Written by zklock, before kBegin. It may move back: kWake follows then.
+  SharedLease lease;
+  /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
+  /// at this moment at the latest. A guard that is later hangs.
   SharedMoment guard_looks_at;
   std::atomic<Order> order{Order::kGuard};  ///< written by zklock
   std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
-  /// Written by zklock: it stops because the command has. The guard continues it, again and again
-  /// until this is false, when the command goes on or has ended.
+  /// Written by zklock: it stops because the command has stopped. The guard continues it, again and
+  /// again until this is false, once the command continues or has ended.
   std::atomic<bool> stops_likewise{false};
   std::atomic<pid_t> command{0};  ///< written when it is forked
 };
@@ -64,13 +44,13 @@ struct Message {
     kWake,        ///< to the guard: look at the page
     kForward,     ///< to the guard: send `number` to the command
     kStarted,     ///< the command runs
-    kStopped,     ///< `number`: the signal that has stopped the command
-    kExecFailed,  ///< `number`: errno of execve. The guard has gone
-    kFailed,      ///< `number`: errno, `name`: the operation. The guard has gone
-    kSurvivor,    ///< `number`: pid, `name`. Comes before kEnded
-    kLeftBehind,  ///< `number`: pid, `name`. Comes before kCommandEnded
-    /// `number`: wait status of the command, which ended by itself. The guard waits: zklock
-    /// dismisses it, or orders it to end what the command left behind.
+    kStopped,     ///< `number`: the signal that stopped the command
+    kExecFailed,  ///< `number`: errno of execve. The guard exits
+    kFailed,      ///< `number`: errno, `name`: the operation. The guard exits
+    kSurvivor,    ///< `number`: pid, `name`. Precedes kTreeEnded
+    kLeftBehind,  ///< `number`: pid, `name`. Precedes kCommandEnded
+    /// `number`: wait status of the command, which ended by itself. The guard waits for zklock to
+    /// dismiss it, or to order it to end what the command left behind.
     kCommandEnded,
     kTreeEnded,  ///< `number`: wait status; `by_order`. Nothing is left to guard
   };
@@ -80,19 +60,24 @@ struct Message {
   std::array<char, 16> name{};  ///< null-terminated
 };
 
-/// Both ends are close-on-exec and do not block. Throws std::system_error.
+/// Both ends are close-on-exec and do not block.
 struct GuardSocket {
   UniqueFd zklock;
   UniqueFd guard;
 };
+/// Throws std::system_error.
 [[nodiscard]] GuardSocket MakeGuardSocket();
 
-/// Never blocks and never raises PIPE. False when the other end has gone or reads nothing.
+/// Never blocks and never raises PIPE. False if the other end is closed, or its buffer is full.
 bool Send(int socket, const Message& message);
+/// A message of this kind (kSurvivor, kLeftBehind) for each process, up to a limit.
+void SendProcesses(int socket, Message::Kind kind, const std::vector<Survivor>& processes);
+/// kFailed.
+void SendFailure(int socket, const std::system_error& error);
 
 struct Received {
-  std::optional<Message> message;  ///< none: nothing there now
-  bool is_closed = false;          ///< the other end has gone
+  std::optional<Message> message;  ///< none: nothing has arrived
+  bool is_closed = false;          ///< the other end is closed, and everything it sent was read
 };
 [[nodiscard]] Received Receive(int socket);
 

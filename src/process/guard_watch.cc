@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "process/guard_link.h"
 #include "process/process_tree.h"
 #include "protocol/lease.h"
 
@@ -13,13 +12,13 @@ using std::chrono::milliseconds;
 
 // How late the guard may be before it is suspected to hang.
 constexpr Duration kLateness = milliseconds(50);
-// How soon it has to begin with what was ordered, or to look again if the lease was shortened.
+// How soon it has to begin to carry out an order, or to look again if the lease was shortened.
 constexpr Duration kOrderTime = milliseconds(100);
-// The tree is taken over so long before the lease's end, if the guard was suspected before.
+// If the guard is suspected, the tree is taken over this long before the lease's end.
 constexpr Duration kTakeOverMargin = milliseconds(150);
-// How long a suspicion lasts. It counts from when zklock saw it: if both were stopped or asleep,
-// the guard gets the time to wake up too. zklock is patient as long as the lease is, less so with
-// an order to carry out, and hasty from the lease's stop time on.
+// How long a suspicion lasts. It counts from when zklock noticed that the guard was late: if both
+// were stopped or suspended, the guard gets time to wake up too. zklock is patient while the lease
+// has time, less so once there is an order to carry out, and hasty from the lease's stop time on.
 constexpr Duration kPatience = milliseconds(3000);
 constexpr Duration kOrderPatience = milliseconds(1000);
 constexpr Duration kLeastHaste = milliseconds(1000);
@@ -30,14 +29,14 @@ TimePoint Deadline(const GuardTerms& terms) {
   if (terms.is_ending) return After(terms.looks_at, kLateness);
   TimePoint looks_at = terms.looks_at;
   if (terms.shortened_at) {
-    const TimePoint stop = protocol::StopTime(terms.lease_end, terms.kill_after);
+    const TimePoint stop = protocol::StopTime(terms.lease_end, terms.grace);
     looks_at = std::min(looks_at, std::max(stop, *terms.shortened_at + kOrderTime));
   }
   if (terms.ordered_at) looks_at = std::min(looks_at, *terms.ordered_at + kOrderTime);
   return After(looks_at, kLateness);
 }
 
-// It waits for a processor, or has run since it was first suspected.
+// The guard waits for a processor, or has run since the first sighting.
 bool IsSlow(const std::optional<GuardSighting>& before, const std::optional<GuardSighting>& now) {
   if (!before || !now) return false;
   switch (now->state) {
@@ -71,7 +70,7 @@ GuardWatch::Verdict GuardWatch::Look(TimePoint now, const GuardTerms& terms) {
   if (now < End(*suspicion_, terms)) return Verdict::kTrusted;
   const std::optional<GuardSighting> sighting = see_();
   if (!IsSlow(suspicion_->sighting, sighting)) return Verdict::kHangs;
-  if (now >= protocol::StopTime(terms.lease_end, terms.kill_after)) return Verdict::kSlow;
+  if (now >= protocol::StopTime(terms.lease_end, terms.grace)) return Verdict::kSlow;
   suspicion_ = Suspicion{now, sighting};
   return Verdict::kTrusted;
 }
@@ -82,10 +81,10 @@ TimePoint GuardWatch::Wake(const GuardTerms& terms) const {
 
 TimePoint GuardWatch::End(const Suspicion& suspicion, const GuardTerms& terms) {
   const TimePoint patient = suspicion.since + (terms.ordered_at ? kOrderPatience : kPatience);
-  // Whether or not the stop time has come yet: it may come while the suspicion lasts.
+  // Even if the stop time is still ahead: it may pass while the suspicion lasts.
   const TimePoint hasty =
-      After(std::max(protocol::StopTime(terms.lease_end, terms.kill_after), suspicion.since),
-            std::clamp(terms.kill_after / 4, kMostHaste, kLeastHaste));
+      After(std::max(protocol::StopTime(terms.lease_end, terms.grace), suspicion.since),
+            std::clamp(terms.grace / 4, kMostHaste, kLeastHaste));
   return std::max(std::min({patient, hasty, terms.lease_end - kTakeOverMargin}),
                   suspicion.since + kLeastPatience);
 }

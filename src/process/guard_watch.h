@@ -12,35 +12,34 @@ namespace zklock::process {
 /// What /proc shows of the guard at one moment.
 struct GuardSighting {
   char state = '?';                 ///< as ProcessStat
-  unsigned long long run_time = 0;  ///< nanoseconds of processor time that it has got
+  unsigned long long run_time = 0;  ///< nanoseconds of processor time it has used
 };
 
-/// None when it cannot be seen.
+/// None if /proc does not show it.
 [[nodiscard]] std::optional<GuardSighting> SeeGuard(pid_t guard);
 
-/// What is expected of the guard.
+/// What the guard is expected to do.
 struct GuardTerms {
   TimePoint looks_at = kNever;          ///< it has promised to look again by then
   TimePoint lease_end = kNever;         ///< as zklock knows it
-  Duration kill_after{};                ///< the grace of the stop signal
-  std::optional<TimePoint> ordered_at;  ///< it has got an order
-  /// The lease's end has moved back, and it has not yet promised to look in time for that.
+  Duration grace{};                     ///< between the stop signal and KILL
+  std::optional<TimePoint> ordered_at;  ///< it was given an order
+  /// The lease's end moved back, and the guard has not yet promised to look in time for that.
   std::optional<TimePoint> shortened_at{};
   bool is_ending = false;  ///< it is carrying out the order
 };
 
 /// Finds out whether the guard hangs, that is, does not look when it has promised to.
 ///
-/// A guard that is late is suspected first. When the suspicion has lasted long enough, it hangs,
-/// unless it is only slow: it could run, but the host gives it no time. A slow guard is waited for
-/// as long as the lease has time. From the lease's stop time on a slow guard is given up like one
-/// that hangs.
+/// A guard that is late is first suspected. If it is still late after some time, it hangs, unless
+/// it is only slow: it could run, but gets no processor time. A slow guard is given time until the
+/// lease's stop time. After that it is given up like one that hangs.
 class GuardWatch {
  public:
   enum class Verdict {
-    kTrusted,  ///< or suspected: look again at Wake()
+    kTrusted,  ///< or only suspected: look again at Wake()
     kHangs,
-    kSlow,  ///< and the lease has no time left for that
+    kSlow,  ///< and the lease leaves no more time
   };
 
   explicit GuardWatch(std::function<std::optional<GuardSighting>()> see) : see_(std::move(see)) {}

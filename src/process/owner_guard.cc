@@ -18,7 +18,6 @@
 #include "process/guard_name.h"
 #include "process/system_error.h"
 #include "process/timer.h"
-#include "protocol/lease.h"
 
 namespace zklock::process {
 namespace {
@@ -28,8 +27,7 @@ constexpr Duration kForkPause = std::chrono::seconds(1);
 }  // namespace
 
 OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
-  page_->lease_end.Set(duty_.lease_end);
-  page_->grace.Set(duty_.grace);
+  page_->lease.Set(duty_.lease_end, duty_.grace);
   const UniqueFd timer = MakeTimer();
   int ends[2];
   Check(pipe2(ends, O_CLOEXEC), "pipe");
@@ -37,9 +35,9 @@ OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
   UniqueFd guards_end(ends[1]);
   Fork();
   guards_end.Reset();
-  // The guard closes its copy of that end when it is ready or dies. One that somebody has stopped
-  // by then does neither.
-  SetTimer(timer.get(), StopTime());
+  // The guard closes its copy of that end when it is ready or dies. A guard that is stopped does
+  // neither: hence the timer.
+  SetTimer(timer.get(), page_->lease.StopTime());
   std::array<pollfd, 2> polled = {{{ready.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}}};
   while (poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
   }
@@ -48,18 +46,8 @@ OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
 OwnerGuard::~OwnerGuard() { Dismiss(); }
 
 void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
-  const TimePoint stop = StopTime();
-  // In this order the guard, if it looks in between, sees a stop time that is too early rather than
-  // too late.
-  if (lease_end < page_->lease_end.Get()) page_->lease_end.Set(lease_end);
-  page_->grace.Set(grace);
-  page_->lease_end.Set(lease_end);
-  // Wakes the guard, which is ours to reap, to plan anew.
-  if (StopTime() < stop && guard_ > 0) kill(guard_, SIGCONT);
-}
-
-TimePoint OwnerGuard::StopTime() const {
-  return protocol::StopTime(page_->lease_end.Get(), page_->grace.Get());
+  // CONT wakes the guard, which has not been reaped, to plan anew.
+  if (page_->lease.Set(lease_end, grace) && guard_ > 0) kill(guard_, SIGCONT);
 }
 
 void OwnerGuard::TellOwner() {
@@ -126,8 +114,7 @@ void OwnerGuard::Watch(pid_t keeper) noexcept {
 
 void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   setsid();  // a KILL or STOP of the keeper's group spares the guard
-  // CONT tells of the keeper's death and of a lease that has moved back, and wakes a guard that
-  // somebody has stopped.
+  // CONT tells of the keeper's death and of a lease that has moved back, and wakes a stopped guard.
   sigset_t resumed;
   sigemptyset(&resumed);
   sigaddset(&resumed, SIGCONT);
@@ -135,15 +122,15 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   TakeGuardName();
   const UniqueFd timer = MakeTimer();
-  // Last: to close the others tells the keeper that this guard is ready.
+  // Last: closing the other descriptors tells the keeper that this guard is ready.
   KeepOnlyDescriptors({duty_.owner.fd(), signals.get(), timer.get()});
   for (;;) {
     const bool orphaned = getppid() != keeper;
     const bool owner_ended = duty_.owner.HasEnded();
     if (orphaned && (owner_ended || page_->is_closing)) break;
     const TimePoint now = BootClock::now();
-    const TimePoint lease_end = page_->lease_end.Get();
-    const TimePoint stop = StopTime();
+    const TimePoint lease_end = page_->lease.end();
+    const TimePoint stop = page_->lease.StopTime();
     if (orphaned && now >= lease_end) return;  // the servers end the session
     if (orphaned || now >= stop) TellOwner();
 

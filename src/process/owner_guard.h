@@ -8,52 +8,53 @@
 
 #include "base/clock.h"
 #include "base/event_source.h"
-#include "process/guard_link.h"
 #include "process/owner.h"
 #include "process/pidfd.h"
+#include "process/shared_lease.h"
 #include "process/shared_page.h"
 
 namespace zklock::process {
 
-/// What the guard of an owner has to know.
+/// What the guard of an owner needs to know.
 struct OwnerDuty {
   const Owner& owner;            ///< outlives the guard
   int signal = 15;               ///< tells the owner that the lock is lost
   TimePoint lease_end = kNever;  ///< the first D (protocol: the lease)
-  Duration grace{};              ///< so long before the lease's end it is told, at first
-  /// Run in the guard when the keeper has died unexpectedly and then the owner has ended: closes
-  /// the session. As CommandSpec::when_orphaned. Not run after KeepSession().
+  Duration grace{};              ///< how long before the lease's end the owner is signalled
+  /// Run in the guard after the keeper died unexpectedly and then the owner ended: closes the
+  /// session. As CommandSpec::when_orphaned. Not run after KeepSession().
   std::function<void()> when_orphaned;
 };
 
-/// A small process beside the keeper, so that a keeper that is killed or hangs is no silent loss:
-/// the owner gets its signal before the lease ends, at once when the keeper has gone. Then the
-/// guard waits for the owner's end, but no longer than for the lease's, and closes the session.
+/// A small process beside the keeper, so that the owner learns of the loss even if the keeper is
+/// killed or hangs: the guard signals the owner before the lease ends, or at once when the keeper
+/// is gone. Then it waits for the owner's end, but no longer than until the lease's end, and closes
+/// the session.
 ///
-/// This is the keeper's end of it. A guard that dies is replaced; when the system refuses that, as
-/// soon as it no longer does. Until then the keeper alone tells the owner.
+/// This class is the keeper's side. A guard that dies is replaced; if the system refuses that, as
+/// soon as it no longer does. Until then only the keeper can signal the owner.
 class OwnerGuard final : public EventSource {
  public:
-  /// Returns when the guard is ready: nested guards of an outer lock are spared by their name, so
-  /// nobody may be told before that the lock is held. No later than when the owner would have to be
-  /// told that it is lost. Throws std::system_error when the system refuses.
+  /// Returns when the guard is ready: the guard of an ancestor spares nested guards by their name,
+  /// so "held" may not be reported before this one has it. Returns no later than the lease's stop
+  /// time. Throws std::system_error if the system refuses.
   explicit OwnerGuard(OwnerDuty duty);
-  /// Dismisses the guard: it does nothing any more.
+  /// Dismisses the guard, which then does nothing more.
   ~OwnerGuard() override;
   OwnerGuard(const OwnerGuard&) = delete;
   OwnerGuard& operator=(const OwnerGuard&) = delete;
 
-  /// Moves the lease's end, forward or back, and sets how long before it the owner is told.
+  /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
-  /// Signals the owner, unless that has been done: by this process or by the guard.
+  /// Signals the owner, unless this process or the guard has already done so.
   void TellOwner();
-  /// The guard will not close the session: something else than the owner relies on the lock, which
-  /// then lasts until the servers end the session.
+  /// The guard will not close the session: something other than the owner relies on the lock, which
+  /// is then held until the servers end the session.
   void KeepSession() { page_->keeps_session = true; }
-  /// This process closes the session now. Nothing more is said to the owner, and if this process
+  /// This process closes the session now. The owner is no longer signalled, and if this process
   /// dies before the close, the guard closes the session without waiting for the owner's end.
   void BeginClose();
-  /// The guard goes on by itself: it takes this process's end for an unexpected one.
+  /// Leaves the guard running: to it, the end of this process is an unexpected one.
   void LeaveAlone();
   [[nodiscard]] bool has_told() const { return page_->told; }
 
@@ -62,16 +63,14 @@ class OwnerGuard final : public EventSource {
 
  private:
   struct Page {
-    SharedMoment lease_end;                  // written by the keeper
-    SharedSpan grace;                        // likewise
-    std::atomic<bool> told{false};           // by whoever signals the owner, before
+    SharedLease lease;              // written by the keeper
+    std::atomic<bool> told{false};  // written by the process that signals the owner, before
     std::atomic<bool> keeps_session{false};  // written by the keeper
-    std::atomic<bool> is_closing{false};     // likewise
+    std::atomic<bool> is_closing{false};     // written by the keeper
   };
 
   [[noreturn]] void Watch(pid_t keeper) noexcept;
   void WatchUntilEnd(pid_t keeper);
-  [[nodiscard]] TimePoint StopTime() const;
   void Fork();
   void Dismiss();
 

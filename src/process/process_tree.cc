@@ -38,8 +38,9 @@ std::optional<std::string> ReadFile(const std::string& path) {
   }
 }
 
-// ENOENT and ESRCH: the process has gone, or is hidden. The rest may hide a living one.
-bool IsWant(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+// The system lacks something, so that a living process may have been missed. (ENOENT and ESRCH: the
+// process is gone, or hidden.)
+bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
@@ -49,15 +50,15 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
     if (error == std::errc()) pids.push_back(pid);
     const size_t read = static_cast<size_t>(end - text.data());
-    text.remove_prefix(std::min(text.size(), read + 1));  // and the space behind it
+    text.remove_prefix(std::min(text.size(), read + 1));  // and the space after it
   }
 }
 
-// Of /proc/PID/stat behind the name, as proc(5) numbers them.
+// Fields of /proc/PID/stat after the name, as numbered in proc(5).
 constexpr size_t kFirstField = 3;
 constexpr size_t kFieldsRead = 22 - kFirstField + 1;
 
-/// The first of the words of `text`, which loses it; empty when there is none.
+/// Removes the first word of `text` and returns it; empty if there is none.
 std::string_view TakeWord(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::string_view word = text.substr(0, text.find(' '));
@@ -91,7 +92,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   if (const std::string_view state = fields[3 - kFirstField]; !state.empty()) {
     stat.state = state.front();
   }
-  // A leader that has ended is a zombie while other threads of it still run.
+  // A leader that has ended is a zombie while other threads of the process still run.
   stat.is_dead = (stat.state == 'Z' || stat.state == 'X') && threads <= 1;
   return stat;
 }
@@ -114,7 +115,7 @@ namespace {
 
 bool IsThere(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
 
-/// The children of a process that /proc hides (hidepid), found by looking at every process it
+/// The children of a process that /proc hides (hidepid), found by looking at every process that it
 /// shows.
 std::vector<pid_t> VisibleChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
@@ -125,7 +126,7 @@ std::vector<pid_t> VisibleChildrenOf(pid_t parent) {
     if (pid <= 0) continue;
     errno = 0;
     const std::optional<ProcessStat> stat = ReadProcessStat(pid);
-    if (!stat && IsWant(errno)) ThrowErrno("listing processes");
+    if (!stat && IsShortage(errno)) ThrowErrno("listing processes");
     if (stat && stat->parent == parent) children.push_back(pid);
   }
   return children;
@@ -138,15 +139,15 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string tasks = ProcPath(pid) + "/task";
   const Directory directory(opendir(tasks.c_str()), closedir);
   if (!directory) {
-    if (IsWant(errno)) ThrowErrno("listing children");
-    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, hidden from us
+    if (IsShortage(errno)) ThrowErrno("listing children");
+    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, hidden
     return children;
   }
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
     if (const auto text = ReadFile(tasks + "/" + entry->d_name + "/children")) {
       AppendPids(*text, children);
-    } else if (IsWant(errno)) {
+    } else if (IsShortage(errno)) {
       ThrowErrno("listing children");
     }
   }
@@ -159,7 +160,7 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
     pid_t parent;
   };
   std::vector<Found> to_visit;
-  std::set<pid_t> seen;  // one that moved meanwhile may be listed twice
+  std::set<pid_t> seen;  // a process that is reparented meanwhile may be listed twice
   bool is_complete = true;
   const auto add_children = [&](pid_t parent) {
     try {
@@ -167,7 +168,7 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
         if (seen.insert(child).second) to_visit.push_back({child, parent});
       }
     } catch (const std::system_error&) {
-      is_complete = false;  // the others are met all the same
+      is_complete = false;  // the others are visited all the same
     }
   };
   add_children(root);
@@ -182,10 +183,10 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   const std::optional<PidFd> target = PidFd::Open(process.pid);
   if (!target) return SignalResult::kGone;
-  // The descriptor names whoever has the pid now. If that still is the child of the parent it was
-  // listed under, and can be signalled after we looked, it is the one that was meant. What /proc
-  // hides (hidepid) cannot be looked at: pids are handed out in a circle, so that nobody else can
-  // have got it since the walk listed it.
+  // The descriptor refers to the process that has the pid now. If that still is a child of the
+  // parent it was listed under, and can be signalled after this check, it is the one that was
+  // meant. A process that /proc hides (hidepid) cannot be checked: pids are assigned in a circle,
+  // so no other process can have got this one since the walk listed it.
   if (process.stat) {
     const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
     if (!stat || stat->parent != process.parent || stat->id != process.stat->id) {
@@ -206,9 +207,9 @@ TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> t
     : root_(root), treatment_(std::move(treatment)) {}
 
 bool TreeKiller::Round() {
-  // One that ended during this walk may have left children to `root` after those were listed, and
-  // one that could not be signalled may have ended right after. So only a round that found nobody
-  // alive, nobody newly dead, and the same survivors as the round before settles it.
+  // A process that ended during this walk may have left children to `root` after those were listed,
+  // and one that could not be signalled may have ended right after. So only a round that found no
+  // process alive, none newly dead, and the same survivors as the round before is final.
   bool is_settled = true;
   std::vector<Survivor> survivors;
   is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {

@@ -10,104 +10,98 @@
 #include <system_error>
 #include <vector>
 
+#include "process/ended.h"
+
 namespace zklock::process {
 
-/// Which process: a pid alone may have been used again.
+/// Identifies a process: a pid alone may have been reused.
 struct ProcessId {
   pid_t pid = 0;
-  unsigned long long start_time = 0;  ///< clock ticks since boot; 0: /proc does not show it
+  unsigned long long start_time = 0;  ///< clock ticks since boot; 0 if /proc does not show it
   friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };
 
-/// What /proc/PID/stat says of a process.
+/// What /proc/PID/stat says about a process.
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
   std::string name;      ///< at most 15 characters
-  char state = '?';      ///< of the main thread: R (runs or could run), S, D, T (stopped), Z
-  bool is_dead = false;  ///< a zombie, all of its threads
+  char state = '?';      ///< of the main thread: R (running or runnable), S, D, T (stopped), Z
+  bool is_dead = false;  ///< all its threads have ended
 };
 
 /// None if there is no such process, or /proc does not show it (hidepid).
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-/// Nanoseconds of processor time that a process's main thread has got; 0 where that cannot be read.
+/// Nanoseconds of processor time that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 
-/// /proc is not there, or does not show what is needed.
+/// /proc is not mounted, or does not show what is needed.
 class NoProcessTree : public std::system_error {
  public:
   using std::system_error::system_error;
 };
 
-/// Throws NoProcessTree unless /proc shows this process its own children: without that nothing
+/// Throws NoProcessTree unless /proc shows this process its own children: without them no tree
 /// could be ended reliably.
 void RequireProcessTree();
 
-/// The children of all threads of a process, the unreaped ones among them; none of a process that
-/// is not there. Complete for children that stay what they are while it reads; what changes
-/// meanwhile is found by reading again. Of a process that /proc hides (hidepid), those of its
-/// children that /proc shows. Throws std::system_error when /proc cannot be read for want
-/// of descriptors or memory: nobody seen must not look like nobody there.
+/// The children of all threads of a process, including unreaped ones; none if the process does not
+/// exist. Children that are forked or reparented during the call may be missed: call again. For a
+/// process that /proc hides (hidepid), those children that /proc shows. Throws std::system_error if
+/// /proc cannot be read for lack of descriptors or memory: that must not look like "no children".
 [[nodiscard]] std::vector<pid_t> ChildrenOf(pid_t pid);
 
-/// One process met on a walk.
+/// A process found by a walk.
 struct Descendant {
   pid_t pid = 0;
   pid_t parent = 0;
-  std::optional<ProcessStat> stat;  ///< none where /proc does not show it
+  std::optional<ProcessStat> stat;  ///< none if /proc does not show it
   [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
   [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
 };
 
-/// Visits the descendants of `root`, each before its children are listed: one that `visit` has
-/// killed cannot add any that the walk does not see, and orphans turn up as children of the
-/// subreaper on the next walk. `visit` returns whether to go on to its children. False when some
-/// children could not be listed for want of descriptors or memory.
+/// Visits the descendants of `root`, each before its children are listed: a process that `visit`
+/// has killed cannot fork children that the walk misses, and orphans are found as children of the
+/// subreaper by the next walk. `visit` returns whether to walk its children. Returns false if some
+/// children could not be listed for lack of descriptors or memory.
 bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit);
 
 enum class SignalResult {
   kSent,
-  kGone,     ///< it has ended, or is no longer where the walk met it: the next walk knows
+  kGone,     ///< it has ended, or has another parent now: the next walk will find it
   kRefused,  ///< it runs as another user
 };
 
-/// Signals a process met on a walk, and no other that got its pid meanwhile.
+/// Signals a process found by a walk, and never another that got its pid meanwhile.
 SignalResult SignalDescendant(const Descendant& process, int signal_number);
-
-/// A process that could not be signalled, or was left behind.
-struct Survivor {
-  pid_t pid = 0;
-  std::string name;
-  friend bool operator==(const Survivor&, const Survivor&) = default;
-};
 
 /// Kills the descendants of `root`, this process, round after round.
 class TreeKiller {
  public:
-  /// What to do with a process that was met.
+  /// What to do with a process that was found.
   enum class Treatment {
     kKill,
-    kAwait,  ///< it will end by itself; what is below it is killed
-    kLeave,  ///< left alone, and what is below it
+    kAwait,  ///< it will end by itself; its descendants are killed
+    kLeave,  ///< left alone, with its descendants
   };
   TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment);
 
-  /// Sends KILL to every one that is to get it. True once nothing is alive but the survivors and
-  /// what is left alone. To be called again some milliseconds later, or when a child has ended,
-  /// until then.
+  /// Sends KILL to every process with kKill. True once nothing is alive but the survivors and
+  /// those left alone. Until then it is to be called again some milliseconds later, or when a child
+  /// has ended.
   bool Round();
 
-  /// False where some children could not be listed in the last round, for want of descriptors or
+  /// False if some children could not be listed in the last round, for lack of descriptors or
   /// memory.
   [[nodiscard]] bool is_complete() const { return is_complete_; }
-  /// Those that could not be signalled in the last round.
+  /// The processes that could not be signalled in the last round.
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return survivors_; }
 
  private:
   pid_t root_;
   std::function<Treatment(const Descendant&)> treatment_;
-  std::set<ProcessId> dead_;  // seen so in earlier rounds
+  std::set<ProcessId> dead_;  // as seen in earlier rounds
   std::vector<Survivor> survivors_;
   bool is_complete_ = true;
 };

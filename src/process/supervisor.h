@@ -2,120 +2,84 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
+#include "process/command_spec.h"
+#include "process/ended.h"
 #include "process/executable.h"
-#include "process/process_tree.h"
 #include "process/signals.h"
 
 namespace zklock::process {
 
-/// What becomes of processes that outlive the command.
-enum class Descendants {
-  kLeave,  ///< left alone, and named in Ended
-  kWait,   ///< the end is reported when they have ended too
-  kKill,   ///< they are ended before the end is reported, as the whole tree would be
-};
-
-/// What to run, and how it is to be ended.
-struct CommandSpec {
-  std::string executable;              ///< from FindExecutable
-  std::vector<std::string> arguments;  ///< argv, the name as the user typed it first
-  int stop_signal = 15;                ///< what the tree gets first when it must end
-  Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
-  Descendants descendants = Descendants::kLeave;
-  bool outlives_lease = false;  ///< once it is executed, the lease's end does not end it
-  /// Stay open in the guard until the tree has ended, whatever becomes of zklock.
-  std::vector<int> kept_open{};
-  /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.
-  /// Not run when a process survived that could not be signalled: the lock must not go early.
-  /// All signals are blocked, 0 to 2 are /dev/null, other descriptors closed; it must not throw.
-  std::function<void()> when_orphaned;
-};
-
-/// How the command ended.
-struct Ended {
-  int wait_status = 0;                ///< as from waitpid, of the command itself; KILL's if unknown
-  bool by_order = false;              ///< End() or the lease's end made it end
-  bool guard_failed = false;          ///< the guard died or hung, so zklock ended the tree
-  std::vector<Survivor> survivors;    ///< could not be signalled (another user's), run on
-  std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
-};
-
-/// A wait status as shells show it: the exit status, or 128+N for signal N.
-[[nodiscard]] int ShellStatus(int wait_status);
-
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
-/// The guard is forked here and forks the command, which is executed when it begins: both forks can
-/// be done while the servers still think about the lock. The guard ends the whole tree when told
-/// to, when the lease's end comes near, or when zklock has gone. After its report of the command's
-/// end nothing of the tree is left but, where the command ended by itself, descendants it left
-/// behind.
+/// The guard is forked here and forks the command, which is not executed before Begin(): both forks
+/// can be done while the servers still decide about the lock. The guard ends the whole tree when
+/// told to, when the lease is about to end, or when zklock is gone. Once it has reported the end,
+/// nothing of the tree is left, except descendants that a command left behind that ended by itself.
 ///
-/// If the guard dies, or does not do in time what it must (GuardWatch), zklock ends the tree
-/// itself. Then all children of this process that were not there at Prepare() count as the tree's.
+/// If the guard dies, or is too late with what it must do (GuardWatch), zklock ends the tree
+/// itself. All children of this process that did not exist at Prepare() then count as part of the
+/// tree.
 class Supervisor final : public EventSource {
  public:
-  /// Forks the two, as far as they come without the lock. Throws std::system_error when the system
-  /// refuses (fork, no readable /proc). Makes this process a subreaper for good. `signals` gives
-  /// the mask and dispositions that the command gets back. Descriptors 0 to 2 must be taken
-  /// (ReserveStandardStreams). What this process has open stays open in the command until it
-  /// begins.
+  /// Forks the guard, and through it the command, as far as this is possible without the lock.
+  /// Makes this process a subreaper for good. `signals` has the mask and dispositions that the
+  /// command gets back. Descriptors 0 to 2 must be open (ReserveStandardStreams). Everything this
+  /// process has open stays open in the command until it begins. Throws std::system_error if the
+  /// system refuses (fork, no readable /proc).
   static std::unique_ptr<Supervisor> Prepare(const CommandSpec& command, const Signals& signals);
-  /// If the command has not ended: kills the whole tree and waits for that.
+  /// If the command has not ended: kills the whole tree and waits for its end.
   ~Supervisor() override;
 
-  /// Before Await(): waits, so long at most, until the command is forked and the guard has left our
-  /// session and process group. False when it has not, or something was refused: this is good for
-  /// nothing then but to be destroyed.
+  /// Before Await(): waits, for this long at most, until the command is forked and the guard has
+  /// left this process's session and process group. False if that did not happen, or something was
+  /// refused: this object can then only be destroyed.
   [[nodiscard]] bool AwaitForks(Duration patience);
-  /// Once, then Begin(): waits until the command is forked. A signal that the process group gets
-  /// after that ends the command as it begins; one from before it has not got. `lease_end`: the
-  /// first D (protocol: the lease). Throws std::system_error when the system has refused the guard
+  /// Once, before Begin(): waits until the command is forked. A signal that the process group gets
+  /// after that ends the command as it begins; an earlier one has not reached it. `lease_end`: the
+  /// first D (protocol: the lease). Throws std::system_error if the system refused the guard
   /// something.
   void Await(TimePoint lease_end, Duration grace);
-  /// Lets the command be executed, with `environment`: NAME=VALUE, all of it. What comes of it is
-  /// told in the caller's loop: a command that is stopped just now, as by Ctrl-Z, must not keep
+  /// Lets the command be executed with `environment`: NAME=VALUE, all of it. The result shows in
+  /// the caller's event loop: a command that is stopped at this moment, as by Ctrl-Z, must not keep
   /// zklock from its signals and heartbeats. After the stop time of its lease it does not begin,
   /// and has ended by order.
   void Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
-  /// The command is stopped accordingly, at once if it is late for that.
+  /// The command is stopped accordingly, at once if the stop time has passed.
   void SetLease(TimePoint lease_end, Duration grace);
-  /// Passes a signal on to the command itself; once that has ended, to all that
+  /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
-  /// Whether `sender` of a signal is the command itself, or its guard, which continues zklock after
-  /// StopLikewise(): what they send is not to be passed on to the command.
+  /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
+  /// StopLikewise(). Signals from them are not to be forwarded to the command.
   [[nodiscard]] bool IsFromCommand(pid_t sender) const;
-  /// The signal that has stopped the command: once for each stop, and none where the command goes
-  /// on already, or the tree is being ended.
+  /// The signal that has stopped the command: once for each stop, and none if the command has been
+  /// continued already, or the tree is being ended.
   [[nodiscard]] std::optional<int> TakeStop();
-  /// Stops this process as that signal has stopped the command, until somebody continues either of
-  /// them, or the command has ended. Where the kernel does not stop it (Signals::StopSelf), and
-  /// when this process is continued alone, the command stays stopped. A job that its shell has
-  /// stopped stays stopped when its lease ends and the guard ends its command: `fg` shows that.
+  /// Stops this process as that signal has stopped the command, until either of them is continued,
+  /// or the command has ended. If the kernel does not stop this process (Signals::StopSelf), or it
+  /// is continued alone, the command stays stopped. A job that its shell has stopped stays stopped
+  /// when its lease ends and the guard ends the command: `fg` shows that.
   void StopLikewise(const Signals& signals, int signal_number);
-  /// Ends the whole tree now: the stop signal, KILL after the grace or shortly before the lease's
-  /// end, whichever is first. Idempotent.
+  /// Ends the whole tree now: the stop signal, then KILL after the grace or shortly before the
+  /// lease's end, whichever is first. Idempotent.
   void End();
 
-  /// The command was executed: not yet, not where it was too late for that, or the guard had died.
+  /// The command was executed. False for a command that was too late, or whose guard had died.
   [[nodiscard]] bool has_started() const;
-  /// Set once its execve has failed; nothing of it is left.
+  /// Set once its execve has failed; nothing is left of it then.
   [[nodiscard]] const std::optional<ExecFailed>& exec_failed() const;
-  /// Set once the command (and where it was ended, its whole tree) has been reaped.
+  /// Set once the command (and, if it was ended, its whole tree) has been reaped.
   [[nodiscard]] const std::optional<Ended>& ended() const;
-  /// One of these two.
+  /// One of these two is set.
   [[nodiscard]] bool is_over() const { return exec_failed() || ended(); }
   /// The command's pid, for messages.
   [[nodiscard]] pid_t command_pid() const;

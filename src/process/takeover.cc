@@ -7,7 +7,6 @@
 #include <csignal>
 #include <utility>
 
-#include "process/guard_link.h"
 #include "process/guard_name.h"
 #include "protocol/lease.h"
 
@@ -15,9 +14,9 @@ namespace zklock::process {
 
 namespace {
 
-constexpr Duration kRound = std::chrono::milliseconds(5);
+constexpr Duration kPause = std::chrono::milliseconds(5);
 
-// Whether it is no child of ours any more. A pid of ours cannot be used again before that.
+// Whether it is no longer a child of this process. Its pid cannot be reused before that.
 bool Reap(pid_t pid, int* status) {
   const pid_t result = waitpid(pid, status, WNOHANG | __WALL);
   return result == pid || (result < 0 && errno == ECHILD);
@@ -27,7 +26,7 @@ bool Reap(pid_t pid, int* status) {
 
 std::set<ProcessId> OwnChildren() {
   std::set<ProcessId> children;
-  // Most have none, and asking costs a tenth of looking.
+  // Usually there are none, and asking for that is ten times as fast as reading /proc.
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD) {
     return children;
@@ -39,15 +38,15 @@ std::set<ProcessId> OwnChildren() {
   return children;
 }
 
-bool Strangers::Include(const ProcessId& id) const {
+bool Outsiders::Include(const ProcessId& id) const {
   return children.count(id) > 0 || (id.start_time != 0 && id.start_time < tree_begins);
 }
 
-TakeOver::TakeOver(pid_t guard, pid_t command, Strangers strangers)
+TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders)
     : guard_(guard),
       command_(command),
       command_status_(SIGKILL),
-      strangers_(std::move(strangers)),
+      outsiders_(std::move(outsiders)),
       began_(BootClock::now()),
       killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }),
       next_round_(began_) {
@@ -56,7 +55,7 @@ TakeOver::TakeOver(pid_t guard, pid_t command, Strangers strangers)
 
 TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
   using Treatment = TreeKiller::Treatment;
-  if (strangers_.Include(process.id())) return Treatment::kLeave;
+  if (outsiders_.Include(process.id())) return Treatment::kLeave;
   const bool has_time = process.pid != guard_ && BootClock::now() < nested_guards_until_;
   return has_time && process.stat && IsGuard(*process.stat) ? Treatment::kAwait : Treatment::kKill;
 }
@@ -65,9 +64,9 @@ bool TakeOver::Round(TimePoint lease_end) {
   nested_guards_until_ = protocol::NestedGuardsUntil(began_, lease_end);
   const bool is_settled = killer_.Round();
   if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
-  // The command comes to us only when the guard has gone.
+  // The command becomes a child of this process only once the guard is gone.
   if (guard_ == 0 && command_ != 0 && Reap(command_, &command_status_)) command_ = 0;
-  next_round_ = BootClock::now() + kRound;
+  next_round_ = BootClock::now() + kPause;
   return is_settled && guard_ == 0;
 }
 

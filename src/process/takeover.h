@@ -10,9 +10,9 @@
 
 namespace zklock::process {
 
-/// Processes that are not the tree's: the children that this process had before it forked the guard
-/// (`exec zklock` inherits such), and whatever else is older than the guard.
-struct Strangers {
+/// Processes that are not part of the tree: the children that this process had before it forked the
+/// guard (`exec zklock` inherits such), and everything else that is older than the guard.
+struct Outsiders {
   std::set<ProcessId> children;
   unsigned long long tree_begins = 0;  ///< start time of the guard
 
@@ -22,22 +22,23 @@ struct Strangers {
 /// The children of this process.
 [[nodiscard]] std::set<ProcessId> OwnChildren();
 
-/// zklock ends the tree in the guard's place, because the guard died or hangs.
+/// zklock ends the tree in place of the guard, which died or hangs.
 ///
 /// This process is a subreaper: what the guard kept is among its descendants, or will be. Only the
-/// guard and the command are reaped: other children may be somebody's to wait for.
+/// guard and the command are reaped: somebody may be waiting for other children.
 class TakeOver {
  public:
-  TakeOver(pid_t guard, pid_t command, Strangers strangers);
+  /// Kills the guard.
+  TakeOver(pid_t guard, pid_t command, Outsiders outsiders);
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 
-  /// Sends KILL to all of them, the guard first, guards of nested runs last. True once nothing is
-  /// alive but the survivors. To be called again at next_round() until then.
+  /// Sends KILL to every process of the tree, to guards of nested runs last. True once nothing is
+  /// alive but survivors(). To be called again at next_round() until then.
   bool Round(TimePoint lease_end);
 
   [[nodiscard]] TimePoint next_round() const { return next_round_; }
-  /// As from waitpid; KILL's where the guard had reaped the command and could not tell any more.
+  /// As from waitpid; that of a KILL if the guard had reaped the command and died with its status.
   [[nodiscard]] int command_status() const { return command_status_; }
   [[nodiscard]] const std::vector<Survivor>& survivors() const { return killer_.survivors(); }
 
@@ -47,7 +48,7 @@ class TakeOver {
   pid_t guard_;    // 0: reaped
   pid_t command_;  // 0: reaped
   int command_status_;
-  Strangers strangers_;
+  Outsiders outsiders_;
   TimePoint began_;
   TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;

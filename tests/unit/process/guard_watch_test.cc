@@ -1,4 +1,4 @@
-// Whether a guard that is late hangs or is only slow.
+// Telling a late guard that hangs from one that is only slow.
 
 #include "process/guard_watch.h"
 
@@ -19,12 +19,12 @@ using Verdict = GuardWatch::Verdict;
 
 constexpr TimePoint kStart{seconds(1000)};
 
-// A guard that had promised to look at kStart, watched whenever the watch asks for it.
+// A guard that has promised to look at kStart, and is checked whenever the watch asks for it.
 struct Watched {
   GuardSighting seen{'S', 1};
   GuardTerms terms{.looks_at = kStart,
                    .lease_end = kStart + seconds(60),
-                   .kill_after = seconds(5),
+                   .grace = seconds(5),
                    .ordered_at = std::nullopt};
   GuardWatch watch{[this] { return std::optional(seen); }};
   TimePoint now = kStart;
@@ -43,7 +43,7 @@ struct Watched {
   }
 };
 
-TEST_CASE("a stopped guard hangs, though its lease has time left") {
+TEST_CASE("a stopped guard hangs, even if its lease has time left") {
   Watched guard;
   guard.seen.state = 'T';
   CHECK(guard.LookUntil(kStart + seconds(10)) == Verdict::kHangs);
@@ -55,13 +55,13 @@ TEST_CASE("a guard that sleeps past its promise hangs") {
   CHECK(guard.LookUntil(kStart + seconds(10)) == Verdict::kHangs);
 }
 
-TEST_CASE("a guard that waits for a disk for long hangs") {
+TEST_CASE("a guard that waits long for a disk hangs") {
   Watched guard;
   guard.seen.state = 'D';
   CHECK(guard.LookUntil(kStart + seconds(10)) == Verdict::kHangs);
 }
 
-TEST_CASE("a guard that is runnable is only slow, and waited for while the lease has time") {
+TEST_CASE("a guard that is runnable is only slow, and trusted while the lease has time") {
   Watched guard;
   guard.seen.state = 'R';
   SECTION("without an order") {}
@@ -94,12 +94,12 @@ TEST_CASE("a slow guard is given up soon after the stop time, as slow") {
 TEST_CASE("a slow guard is given up before the lease ends, however short the grace") {
   Watched guard;
   guard.seen.state = 'R';
-  guard.terms.kill_after = {};
+  guard.terms.grace = {};
   CHECK(guard.LookUntil(kStart + seconds(60)) == Verdict::kSlow);
   CHECK(guard.now < guard.terms.lease_end);
 }
 
-TEST_CASE("a slow guard that is stopped then hangs") {
+TEST_CASE("a slow guard that is then stopped hangs") {
   Watched guard;
   guard.seen.state = 'R';
   REQUIRE(guard.LookUntil(kStart + seconds(20)) == Verdict::kTrusted);
@@ -107,7 +107,7 @@ TEST_CASE("a slow guard that is stopped then hangs") {
   CHECK(guard.LookUntil(kStart + seconds(30)) == Verdict::kHangs);
 }
 
-TEST_CASE("a slow guard that has looked at last is trusted again") {
+TEST_CASE("a slow guard that has finally looked is trusted again") {
   Watched guard;
   guard.seen.state = 'R';
   REQUIRE(guard.LookUntil(kStart + seconds(20)) == Verdict::kTrusted);
@@ -117,14 +117,14 @@ TEST_CASE("a slow guard that has looked at last is trusted again") {
   CHECK(guard.watch.Wake(guard.terms) == guard.terms.looks_at + milliseconds(50));
 }
 
-TEST_CASE("a guard that cannot be seen is not taken for slow") {
+TEST_CASE("a guard that cannot be seen does not count as slow") {
   GuardWatch watch([] { return std::optional<GuardSighting>(); });
   const GuardTerms terms{.looks_at = kStart, .ordered_at = std::nullopt};
   CHECK(watch.Look(kStart + seconds(1), terms) == Verdict::kTrusted);
   CHECK(watch.Look(kStart + seconds(5), terms) == Verdict::kHangs);
 }
 
-TEST_CASE("a process is seen with its state and the time that it has run") {
+TEST_CASE("a process is seen with its state and the processor time it has used") {
   Child child = Child::Start({.argv = {"sh", "-c", "echo up; while :; do :; done"}});
   REQUIRE(child.ReadLine() == "up");
   const auto before = SeeGuard(child.pid());

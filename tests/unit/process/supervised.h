@@ -16,6 +16,7 @@
 
 #include "process/event_loop.h"
 #include "process/pidfd.h"
+#include "process/process_tree.h"
 #include "process/signals.h"
 #include "process/supervisor.h"
 #include "process/system_error.h"

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+#include "base/exit_status.h"
+
+namespace zklock::process {
+
+/// A process that could not be signalled, or was left behind.
+struct Survivor {
+  pid_t pid = 0;
+  std::string name;
+  friend bool operator==(const Survivor&, const Survivor&) = default;
+};
+
+/// How the command ended.
+struct Ended {
+  int wait_status = 0;              ///< of the command, as from waitpid; that of a KILL if unknown
+  bool by_order = false;            ///< ended by End() or by the lease's end
+  bool guard_failed = false;        ///< the guard died or hung, so zklock ended the tree
+  std::vector<Survivor> survivors;  ///< still running: another user's, could not be signalled
+  std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
+};
+
+/// A wait status as shells show it: the exit status, or 128+N for signal N.
+[[nodiscard]] inline int ShellStatus(int wait_status) {
+  return WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
+}  // namespace zklock::process

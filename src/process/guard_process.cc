@@ -1,0 +1,76 @@
+#include "process/guard_process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "process/command.h"
+#include "process/guard.h"
+#include "process/process_tree.h"
+#include "process/system_error.h"
+
+namespace zklock::process {
+
+namespace {
+
+// Reaps a child that is about to end.
+void WaitFor(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals) {
+  page_->lease.Set(TimePoint(), command.kill_after);
+  const ExecImage image(command.executable, command.arguments, environment_);
+  GuardSocket ends = MakeGuardSocket();
+  const GuardDuty duty{command, image, signals, *page_, getpid()};
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t forked = fork();
+  if (forked == 0) {
+    ends.zklock.Reset();
+    RunGuard(duty, std::move(ends.guard));
+  }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  pid_ = Check(forked, "fork");
+  socket_ = std::move(ends.zklock);
+  if (const auto stat = ReadProcessStat(pid_)) start_time_ = stat->id.start_time;
+}
+
+// KILL reaches the guard even if it is stopped. The next holder need not wait while the kernel
+// takes it apart, so it is reaped later. Until then the socket stays open: its end would tell the
+// guard to kill what the command left behind.
+void GuardProcess::Dismiss() const {
+  if (pid_ != 0) kill(pid_, SIGKILL);  // pid 0 would be this process group
+}
+
+void GuardProcess::Reap() {
+  if (pid_ != 0) WaitFor(std::exchange(pid_, 0));
+}
+
+// The command dies with the guard (PDEATHSIG), becomes a child of this process, and has no children
+// yet. One that was stopped before its prctl would survive: it is killed. If the guard has reaped
+// it, the pid is unused, or belongs to a process that is no child of this one.
+void GuardProcess::Discard() {
+  Dismiss();
+  WaitFor(std::exchange(pid_, 0));
+  const pid_t command = page_->command;
+  siginfo_t info;
+  if (command == 0 ||
+      waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return;
+  }
+  kill(command, SIGKILL);
+  WaitFor(command);
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "process/command_spec.h"
+#include "process/guard_link.h"
+#include "process/shared_environment.h"
+#include "process/shared_page.h"
+#include "process/signals.h"
+
+namespace zklock::process {
+
+/// The guard as zklock's child process: forked here, reached through a shared page and a socket,
+/// dismissed or discarded, and reaped. What it does is in guard.cc.
+class GuardProcess {
+ public:
+  /// Forks the guard. Throws std::system_error.
+  GuardProcess(const CommandSpec& command, const Signals& signals);
+  GuardProcess(const GuardProcess&) = delete;
+  GuardProcess& operator=(const GuardProcess&) = delete;
+
+  [[nodiscard]] GuardPage& page() const { return *page_; }
+  /// 0 once it has been reaped.
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Clock ticks since boot; 0 if /proc did not show it.
+  [[nodiscard]] unsigned long long start_time() const { return start_time_; }
+
+  /// As SharedEnvironment::Set(). Before kBegin.
+  [[nodiscard]] bool SetEnvironment(const std::vector<std::string>& environment) {
+    return environment_.Set(environment);
+  }
+  void Send(const Message& message) const { process::Send(socket_.get(), message); }
+  [[nodiscard]] Received Receive() const { return process::Receive(socket_.get()); }
+  /// Readable when a message has arrived, or the guard is gone; -1 once closed here.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  void CloseSocket() { socket_.Reset(); }
+
+  /// Kills a guard that has nothing left to do. It is not reaped yet.
+  void Dismiss() const;
+  /// Waits for a dismissed guard's end.
+  void Reap();
+  /// Kills and reaps the guard and a command that has not begun.
+  void Discard();
+  /// Somebody else has reaped it.
+  void Forget() { pid_ = 0; }
+
+ private:
+  SharedPage<GuardPage> page_;
+  SharedEnvironment environment_;
+  UniqueFd socket_;
+  pid_t pid_ = 0;
+  unsigned long long start_time_ = 0;
+};
+
+}  // namespace zklock::process

@@ -1,0 +1,120 @@
+#include "process/guarded_tree.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <sstream>
+#include <string>
+
+#include "process/guard_name.h"
+#include "process/system_error.h"
+#include "protocol/lease.h"
+
+namespace zklock::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kKillPause = milliseconds(5);
+// What has survived this many KILLs waits for a disk or a network: look less often.
+constexpr int kQuickKillRounds = 100;
+constexpr Duration kSlowKillPause = milliseconds(100);
+
+}  // namespace
+
+GuardedTree::GuardedTree(int stop_signal)
+    : stop_signal_(stop_signal),
+      killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }) {}
+
+void GuardedTree::Open() {
+  children_.Reset(
+      Check(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC), "opening children"));
+}
+
+// The unreaped ones among them. A child keeps its pid until this process reaps it: until then
+// kill(2) reaches it and no other process.
+std::vector<pid_t> GuardedTree::Children() const {
+  Check(lseek(children_.get(), 0, SEEK_SET), "lseek");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t size = read(children_.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (Check(size, "reading children") == 0) break;
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  std::istringstream words(text);
+  std::vector<pid_t> children;
+  for (pid_t pid = 0; words >> pid;) children.push_back(pid);
+  return children;
+}
+
+void GuardedTree::Forward(int signal_number) const {
+  std::vector<Descendant> all;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    all.push_back(process);
+    return true;
+  });
+  // Children first: when a process ends, its children move and would no longer be found where the
+  // walk met them.
+  for (auto process = all.rbegin(); process != all.rend(); ++process) {
+    SignalDescendant(*process, signal_number);
+  }
+}
+
+std::vector<Survivor> GuardedTree::Living() const {
+  std::vector<Survivor> living;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (!process.is_dead()) {
+      living.push_back({process.pid, process.stat ? process.stat->name : "?"});
+    }
+    return true;
+  });
+  return living;
+}
+
+void GuardedTree::StopRound() {
+  const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.is_dead() || stopped_.count(process.id()) > 0) return true;
+    if (SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
+    SignalDescendant(process, SIGCONT);  // a stopped process could not act on it
+    stopped_.insert(process.id());
+    return true;
+  });
+  if (is_complete) return;
+  for (const pid_t pid : Children()) {
+    const auto known = stopped_.lower_bound(ProcessId{pid, 0});
+    if (known != stopped_.end() && known->pid == pid) continue;
+    kill(pid, stop_signal_);
+    kill(pid, SIGCONT);
+    stopped_.insert(ProcessId{pid, 0});
+  }
+}
+
+bool GuardedTree::KillRound(TimePoint lease_end) {
+  if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
+  nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
+  const bool only_survivors = killer_.Round();
+  if (!killer_.is_complete()) {
+    // The children of those that die become children of this process, a subreaper: each round
+    // reaches one more generation.
+    for (const pid_t pid : Children()) kill(pid, SIGKILL);
+  }
+  return only_survivors;
+}
+
+TreeKiller::Treatment GuardedTree::TreatmentOf(const Descendant& process) const {
+  const bool has_time = BootClock::now() < nested_guards_until_;
+  return has_time && process.stat && IsGuard(*process.stat) ? TreeKiller::Treatment::kAwait
+                                                            : TreeKiller::Treatment::kKill;
+}
+
+Duration GuardedTree::kill_pause() const {
+  return kill_rounds_ < kQuickKillRounds ? kKillPause : kSlowKillPause;
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "protocol/lease.h"
+
+namespace zklock::process {
+
+/// A moment in memory that zklock and its guard share.
+class SharedMoment {
+ public:
+  void Set(TimePoint moment) { value_ = moment.time_since_epoch().count(); }
+  [[nodiscard]] TimePoint Get() const { return TimePoint(Duration(value_)); }
+
+ private:
+  std::atomic<int64_t> value_{};
+  static_assert(std::atomic<int64_t>::is_always_lock_free);
+};
+
+/// The end of the lease and the grace before it, in such memory. zklock writes, the guard reads.
+class SharedLease {
+ public:
+  /// Moves the lease's end, forward or back. True if the stop time has moved back: the guard must
+  /// then be woken to plan anew.
+  bool Set(TimePoint end, Duration grace) {
+    const TimePoint stop = StopTime();
+    // In this order a guard that looks in between sees a stop time that is too early, never one
+    // that is too late.
+    if (end < end_.Get()) end_.Set(end);
+    grace_ = grace.count();
+    end_.Set(end);
+    return StopTime() < stop;
+  }
+
+  [[nodiscard]] TimePoint end() const { return end_.Get(); }
+  [[nodiscard]] Duration grace() const { return Duration(grace_); }
+  [[nodiscard]] TimePoint StopTime() const { return protocol::StopTime(end(), grace()); }
+
+ private:
+  SharedMoment end_;
+  std::atomic<int64_t> grace_{};
+};
+
+}  // namespace zklock::process
