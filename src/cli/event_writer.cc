@@ -21,6 +21,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr Duration kDrainPatience = std::chrono::seconds(5);
+
 /// The event's name in --events; none: it is not written there.
 struct NameOf {
   template <typename E>
@@ -140,12 +142,12 @@ void EventWriter::Write(const Event& event) {
 }
 
 void EventWriter::Finish() {
-  writer_.Drain();
+  writer_.Drain(kDrainPatience);
   if (!last_dropped_) return;
   // The reader needs the last event most: it tells how the run ended.
   --dropped_;
   Write(Event(*last_dropped_));
-  writer_.Drain();
+  writer_.Drain(kDrainPatience);
 }
 
 }  // namespace zklock::cli

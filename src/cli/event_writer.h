@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/event.h"
-#include "process/line_writer.h"
+#include "process/stream_writer.h"
 
 namespace zklock::cli {
 
@@ -53,7 +53,7 @@ class EventWriter final : public EventListener, public EventSource {
   void Write(const Event& event);
 
   UniqueFd fd_;
-  process::LineWriter writer_;
+  process::StreamWriter writer_;
   const std::vector<std::string> locks_;
   std::map<std::string, lock::Ticket> tickets_;  // by LOCK
   std::size_t dropped_ = 0;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/event_source.h"
-#include "base/unique_fd.h"
+#include "process/stream_writer.h"
 
 namespace zklock::commands {
 
@@ -15,26 +15,23 @@ class Output final : public EventSource {
   /// `on_room`, if any, is called when it was full and has room again.
   explicit Output(std::function<void()> on_room = {});
 
-  void Append(const std::string& text);
+  void Append(const std::string& text) { writer_.Append(text); }
   /// Replaces all pending text: writes `text` now, or not at all if the reader does not read it.
   void WriteLast(const std::string& text);
   /// So much text is pending that no more should be appended.
   [[nodiscard]] bool IsFull() const;
   /// Everything is written, or cannot be.
-  [[nodiscard]] bool IsDone() const { return waiting_.empty() || error_ != 0; }
+  [[nodiscard]] bool IsDone() const { return writer_.waiting() == 0 || error() != 0; }
   /// errno: EPIPE if the reader is gone, EBADF if standard output is closed. Nothing more is
   /// written then.
-  [[nodiscard]] int error() const { return error_; }
+  [[nodiscard]] int error() const { return writer_.error(); }
 
-  Interest GetInterest() override;
+  Interest GetInterest() override { return writer_.GetInterest(); }
   void OnReady(short revents) override;
 
  private:
   std::function<void()> on_room_;
-  UniqueFd own_;  // our own non-blocking description, if possible
-  std::string waiting_;
-  std::size_t written_ = 0;  // of `waiting_`
-  int error_ = 0;
+  process::StreamWriter writer_;
 };
 
 /// Standard output is a terminal that can be drawn on.

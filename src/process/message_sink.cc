@@ -11,28 +11,30 @@ constexpr const char* kToLineStart = "\r";
 constexpr const char* kEraseToEnd = "\x1b[K";
 constexpr const char* kErase = "\r\x1b[K";
 
+constexpr Duration kDrainPatience = std::chrono::seconds(5);
+
 }  // namespace
 
 void ReserveStandardStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest free number is this one: those below are taken by now.
+    // open() takes the lowest free number, which is this one: those below are in use by now.
     const int access = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (open("/dev/null", access | O_CLOEXEC) < 0) return;
   }
 }
 
 void MessageSink::WriteLine(const std::string& line) {
-  // In one piece: the terminal's own words come before it or behind it.
+  // In one piece: the terminal's own output is then before it or after it.
   const bool erases = std::exchange(is_live_, false);
   if (!writer_.WriteLine(erases ? kErase + line : line)) dropped_ = true;
-  TellOfDropped();
+  ReportDropped();
 }
 
 void MessageSink::DrawLive(const std::string& line) {
-  if (writer_.HasWaiting()) return;
+  if (writer_.waiting() > 0) return;
   is_live_ = true;
-  // Drawn over, then what is left of a longer one erased: nothing flickers.
+  // Overwrite, then erase the rest of a longer line: this does not flicker.
   writer_.Write(kToLineStart + line + kEraseToEnd);
 }
 
@@ -51,17 +53,17 @@ void MessageSink::Close() {
 }
 
 void MessageSink::Drain() {
-  writer_.Drain();
-  TellOfDropped();
+  writer_.Drain(kDrainPatience);
+  ReportDropped();
 }
 
 void MessageSink::OnReady(short revents) {
   writer_.OnReady(revents);
-  TellOfDropped();
+  ReportDropped();
 }
 
-void MessageSink::TellOfDropped() {
-  if (!dropped_ || writer_.HasWaiting()) return;
+void MessageSink::ReportDropped() {
+  if (!dropped_ || writer_.waiting() > 0) return;
   dropped_ = false;
   writer_.WriteLine(dropped_line_);
 }
