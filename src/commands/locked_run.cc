@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/exit_status.h"
-#include "base/mutation.h"
 #include "commands/console.h"
 #include "commands/event_broadcaster.h"
 #include "commands/lease_first.h"
@@ -100,10 +99,9 @@ class LockedRun {
       running_->FollowAncestors(hold_.lease_end(), hold_.grace());
       running_->PublishStart();
       EndIfLostOrRevoked();
-      const bool has_passed = running_->PassSignals([this] {
+      running_->PassSignals([this] {
         if (!hold_.loss()) ReportStop();
       });
-      if (kMutationReleaseFirst && has_passed) locks_.session_driver->Close();
     }
   }
 

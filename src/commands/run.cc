@@ -37,7 +37,7 @@ int RunUnderAncestors(RunContext& context, PreforkedCommand& command) {
     context.loop.RunOnce();
     running.FollowAncestors(kNever, context.options.kill_after);
     running.PublishStart();
-    (void)running.PassSignals([&] {
+    running.PassSignals([&] {
       context.report.Stopping(ancestors.DisplayPath(), ancestors.lease_end() - context.clock.Now());
     });
   }

@@ -46,20 +46,17 @@ void RunningCommand::EndCommand() {
   if (!supervisor_.is_over()) supervisor_.End();
 }
 
-bool RunningCommand::PassSignals(const std::function<void()>& before_stop) {
-  bool has_passed = false;
+void RunningCommand::PassSignals(const std::function<void()>& before_stop) {
   while (const auto signal = context_.signals.Next()) {
     // The terminal sends its signals to the whole process group, to the command too.
     if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
     supervisor_.Forward(signal->number);
-    has_passed = true;
   }
   // The command may ignore a stop signal, or stop later: zklock stops when the command has stopped.
   if (const auto stop = supervisor_.TakeStop()) {
     if (process::HasJobControl()) before_stop();
     supervisor_.StopLikewise(context_.signals, *stop);
   }
-  return has_passed;
 }
 
 void RunningCommand::PublishEnd() {

@@ -35,8 +35,8 @@ class RunningCommand {
   /// Another process asks for the release: reports that, once, and ends the command.
   void OnRevocation(const lock::ReleaseRequest& revocation);
   /// Passes on the signals that have arrived. A stop of the command stops zklock too; if a shell
-  /// will show that, `before_stop` is called first. True if a signal was passed on.
-  bool PassSignals(const std::function<void()>& before_stop);
+  /// will show that, `before_stop` is called first.
+  void PassSignals(const std::function<void()>& before_stop);
 
   /// Publishes the end of the command, which the supervisor has reaped.
   void PublishEnd();

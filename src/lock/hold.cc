@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.h"
 #include "lock/contender_check.h"
 #include "protocol/lease.h"
 #include "protocol/lock_path.h"
@@ -167,7 +166,7 @@ void Hold::WatchTicket(const Ticket& ticket) {
 }
 
 void Hold::TakeLease() {
-  const auto end = kMutationNoLease ? kNever : store_.lease().End();
+  const auto end = store_.lease().End();
   if (!end || *end == lease_end_) return;
   lease_end_ = *end;
   stop_time_ = protocol::StopTime(lease_end_, grace());
