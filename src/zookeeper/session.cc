@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "zookeeper/session_pending.h"
+#include "zookeeper/pending_request.h"
 
 namespace zklock::zookeeper {
 namespace {

@@ -22,6 +22,8 @@ struct String_vector;  // likewise
 
 namespace zklock::zookeeper {
 
+struct PendingRequest;
+
 /// Why an address could not be used the last time it was tried.
 struct AttemptFailure {
   std::string server;  ///< as the user wrote it
@@ -113,9 +115,6 @@ class Session final : public Store, public EventSource {
   ///   kExpired -> kClosed
   enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };
 
-  /// Shared by the C callbacks: one outstanding request.
-  struct Pending;
-
   void StartAttempt(TimePoint now);
   void CheckAttempt(TimePoint now);
   /// `end` by value: it is often the connection's own, which goes here.
@@ -145,25 +144,25 @@ class Session final : public Store, public EventSource {
   // Requests (session_requests.cc).
   /// Takes a request into the pipeline, and sends it unless a throttled one is to be sent before
   /// it. Without a connection it is answered kConnectionLoss.
-  void Request(std::unique_ptr<Pending> pending);
+  void Request(std::unique_ptr<PendingRequest> pending);
   /// Hands it to the library; what that refuses is answered kConnectionLoss.
-  void Send(Pending& pending);
+  void Send(PendingRequest& pending);
   template <typename R>
-  void Complete(Pending& pending, int result, R reply);
+  void Complete(PendingRequest& pending, int result, R reply);
   template <typename R>
-  void Answer(Pending& pending, R reply);
-  void AnswerLost(Pending& pending);
+  void Answer(PendingRequest& pending, R reply);
+  void AnswerLost(PendingRequest& pending);
   /// The connection has gone: what is still to be answered never will be.
   void AnswerAllLost();
   /// Hands the answers that the order allows to Deliver().
   void TakeAnswers();
-  [[nodiscard]] bool IsBehindThrottled(const Pending& pending) const;
+  [[nodiscard]] bool IsBehindThrottled(const PendingRequest& pending) const;
   /// One that is to be sent again is.
   [[nodiscard]] bool IsThrottled() const;
   /// Sends the first of them, if it is time and nothing is under way.
   void SendThrottled(TimePoint now);
   [[nodiscard]] TimePoint NextSend() const;
-  static int SendMulti(Pending& request, zhandle_t* handle);
+  static int SendMulti(PendingRequest& request, zhandle_t* handle);
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
   static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
   static void OnSet(int result, const ::Stat* stat, const void* data);
@@ -211,10 +210,11 @@ class Session final : public Store, public EventSource {
   Closers closers_;
   std::string_view first_lost_;  // of the requests that were lost with the connection
 
-  std::deque<std::unique_ptr<Pending>> pipeline_;  // asked for and not yet delivered, in order
-  TimePoint send_again_at_{};                      // what was throttled
-  Duration throttle_pause_{};                      // the last one; zero: the last answer was one
-  std::size_t releases_ = 0;  // how many WriteAndDelete() let go of everything; 0: the close does
+  std::deque<std::unique_ptr<PendingRequest>>
+      pipeline_;               // asked for and not yet delivered, in order
+  TimePoint send_again_at_{};  // what was throttled
+  Duration throttle_pause_{};  // the last one; zero: the last answer was one
+  std::size_t releases_ = 0;   // how many WriteAndDelete() let go of everything; 0: the close does
 
   UniqueFd closing_socket_;
   TimePoint closing_until_{};  // then its server is left for another

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "zookeeper/pending_request.h"
 #include "zookeeper/result.h"
 #include "zookeeper/session.h"
-#include "zookeeper/session_pending.h"
 
 // The Store half of Session: from a call to the client library, and from its C callbacks to an
 // answer. Nothing is delivered inside the library: exceptions must not pass through its frames, and
@@ -66,7 +66,7 @@ int CreateMode(NodeKind kind) {
 // all sent again, one by one and in order, but for the writes that succeeded: so each answer tells
 // of a time after all requests before it were done, as if nothing had been throttled.
 
-void Session::Request(std::unique_ptr<Pending> pending) {
+void Session::Request(std::unique_ptr<PendingRequest> pending) {
   pending->session = this;
   pending->sent = clock_.Now();
   const bool waits = IsThrottled();
@@ -79,9 +79,9 @@ void Session::Request(std::unique_ptr<Pending> pending) {
   }
 }
 
-void Session::Send(Pending& pending) {
+void Session::Send(PendingRequest& pending) {
   pending.sent = clock_.Now();
-  pending.state = Pending::State::kSent;
+  pending.state = PendingRequest::State::kSent;
   connection_->HoldBack();
   const bool is_sent = pending.send(pending, connection_->handle()) == ZOK;
   // What one wake-up asks for leaves in one segment, and a release with the close.
@@ -92,7 +92,7 @@ void Session::Send(Pending& pending) {
 }
 
 template <typename R>
-void Session::Complete(Pending& pending, int result, R reply) {
+void Session::Complete(PendingRequest& pending, int result, R reply) {
   const Error error = ToError(result);
   // Nothing more will come of this connection, if it is not closed already.
   if (error == Error::kConnectionLoss) give_up_ = true;
@@ -102,7 +102,7 @@ void Session::Complete(Pending& pending, int result, R reply) {
   if (IsAnswer(result) && pending.operation == closers_.request) closers_ = {};
   if (error == Error::kAuthRequired) auth_required_ = true;
   if (error == Error::kThrottled) {
-    pending.state = Pending::State::kThrottled;
+    pending.state = PendingRequest::State::kThrottled;
     throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);
     send_again_at_ = clock_.Now() + throttle_pause_;
     return;  // which proves nothing
@@ -114,7 +114,7 @@ void Session::Complete(Pending& pending, int result, R reply) {
   }
   if (IsAnswer(result) && IsBehindThrottled(pending)) {
     if (!pending.is_write || error != Error::kNone) {
-      pending.state = Pending::State::kThrottled;
+      pending.state = PendingRequest::State::kThrottled;
       return;
     }
   } else {
@@ -128,14 +128,14 @@ void Session::Complete(Pending& pending, int result, R reply) {
 }
 
 template <typename R>
-void Session::Answer(Pending& pending, R reply) {
-  pending.state = Pending::State::kAnswered;
+void Session::Answer(PendingRequest& pending, R reply) {
+  pending.state = PendingRequest::State::kAnswered;
   pending.deliver = [done = std::move(std::get<Done<R>>(pending.done)), reply = std::move(reply)] {
     done(reply);
   };
 }
 
-void Session::AnswerLost(Pending& pending) {
+void Session::AnswerLost(PendingRequest& pending) {
   std::visit(
       [&]<typename R>(const Done<R>& /*done*/) {
         R reply;
@@ -148,38 +148,38 @@ void Session::AnswerLost(Pending& pending) {
 
 void Session::AnswerAllLost() {
   for (const auto& pending : pipeline_) {
-    if (pending->state != Pending::State::kAnswered) AnswerLost(*pending);
+    if (pending->state != PendingRequest::State::kAnswered) AnswerLost(*pending);
   }
   TakeAnswers();
   throttle_pause_ = {};
 }
 
 void Session::TakeAnswers() {
-  while (!pipeline_.empty() && pipeline_.front()->state == Pending::State::kAnswered) {
+  while (!pipeline_.empty() && pipeline_.front()->state == PendingRequest::State::kAnswered) {
     ready_.push_back(std::move(pipeline_.front()->deliver));
     pipeline_.pop_front();
   }
 }
 
-bool Session::IsBehindThrottled(const Pending& pending) const {
+bool Session::IsBehindThrottled(const PendingRequest& pending) const {
   for (const auto& before : pipeline_) {
     if (before.get() == &pending) return false;
-    if (before->state == Pending::State::kThrottled) return true;
+    if (before->state == PendingRequest::State::kThrottled) return true;
   }
   return false;
 }
 
 bool Session::IsThrottled() const {
   return std::any_of(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
-    return pending->state == Pending::State::kThrottled;
+    return pending->state == PendingRequest::State::kThrottled;
   });
 }
 
 TimePoint Session::NextSend() const {
   // Another callback of the library comes first where something is under way.
-  const bool is_under_way =
-      std::any_of(pipeline_.begin(), pipeline_.end(),
-                  [](const auto& pending) { return pending->state == Pending::State::kSent; });
+  const bool is_under_way = std::any_of(
+      pipeline_.begin(), pipeline_.end(),
+      [](const auto& pending) { return pending->state == PendingRequest::State::kSent; });
   return is_under_way || !IsThrottled() ? kNever : send_again_at_;
 }
 
@@ -187,20 +187,20 @@ void Session::SendThrottled(TimePoint now) {
   if (now < NextSend()) return;
   // One at a time: servers that throttle take one where they do not take several.
   Send(**std::find_if(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
-    return pending->state == Pending::State::kThrottled;
+    return pending->state == PendingRequest::State::kThrottled;
   }));
 }
 
 std::vector<bool> Session::UnansweredReleases() const {
   std::vector<bool> releases;
   for (const auto& pending : pipeline_) {
-    if (pending->state == Pending::State::kSent) releases.push_back(pending->releases);
+    if (pending->state == PendingRequest::State::kSent) releases.push_back(pending->releases);
   }
   return releases;
 }
 
 void Session::OnCreated(int result, const char* path, const ::Stat* stat, const void* data) {
-  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   CreateReply reply;
   if (result == ZOK && path != nullptr) reply.path = path;
   if (result == ZOK) reply.stat = ToNodeStat(stat);
@@ -208,7 +208,7 @@ void Session::OnCreated(int result, const char* path, const ::Stat* stat, const 
 }
 
 void Session::OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data) {
-  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   GetReply reply;
   if (result == ZOK && value != nullptr && size > 0) {
     reply.data.assign(value, static_cast<std::size_t>(size));
@@ -218,7 +218,7 @@ void Session::OnGot(int result, const char* value, int size, const ::Stat* stat,
 }
 
 void Session::OnListed(int result, const ::String_vector* names, const void* data) {
-  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   ListReply reply;
   if (result == ZOK && names != nullptr) {
     std::size_t bytes = 0;
@@ -237,7 +237,7 @@ void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
 }
 
 void Session::OnDone(int result, const void* data) {
-  auto* pending = static_cast<Pending*>(const_cast<void*>(data));
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   pending->session->Complete(*pending, result, Reply{});
 }
 
@@ -253,19 +253,19 @@ void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const
   });
 }
 
-int Session::SendMulti(Pending& request, zhandle_t* handle) {
+int Session::SendMulti(PendingRequest& request, zhandle_t* handle) {
   return zoo_amulti(handle, static_cast<int>(request.operations.size()), request.operations.data(),
                     request.results.data(), OnDone, &request);
 }
 
 void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
                      Done<CreateReply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Create";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
-  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
                         ToAclVector(access_.acl), CreateMode(kind), OnCreated, &request);
   };
@@ -273,10 +273,10 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
 }
 
 void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Get";
   pending->done = std::move(done);
-  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
                      OnGot, &request);
   };
@@ -284,10 +284,10 @@ void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
 }
 
 void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "List";
   pending->done = std::move(done);
-  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
                               this, OnListed, &request);
   };
@@ -295,10 +295,10 @@ void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
 }
 
 void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Exists";
   pending->done = std::move(done);
-  pending->send = [=, this](Pending& request, zhandle_t* handle) {
+  pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
                         OnExists, &request);
   };
@@ -306,11 +306,11 @@ void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
 }
 
 void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Delete";
   pending->done = std::move(done);
   pending->is_write = true;
-  pending->send = [=](Pending& request, zhandle_t* handle) {
+  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
     return zoo_adelete(handle, path.c_str(), version, OnDone, &request);
   };
   Request(std::move(pending));
@@ -318,12 +318,12 @@ void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> 
 
 void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
                   Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Set";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
-  pending->send = [=](Pending& request, zhandle_t* handle) {
+  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
     return zoo_aset(handle, path.c_str(), data.data(), static_cast<int>(data.size()), version,
                     OnSet, &request);
   };
@@ -332,7 +332,7 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
 
 void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
                              const std::string& gone, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "WriteAndDelete";
   pending->done = std::move(done);
   pending->is_write = true;
@@ -349,17 +349,17 @@ void Session::WriteAndDelete(const std::string& path, const std::string& data, s
 }
 
 void Session::Sync(const std::string& path, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Sync";
   pending->done = std::move(done);
-  pending->send = [=](Pending& request, zhandle_t* handle) {
+  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
     return zoo_async(handle, path.c_str(), OnSynced, &request);
   };
   Request(std::move(pending));
 }
 
 void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
-  auto pending = std::make_unique<Pending>();
+  auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Check";
   pending->done = std::move(done);
   pending->commits = true;
