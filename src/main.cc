@@ -51,7 +51,7 @@ int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::M
 
 int Main(int argc, char** argv) {
   process::ReserveStandardStreams();
-  // Then at once: the mask and dispositions it finds are what the command gets back.
+  // Next, before anything changes them: the command gets back the mask and dispositions it finds.
   process::Signals signals;
   process::MessageSink sink(cli::DroppedLine());
   cli::Report report(sink, cli::Verbosity::kNormal);
@@ -81,7 +81,7 @@ int Main(int argc, char** argv) {
     report.Defect(error.what());
   }
   sink.Drain();
-  signals.DieAsToldByTerminal(status);
+  signals.DieOfTerminalSignal(status);
   return status;
 }
 
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   try {
     return zklock::Main(argc, argv);
   } catch (const std::exception& error) {
-    // Before there was anything to report with.
+    // There is nothing yet to report with.
     fmt::print(stderr, "zklock: {}\n", error.what());
     return zklock::kExitSystem;
   }

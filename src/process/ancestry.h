@@ -8,13 +8,13 @@
 
 namespace zklock::process {
 
-/// The process `pid` and its ancestors, the nearest first, as far as they live and /proc shows
-/// them. Names of processes are per pid namespace: one of another is nobody.
+/// The process `pid` and its ancestors, nearest first, as far as they are alive and /proc shows
+/// them. Pids are local to a PID namespace: processes of others are not shown.
 [[nodiscard]] std::vector<ProcessId> Lineage(pid_t pid);
 
-/// Whether there is somebody who would continue this process's group, so that the kernel lets the
-/// terminal's signals stop it (setpgid(2), orphaned process groups): an ancestor of its session, in
-/// another group. A false answer may be wrong where the members of the group have several parents.
+/// Whether there is a process that would continue this process's group, so that the kernel lets the
+/// terminal's signals stop it (setpgid(2), orphaned process groups): an ancestor in its session,
+/// but in another group. False may be wrong if the members of the group have different parents.
 [[nodiscard]] bool HasJobControl();
 
 }  // namespace zklock::process

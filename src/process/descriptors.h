@@ -5,18 +5,18 @@
 
 namespace zklock::process {
 
-/// Puts 0, 1 and 2 on /dev/null and closes every other descriptor but `kept` (which are above 2; -1
-/// is none), for a process that lives on beside the one that was started: it must keep no pipe of
-/// the user's open, and no connection.
+/// Redirects 0, 1 and 2 to /dev/null and closes every other descriptor except `kept` (all above 2;
+/// -1 is ignored). For a process that the user did not start, and that must keep none of the user's
+/// pipes and connections open.
 void KeepOnlyDescriptors(const std::vector<int>& kept);
 
-/// Changes to "/": a process that lives on beside the command must not keep a file system busy.
+/// Changes to "/": a process that runs beside the command must not keep a file system busy.
 void LeaveWorkingDirectory();
 
-/// Puts these streams (of 0, 1 and 2) on /dev/null.
+/// Redirects these streams (of 0, 1 and 2) to /dev/null.
 void Silence(std::initializer_list<int> streams);
 
-/// Closes every descriptor above 2 that exec has passed on: those of zklock's own are all
+/// Closes every descriptor above 2 that was inherited across exec: zklock's own are all
 /// close-on-exec.
 void CloseInherited();
 

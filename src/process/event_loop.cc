@@ -21,66 +21,66 @@ void EventLoop::Remove(EventSource& source) {
 }
 
 void EventLoop::RunOnce() {
-  std::vector<Entry> waiting;
-  do waiting = Ask();
-  while (!Wait(waiting));
-  Serve(waiting);
+  std::vector<Entry> entries;
+  do entries = Ask();
+  while (!Wait(entries));
+  Serve(entries);
 }
 
 void EventLoop::RunReady() {
-  std::vector<Entry> waiting = Ask();
-  Poll(waiting, -1, 0);
-  Serve(waiting);
+  std::vector<Entry> entries = Ask();
+  Poll(entries, -1, 0);
+  Serve(entries);
 }
 
 std::vector<EventLoop::Entry> EventLoop::Ask() const {
-  std::vector<Entry> waiting;
-  waiting.reserve(sources_.size());
+  std::vector<Entry> entries;
+  entries.reserve(sources_.size());
   for (const Registration& entry : sources_) {
-    waiting.push_back({entry.id, entry.source, entry.source->GetInterest(), 0});
+    entries.push_back({entry.id, entry.source, entry.source->GetInterest(), 0});
   }
-  return waiting;
+  return entries;
 }
 
-void EventLoop::Serve(const std::vector<Entry>& waiting) {
+void EventLoop::Serve(const std::vector<Entry>& entries) {
   const TimePoint now = BootClock::now();
-  for (const Entry& entry : waiting) {
+  for (const Entry& entry : entries) {
     if (entry.revents == 0 && entry.interest.wake > now) continue;
     if (IsRegistered(entry.id)) entry.source->OnReady(entry.revents);
   }
 }
 
-bool EventLoop::Wait(std::vector<Entry>& waiting) {
+bool EventLoop::Wait(std::vector<Entry>& entries) {
   TimePoint wake = kNever;
-  bool waits_for_a_descriptor = false;
-  for (const Entry& entry : waiting) {
+  bool has_descriptor = false;
+  for (const Entry& entry : entries) {
     wake = std::min(wake, entry.interest.wake);
-    waits_for_a_descriptor = waits_for_a_descriptor || entry.interest.fd >= 0;
+    has_descriptor = has_descriptor || entry.interest.fd >= 0;
   }
-  if (!waits_for_a_descriptor && wake == kNever) {
+  if (!has_descriptor && wake == kNever) {
     throw std::logic_error("the event loop has nothing to wait for");
   }
   SetTimer(timer_.get(), wake);
-  return Poll(waiting, timer_.get(), -1);
+  return Poll(entries, timer_.get(), -1);
 }
 
-// False when nothing is ready after all: the sources are asked again.
-bool EventLoop::Poll(std::vector<Entry>& waiting, int timer, int milliseconds) {
+// False if nothing is ready after all: the sources must be asked again.
+bool EventLoop::Poll(std::vector<Entry>& entries, int timer, int milliseconds) {
   std::vector<pollfd> polled;
-  polled.reserve(waiting.size() + 1);
-  for (const Entry& entry : waiting) {
+  polled.reserve(entries.size() + 1);
+  for (const Entry& entry : entries) {
     // poll(2) skips negative descriptors.
     polled.push_back({entry.interest.fd, entry.interest.events, 0});
   }
   polled.push_back({timer, POLLIN, 0});
   if (poll(polled.data(), polled.size(), milliseconds) < 0) {
     if (errno == EINTR) return false;
-    if (errno == EINVAL) errno = EMFILE;  // more than RLIMIT_NOFILE lets there be
+    if (errno == EINVAL) errno = EMFILE;  // more than RLIMIT_NOFILE allows
     ThrowErrno("poll");
   }
   bool ready = polled.back().revents != 0;
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    waiting[i].revents = polled[i].revents;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    entries[i].revents = polled[i].revents;
     ready = ready || polled[i].revents != 0;
   }
   return ready;

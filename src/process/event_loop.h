@@ -8,29 +8,28 @@
 
 namespace zklock::process {
 
-/// One thread, one wait: poll(2) over all sources and one CLOCK_BOOTTIME timer for their moments.
-/// (poll's own time-out would stop counting while the host sleeps.)
+/// One thread, one wait: poll(2) on the descriptors of all sources, and on one CLOCK_BOOTTIME timer
+/// for their wake-up times. (poll's own time-out does not count while the host is suspended.)
 class EventLoop {
  public:
-  /// Throws std::system_error when there is no timer to be had.
+  /// Throws std::system_error.
   EventLoop();
 
-  /// Sources outlive their registration; they are served in the order they were added. Both may be
-  /// called while sources are served: a removed one is not called again, and may be destroyed; an
-  /// added one is asked from the next wait on.
+  /// Sources outlive their registration, and are served in the order in which they were added. Both
+  /// may be called while sources are served: a removed source is not called again and may be
+  /// destroyed; an added one takes part from the next wait on.
   void Add(EventSource& source);
   void Remove(EventSource& source);
 
-  /// Waits until at least one source is ready and serves every one that is. A moment that has
-  /// passed already is served at once. Throws std::logic_error when no source waits for anything:
-  /// that wait would never end.
+  /// Waits until at least one source is ready, and serves every one that is. Throws
+  /// std::logic_error if no source waits for anything: the wait would never end.
   void RunOnce();
-  /// Serves every source that is ready by now, and waits for none.
+  /// Serves every source that is ready now, without waiting.
   void RunReady();
 
  private:
   struct Registration {
-    uint64_t id;  // an address may be used again by a source that was added meanwhile
+    uint64_t id;  // a source that is added later may have the same address
     EventSource* source;
   };
   struct Entry {
@@ -41,9 +40,9 @@ class EventLoop {
   };
 
   [[nodiscard]] std::vector<Entry> Ask() const;
-  bool Wait(std::vector<Entry>& waiting);
-  static bool Poll(std::vector<Entry>& waiting, int timer, int milliseconds);
-  void Serve(const std::vector<Entry>& waiting);
+  bool Wait(std::vector<Entry>& entries);
+  static bool Poll(std::vector<Entry>& entries, int timer, int milliseconds);
+  void Serve(const std::vector<Entry>& entries);
   [[nodiscard]] bool IsRegistered(uint64_t id) const;
 
   UniqueFd timer_;

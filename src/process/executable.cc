@@ -18,10 +18,10 @@ int WhyNotExecutable(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return errno;
   if (!S_ISREG(status.st_mode)) return EACCES;
-  // With the effective ids, as execve checks; a file system mounted noexec is refused here too.
+  // With the effective ids, as in execve. This also detects a file system mounted noexec.
   if (faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0) return 0;
-  // X_OK itself never gives EPERM: a container's filter refuses faccessat2(2), which is younger
-  // than the filter. access(2) goes by the real ids; zklock's are the same.
+  // X_OK itself never gives EPERM: a container's filter that is older than faccessat2(2) refuses
+  // it. access(2) uses the real ids, which are the same in zklock.
   if (errno == EPERM && access(file.c_str(), X_OK) == 0) return 0;
   return errno;
 }
@@ -43,8 +43,8 @@ std::string FileIn(std::string_view directory, std::string_view name) {
   return file;
 }
 
-// Errors on which execvp(3) of glibc goes on to the next directory.
-bool IsPassedOver(int error) {
+// Errors after which glibc's execvp(3) tries the next directory.
+bool IsSkipped(int error) {
   switch (error) {
     case EACCES:
     case ENOENT:
@@ -81,7 +81,7 @@ std::variant<std::string, ExecFailed> FindExecutable(std::string_view name,
     std::string file = FileIn(rest.substr(0, colon), name);
     const int error = WhyNotExecutable(file);
     if (error == 0) return file;
-    if (!IsPassedOver(error)) return ExecFailed{error};
+    if (!IsSkipped(error)) return ExecFailed{error};
     was_refused = was_refused || (error == EACCES && access(file.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);

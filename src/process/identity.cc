@@ -50,7 +50,7 @@ std::string UserName(uid_t uid) {
     const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
     if (!entry) continue;
     if (entry->uid == uid) return std::string(entry->name);
-    // What the environment says is left over from before the user was changed.
+    // The environment is left over from before the user was changed.
     if (entry->name == claimed) claimed.clear();
   }
   return claimed.empty() ? std::to_string(uid) : claimed;

@@ -25,7 +25,7 @@ struct AddressListDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-/// getaddrinfo's error, or 0 and the addresses in the form the client library takes.
+/// getaddrinfo's error, or 0 and the addresses in the client library's format.
 int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>& addresses) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -56,7 +56,7 @@ void Answer(const zookeeper::Server& server, std::size_t index, int to) {
   std::vector<std::string> addresses;
   const int error = Resolve(server, AI_ADDRCONFIG, addresses);
   const std::string prefix = std::to_string(index) + " ";
-  // Each in one piece: a pipe does not cut, or mix, what is so short.
+  // Each line in one write: a pipe neither splits nor mixes writes this short.
   if (error != 0) Write(to, prefix + "!" + std::to_string(error) + "\n");
   for (const std::string& address : addresses) Write(to, prefix + address + "\n");
 }
@@ -67,7 +67,7 @@ void Answer(const zookeeper::Server& server, std::size_t index, int to) {
     try {
       threads.emplace_back(Answer, servers[i], i, to);
     } catch (const std::system_error&) {
-      Answer(servers[i], i, to);  // no thread to be had
+      Answer(servers[i], i, to);  // no thread could be created
     }
   }
   Answer(servers.front(), 0, to);

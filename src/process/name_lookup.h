@@ -13,11 +13,11 @@
 
 namespace zklock::process {
 
-/// A server whose name gave no address.
+/// A server whose name could not be resolved.
 struct LookupFailure {
   zookeeper::Server server;
-  std::optional<int> error;  ///< getaddrinfo's; none: the look-up ended before it was known
-  bool permanent = false;    ///< the name does not exist; trying again is no use
+  std::optional<int> error;  ///< of getaddrinfo; none: the helper ended without an answer
+  bool permanent = false;    ///< the name does not exist: trying again is pointless
 };
 
 struct LookupResult {
@@ -25,20 +25,20 @@ struct LookupResult {
   std::vector<LookupFailure> failures;
 };
 
-/// Turns the servers' names into numeric addresses in a helper process, since a resolver may block
-/// for as long as it likes; all at once, so that one name does not keep the others waiting. Numeric
-/// addresses alone need no helper.
+/// Resolves the servers' names to numeric addresses in a helper process, since a resolver may block
+/// for a long time; all names in parallel, so that none delays the others. Without names, no helper
+/// is started.
 class NameLookup final : public EventSource {
  public:
-  /// Throws std::system_error when no helper can be had.
+  /// Throws std::system_error if the helper cannot be started.
   explicit NameLookup(const std::vector<zookeeper::Server>& servers);
-  ~NameLookup() override;  ///< Ends the helper.
+  ~NameLookup() override;  ///< Kills the helper.
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// The addresses found so far: numeric ones at once, the others as they come.
+  /// The addresses found so far: numeric ones at once, others as they are resolved.
   [[nodiscard]] const std::vector<zookeeper::Endpoint>& found() const { return found_.endpoints; }
-  /// Set once, when all names have been looked up.
+  /// Set once all names have been looked up.
   [[nodiscard]] const std::optional<LookupResult>& result() const { return result_; }
 
   Interest GetInterest() override;
@@ -48,12 +48,12 @@ class NameLookup final : public EventSource {
   void TakeLine(const std::string& line);
   void Finish();
 
-  std::vector<zookeeper::Server> servers_;  // with names
-  std::vector<bool> answered_;              // by these
+  std::vector<zookeeper::Server> servers_;  // those with names
+  std::vector<bool> answered_;              // for each of them
   LookupResult found_;
   pid_t helper_ = -1;
   UniqueFd answers_;
-  std::string text_;  // the beginning of a line
+  std::string text_;  // an incomplete line
   std::optional<LookupResult> result_;
 };
 

@@ -11,7 +11,7 @@
 namespace zklock::process {
 namespace {
 
-/// The effective user of a living process.
+/// The effective user of a process that is alive.
 std::optional<uid_t> UserOf(const ProcessId& process) {
   struct stat directory {};
   if (stat(("/proc/" + std::to_string(process.pid)).c_str(), &directory) != 0) return std::nullopt;

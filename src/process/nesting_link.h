@@ -13,32 +13,32 @@
 
 namespace zklock::process {
 
-/// The way from a zklock to the one that holds a lock above it.
+/// A nested zklock's connection to the ancestor that holds the lock.
 ///
 ///   kAsking -> kHeld -> kEnded;  kAsking -> kReleasing, kRefused, kEnded
 class NestingLink final : public EventSource {
  public:
   enum class State {
     kAsking,     ///< no answer yet
-    kHeld,       ///< we run under its lock until lease().end at most
-    kReleasing,  ///< it releases, as was asked; see release()
-    kRefused,    ///< it lets nobody run under its lock (any more)
-    kEnded,      ///< it has gone, or says that what runs under its lock has to end now
+    kHeld,       ///< this process runs under its lock, until lease().end at most
+    kReleasing,  ///< it releases, as requested; see release()
+    kRefused,    ///< it does not let nested runs begin (any more)
+    kEnded,      ///< it is gone, or nested runs have to end now
   };
 
-  /// Asks the process `holder` that listens at `name`. None when it does not listen there, or
-  /// somebody else does: neither root nor a user that we or `owner` run as. `owner`: of --hold, or
-  /// the holder itself. Throws std::system_error.
+  /// Asks the process `holder`, which listens at `name`. `owner`: the owner of --hold, or the
+  /// holder itself. None if the holder does not listen there, or the listener runs as another user
+  /// than root, this process or `owner`. Throws std::system_error.
   [[nodiscard]] static std::unique_ptr<NestingLink> Open(const std::string& name,
                                                          const ProcessId& holder,
                                                          const ProcessId& owner,
                                                          const protocol::NestingRequest& request);
 
   [[nodiscard]] State state() const { return state_; }
-  /// Where it is kHeld, or was.
+  /// In kHeld, and after it.
   [[nodiscard]] const protocol::NestingLease& lease() const { return lease_; }
   [[nodiscard]] const protocol::NestingRelease& release() const { return release_; }
-  /// As long as anybody has it open, the holder does not release.
+  /// As long as any process has it open, the holder does not release.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   Interest GetInterest() override;

@@ -19,7 +19,7 @@ namespace {
 
 using protocol::NestingRequest;
 
-// How long to wait before accepting again where the system had no descriptors left.
+// How long to wait before accepting again when the system had no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
@@ -48,7 +48,7 @@ void NestingServer::SetLease(const protocol::NestingLease& lease) {
   if (lease == lease_ || state_ == State::kEnded) return;
   lease_ = lease;
   for (const auto& connection : connections_) {
-    // One that is stopped may not read it. Its guard ends its tree by the lease it knows.
+    // A stopped run may not read it. Its guard ends its tree by the lease that it knows.
     if (connection->runs) SendText(connection->socket.get(), FormatNesting(lease_));
   }
 }
@@ -59,7 +59,7 @@ void NestingServer::Drain() {
 
 void NestingServer::End() {
   if (std::exchange(state_, State::kEnded) == State::kEnded) return;
-  // The nested run sees the end of the stream; its own end shows when nothing of it is left.
+  // The nested run sees the end of the stream, and closes its own end once nothing of it is left.
   for (const auto& connection : connections_) shutdown(connection->socket.get(), SHUT_WR);
 }
 
@@ -99,7 +99,7 @@ void NestingServer::Accept() {
   UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    Unwatch(listener_.get());  // or it would be ready for ever
+    Unwatch(listener_.get());  // it would stay ready
     accept_again_ = BootClock::now() + kAcceptPause;
     return;
   }
@@ -131,7 +131,8 @@ void NestingServer::Answer(Connection& connection, const NestingRequest& request
   } else if (request.kind == NestingRequest::Kind::kRelease &&
              std::find(nodes_.begin(), nodes_.end(), request.node) != nodes_.end() &&
              !IsBelowRun(connection.peer.pid)) {
-    // A release from below a nested run would wait for that run, and the run for the release.
+    // A release by a descendant of a nested run would wait for that run, and the run for the
+    // release.
     const std::vector<pid_t> runs = Runs();
     release_requested_ = true;
     SendText(socket, FormatNesting(protocol::NestingRelease{

@@ -15,43 +15,43 @@
 
 namespace zklock::process {
 
-/// Where zklocks below this process, or below the owner of --hold, ask to run under the locks that
-/// are held here. Each such nested run keeps a connection open until nothing of it is left, so that
-/// this side knows when the locks may be released. The nested runs get the lease, and end their
-/// commands when this side says so or has gone.
+/// Lets zklocks that descend from this process, or from the owner of --hold, run under the locks
+/// that are held here. Each such nested run keeps its connection open until nothing of it is left,
+/// so that the server knows when the locks may be released. Nested runs get the lease, and end
+/// their commands when the server says so or is gone.
 ///
 ///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
 class NestingServer final : public EventSource {
  public:
   enum class State {
-    kClosed,    ///< who connects waits for an answer
-    kOpen,      ///< every zklock below `root` may run
-    kDraining,  ///< only those below a nested run, which cannot end before them
-    kEnded,     ///< nobody may; those that run have been told to end
+    kClosed,    ///< clients wait for an answer
+    kOpen,      ///< every descendant of `root` may run
+    kDraining,  ///< only descendants of a nested run, which cannot end before they do
+    kEnded,     ///< no new runs; running ones have been told to end
   };
 
-  /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run` is called
-  /// before each nested run is let in; it may be empty. Throws std::system_error.
+  /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run`, which may
+  /// be empty, is called before each nested run is admitted. Throws std::system_error.
   NestingServer(const std::string& name, ProcessId root, std::function<void()> before_run = {});
   ~NestingServer() override;
   NestingServer(const NestingServer&) = delete;
   NestingServer& operator=(const NestingServer&) = delete;
 
-  /// The locks are held: by the contenders `nodes`, paths with the chroot, under this lease.
+  /// The locks are held under this lease by the contenders `nodes` (paths with the chroot).
   void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
-  /// Tells the nested runs. Does nothing if it has not changed.
+  /// Sends a changed lease to the nested runs.
   void SetLease(const protocol::NestingLease& lease);
-  /// The locks will be released when the nested runs have ended.
+  /// The locks will be released once the nested runs have ended.
   void Drain();
   /// The locks are lost or have to be released soon: ends the nested runs.
   void End();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The pids of the zklocks that run below, each once.
+  /// The pids of the nested zklocks, each once.
   [[nodiscard]] std::vector<pid_t> Runs() const;
-  /// The process is one of these zklocks, or below one.
+  /// Whether a process is one of these zklocks, or a descendant of one.
   [[nodiscard]] bool IsBelowRun(pid_t process) const;
-  /// The owner of --hold, or something below it, has released the lock (zklock release).
+  /// The owner of --hold, or a descendant of it, has asked for the release (zklock release).
   [[nodiscard]] bool release_requested() const { return release_requested_; }
 
   Interest GetInterest() override;
@@ -61,7 +61,7 @@ class NestingServer final : public EventSource {
   struct Connection {
     UniqueFd socket;
     ProcessId peer;
-    bool runs = false;  // it has been let in
+    bool runs = false;  // it has been admitted
   };
 
   void Accept();

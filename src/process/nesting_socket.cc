@@ -13,7 +13,7 @@
 namespace zklock::process {
 namespace {
 
-// A path on the servers may be as long as they take it; longer ones than this are refused.
+// The servers limit a path's length only by the size of a request. Longer paths are refused here.
 constexpr std::size_t kMostText = 16384;
 
 struct Address {
@@ -21,11 +21,11 @@ struct Address {
   socklen_t size = 0;
 };
 
-/// None when the name does not fit.
+/// None if the name is too long.
 std::optional<Address> AddressOf(const std::string& name) {
   Address address;
   address.name.sun_family = AF_UNIX;
-  // The first byte stays 0: that is what makes it abstract.
+  // The first byte stays 0, which makes the name abstract.
   if (name.empty() || name.size() + 1 > sizeof address.name.sun_path) return std::nullopt;
   std::memcpy(address.name.sun_path + 1, name.data(), name.size());
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());

@@ -26,7 +26,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
     ThrowErrno("watching another process (pidfd_open)");
   }
   auto stat = ReadProcessStat(pid);
-  // Alive after the look, so that the look was at this one.
+  // It is alive after the look at /proc, so that the look was at this process.
   if (!stat || stat->is_dead || IsReadable(process->fd())) return std::nullopt;
   return Owner(std::move(*process), std::move(*stat));
 }
@@ -34,7 +34,7 @@ std::optional<Owner> Owner::Open(pid_t pid) {
 std::optional<Owner> Owner::Parent() {
   const pid_t parent = getppid();
   std::optional<Owner> owner = Open(parent);
-  // Still our parent, so that the pid was its all the time.
+  // It still is the parent, so that the pid was not reused in between.
   return getppid() == parent ? std::move(owner) : std::nullopt;
 }
 

@@ -10,22 +10,22 @@
 
 namespace zklock::process {
 
-/// The process that a keeper holds a lock for, and no other that gets its pid later.
+/// The process that a keeper holds a lock for; never another process that gets its pid later.
 class Owner {
  public:
-  /// None when there is no such process, or it has ended. Throws std::system_error where the system
-  /// cannot tell of a process's end (pidfd_open(2)).
+  /// None if there is no such process, or it has ended. Throws std::system_error if the system
+  /// cannot report a process's end (pidfd_open(2)).
   [[nodiscard]] static std::optional<Owner> Open(pid_t pid);
-  /// The parent of this process; none when that has ended meanwhile.
+  /// The parent of this process; none if that has ended meanwhile.
   [[nodiscard]] static std::optional<Owner> Parent();
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
-  /// Its program's name, 15 characters at most.
+  /// The name of its program, at most 15 characters.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool HasEnded() const;
   /// Readable once it has ended.
   [[nodiscard]] int fd() const { return process_.fd(); }
-  /// 0 or errno. 0 for `signal_number` asks whether it could be signalled.
+  /// Returns 0 or errno. Signal 0 only checks whether the process could be signalled.
   [[nodiscard]] int Signal(int signal_number) const { return process_.Signal(signal_number); }
 
  private:

@@ -10,7 +10,7 @@ namespace zklock::process {
 
 namespace {
 
-// EPERM may be a container's filter: then kill(2) says how it really is.
+// EPERM may be from a container's filter: kill(2) then gives the real answer.
 bool IsMissing(int error) { return error == ENOSYS || error == EPERM; }
 
 }  // namespace

@@ -8,18 +8,18 @@
 
 namespace zklock::process {
 
-/// A process that stays the same one though its pid may be used again (pidfd_open(2)).
+/// A reference to a process that stays valid when its pid is reused (pidfd_open(2)).
 ///
-/// Where the kernel is too old, or a container's filter forbids it, it is the bare pid.
+/// If the kernel is too old, or a container's filter forbids the call, it is the pid alone.
 class PidFd {
  public:
-  /// None when there is no such process.
+  /// None if there is no such process.
   [[nodiscard]] static std::optional<PidFd> Open(pid_t pid);
 
-  /// Readable once the process has ended; -1 where the system has no such descriptors.
+  /// Readable once the process has ended; -1 if the system has no such descriptors.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  /// 0 or errno: ESRCH when it has been reaped, EPERM.
+  /// Returns 0 or errno: ESRCH once the process has been reaped, EPERM.
   [[nodiscard]] int Signal(int signal_number) const;
 
  private:

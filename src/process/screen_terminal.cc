@@ -14,7 +14,7 @@ SizeChanges::SizeChanges() {
   sigset_t size;
   sigemptyset(&size);
   sigaddset(&size, SIGWINCH);
-  // Blocked, it is kept for the descriptor although its default is to be ignored.
+  // Blocked, it stays pending for the descriptor although its default is to be ignored.
   Check(sigprocmask(SIG_BLOCK, &size, &saved_mask_), "sigprocmask");
   fd_.Reset(signalfd(-1, &size, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) {

@@ -10,7 +10,7 @@
 
 namespace zklock::process {
 
-/// Tells of the terminal's new sizes (SIGWINCH), while it lives.
+/// Reports changes of the terminal's size (SIGWINCH) while it exists.
 class SizeChanges final : public EventSource {
  public:
   SizeChanges();
@@ -18,7 +18,7 @@ class SizeChanges final : public EventSource {
   SizeChanges(const SizeChanges&) = delete;
   SizeChanges& operator=(const SizeChanges&) = delete;
 
-  /// There was one since the last call.
+  /// Whether there was a change since the last call.
   [[nodiscard]] bool Take();
 
   Interest GetInterest() override;
@@ -30,9 +30,8 @@ class SizeChanges final : public EventSource {
   bool changed_ = false;
 };
 
-/// Keeps what is typed off the screen of the terminal `fd`, while it lives. What was typed is
-/// thrown away in the end: it was for nobody. In the background, and on what is no terminal, it
-/// does nothing.
+/// Turns off the echo of the terminal `fd` while it exists, and then discards what was typed. Does
+/// nothing in the background, and if `fd` is not a terminal.
 class EchoOff {
  public:
   explicit EchoOff(int fd);

@@ -18,13 +18,13 @@ namespace zklock::process {
 
 namespace {
 
-// Cannot be handled, or mean nothing to whoever does not ask for them. (WINCH is asked for.)
+// Cannot be handled, or have no effect by default. (WINCH is added on request.)
 constexpr int kNotHandled[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGURG, SIGWINCH};
 constexpr int kStops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-// Sent by the kernel, these come from the terminal; others come from timers and limits.
-constexpr int kOfTerminal[] = {SIGINT,  SIGQUIT,  SIGHUP,  SIGCONT,
-                               SIGTSTP, SIGWINCH, SIGTTIN, SIGTTOU};
+// Those that the kernel sends for the terminal. It sends others for timers and limits.
+constexpr int kFromTerminal[] = {SIGINT,  SIGQUIT,  SIGHUP,  SIGCONT,
+                                 SIGTSTP, SIGWINCH, SIGTTIN, SIGTTOU};
 
 template <size_t kSize>
 bool IsIn(const int (&signals)[kSize], int number) {
@@ -32,10 +32,10 @@ bool IsIn(const int (&signals)[kSize], int number) {
 }
 
 bool IsHandled(int number) {
-  // Between the standard and the real-time signals are those of the C library.
+  // The C library has its own signals between the standard and the real-time ones.
   const bool is_signal = number <= SIGSYS || (number >= SIGRTMIN && number <= SIGRTMAX);
   if (!is_signal || IsIn(kNotHandled, number)) return false;
-  // A sanitizer that handles faults reports them.
+  // A sanitizer handles faults to report them.
   struct sigaction action {};
   if (IsIn(kFaults, number) && sigaction(number, nullptr, &action) == 0) {
     return action.sa_handler == SIG_DFL;
@@ -43,7 +43,7 @@ bool IsHandled(int number) {
   return true;
 }
 
-// For what this process writes: to a pipe that nobody reads, or beyond the largest size of a file.
+// Caused by a write of this process: to a pipe without a reader, or beyond the limit of file size.
 bool IsForOwnWrite(const signalfd_siginfo& info) {
   return (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ) && info.ssi_code == SI_USER &&
          static_cast<pid_t>(info.ssi_pid) == getpid();
@@ -52,7 +52,7 @@ bool IsForOwnWrite(const signalfd_siginfo& info) {
 void SetDisposition(int number, sighandler_t handler) {
   struct sigaction action {};
   action.sa_handler = handler;
-  // Fails for KILL, STOP and the C library's own two, which have nothing to restore.
+  // Fails for KILL, STOP and the C library's own two, for which there is nothing to restore.
   sigaction(number, &action, nullptr);
 }
 
@@ -89,7 +89,7 @@ Signals::Signals() : leads_session_(getsid(0) == getpid()) {
 Signals::~Signals() {
   sigset_t to_drop = handled_;
   for (int number = 1; number < NSIG; ++number) {
-    // What was blocked before stays pending: it belongs to whoever blocked it.
+    // A signal that was blocked before stays pending for the process that blocked it.
     if (sigismember(&saved_mask_, number) == 1) sigdelset(&to_drop, number);
   }
   const timespec at_once{};
@@ -116,11 +116,11 @@ std::optional<SignalEvent> Signals::Next() {
     }
   } while (IsForOwnWrite(info));
   const int number = static_cast<int>(info.ssi_signo);
-  bool from_terminal = info.ssi_code == SI_KERNEL && IsIn(kOfTerminal, number);
+  bool from_terminal = info.ssi_code == SI_KERNEL && IsIn(kFromTerminal, number);
   // When its terminal hangs up the kernel sends HUP and CONT to the session's leader alone
   // (tty_signal_session_leader); the foreground group gets them only when the leader has ended.
   if (leads_session_ && (number == SIGHUP || number == SIGCONT)) from_terminal = false;
-  if (number == SIGINT || number == SIGQUIT) told_by_terminal_ = from_terminal ? number : 0;
+  if (number == SIGINT || number == SIGQUIT) terminal_signal_ = from_terminal ? number : 0;
   const bool has_sender =
       info.ssi_code == SI_USER || info.ssi_code == SI_QUEUE || info.ssi_code == SI_TKILL;
   return SignalEvent{number, from_terminal, has_sender ? static_cast<pid_t>(info.ssi_pid) : 0};
@@ -136,8 +136,8 @@ void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullp
 
 void Signals::StopSelf(int signal_number) const {
   if (signal_number == SIGSTOP) signal_number = SIGTSTP;
-  // The kernel drops a pending CONT when a stop arrives: one that came after the stop we took, and
-  // that nobody would send again, would be lost.
+  // The kernel drops a pending CONT when a stop signal arrives. A CONT that arrived after the stop
+  // signal that was taken would be lost, and nobody would send it again.
   sigset_t pending;
   if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
 
@@ -152,17 +152,17 @@ void Signals::StopSelf(int signal_number) const {
 
 void Signals::SetCommandEnd(int wait_status) { command_exited_ = WIFEXITED(wait_status); }
 
-void Signals::DieAsToldByTerminal(int status) {
-  while (Next()) {  // what came with the command's end may not have been taken yet
+void Signals::DieOfTerminalSignal(int status) {
+  while (Next()) {  // a signal that ended the command may not have been taken yet
   }
   if (command_exited_) return;
-  if (told_by_terminal_ == 0 || status != kExitSignalBase + told_by_terminal_) return;
+  if (terminal_signal_ == 0 || status != kExitSignalBase + terminal_signal_) return;
   prctl(PR_SET_DUMPABLE, 0);  // QUIT asks for a core of the command, not of zklock
-  SetDisposition(told_by_terminal_, SIG_DFL);
+  SetDisposition(terminal_signal_, SIG_DFL);
   sigset_t one;
   sigemptyset(&one);
-  sigaddset(&one, told_by_terminal_);
-  raise(told_by_terminal_);
+  sigaddset(&one, terminal_signal_);
+  raise(terminal_signal_);
   sigprocmask(SIG_UNBLOCK, &one, nullptr);
 }
 

@@ -10,7 +10,7 @@ namespace zklock::process {
   throw std::system_error(errno, std::generic_category(), operation);
 }
 
-/// `result`, unless it is -1: then throws std::system_error naming the operation.
+/// Returns `result`; if it is -1, throws std::system_error naming the operation.
 template <typename Result>
 Result Check(Result result, const char* operation) {
   if (result == Result{-1}) ThrowErrno(operation);

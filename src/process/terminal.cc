@@ -18,14 +18,14 @@ bool CanErase(int fd) {
 
 std::size_t TerminalWidth(int fd) {
   winsize size{};
-  // No terminal, or one that does not say (0): the same answer.
+  // A terminal of unknown size reports 0 too.
   if (ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
 }
 
 bool IsInForeground(int fd) {
   const pid_t foreground = tcgetpgrp(fd);
-  return foreground < 0 || foreground == getpgrp();  // below 0: not our controlling terminal
+  return foreground < 0 || foreground == getpgrp();  // below 0: not the controlling terminal
 }
 
 }  // namespace zklock::process

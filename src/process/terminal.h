@@ -6,15 +6,15 @@ namespace zklock::process {
 
 [[nodiscard]] bool IsTerminal(int fd);
 
-/// A terminal that can erase what stands on it and draw it anew, as $TERM has it: not `dumb`, and
-/// not none at all.
+/// Whether `fd` is a terminal that can erase and redraw its text, by $TERM: neither unset nor
+/// `dumb`.
 [[nodiscard]] bool CanErase(int fd);
 
-/// In columns; 0 if it is no terminal, or one that does not say.
+/// In columns; 0 if `fd` is not a terminal, or one of unknown size.
 [[nodiscard]] std::size_t TerminalWidth(int fd);
 
-/// False where `fd` is our terminal and another job is in its foreground: what is drawn would be
-/// drawn over that.
+/// False if `fd` is this process's terminal and another job is in its foreground: drawing would
+/// overwrite that job's output.
 [[nodiscard]] bool IsInForeground(int fd);
 
 }  // namespace zklock::process

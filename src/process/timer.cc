@@ -16,13 +16,13 @@ UniqueFd MakeTimer() {
 void SetTimer(int timer, TimePoint moment) {
   itimerspec setting{};  // all zero: disarmed
   if (moment != kNever) {
-    // Zero or less would disarm it, or be refused; both lie before the host's start.
+    // Zero would disarm the timer and less would be refused; such moments are before the boot.
     const Duration since_boot = std::max(moment.time_since_epoch(), Duration(1));
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
     setting.it_value.tv_sec = seconds.count();
     setting.it_value.tv_nsec = (since_boot - seconds).count();
   }
-  // Setting it also clears an expiration that nobody has read.
+  // This also clears an expiration that was not read.
   Check(timerfd_settime(timer, TFD_TIMER_ABSTIME, &setting, nullptr), "timerfd_settime");
 }
 

@@ -6,14 +6,14 @@
 
 namespace zklock::process {
 
-/// Wakes the loop when a descriptor is readable, or at a moment; whoever runs the loop looks what
-/// there is to do.
+/// Wakes the loop when a descriptor is readable, or at a moment. The code that runs the loop then
+/// checks what to do.
 class Waker final : public EventSource {
  public:
   Waker() = default;
   explicit Waker(int fd) : fd_(fd) {}
   explicit Waker(TimePoint moment) : moment_(moment) {}
-  /// -1: none any more.
+  /// -1: no descriptor.
   void Set(int fd) { fd_ = fd; }
   void Set(TimePoint moment) { moment_ = moment; }
   Interest GetInterest() override { return {.fd = fd_, .events = POLLIN, .wake = moment_}; }
