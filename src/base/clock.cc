@@ -12,7 +12,7 @@ BootClock::time_point BootClock::now() noexcept {
 }
 
 TimePoint After(TimePoint start, Duration span) noexcept {
-  // A start may be before the host's: then the time from it to kNever cannot be told.
+  // A start may be before the boot: the span from it to kNever would overflow.
   if (span > Duration::zero() && start > kNever - span) return kNever;
   return start + span;
 }

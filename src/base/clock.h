@@ -6,8 +6,8 @@ namespace zklock {
 
 using Duration = std::chrono::nanoseconds;
 
-/// CLOCK_BOOTTIME as a chrono clock: monotonic, and it counts while the host sleeps, which a lease
-/// needs (a session expires on the servers whether or not this host was suspended).
+/// CLOCK_BOOTTIME as a chrono clock: monotonic, and it also counts while the host is suspended,
+/// which a lease needs (the servers expire a session whether or not this host is suspended).
 struct BootClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -20,10 +20,10 @@ struct BootClock {
 
 using TimePoint = BootClock::time_point;
 
-/// A deadline that never comes.
+/// A deadline that is never reached.
 inline constexpr TimePoint kNever = TimePoint::max();
 
-/// Where code that decides by time gets it from, so that a test can tick it by hand.
+/// The source of time for code that makes decisions by it, so that a test can advance it by hand.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -36,7 +36,7 @@ class SystemClock final : public Clock {
   [[nodiscard]] TimePoint Now() const override { return BootClock::now(); }
 };
 
-/// `start` + `span`, and kNever instead of an overflow (a wait of 300 years is a wait for ever).
+/// `start` + `span`, or kNever instead of an overflow (300 years are forever).
 [[nodiscard]] TimePoint After(TimePoint start, Duration span) noexcept;
 
 }  // namespace zklock

@@ -6,19 +6,19 @@ namespace zklock {
 
 /// Something the event loop waits for: a descriptor, a moment, or both.
 ///
-/// Entirely passive: the loop asks GetInterest() before each wait, and calls OnReady() when the
-/// descriptor is ready or the moment has come. Both run on the one thread there is.
+/// Entirely passive: the loop calls GetInterest() before each wait, and OnReady() when the
+/// descriptor is ready or the moment is reached. Both run on the only thread.
 class EventSource {
  public:
   struct Interest {
     int fd = -1;              ///< -1: no descriptor
     short events = 0;         ///< as for poll(2)
-    TimePoint wake = kNever;  ///< when to be called even if nothing arrived
+    TimePoint wake = kNever;  ///< when to call OnReady() even if the descriptor is not ready
   };
 
   virtual ~EventSource() = default;
   [[nodiscard]] virtual Interest GetInterest() = 0;
-  /// `revents` as from poll(2); 0 when only the moment came.
+  /// `revents` as from poll(2); 0 if only the moment was reached.
   virtual void OnReady(short revents) = 0;
 };
 

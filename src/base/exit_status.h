@@ -6,13 +6,13 @@ namespace zklock {
 enum ExitStatus : int {
   kExitOk = 0,
   kExitUsage = 64,
-  kExitUnavailable = 69,    ///< no server reached, or no session had, in time
+  kExitUnavailable = 69,    ///< no server reached, or no session established, in time
   kExitInternal = 70,       ///< a defect of zklock
-  kExitSystem = 71,         ///< the system refused (no fork, no /proc)
-  kExitConflict = 75,       ///< the command was not run because of somebody else; -E changes it
+  kExitSystem = 71,         ///< the system refused something (no fork, no /proc)
+  kExitConflict = 75,       ///< the command was not run because of another contender; -E changes it
   kExitLost = 76,           ///< the lock was lost or taken away while the command ran
-  kExitRefused = 77,        ///< the servers refused: credentials or ACL
-  kExitConfiguration = 78,  ///< a bad file, a LOCK that cannot be used this way
+  kExitRefused = 77,        ///< the servers refused access: credentials or ACL
+  kExitConfiguration = 78,  ///< a bad file, or a LOCK that cannot be used this way
   kExitCannotExecute = 126,
   kExitNotFound = 127,
   kExitSignalBase = 128,  ///< plus the signal's number

@@ -5,8 +5,8 @@
 
 namespace zklock {
 
-/// From the kernel, as it gives them to cryptography. (std::random_device asks the processor first
-/// what it is, which a virtual machine makes slow.) Throws std::system_error.
+/// Random bytes from getrandom(2). (std::random_device first queries the processor's features,
+/// which is slow in a virtual machine.) Throws std::system_error.
 void FillRandomly(std::span<std::byte> bytes);
 
 }  // namespace zklock

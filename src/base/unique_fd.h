@@ -23,11 +23,11 @@ class UniqueFd {
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] explicit operator bool() const { return fd_ >= 0; }
 
-  /// Gives the descriptor away; the caller closes it.
+  /// Gives up the descriptor; the caller closes it.
   [[nodiscard]] int Release() { return std::exchange(fd_, -1); }
 
   void Reset(int fd = -1) {
-    // EINTR from close leaves the descriptor closed on Linux: never repeated.
+    // On Linux the descriptor is closed even after EINTR, so close() is never repeated.
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;
   }

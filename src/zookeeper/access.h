@@ -5,20 +5,20 @@
 
 namespace zklock::zookeeper {
 
-/// One credential: what the servers are told ahead of everything else on each connection.
+/// One credential. The servers get it before anything else on each connection.
 struct AuthInfo {
   std::string scheme;      ///< "digest"
   std::string credential;  ///< "user:password"; secret
   friend bool operator==(const AuthInfo&, const AuthInfo&) = default;
 };
 
-/// Who may do what with the znodes that we create.
+/// The ACL of znodes that zklock creates.
 enum class Acl {
-  kOpen,     ///< everyone everything
-  kCreator,  ///< who the credentials say we are everything, everyone READ
+  kOpen,     ///< all permissions for everyone
+  kCreator,  ///< all permissions for the identity of the credentials, READ for everyone
 };
 
-/// As whom we come, and what we leave to others.
+/// Credentials, and the ACL for znodes that zklock creates.
 struct Access {
   std::vector<AuthInfo> credentials;
   Acl acl = Acl::kOpen;  ///< kCreator needs credentials

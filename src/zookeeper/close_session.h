@@ -7,10 +7,10 @@
 
 namespace zklock::zookeeper {
 
-/// Ends somebody's session, and with it all it holds, blocking for `timeout` at the most: for the
-/// guard, when zklock itself has been killed. It asks for the shortest session time-out, so that
-/// the session soon ends by itself if the close is lost. Servers can be made to want credentials
-/// even for this: `access` is the session's own. True when the servers confirmed it.
+/// Ends another process's session, and with it everything it holds. For the guard, after zklock was
+/// killed. Blocks for at most `timeout`. Requests the shortest session time-out, so that the
+/// session soon expires if the close is lost. `access`: that of the session, since servers can be
+/// configured to require credentials even for the close. True if the servers confirmed the close.
 bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
                   Duration timeout, const Access& access);
 

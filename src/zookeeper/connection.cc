@@ -22,8 +22,7 @@
 namespace zklock::zookeeper {
 namespace {
 
-// Without a callback the library writes its log to standard error; what it would say, the states
-// below tell better.
+// Without a callback the library logs to standard error. The states below are more precise.
 void DropLog(const char*) {}
 
 void IgnoreSessionEvent(zhandle_t*, int, int, const char*, void*) {}
@@ -36,14 +35,14 @@ TimePoint WakeAfter(TimePoint now, const timeval& left) {
   return now + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
 }
 
-// The library writes each request in two pieces, without delay: a segment for each.
+// The library writes each request in two pieces, which without this would be two segments.
 void SetCork(int socket, bool on) {
   const int value = on ? 1 : 0;
   setsockopt(socket, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-// A socket that was never connected: what reads or writes it sees an error. None where the system
-// has no more descriptors.
+// A socket that was never connected: reading and writing fail. None if the system has no more
+// descriptors.
 UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 }  // namespace
@@ -68,7 +67,7 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
   // One numeric address: nothing to resolve again, ever.
   zoo_set_servers_resolution_delay(handle_, -1);
   for (const AuthInfo& auth : credentials) {
-    // Kept by the library until it has a session; only memory can make this fail.
+    // The library keeps it until it has a session. Only a lack of memory can make this fail.
     if (zoo_add_auth(handle_, auth.scheme.c_str(), auth.credential.data(),
                      static_cast<int>(auth.credential.size()), nullptr, nullptr) != ZOK) {
       zookeeper_close(handle_);
@@ -79,7 +78,7 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
 }
 
 Connection::~Connection() {
-  // A connected handle's close would end the session, and block: closing is the session's business.
+  // Closing a connected handle would block and end the session. That is left to Session.
   if (state_ == State::kConnected) {
     const UniqueFd socket(TakeSocket({}));
     if (!socket && fd_ >= 0) shutdown(fd_, SHUT_RDWR);
@@ -103,8 +102,8 @@ EventSource::Interest Connection::GetInterest() {
   const int result = zookeeper_interest(handle_, &fd, &interest, &left);
   const int error = errno;
   if (fd != fd_ && fd >= 0) {
-    // The library leaves its socket open across exec (measured); and a handshake is looked at only
-    // when enough of it is there to be judged.
+    // The library does not make its socket close-on-exec. And the handshake is to be read only once
+    // enough of it has arrived to be judged.
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     const int least = kGreetingSize;
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
@@ -125,11 +124,11 @@ void Connection::Process(short revents) {
   int events = ((revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0) |
                ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0);
   if (state_ == State::kConnecting && (revents & (POLLHUP | POLLERR)) != 0) {
-    events |= ZOOKEEPER_WRITE;  // the library asks the socket for its error only then
+    events |= ZOOKEEPER_WRITE;  // only then does the library ask the socket for its error
   }
   const bool connects = state_ == State::kConnecting;
   if (connects) HoldBack();
-  // One call reads one reply; the rest is there already more often than not.
+  // One call reads one reply. Usually more have arrived already.
   for (;;) {
     before_call_ = clock_.Now();
     errno = 0;
@@ -153,7 +152,7 @@ bool Connection::GreetingIsSound(short revents) {
     case Greeting::kZooKeeper:
       return true;
     case Greeting::kTooShort:
-      // SO_RCVLOWAT woke us with less only because the other side has closed.
+      // With SO_RCVLOWAT, fewer bytes mean that the other side has closed.
       Fail({AttemptEnd::How::kClosedAtOnce});
       return false;
     case Greeting::kForeign:
@@ -174,7 +173,7 @@ void Connection::Advance(int result, int error) {
     return;
   }
   if (result != ZOK && result != ZNOTHING) {
-    // EHOSTDOWN is what the library makes of an end of file; a request on its way meets a reset.
+    // The library reports end of file as EHOSTDOWN. A request in flight may meet a reset instead.
     if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
       Fail({state_ == State::kConnected ? AttemptEnd::How::kClosed
                                         : AttemptEnd::How::kClosedAtOnce});
@@ -219,11 +218,10 @@ void Connection::SendNow() {
 }
 
 int Connection::TakeSocket(std::span<const std::byte> last) {
-  // Asked anew: a request made since the last wait may be half sent.
+  // Ask again: a request made since the last wait may be partly sent.
   if (state_ == State::kConnected) GetInterest();
   if (state_ != State::kConnected || fd_ < 0 || wants_write_) return -1;
-  // First: somebody may wait for it, and nobody for the rest, for which there may be no
-  // descriptors.
+  // First, since a contender may wait for it. What follows needs descriptors, and may fail.
   if (!last.empty() && send(fd_, last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
                            static_cast<ssize_t>(last.size())) {
     return -1;

@@ -16,35 +16,35 @@ typedef struct _zhandle zhandle_t;
 
 namespace zklock::zookeeper {
 
-/// What names a session to the servers: whoever has it may take the session over or close it.
+/// Identifies a session to the servers: with it, any process can take the session over or close it.
 struct Credentials {
   std::int64_t session_id = 0;
   std::string password;  ///< 16 bytes, secret
 };
 
-/// One numeric address of a server, and the name under which the user knows it.
+/// One numeric address of a server, and its name as the user gave it.
 struct Endpoint {
-  std::string address;  ///< as the client library takes it: "127.0.0.1:2181", "::1:2181"
+  std::string address;  ///< in the client library's format: "127.0.0.1:2181", "::1:2181"
   std::string name;     ///< as the user wrote it: "zk1:2181"
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// Why nothing comes of an attempt, or nothing more of a connection.
+/// Why an attempt failed, or a connection ended.
 struct AttemptEnd {
   enum class How {
     kConnectUnanswered,
-    kNoSession,  ///< connected, but it does not answer the handshake
+    kNoSession,  ///< connected, but the server does not answer the handshake
     kClosedAtOnce,
-    kNoZooKeeper,  ///< it answers something else
+    kNoZooKeeper,  ///< the answer is no ZooKeeper's
     kClosed,
     kFellSilent,
-    kClosesOnRequest,  ///< again and again, in answer to one kind of request
-    kThrottles,        ///< it answers that it has no time for our requests
+    kClosesOnRequest,  ///< again and again, on the same kind of request
+    kThrottles,        ///< the server is too busy for requests
     kNotUnderstood,
-    kSystem,  ///< `error`
+    kSystem,  ///< see `error`
   };
   How how = How::kSystem;
-  int error = 0;  ///< errno's
+  int error = 0;  ///< errno's value
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 
@@ -52,8 +52,8 @@ struct AttemptEnd {
 /// single-threaded client library with one numeric address, never reconnected.
 ///
 /// The library's own reconnection is not used: it may never try half of the servers
-/// (ZOOKEEPER-2466), gives a silent connect two thirds of the session time-out, and resolves names
-/// blockingly. Throws std::system_error when the system refuses a handle.
+/// (ZOOKEEPER-2466), allows a silent connect two thirds of the session time-out, and resolves names
+/// while it blocks.
 class Connection {
  public:
   enum class State {
@@ -61,21 +61,22 @@ class Connection {
     kHandshaking,  ///< the connect request has been sent
     kConnected,    ///< the session is accepted
     kExpired,      ///< the servers have ended the session
-    kRefused,      ///< the server does not take the credentials
-    kFailed,       ///< closed, or no ZooKeeper: failure() says which
+    kRefused,      ///< the server refused the credentials
+    kFailed,       ///< see failure()
   };
 
-  /// `previous`: the session to go on with; null for a new one. `timeout`: the T to ask for.
-  /// `credentials` go out in one write with the end of the handshake, before any request can.
+  /// `previous`: the session to continue; null for a new one. `timeout`: the T to request.
+  /// `credentials` are sent in one write with the end of the handshake, before any request. Throws
+  /// std::system_error if the system refuses a handle.
   Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
              const std::vector<AuthInfo>& credentials, const Clock& clock);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// What to wait for; may itself move the attempt on.
+  /// What to wait for. May itself advance the attempt.
   EventSource::Interest GetInterest();
-  /// Moves the attempt on, reads replies; their callbacks run inside.
+  /// Advances the attempt and reads replies. Their callbacks run inside this call.
   void Process(short revents);
 
   [[nodiscard]] State state() const { return state_; }
@@ -88,24 +89,25 @@ class Connection {
   /// For requests; null once the connection has been taken from the library.
   [[nodiscard]] zhandle_t* handle() const { return handle_; }
 
-  /// What is sent from here on waits for SendNow(), or for a fifth of a second, so that it leaves
-  /// in one segment with what follows.
+  /// Holds requests back until SendNow(), or for a fifth of a second, so that several leave in one
+  /// segment.
   void HoldBack();
-  /// Sends what HoldBack() keeps.
+  /// Sends what HoldBack() has held back.
   void SendNow();
 
-  /// Takes the socket away from the library, which from then on sees a connection that has ended:
-  /// its close neither blocks nor ends the session. Sends `last`, a whole request, in one segment
-  /// with what is held back. Returns the socket, or -1 if that cannot be. Requests that the library
-  /// has not wholly sent would be cut in the middle: then -1 as well.
+  /// Takes the socket away from the library, to which the connection then looks closed: its own
+  /// close neither blocks nor ends the session. Sends `last`, a whole request, in one segment with
+  /// what was held back. Returns the socket, or -1 on failure, or if the library has sent only a
+  /// part of a request, which must not be cut in the middle.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
 
  private:
-  /// Nothing comes of it any more.
+  /// The attempt has failed, or the connection has ended.
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
-  /// False while a handshake's first bytes are still to come, or are no ZooKeeper's.
+  /// Whether to let the library read: false if the first bytes of the handshake are not
+  /// ZooKeeper's.
   bool GreetingIsSound(short revents);
 
   Endpoint endpoint_;

@@ -5,7 +5,7 @@
 namespace zklock::zookeeper {
 namespace {
 
-// Codes of newer servers that this library's header does not have (KeeperException.java).
+// Codes of newer servers that are not in this library's header (KeeperException.java).
 constexpr int kRequestTimeout = -122;
 constexpr int kQuotaExceeded = -125;
 
@@ -15,7 +15,7 @@ Error ToError(int result) {
   if (result == kQuotaExceeded) return Error::kQuotaExceeded;
   if (result == kRequestTimeout) return Error::kConnectionLoss;
   if (result > ZOK || result < ZTHROTTLEDOP) return Error::kOther;
-  // No default: the compiler says when a newer header has more of them.
+  // No default: the compiler then reports codes that a newer header adds.
   switch (static_cast<ZOO_ERRORS>(result)) {
     case ZOK:
       return Error::kNone;
@@ -43,7 +43,7 @@ Error ToError(int result) {
       return Error::kUnimplemented;
     case ZTHROTTLEDOP:
       return Error::kThrottled;
-    // Made up by the library when a connection or a session ends, or an answer makes no sense.
+    // Made up by the library when a connection or a session ends, or an answer is malformed.
     case ZCONNECTIONLOSS:
     case ZOPERATIONTIMEOUT:
     case ZCLOSING:
@@ -53,13 +53,13 @@ Error ToError(int result) {
     case ZMARSHALLINGERROR:
     case ZSYSTEMERROR:
     case ZSSLCONNECTIONERROR:
-    // The request was not done, and this server will do none: the session is at another one, or the
-    // server has lost its quorum and only reads.
+    // The request was not done, and this server will do none: the session has moved to another one,
+    // or the server has lost its quorum and is read-only.
     case ZSESSIONMOVED:
     case ZNOTREADONLY:
       return Error::kConnectionLoss;
-    // Answers to what we never ask for (reconfiguration, removing watches, persistent watches), and
-    // what no server sends.
+    // Answers to requests that zklock never makes (reconfiguration, removing watches, persistent
+    // watches), and codes that no server sends.
     case ZDATAINCONSISTENCY:
     case ZBADARGUMENTS:
     case ZNEWCONFIGNOQUORUM:
@@ -75,7 +75,7 @@ Error ToError(int result) {
 }
 
 bool IsAnswer(int result) {
-  // ZAUTHFAILED is what the library gives to all that is outstanding when credentials are refused.
+  // The library gives ZAUTHFAILED to all outstanding requests when the credentials are refused.
   const Error error = ToError(result);
   return error != Error::kConnectionLoss && error != Error::kAuthFailed;
 }

@@ -4,15 +4,15 @@
 
 namespace zklock::zookeeper {
 
-/// What a request's result code means: one of the client library's ZOO_ERRORS, or one that only
-/// newer servers and libraries know.
+/// The meaning of a request's result code: one of the client library's ZOO_ERRORS, or one that only
+/// newer servers and libraries have.
 ///
-/// A code that means that the request was not done, or that nobody knows, and that another
-/// connection helps, is kConnectionLoss: the Session leaves that server then.
+/// Codes for which the request was not done, or may not have been, and for which another connection
+/// helps, are kConnectionLoss: Session then leaves that server.
 [[nodiscard]] Error ToError(int result);
 
-/// The server itself has answered, so that it had the request. False for what the library makes up,
-/// and for what a server says that does not serve the session.
+/// Whether the server itself has answered, and so had the request. False for codes that the library
+/// makes up, and for those of a server that does not serve the session.
 [[nodiscard]] bool IsAnswer(int result);
 
 }  // namespace zklock::zookeeper

@@ -39,7 +39,7 @@ bool IsIpv6(std::string_view host) {
   const std::size_t percent = host.find('%');
   if (percent != std::string_view::npos && !IsName(host.substr(percent + 1))) return false;
   const std::string digits(host.substr(0, percent));
-  // inet_pton would stop at a NUL.
+  // inet_pton() would stop at a NUL.
   if (digits.find('\0') != std::string::npos) return false;
   in6_addr address{};
   return inet_pton(AF_INET6, digits.c_str(), &address) == 1;
@@ -65,7 +65,7 @@ std::variant<Server, BadServerList> ParseServer(std::string_view text) {
     if (!IsIpv6(host)) return BadServerList{Why::kNoIpv6};
     if (!rest.empty() && rest.front() != ':') return BadServerList{Why::kBehindBracket};
   } else {
-    // `::1:2181` could end in a port or not: the brackets say which.
+    // It is ambiguous whether `::1:2181` ends in a port: brackets are required.
     if (std::count(text.begin(), text.end(), ':') > 1) {
       return BadServerList{Why::kSeveralColons};
     }
@@ -81,7 +81,7 @@ std::variant<Server, BadServerList> ParseServer(std::string_view text) {
 }
 
 std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
-  // The client library refuses a chroot that ends in a slash; people write them.
+  // The client library refuses a chroot that ends in a slash, but users write them.
   if (text.ends_with('/')) text.remove_suffix(1);
   if (text.empty()) return std::string();
   auto checked = protocol::CheckAbsolutePath(text);

@@ -17,37 +17,38 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-/// `HOST:PORT[,…][/CHROOT]`, taken apart.
+/// The parts of `HOST:PORT[,…][/CHROOT]`.
 struct ServerList {
   std::vector<Server> servers;
   std::string chroot;  ///< "" or an absolute path without a trailing slash
   friend bool operator==(const ServerList&, const ServerList&) = default;
 };
 
-/// Why a text is no server list.
+/// Why a text is not a server list.
 struct BadServerList {
   enum class Why {
     kNoServer,
-    kChroot,         ///< `chroot` says why
-    kNoBracket,      ///< that closes; this and what follows: of one server
-    kNoIpv6,         ///< between brackets
-    kBehindBracket,  ///< text
+    kChroot,  ///< see `chroot`
+    // The rest are about one server, see `server`.
+    kNoBracket,      ///< the closing bracket is missing
+    kNoIpv6,         ///< no IPv6 address between the brackets
+    kBehindBracket,  ///< text follows the brackets
     kSeveralColons,  ///< without brackets
     kNoHost,
-    kBadHost,  ///< a character that none has
+    kBadHost,  ///< a character that is not allowed in a name
     kBadPort,
   };
   Why why = Why::kNoServer;
-  std::size_t server = 0;  ///< which of them, from 1
+  std::size_t server = 0;  ///< counted from 1
   protocol::BadPath chroot = protocol::BadPath::kEmpty;
 };
 
-/// Takes `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, several by comma (blanks around them and a
-/// trailing comma are let pass), and a chroot behind the last; a chroot of `/` or one that ends in
-/// `/` is taken without the slash. A missing port is 2181. Ports 1 to 65535.
+/// Accepts `host:2181`, `10.0.0.1:2181`, `[::1]:2181`, several of them separated by commas (with
+/// blanks around them and a trailing comma), and a chroot after the last; the trailing slash of a
+/// chroot is dropped. The default port is 2181. Ports are 1 to 65535.
 [[nodiscard]] std::variant<ServerList, BadServerList> ParseServerList(std::string_view text);
 
-/// How the server is shown: `host:port`, `[::1]:port`.
+/// `host:port`, `[::1]:port`.
 [[nodiscard]] std::string ToString(const Server& server);
 
 }  // namespace zklock::zookeeper

@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Any number will do: replies keep the order, and the library's own begin near the time of day.
+// Any number that the library does not use: its xids begin near the time of day.
 constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
 
-// While a session is being closed somebody waits for it: zklock's end, for a second in all, or the
-// next holder. A silent server must leave time for the others; one that is far gets more.
+// While a session is being closed, the end of zklock (for a second in all) or the next holder waits
+// for it. A silent server must leave time for the others; a distant one gets more.
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
@@ -52,12 +52,12 @@ Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock&
 
 Session::~Session() {
   listener_ = nullptr;
-  connection_.reset();  // its outstanding requests are answered into ready_, which dies unread
+  connection_.reset();  // the answers to its outstanding requests go to ready_, and are dropped
 }
 
 void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
   std::shuffle(endpoints.begin(), endpoints.end(), random_);
-  // What is known of an address that stays is still true, and one of them may be in use.
+  // Keep the results of addresses that remain; one of them may be in use.
   std::vector<std::optional<AttemptEnd>> ends(endpoints.size());
   std::size_t current = endpoints.size();
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
@@ -82,7 +82,7 @@ std::vector<AttemptFailure> Session::Failures() const {
   std::vector<AttemptFailure> failures;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     std::optional<AttemptEnd> end = ends_[i];
-    // The attempt that is under way has come to nothing so far either.
+    // The attempt in progress has not succeeded so far either.
     if (!end && i == current_endpoint_ && connection_ != nullptr) {
       if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
@@ -104,7 +104,7 @@ std::string Session::connected_server() const {
 
 std::int64_t Session::session_id() const { return credentials_ ? credentials_->session_id : 0; }
 
-// ---- attempts -------------------------------------------------------------------------------
+// ---- connecting -------------------------------------------------------------------------------
 
 EventSource::Interest Session::GetInterest() {
   const TimePoint now = clock_.Now();
@@ -182,8 +182,8 @@ void Session::StartAttempt(TimePoint now) {
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_);
   } catch (const std::system_error& error) {
-    EndAttempt({How::kSystem, error.code().value()},
-               now);  // an address family this host does not have
+    // For instance, an address family that this host does not have.
+    EndAttempt({How::kSystem, error.code().value()}, now);
   }
 }
 
@@ -200,7 +200,7 @@ Duration Session::AttemptTime(TimePoint now) const {
                          ? std::max<Duration>(2s, timeout / 3)
                          : std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) * doubled;
   if (closing_) return std::min(allowed, CloseAnswerTime() * doubled);
-  // While a command runs under the lock no single server may cost the lease.
+  // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
   return allowed;
 }
@@ -244,7 +244,7 @@ void Session::EndAttempt(AttemptEnd end, TimePoint now) {
 }
 
 Duration Session::ReconnectDelay() {
-  // Holders first: a waiter has time, and a thousand of them come back at once.
+  // Holders first: waiters have time, and a thousand of them may reconnect at once.
   if (stop_time_) return 20ms;
   const Duration base =
       std::min<Duration>(50ms * (1 << std::min(failed_rounds_, 8)), kLongestReconnectDelay);
@@ -265,7 +265,7 @@ void Session::OnAccepted() {
   handshake_took_ = clock_.Now() - connection_->connect_sent();
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  // One that throttled requests may do so again: it has not answered yet.
+  // Keep the result of a server that throttled requests until it answers one.
   const bool throttled =
       current_endpoint_ < ends_.size() && ends_[current_endpoint_] == AttemptEnd{How::kThrottles};
   if (!throttled) SetEnd(std::nullopt);
@@ -306,7 +306,7 @@ void Session::OnSessionGone() {
   connection_.reset();
   AnswerAllLost();
   if (closing_) {
-    phase_ = Phase::kClosed;  // which is what the close is for
+    phase_ = Phase::kClosed;  // the purpose of the close is achieved
     return;
   }
   phase_ = Phase::kExpired;
@@ -317,13 +317,13 @@ void Session::OnSessionGone() {
 
 void Session::OnAccessRefused(Error why) {
   if (stop_time_ && !closing_) {
-    // Another server may take us, and the command has until the lease ends.
+    // Another server may accept the credentials, and there is time until the lease ends.
     const AttemptEnd end = {How::kSystem, EACCES};
     if (phase_ == Phase::kConnected) return LoseConnection(end);
     return EndAttempt(end, clock_.Now());
   }
-  // The session is there, and to be closed. Servers that refuse our credentials may want none for
-  // that; others want some, and any: the scheme digest has no wrong password.
+  // The session exists and must be closed. Servers that refuse these credentials may accept a close
+  // without any; others require some, but any will do: with the digest scheme no password is wrong.
   credentials_ = connection_->credentials();
   access_.credentials.clear();
   if (why == Error::kAuthRequired) CloseAsAnybody();
@@ -350,13 +350,13 @@ void Session::Renew() {
 }
 
 void Session::GiveUpServer() {
-  // Possibly called from a callback of the connection that is to go.
+  // This may be called from a callback of the connection that has to be closed.
   if (phase_ != Phase::kConnected) return;
   give_up_ = true;
-  ready_.emplace_back([] {});  // so that GetInterest asks to be called
+  ready_.emplace_back([] {});  // so that GetInterest() asks for OnReady()
 }
 
-// ---- the end --------------------------------------------------------------------------------
+// ---- closing --------------------------------------------------------------------------------
 
 void Session::BeginClose(std::size_t releases) {
   listener_ = nullptr;
@@ -382,9 +382,9 @@ void Session::BeginClose(std::size_t releases) {
 }
 
 void Session::SendClose() {
-  // The library's own close blocks for up to 4.5 s and does not tell whether the servers have
-  // heard. Everything it has sent is before our close on the same socket.
-  // What is asked ends, for the library, with the socket.
+  // The library's own close blocks for up to 4.5 s and does not report whether the servers received
+  // it. All requests that the library has sent precede this close on the same socket. For the
+  // library they end with the socket.
   std::vector<bool> asked = UnansweredReleases();
   const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
   if (under_way != std::exchange(releases_, 0)) asked.clear();
@@ -422,7 +422,8 @@ void Session::ReadCloseReply() {
   LeaveClosingSocket();
 }
 
-// The close may have been done all the same: expired is then as good an answer.
+// The close may have been done all the same: then the next attempt finds the session expired, which
+// is as good an answer.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
   phase_ = Phase::kApart;
@@ -448,8 +449,8 @@ void Session::Deliver() {
   delivering_ = false;
   if (connection_ != nullptr) connection_->SendNow();
   if (!holds_garbage_ || !pipeline_.empty()) return;
-  // The library has an allocation for each name of a list, and the allocator would keep them all,
-  // for a wait that may last hours. Whoever still needs the list has asked something more.
+  // The library makes an allocation for each name of a list, and the allocator would keep them all
+  // during a wait that may last hours. As long as the list is in use there are more requests.
   holds_garbage_ = false;
   malloc_trim(0);
 }

@@ -24,60 +24,63 @@ namespace zklock::zookeeper {
 
 struct PendingRequest;
 
-/// Why an address could not be used the last time it was tried.
+/// Why the last attempt at an address failed.
 struct AttemptFailure {
   std::string server;  ///< as the user wrote it
   AttemptEnd end;
 };
 
-/// One ZooKeeper session over as many connections as it takes: the real Store.
+/// The real Store: one ZooKeeper session over as many connections as it takes.
 ///
-/// Passive: an event loop calls it. It tries the endpoints in a shuffled order, one Connection for
-/// each attempt, with its own time-outs, and goes on with the same session after every loss until
-/// the servers say that it has expired. Nothing here blocks; names are resolved elsewhere.
+/// Entirely passive: an event loop calls it. It tries the endpoints in shuffled order, with one
+/// Connection for each attempt and its own time-outs, and continues the same session after each
+/// loss until the servers report that it has expired. Nothing here blocks; names are resolved
+/// elsewhere.
 class Session final : public Store, public EventSource {
  public:
-  /// `timeout`: the session time-out to ask for; over later connections, the one that is still
-  /// counted with, so that the servers agree on it. Starts at the first GetInterest().
+  /// `timeout`: the session time-out to request. A later connection requests lease().timeout(), so
+  /// that the servers agree on it. The first attempt starts with the first GetInterest().
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
           Access access = {});
-  /// Leaves the session to expire unless it was closed.
+  /// Lets the session expire unless it was closed.
   ~Session() override;
 
-  /// Replaces the addresses to try from the next attempt on (a name's addresses have changed).
+  /// Replaces the addresses, from the next attempt on (a name's addresses have changed).
   void SetEndpoints(std::vector<Endpoint> endpoints);
-  /// How many times all endpoints have been tried in vain since there last was a connection.
+  /// How many times all endpoints have been tried in vain since the last connection.
   [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
-  /// What each server last said, or how far it let an attempt come that is still under way, in the
-  /// order of the endpoints; those without a reason left out.
+  /// Why each server's last attempt failed, or how far the current attempt has come, in the order
+  /// of the endpoints; without those that have not failed.
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
   /// The server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
   /// The session time-out that the last server to accept the session has granted.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
-  /// What lease().timeout() was before that; none for a new session.
+  /// lease().timeout() before that; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
   [[nodiscard]] const std::vector<Endpoint>& endpoints() const { return endpoints_; }
-  /// To continue somebody's session, before the first GetInterest(): closing it for a dead process.
+  /// Continues another process's session, to close it for a process that died. To be called before
+  /// the first GetInterest().
   void Adopt(Credentials credentials) { credentials_ = std::move(credentials); }
 
-  /// Ends the session, and with it everything it holds: sends the close and waits for its reply,
-  /// over a new connection if need be, to another server where one says nothing. No listener is
-  /// called any more, requests are over. `releases`: that many WriteAndDelete() that are not
-  /// answered yet let go of everything; their success is as good as the close's, which need not be
-  /// waited for then. (The servers commit it with a write of its own to their logs.)
+  /// Ends the session, and with it everything it holds: sends the close and waits for its reply, if
+  /// need be over a new connection, or from another server if one does not answer. The listener is
+  /// no longer called, and no requests may be made. `releases`: how many unanswered
+  /// WriteAndDelete() release everything. Their success is as good as that of the close, whose
+  /// reply is then not waited for. (The servers commit the close separately, with a log write of
+  /// its own.)
   void BeginClose(std::size_t releases = 0);
-  /// The servers have confirmed that nothing is held any more, or there never was a session.
+  /// The servers have confirmed that nothing is held any more, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
-  /// The servers do not even let us close the session: they want a scheme of credentials that the
-  /// client library does not have, such as SASL. It ends with its time-out.
+  /// The servers even refuse the close: they require a scheme of credentials that the client
+  /// library does not have, such as SASL. The session ends with its time-out.
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
 
   // Store
   void SetListener(StoreListener* listener) override { listener_ = listener; }
   [[nodiscard]] bool IsConnected() const override { return phase_ == Phase::kConnected; }
-  /// A server has been asked to take the session on, and has not answered.
+  /// A server has been asked to accept the session, and has not answered.
   [[nodiscard]] bool IsHandshaking() const {
     return phase_ == Phase::kApart && connection_ != nullptr &&
            connection_->state() == Connection::State::kHandshaking;
@@ -105,21 +108,21 @@ class Session final : public Store, public EventSource {
   void OnReady(short revents) override;
 
  private:
-  /// kApart: no connection, one is being tried for or waited for.
-  ///   kApart -> kConnected -> kApart ...        lost and found
+  /// kApart: not connected; an attempt is in progress, or the next one is waited for.
+  ///   kApart -> kConnected -> kApart ...        connected and lost again
   ///   kApart -> kExpired -> kApart              by Renew()
-  ///   kApart, kConnected -> kRefused            the credentials; no way on but the close
+  ///   kApart, kConnected -> kRefused            the credentials; only the close is possible
   ///   any but kExpired -> kClosing -> kClosed   the close's reply is awaited on a raw socket;
   ///   kClosing -> kRefused                      the close was refused, with any credentials;
-  ///   kClosing -> kApart(closing_) -> kClosing  it was lost, or does not come
+  ///   kClosing -> kApart(closing_) -> kClosing  the reply was lost, or did not arrive in time
   ///   kExpired -> kClosed
   enum class Phase { kApart, kConnected, kExpired, kRefused, kClosing, kClosed };
 
   void StartAttempt(TimePoint now);
   void CheckAttempt(TimePoint now);
-  /// `end` by value: it is often the connection's own, which goes here.
+  /// `end` by value: it often belongs to the connection, which is destroyed here.
   void EndAttempt(AttemptEnd end, TimePoint now);
-  /// Of the server that is or was in use; forgotten if that is no longer one of ours.
+  /// Notes it for the server that is or was in use, if that is still one of the endpoints.
   void SetEnd(std::optional<AttemptEnd> end);
   void OnAccepted();
   void OnSessionGone();
@@ -128,10 +131,10 @@ class Session final : public Store, public EventSource {
   void LoseConnection(AttemptEnd end);
   void NoteCloser();
   void SendClose();
-  /// Of each request that the server has and has not answered, in order: is it a WriteAndDelete()?
+  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
   [[nodiscard]] std::vector<bool> UnansweredReleases() const;
   void ReadCloseReply();
-  /// No reply will come from there: asks again elsewhere.
+  /// No reply will arrive on it: closes the session over another connection.
   void LeaveClosingSocket();
   void OnCloseRefused();
   void Deliver();
@@ -142,24 +145,24 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] Duration ReconnectDelay();
 
   // Requests (session_requests.cc).
-  /// Takes a request into the pipeline, and sends it unless a throttled one is to be sent before
-  /// it. Without a connection it is answered kConnectionLoss.
+  /// Adds a request to the pipeline, and sends it unless a throttled one has to be sent before it.
+  /// Without a connection it is answered kConnectionLoss.
   void Request(std::unique_ptr<PendingRequest> pending);
-  /// Hands it to the library; what that refuses is answered kConnectionLoss.
+  /// Gives it to the library. If that refuses it, it is answered kConnectionLoss.
   void Send(PendingRequest& pending);
   template <typename R>
   void Complete(PendingRequest& pending, int result, R reply);
   template <typename R>
   void Answer(PendingRequest& pending, R reply);
   void AnswerLost(PendingRequest& pending);
-  /// The connection has gone: what is still to be answered never will be.
+  /// The connection is gone: the requests without an answer will get none.
   void AnswerAllLost();
-  /// Hands the answers that the order allows to Deliver().
+  /// Gives Deliver() the answers that the order permits.
   void TakeAnswers();
   [[nodiscard]] bool IsBehindThrottled(const PendingRequest& pending) const;
-  /// One that is to be sent again is.
+  /// Whether a request waits to be sent again.
   [[nodiscard]] bool IsThrottled() const;
-  /// Sends the first of them, if it is time and nothing is under way.
+  /// Sends the first of them, if its time has come and no request is in progress.
   void SendThrottled(TimePoint now);
   [[nodiscard]] TimePoint NextSend() const;
   static int SendMulti(PendingRequest& request, zhandle_t* handle);
@@ -173,7 +176,7 @@ class Session final : public Store, public EventSource {
   static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
 
   std::vector<Endpoint> endpoints_;
-  std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: what the last attempt came to
+  std::vector<std::optional<AttemptEnd>> ends_;  // by endpoint: how the last attempt failed
   std::size_t next_endpoint_ = 0;
   std::size_t tried_in_round_ = 0;
   int failed_rounds_ = 0;
@@ -187,8 +190,8 @@ class Session final : public Store, public EventSource {
   Phase phase_ = Phase::kApart;
   bool closing_ = false;
   bool give_up_ = false;
-  bool auth_required_ = false;      // this server has said so, and closes the connection
-  bool closes_as_anybody_ = false;  // with credentials that are made up for it
+  bool auth_required_ = false;      // this server requires credentials, and closes the connection
+  bool closes_as_anybody_ = false;  // the close uses made-up credentials
   std::optional<Credentials> credentials_;
   protocol::Lease lease_;
   Duration granted_timeout_{};
@@ -199,28 +202,27 @@ class Session final : public Store, public EventSource {
   std::size_t current_endpoint_ = 0;
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
-  Duration handshake_took_{};  // the last one
+  Duration handshake_took_{};  // the last handshake
 
-  /// Servers that closed the connection in answer to one kind of request, and how often in a row.
+  /// Servers that closed the connection on one kind of request, and how many times in a row.
   struct Closers {
     std::string_view request;
     std::vector<std::string> servers;
     int times = 0;
   };
   Closers closers_;
-  std::string_view first_lost_;  // of the requests that were lost with the connection
+  std::string_view first_lost_;  // the first request that was lost with the connection
 
-  std::deque<std::unique_ptr<PendingRequest>>
-      pipeline_;               // asked for and not yet delivered, in order
-  TimePoint send_again_at_{};  // what was throttled
-  Duration throttle_pause_{};  // the last one; zero: the last answer was one
-  std::size_t releases_ = 0;   // how many WriteAndDelete() let go of everything; 0: the close does
+  std::deque<std::unique_ptr<PendingRequest>> pipeline_;  // not yet delivered, in order
+  TimePoint send_again_at_{};                             // for throttled requests
+  Duration throttle_pause_{};  // the last one; zero: the last answer was not "throttled"
+  std::size_t releases_ = 0;   // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
-  TimePoint closing_until_{};  // then its server is left for another
+  TimePoint closing_until_{};  // then another server is tried
   ReplyScanner close_scanner_{0};
 
-  bool holds_garbage_ = false;               // of a long list, in the allocator: see Deliver
+  bool holds_garbage_ = false;               // in the allocator, after a long list: see Deliver()
   std::deque<std::function<void()>> ready_;  // answers and events, in order, not yet delivered
   bool delivering_ = false;
 };

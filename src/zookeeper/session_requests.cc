@@ -9,17 +9,17 @@
 #include "zookeeper/result.h"
 #include "zookeeper/session.h"
 
-// The Store half of Session: from a call to the client library, and from its C callbacks to an
-// answer. Nothing is delivered inside the library: exceptions must not pass through its frames, and
-// a callback may want the connection closed.
+// The Store half of Session: from a call to the client library, and from the library's C callbacks
+// to an answer. No answer is delivered inside a callback: exceptions must not pass through the
+// library's frames, and the receiver may close the connection.
 
 namespace zklock::zookeeper {
 namespace {
 
-// From so many names on the memory that a list took is given back to the kernel: some 200 KiB.
+// After a list of this many names its memory, some 200 KiB, is returned to the kernel.
 constexpr int kLongList = 1000;
 
-// Between a throttled request and the next try. Heartbeats are half a second apart or more.
+// Between a throttled request and the next attempt. Heartbeats are at least half a second apart.
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
 
@@ -32,13 +32,13 @@ NodeStat ToNodeStat(const Stat* stat) {
           .version = stat->version};
 }
 
-/// What the library takes for an ACL; it only reads it.
+/// The library's form of an ACL; the library only reads it.
 const ACL_vector* ToAclVector(Acl acl) {
   static char world[] = "world";
   static char anyone[] = "anyone";
   static char auth[] = "auth";
   static char nobody[] = "";
-  // "auth" is put in by the servers: everybody this connection's credentials stand for.
+  // The servers replace "auth" by the identities that this connection has proven.
   static ACL creator_and_readers[] = {{ZOO_PERM_ALL, {auth, nobody}},
                                       {ZOO_PERM_READ, {world, anyone}}};
   static const ACL_vector kCreator{2, creator_and_readers};
@@ -61,10 +61,10 @@ int CreateMode(NodeKind kind) {
 
 }  // namespace
 
-// The order of the pipeline is the contract of Store: answers come in the order of the requests.
-// A server that throttles a request has not done it, but may have done those after it. They are
-// all sent again, one by one and in order, but for the writes that succeeded: so each answer tells
-// of a time after all requests before it were done, as if nothing had been throttled.
+// The pipeline keeps the contract of Store: answers are delivered in the order of the requests. A
+// server that throttles a request has not done it, but may have done those after it. They are all
+// sent again, one by one and in order, except writes that succeeded. So each answer is from a time
+// when all requests before it were done, as if nothing had been throttled.
 
 void Session::Request(std::unique_ptr<PendingRequest> pending) {
   pending->session = this;
@@ -84,7 +84,7 @@ void Session::Send(PendingRequest& pending) {
   pending.state = PendingRequest::State::kSent;
   connection_->HoldBack();
   const bool is_sent = pending.send(pending, connection_->handle()) == ZOK;
-  // What one wake-up asks for leaves in one segment, and a release with the close.
+  // All requests of one wake-up leave in one segment, and a release together with the close.
   if (!delivering_ && !pending.releases) connection_->SendNow();
   if (is_sent) return;
   AnswerLost(pending);
@@ -94,10 +94,10 @@ void Session::Send(PendingRequest& pending) {
 template <typename R>
 void Session::Complete(PendingRequest& pending, int result, R reply) {
   const Error error = ToError(result);
-  // Nothing more will come of this connection, if it is not closed already.
+  // This connection is of no more use, if it is not closed already.
   if (error == Error::kConnectionLoss) give_up_ = true;
-  // The servers read one request after the other: the first that is lost is the one that they close
-  // on, if they close on one.
+  // The servers process requests in order: if a request made them close the connection, it is the
+  // first that is lost.
   if (error == Error::kConnectionLoss && first_lost_.empty()) first_lost_ = pending.operation;
   if (IsAnswer(result) && pending.operation == closers_.request) closers_ = {};
   if (error == Error::kAuthRequired) auth_required_ = true;
@@ -105,7 +105,7 @@ void Session::Complete(PendingRequest& pending, int result, R reply) {
     pending.state = PendingRequest::State::kThrottled;
     throttle_pause_ = std::clamp(2 * throttle_pause_, kLeastThrottlePause, kMostThrottlePause);
     send_again_at_ = clock_.Now() + throttle_pause_;
-    return;  // which proves nothing
+    return;  // this proves nothing about the session
   }
   if (error == Error::kNone && pending.commits) {
     lease_.Committed(pending.sent, clock_.Now());
@@ -176,16 +176,16 @@ bool Session::IsThrottled() const {
 }
 
 TimePoint Session::NextSend() const {
-  // Another callback of the library comes first where something is under way.
-  const bool is_under_way = std::any_of(
+  // If a request is in progress, its callback runs first.
+  const bool is_in_progress = std::any_of(
       pipeline_.begin(), pipeline_.end(),
       [](const auto& pending) { return pending->state == PendingRequest::State::kSent; });
-  return is_under_way || !IsThrottled() ? kNever : send_again_at_;
+  return is_in_progress || !IsThrottled() ? kNever : send_again_at_;
 }
 
 void Session::SendThrottled(TimePoint now) {
   if (now < NextSend()) return;
-  // One at a time: servers that throttle take one where they do not take several.
+  // One at a time: servers that throttle may accept one request where they refuse several.
   Send(**std::find_if(pipeline_.begin(), pipeline_.end(), [](const auto& pending) {
     return pending->state == PendingRequest::State::kThrottled;
   }));
@@ -245,7 +245,8 @@ void Session::OnSynced(int result, const char* /*path*/, const void* data) { OnD
 
 void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
                            void* self) {
-  // The library also tells every watcher of the connection's end; that is told once, elsewhere.
+  // The library also reports the connection's end to every watcher; that is reported once
+  // elsewhere.
   if (type == ZOO_SESSION_EVENT || path == nullptr) return;
   auto* session = static_cast<Session*>(self);
   session->ready_.emplace_back([session, path = std::string(path)] {

@@ -12,41 +12,40 @@
 
 namespace zklock::zookeeper {
 
-/// What the servers, or the loss of them, answer to one request.
+/// The result of one request, from the servers or from the loss of the connection.
 enum class Error {
   kNone,
   kNoNode,
   kNodeExists,
   kNoAuth,
   kAuthFailed,    ///< the credentials were refused
-  kAuthRequired,  ///< the servers want credentials
+  kAuthRequired,  ///< the servers require credentials
   kInvalidAcl,
   kNoChildrenForEphemerals,
-  kLocalSession,  ///< the session is its server's alone, and can own no znode
+  kLocalSession,  ///< the session is local to its server, and can own no znode
   kNotEmpty,
-  kBadVersion,  ///< written to since it was read
+  kBadVersion,  ///< the znode was written since it was read
   kUnimplemented,
   kQuotaExceeded,
-  kThrottled,       ///< not done; the session asks again, so that nobody else gets this answer
+  kThrottled,       ///< not done; Session sends the request again, and never passes this on
   kConnectionLoss,  ///< the reply is lost: the request may or may not have been done
   kSessionExpired,
-  kOther,  ///< anything that a sound server does not answer to a sound request
+  kOther,  ///< not to be expected from a correct server for a correct request
 };
 
-/// The reply is lost, with the connection or with the session: the store tells with its next event
-/// what became of them.
+/// The reply was lost with the connection or the session. The store's next event says with which.
 [[nodiscard]] bool IsLost(Error error);
 
-/// The servers do not let us: credentials or an ACL are in the way.
+/// The servers refused the request because of the credentials or an ACL.
 [[nodiscard]] bool IsRefusal(Error error);
 
-/// What the servers tell of a znode.
+/// A znode's metadata.
 struct NodeStat {
   std::int64_t created_zxid = 0;     ///< czxid: the fencing token of a contender
   std::int64_t created_ms = 0;       ///< by the servers' clock, since 1970
   std::int64_t modified_ms = 0;      ///< likewise
-  std::int64_t ephemeral_owner = 0;  ///< the session it lives with; 0: it stays
-  std::int32_t version = 0;          ///< of its data: one more with each write
+  std::int64_t ephemeral_owner = 0;  ///< the session it is deleted with; 0: not ephemeral
+  std::int32_t version = 0;          ///< of the data, incremented by each write
 };
 
 struct Reply {
@@ -70,37 +69,37 @@ using Done = std::function<void(const R&)>;
 
 enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential };
 
-/// For a write or a delete that does not ask what was there.
+/// For a write or a delete regardless of the version.
 inline constexpr std::int32_t kAnyVersion = -1;
 
-/// Whether the servers are to send one event when the answer to this read changes.
+/// Whether the servers shall send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
-/// Told of what happens without having been asked for.
+/// Receives events that are not answers to requests.
 class StoreListener {
  public:
   virtual ~StoreListener() = default;
-  /// A server accepted the session. `fresh`: a new one; what the last one had created has gone.
+  /// A server accepted the session. `fresh`: it is a new session; the znodes of the last one are
+  /// gone.
   virtual void OnConnected(bool fresh) = 0;
-  /// The server has gone; every outstanding request was answered kConnectionLoss before. Watches
-  /// are gone with it. The store looks for another server by itself.
+  /// The connection is lost, and with it all watches; every outstanding request was answered
+  /// kConnectionLoss before. The store connects to another server by itself.
   virtual void OnDisconnected() = 0;
   /// The servers have ended the session. Nothing happens until Renew().
   virtual void OnExpired() = 0;
-  /// The servers do not take the credentials, kAuthFailed, or do not serve who has none,
-  /// kAuthRequired; nothing happens any more. Not while something is held: then that server is
-  /// left, and the next one tried.
+  /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
+  /// happens. Not called while a lock is held: then the next server is tried.
   virtual void OnRefused(Error why) = 0;
-  /// A watch on this path fired, whatever the event was.
+  /// A watch on this path has fired, for whatever event.
   virtual void OnWatch(const std::string& path) = 0;
 };
 
-/// What the lock layer asks of ZooKeeper: the port between the protocol and a real session (or the
-/// tests' fake).
+/// What lock/ needs from ZooKeeper: the port between the protocol and a real session, or the fake
+/// one of the tests.
 ///
 /// Requests are sent in the order of the calls, and answered in that order, each exactly once and
-/// never before the call returns. Without a connection the answer is kConnectionLoss. Calls with
-/// one thread only; callbacks may call back into the store.
+/// never before the call returns. Without a connection the answer is kConnectionLoss. For one
+/// thread only. Callbacks may call the store.
 class Store {
  public:
   virtual ~Store() = default;
@@ -111,37 +110,37 @@ class Store {
   [[nodiscard]] virtual bool IsConnected() const = 0;
   /// 0 before the first session.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
-  /// How long the session is proven to live; its timeout() is the T that counts: the shortest that
-  /// was granted to this session. It is up to date before the listener's OnConnected().
+  /// How long the session is proven to live. Its timeout() is T, the shortest time-out that was
+  /// granted to this session. Up to date before the listener's OnConnected().
   [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
 
   virtual void Create(const std::string& path, const std::string& data, NodeKind kind,
                       Done<CreateReply> done) = 0;
   virtual void Get(const std::string& path, Watch watch, Done<GetReply> done) = 0;
   virtual void List(const std::string& path, Watch watch, Done<ListReply> done) = 0;
-  /// Whether it is there. Unlike the two above, its watch also stands on what is not.
+  /// Whether the znode exists. Unlike with the two above, a watch is also set if it does not.
   virtual void Exists(const std::string& path, Watch watch, Done<Reply> done) = 0;
-  /// If its data still is of `version`: else kBadVersion.
+  /// kBadVersion unless the data still has this version. kAnyVersion: in any case.
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
-  /// Replaces the data, if it still is of `version`: else kBadVersion. kAnyVersion: in any case.
+  /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<Reply> done) = 0;
-  /// One transaction, done as a whole or not at all: `data` to the znode `path`, if its data still
-  /// has this version, and the end of the znode `gone`. It is sent together with what is asked
-  /// next, the session's close.
+  /// One transaction, done as a whole or not at all: writes `data` to the znode `path`, if its data
+  /// still has this version, and deletes the znode `gone`. Sent together with the next request, the
+  /// close of the session.
   virtual void WriteAndDelete(const std::string& path, const std::string& data,
                               std::int32_t version, const std::string& gone, Done<Reply> done) = 0;
   virtual void Sync(const std::string& path, Done<Reply> done) = 0;
-  /// The committed heartbeat: a multi of check(path, -1). It goes through a quorum, wakes no watch,
-  /// and fails with kNoNode if one is gone.
+  /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
+  /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
 
-  /// While something is held: `stop` is when the command gets its stop signal unless the lease is
-  /// proven anew. Connection attempts hurry accordingly.
+  /// While a lock is held: `stop` is when the command gets its stop signal unless the lease is
+  /// extended. Connection attempts get less time accordingly.
   virtual void SetHolding(TimePoint stop) = 0;
-  /// The server does not answer: leave it, keep the session, try the next.
+  /// Leaves a server that does not answer, keeps the session, and tries the next server.
   virtual void GiveUpServer() = 0;
-  /// After OnExpired: begin a new session.
+  /// Begins a new session after OnExpired().
   virtual void Renew() = 0;
 };
 

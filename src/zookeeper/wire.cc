@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int32_t kCloseSession = -11;
 constexpr std::int32_t kErrorResult = -1;
-// Of a frame's head: its length and xid; all that is looked at of the close's reply, of a multi's.
+// How much of a frame is read: its length and xid; for the close's reply; for a multi's.
 constexpr std::size_t kShortHead = 8;
 constexpr std::size_t kCloseHead = 20;
 constexpr std::size_t kMultiHead = 24;
@@ -50,7 +50,7 @@ ReplyScanner::ReplyScanner(std::int32_t close, std::vector<bool> asked)
       head_wanted_(kShortHead) {}
 
 void ReplyScanner::JudgeHead() {
-  // A frame holds its xid at least; a shorter one is no ZooKeeper's, and nothing follows from it.
+  // A frame has at least its xid. A shorter one is not ZooKeeper's, and means nothing.
   const std::int32_t length = std::max(Get32(head_.data()), 4);
   const std::int32_t xid = Get32(head_.data() + 4);
   const bool multi = head_size_ == kMultiHead;
@@ -72,7 +72,7 @@ void ReplyScanner::JudgeHead() {
       head_wanted_ = kMultiHead;
       return;
     }
-    refused_ = true;  // an error alone has no results
+    refused_ = true;  // a reply with an error alone has no results
   }
   skip_ = static_cast<std::size_t>(length) + 4 - head_size_;
   head_size_ = 0;

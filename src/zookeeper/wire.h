@@ -8,36 +8,36 @@
 
 namespace zklock::zookeeper {
 
-/// The few bytes of ZooKeeper's wire protocol that the client library does not let us send or see:
-/// the close of a session whose reply must be waited for without blocking (zookeeper_close blocks
-/// for up to 4.5 s and tells nothing), and the first bytes of a handshake. Frames are a four byte
-/// big-endian length and so many bytes (jute; ZooKeeper's RequestHeader and ReplyHeader).
+/// The few bytes of ZooKeeper's wire protocol that the client library does not give access to: the
+/// close of a session, whose reply must be awaited without blocking (zookeeper_close blocks for up
+/// to 4.5 s and reports nothing), and the first bytes of a handshake. A frame is a four-byte
+/// big-endian length and that many bytes (jute; ZooKeeper's RequestHeader and ReplyHeader).
 
 /// The whole closeSession request: length, xid, type -11.
 using CloseRequest = std::array<std::byte, 12>;
 [[nodiscard]] CloseRequest MakeCloseRequest(std::int32_t xid);
 
-/// How the first bytes that a server sends look.
+/// What the first bytes from a server are.
 enum class Greeting {
   kTooShort,   ///< fewer than kGreetingSize bytes
   kZooKeeper,  ///< the beginning of a ConnectResponse
-  kForeign,    ///< something else listens there
+  kForeign,    ///< the listener is not a ZooKeeper server
 };
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
-/// Looks in a stream that arrives in pieces for what tells that a session holds nothing any more:
-/// the reply to its close, or the replies to all the multis before it that let go, each done as a
-/// whole. Other frames (watch events, pings, late replies) are passed over without being kept.
+/// Searches a stream that arrives in pieces for the confirmation that a session holds nothing any
+/// more: the reply to its close, or the replies to all releasing multis before it, each done as a
+/// whole. Other frames (watch events, pings, late replies) are skipped without being stored.
 class ReplyScanner {
  public:
-  /// `close`: the close's xid. `asked`: what was asked before it and has not been answered, in
-  /// order; true for a multi that lets go. The servers answer in that order; what they say unasked
-  /// has a negative xid.
+  /// `close`: the close's xid. `asked`: the unanswered requests before it, in order; true for a
+  /// releasing multi. The servers answer in that order; frames that are not answers have a negative
+  /// xid.
   explicit ReplyScanner(std::int32_t close, std::vector<bool> asked = {});
-  /// Takes the next bytes; true once that has been seen (and from then on).
+  /// Takes the next bytes. True once the confirmation has been seen, and from then on.
   bool Feed(const std::byte* data, std::size_t size);
-  /// The close was answered with an error: the servers want other credentials.
+  /// The close was answered with an error: the servers require other credentials.
   [[nodiscard]] bool is_close_refused() const { return close_refused_; }
 
  private:
@@ -46,16 +46,15 @@ class ReplyScanner {
   std::int32_t close_;
   std::vector<bool> asked_;
   std::size_t answered_ = 0;  // of those
-  std::size_t unreleased_;    // how many multis that let go are still to be answered
-  bool refused_ = false;      // one of them did nothing: only the close will tell
+  std::size_t unreleased_;    // how many releasing multis are unanswered
+  bool refused_ = false;      // one of them was not done: only the reply to the close counts
   bool close_refused_ = false;
-  // Length and xid of the frame under way; of the close's reply also zxid and error, and of a
-  // multi's the type of the first result too, which is -1 where nothing was done (ReplyHeader,
-  // MultiHeader).
+  // The current frame's length and xid; in the close's reply also zxid and error; in a multi's also
+  // the type of the first result, which is -1 if nothing was done (ReplyHeader, MultiHeader).
   std::array<std::byte, 24> head_{};
   std::size_t head_size_ = 0;
   std::size_t head_wanted_;
-  std::size_t skip_ = 0;  // bytes of the frame under way that are still to pass
+  std::size_t skip_ = 0;  // bytes of the current frame that are still to be skipped
   bool seen_ = false;
 };
 
