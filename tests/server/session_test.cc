@@ -30,7 +30,7 @@ using zookeeper::Reply;
 using zookeeper::Watch;
 using How = AttemptEnd::How;
 
-/// One request through a real session, answered.
+/// One request through a real session, and its answer.
 template <typename R, typename Ask>
 R Answer(Client& client, Ask ask) {
   std::optional<R> answer;
@@ -64,7 +64,7 @@ Reply Check(Client& client, const std::vector<std::string>& paths) {
   return Answer<Reply>(client, [&](auto done) { client.session().Check(paths, done); });
 }
 
-/// A LOCK that is there.
+/// A LOCK that exists.
 std::string MadeLock(Tree& tree, std::string_view name) { return tree.Create(NewLock(name)); }
 
 AttemptEnd EndOf(const std::string& server) {
@@ -78,7 +78,7 @@ AttemptEnd EndOf(const std::string& server) {
 
 }  // namespace
 
-TEST_CASE("a session begins, and the time-out that was granted counts") {
+TEST_CASE("a session begins, with the time-out that was granted") {
   Client client({TestServers()}, 10s);
   CHECK_FALSE(client.session().IsConnected());
   CHECK(client.session().session_id() == 0);
@@ -93,7 +93,7 @@ TEST_CASE("a session begins, and the time-out that was granted counts") {
   CHECK(greedy.session().lease().timeout() == 40s);  // the server's maxSessionTimeout
 }
 
-TEST_CASE("what a session creates is there, as it was asked for") {
+TEST_CASE("a created znode exists, with the requested properties") {
   Tree tree;
   const std::string lock = MadeLock(tree, "create");
   Client client({TestServers()}, 10s);
@@ -117,7 +117,7 @@ TEST_CASE("what a session creates is there, as it was asked for") {
   CHECK(Create(client, made.path + "/child").error == Error::kNoChildrenForEphemerals);
 }
 
-TEST_CASE("what is read is what is there") {
+TEST_CASE("a read returns the znode's data and children") {
   Tree tree;
   const std::string lock = MadeLock(tree, "read");
   tree.Create(lock + "/b", ZnodeKind::kEphemeral, "of b");
@@ -142,7 +142,7 @@ TEST_CASE("what is read is what is there") {
   CHECK(Sync(client, lock).error == Error::kNone);
 }
 
-TEST_CASE("what is deleted has gone") {
+TEST_CASE("a deleted znode is gone") {
   Tree tree;
   const std::string lock = MadeLock(tree, "delete");
   tree.Create(lock + "/x");
@@ -154,7 +154,7 @@ TEST_CASE("what is deleted has gone") {
   CHECK(Delete(client, lock + "/x").error == Error::kNoNode);
 }
 
-TEST_CASE("Data is written only over the version that was read") {
+TEST_CASE("data is only written over the version that was read") {
   Tree tree;
   const std::string node = MadeLock(tree, "set");
   Client client({TestServers()}, 10s);
@@ -168,7 +168,7 @@ TEST_CASE("Data is written only over the version that was read") {
   CHECK(Set(client, node, "third", 0).error == Error::kNoNode);
 }
 
-TEST_CASE("a check succeeds while every one of its znodes is there") {
+TEST_CASE("a check succeeds while all of its znodes exist") {
   Tree tree;
   const std::string lock = MadeLock(tree, "check");
   tree.Create(lock + "/x");
@@ -180,29 +180,31 @@ TEST_CASE("a check succeeds while every one of its znodes is there") {
   CHECK(Check(client, {lock + "/gone", lock}).error == Error::kNoNode);
 }
 
-TEST_CASE("a check, a create and reading prove the session by the rules of the lease") {
+TEST_CASE("a check, a create and a read prove the session by the rules of the lease") {
   Tree tree;
   const std::string lock = MadeLock(tree, "lease");
   Client client({TestServers()}, 6s);
   client.Connect();
-  // The connect request alone is no commit.
+  // The connect request alone is not a commit.
   CHECK_FALSE(client.session().lease().End());
   CHECK(Get(client, lock).error == Error::kNone);
   CHECK_FALSE(client.session().lease().last_commit());
   const Reply checked = Check(client, {lock});
   CHECK(client.session().lease().last_commit() == checked.sent);
   REQUIRE(client.session().lease().End());
-  // T less the margin, counted from the connect request, which was before the check.
+  // T minus the margin, counted from the connect request, which was before the check.
   CHECK(*client.session().lease().End() < checked.sent + 6s - 500ms);
 
-  // Refused, it proves nothing anew.
+  // A refused check proves nothing more.
   const auto end = client.session().lease().End();
   CHECK(Check(client, {lock + "/gone"}).error == Error::kNoNode);
   CHECK(client.session().lease().last_commit() == checked.sent);
   CHECK(client.session().lease().End() == end);
 }
 
-TEST_CASE("a request without a connection is answered as lost, and not before the call returns") {
+TEST_CASE(
+    "a request without a connection is answered with a connection loss after the call has "
+    "returned") {
   Client client({TestServers()}, 10s);
   bool answered = false;
   client.session().Sync("/", [&](const Reply& reply) {
@@ -213,7 +215,7 @@ TEST_CASE("a request without a connection is answered as lost, and not before th
   client.RunUntil([&] { return answered; });
 }
 
-TEST_CASE("answers come in the order of the requests") {
+TEST_CASE("answers are delivered in the order of the requests") {
   Tree tree;
   const std::string lock = MadeLock(tree, "order");
   Client client({TestServers()}, 10s);
@@ -223,7 +225,7 @@ TEST_CASE("answers come in the order of the requests") {
                           [&](const CreateReply&) { order.push_back(1); });
   client.session().List(lock, Watch::kNo, [&](const ListReply& reply) {
     order.push_back(2);
-    CHECK(reply.children == std::vector<std::string>{"x"});  // asked before the create's answer
+    CHECK(reply.children == std::vector<std::string>{"x"});  // requested before the create's answer
   });
   client.session().Get(lock + "/y", Watch::kNo, [&](const GetReply&) { order.push_back(3); });
   client.session().Check({lock}, [&](const Reply&) { order.push_back(4); });
@@ -231,7 +233,7 @@ TEST_CASE("answers come in the order of the requests") {
   CHECK(order == std::vector<int>{1, 2, 3, 4});
 }
 
-TEST_CASE("a watch tells once of what changes") {
+TEST_CASE("a watch reports a change once") {
   Tree tree;
   const std::string lock = MadeLock(tree, "watch");
   tree.Create(lock + "/x");
@@ -239,7 +241,7 @@ TEST_CASE("a watch tells once of what changes") {
   client.Connect();
   Get(client, lock + "/x", Watch::kYes);
   List(client, lock, Watch::kYes);
-  Get(client, lock + "/y", Watch::kYes);  // not there: a get leaves no watch
+  Get(client, lock + "/y", Watch::kYes);  // it does not exist: a get leaves no watch
   client.events.clear();
 
   tree.SetData(lock + "/x", "new");
@@ -249,13 +251,13 @@ TEST_CASE("a watch tells once of what changes") {
   client.RunUntil([&] { return client.events.size() == 2; });
   CHECK(client.events.back() == "watch " + lock);
   tree.Create(lock + "/y");
-  // The servers send events before the answers to what is asked later.
+  // The servers send events before the answers to later requests.
   Sync(client, lock);
   Get(client, lock);
   CHECK(client.events.size() == 2);
 }
 
-TEST_CASE("a connection that is lost is made again, and the session goes on") {
+TEST_CASE("after a connection loss the session continues over a new connection") {
   Tree tree;
   const std::string lock = MadeLock(tree, "cut");
   Proxy proxy(TestServers());
@@ -275,7 +277,7 @@ TEST_CASE("a connection that is lost is made again, and the session goes on") {
   CHECK(client.session().Failures().empty());
 }
 
-TEST_CASE("requests that are under way when the connection goes are answered first, as lost") {
+TEST_CASE("requests in flight at a connection loss are answered before it is reported") {
   Tree tree;
   const std::string lock = MadeLock(tree, "lost");
   Proxy proxy(TestServers());
@@ -292,7 +294,7 @@ TEST_CASE("requests that are under way when the connection goes are answered fir
     CHECK(reply.error == Error::kConnectionLoss);
     client.events.push_back("check lost");
   });
-  // The create was done though its reply is lost.
+  // The create was done although its reply is lost.
   tree.WaitForChildren(lock, 1);
   proxy.Cut();
   client.RunUntil([&] { return client.events.size() == 3; });
@@ -302,7 +304,7 @@ TEST_CASE("requests that are under way when the connection goes are answered fir
   CHECK(Check(client, {lock + "/x"}).error == Error::kNone);
 }
 
-TEST_CASE("a server that hangs is left for another, with the same session") {
+TEST_CASE("a server that hangs is left for another one, with the same session") {
   Tree tree;
   const std::string lock = MadeLock(tree, "hang");
   Proxy first(TestServers());
@@ -329,7 +331,7 @@ TEST_CASE("a server that hangs is left for another, with the same session") {
   CHECK(failures.front().end == AttemptEnd{How::kFellSilent});
 }
 
-TEST_CASE("giving a server up from within an answer does no harm") {
+TEST_CASE("a server may be given up from within an answer") {
   Proxy proxy(TestServers());
   Client client({proxy.address()}, 10s);
   client.Connect();
@@ -339,9 +341,9 @@ TEST_CASE("giving a server up from within an answer does no harm") {
   CHECK(client.events == std::vector<std::string>{"disconnected", "connected"});
 }
 
-TEST_CASE("an address that swallows packets does not keep a session from the next one") {
+TEST_CASE("an address that drops packets does not delay the attempt at the next one") {
   const BlackHole hole;
-  // The order is shuffled: enough of them, and it is tried first sooner or later.
+  // The order is shuffled: with enough of them, it is tried first sooner or later.
   for (int i = 0; i < 8; ++i) {
     Client client({hole.address(), TestServers()}, 4s);
     client.Connect();
@@ -349,7 +351,7 @@ TEST_CASE("an address that swallows packets does not keep a session from the nex
   }
 }
 
-TEST_CASE("an address that swallows packets does not cost a session that is held") {
+TEST_CASE("an address that drops packets does not cost the session of a holder") {
   Tree tree;
   const std::string lock = MadeLock(tree, "hole");
   const BlackHole hole;
@@ -367,7 +369,7 @@ TEST_CASE("an address that swallows packets does not cost a session that is held
   CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "connected"});
 }
 
-TEST_CASE("several addresses are all tried, and each says why it failed") {
+TEST_CASE("all addresses are tried, and each has a reason why it failed") {
   const ClosedPort closed;
   const Peer at_once(Peer::Manner::kClosesAtOnce);
   const Peer web(Peer::Manner::kSpeaksHttp);
@@ -380,7 +382,7 @@ TEST_CASE("several addresses are all tried, and each says why it failed") {
                                                   {web.address(), {How::kNoZooKeeper}}});
 }
 
-TEST_CASE("new addresses do not make it forget, or confuse, what the old ones said") {
+TEST_CASE("new addresses do not discard or mix up the reasons of the old ones") {
   const ClosedPort closed;
   const Peer silent(Peer::Manner::kSaysNothing);
   const auto endpoints = [](const std::vector<std::string>& addresses) {
@@ -396,7 +398,7 @@ TEST_CASE("new addresses do not make it forget, or confuse, what the old ones sa
     const auto failures = client.session().Failures();
     return !failures.empty() && failures.front().end == AttemptEnd{How::kNoSession};
   });
-  // The attempt under way is still at the silent one, wherever the shuffle puts that.
+  // The current attempt is still at the silent one, wherever the shuffle puts it.
   for (int i = 0; i < 20; ++i) {
     client.session().SetEndpoints(
         endpoints({"127.0.0.1:1", "127.0.0.1:2", silent.address(), "127.0.0.1:3"}));
@@ -418,39 +420,39 @@ TEST_CASE("an address that stays keeps its reason") {
   CHECK(failures.front().end == AttemptEnd{How::kSystem, ECONNREFUSED});
 }
 
-TEST_CASE("a port where nobody listens is told of as refused") {
+TEST_CASE("a port without a listener is reported as refused") {
   const ClosedPort closed;
   CHECK(EndOf(closed.address()) == AttemptEnd{How::kSystem, ECONNREFUSED});
 }
 
-TEST_CASE("a peer that closes at once is told of as such") {
+TEST_CASE("a peer that closes at once is reported as such") {
   const Peer peer(Peer::Manner::kClosesAtOnce);
   CHECK(EndOf(peer.address()) == AttemptEnd{How::kClosedAtOnce});
 }
 
-TEST_CASE("a web server is told of as no ZooKeeper server") {
+TEST_CASE("a web server is reported as not being ZooKeeper") {
   const Peer peer(Peer::Manner::kSpeaksHttp);
   CHECK(EndOf(peer.address()) == AttemptEnd{How::kNoZooKeeper});
 }
 
-TEST_CASE("a peer that says nothing is told of as one that gives no session") {
+TEST_CASE("a silent peer is reported as one that gives no session") {
   const Peer peer(Peer::Manner::kSaysNothing);
   CHECK(EndOf(peer.address()) == AttemptEnd{How::kNoSession});
 }
 
-TEST_CASE("a peer that does not even answer the connect is told of as such") {
+TEST_CASE("a peer that does not answer the connect is reported as such") {
   const BlackHole hole;
   CHECK(EndOf(hole.address()) == AttemptEnd{How::kConnectUnanswered});
 }
 
-TEST_CASE("a session that expired is noticed, and a new one can be begun") {
+TEST_CASE("an expired session is noticed, and can be renewed") {
   Tree tree;
   const std::string lock = MadeLock(tree, "expiry");
   Client client({TestServers()}, 10s);
   client.Connect();
   Create(client, lock + "/x");
   const zookeeper::Credentials old = *client.session().credentials();
-  // Somebody else ends it: quicker than to wait for the servers to do so.
+  // Another client ends it, which is faster than letting it expire.
   REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), kPatience, {}));
   client.RunUntil([&] { return client.events.back() == "expired"; });
   CHECK(client.events == std::vector<std::string>{"connected, fresh", "disconnected", "expired"});
@@ -463,7 +465,7 @@ TEST_CASE("a session that expired is noticed, and a new one can be begun") {
   CHECK(Create(client, lock + "/x").error == Error::kNone);
 }
 
-TEST_CASE("a session that the servers let expire is noticed at the next connection") {
+TEST_CASE("a session that has expired is noticed with the next connection") {
   Tree tree;
   const std::string lock = MadeLock(tree, "expiry");
   Proxy proxy(TestServers());
@@ -471,25 +473,25 @@ TEST_CASE("a session that the servers let expire is noticed at the next connecti
   client.Connect();
   Create(client, lock + "/x");
   proxy.Freeze();
-  tree.WaitForChildren(lock, 0);  // not asked meanwhile, the client sends no ping either
+  tree.WaitForChildren(lock, 0);  // meanwhile the client is not served, and sends no pings
   proxy.Cut();
   proxy.Thaw();
   client.RunUntil([&] { return client.events.back() == "expired"; });
   CHECK(client.events.front() == "connected, fresh");
 }
 
-TEST_CASE("an idle session is kept alive by itself") {
+TEST_CASE("an idle session stays alive") {
   Tree tree;
   const std::string lock = MadeLock(tree, "idle");
   Client client({TestServers()}, 4s);
   client.Connect();
   Create(client, lock + "/x");
-  client.RunFor(5s);  // longer than it lives unheard of, by a tick
+  client.RunFor(5s);  // longer than it lives without a ping, by a tick
   CHECK(client.events == std::vector<std::string>{"connected, fresh"});
   CHECK(tree.Exists(lock + "/x"));
 }
 
-TEST_CASE("the close has removed what was ephemeral before it is over") {
+TEST_CASE("the close is confirmed only after ephemeral znodes are gone") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
@@ -505,13 +507,13 @@ TEST_CASE("the close has removed what was ephemeral before it is over") {
   }
 }
 
-TEST_CASE("a close comes after the requests that were made before it, sent or not") {
+TEST_CASE("a close follows all earlier requests, sent or not") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
   Client client({proxy.address()}, 40s);
   client.Connect();
-  // More than the kernel takes while nobody reads: the close must not land in the middle of it.
+  // More than the kernel buffers while nobody reads: the close must not end up in the middle.
   proxy.Freeze();
   const std::string data(1'000'000, 'x');
   for (const char* name : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {
@@ -522,11 +524,11 @@ TEST_CASE("a close comes after the requests that were made before it, sent or no
   client.session().BeginClose();
   proxy.Thaw();
   client.RunUntil([&] { return client.session().IsClosed(); });
-  CHECK(BootClock::now() - before < 20s);  // and not because the session ended by itself
+  CHECK(BootClock::now() - before < 20s);  // and not because the session expired
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a close goes over a new connection when the old one breaks") {
+TEST_CASE("a close uses a new connection when the old one breaks") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
@@ -540,14 +542,14 @@ TEST_CASE("a close goes over a new connection when the old one breaks") {
     proxy.Cut();
     proxy.Thaw();
   }
-  SECTION("before its reply came") {
+  SECTION("before its reply arrived") {
     proxy.FreezeReplies();
     client.session().BeginClose();
     tree.WaitForChildren(lock, 0);
     proxy.Cut();
     proxy.Thaw();
   }
-  SECTION("before anybody thought of closing") {
+  SECTION("before the close was requested") {
     client.events.clear();
     proxy.Cut();
     client.RunUntil([&] { return !client.events.empty(); });
@@ -557,7 +559,7 @@ TEST_CASE("a close goes over a new connection when the old one breaks") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a close that its server does not answer is asked of another one") {
+TEST_CASE("a close that its server does not answer is sent to another one") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy first(TestServers());
@@ -572,7 +574,7 @@ TEST_CASE("a close that its server does not answer is asked of another one") {
 
   SECTION("when it hangs") { used.Freeze(); }
   SECTION("when its answers are lost") { used.FreezeReplies(); }
-  SECTION("when others take connections and give no session, or no connection") {
+  SECTION("when other servers accept connections but give no session, or accept none") {
     client.session().SetEndpoints({{silent.address(), silent.address()},
                                    {hole.address(), hole.address()},
                                    {used.address(), used.address()},
@@ -587,7 +589,7 @@ TEST_CASE("a close that its server does not answer is asked of another one") {
   CHECK(other.connections() > 0);
 }
 
-TEST_CASE("who has let go of everything need not wait for the close") {
+TEST_CASE("a session that has released everything does not wait for the close") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
@@ -603,7 +605,7 @@ TEST_CASE("who has let go of everything need not wait for the close") {
   CHECK(proxy.connections() == 1);
 }
 
-TEST_CASE("who has not let go of everything waits for the close") {
+TEST_CASE("a session that has not released everything waits for the close") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
@@ -615,24 +617,24 @@ TEST_CASE("who has not let go of everything waits for the close") {
   const auto release = [&](std::int32_t version, const std::string& gone) {
     client.session().WriteAndDelete(lock, "record", version, gone, [](const Reply&) {});
   };
-  SECTION("where the record was refused, and the delete with it") {
+  SECTION("if the record was refused, and the delete with it") {
     release(7, lock + "/x");
     client.session().BeginClose(1);
   }
-  SECTION("where one of two was") {
+  SECTION("if one of two was refused") {
     release(7, lock + "/x");
     release(0, lock + "/y");
     client.session().BeginClose(2);
   }
-  SECTION("where one of two was not asked for") {
+  SECTION("if one of two was not requested") {
     release(0, lock + "/x");
     client.session().BeginClose(2);
   }
-  SECTION("where nothing was to be let go of before it") {
+  SECTION("if there was nothing to release before it") {
     release(0, lock + "/x");
     client.session().BeginClose();
   }
-  // Another connection is tried only by who still waits.
+  // Only a session that still waits tries another connection.
   client.RunUntil([&] { return proxy.connections() > 1 || client.session().IsClosed(); });
   CHECK_FALSE(client.session().IsClosed());
   proxy.LoseCloses(false);
@@ -640,7 +642,7 @@ TEST_CASE("who has not let go of everything waits for the close") {
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a close waits for the answer of a server that is far, as it waited for its session") {
+TEST_CASE("a close waits longer for the answer of a distant server") {
   Tree tree;
   const std::string lock = MadeLock(tree, "close");
   Proxy proxy(TestServers());
@@ -655,14 +657,14 @@ TEST_CASE("a close waits for the answer of a server that is far, as it waited fo
   CHECK(tree.Children(lock).empty());
 }
 
-TEST_CASE("a session that never was is closed at once") {
+TEST_CASE("a session that never connected is closed at once") {
   const ClosedPort closed;
   Client client({closed.address()}, 10s);
   client.session().BeginClose();
   CHECK(client.session().IsClosed());
 }
 
-TEST_CASE("closing for somebody who is dead ends the session, and gives up in time") {
+TEST_CASE("closing the session of a dead process ends it, and gives up in time") {
   Tree tree;
   const std::string lock = MadeLock(tree, "orphan");
   Proxy proxy(TestServers());
@@ -672,14 +674,14 @@ TEST_CASE("closing for somebody who is dead ends the session, and gives up in ti
   Create(*client, lock + "/x");
   const zookeeper::Credentials credentials = *client->session().credentials();
   const auto endpoints = client->session().endpoints();
-  client.reset();  // leaves the session to expire
+  client.reset();  // lets the session expire
   CHECK(tree.Exists(lock + "/x"));
 
   SECTION("with servers") {
     CHECK(zookeeper::CloseSession(credentials, endpoints, kPatience, {}));
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
-  SECTION("with many that take connections and give no session, in whatever order") {
+  SECTION("with many that accept connections but give no session, in any order") {
     std::vector<std::unique_ptr<Peer>> silent;
     auto all = endpoints;
     for (int i = 0; i < 6; ++i) {
@@ -705,7 +707,7 @@ TEST_CASE("closing for somebody who is dead ends the session, and gives up in ti
   }
 }
 
-TEST_CASE("without anybody to close it a session leaves nothing open") {
+TEST_CASE("a session that is not closed leaves nothing open") {
   const auto count = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };

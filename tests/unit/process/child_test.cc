@@ -1,4 +1,4 @@
-// The tests' own helper: what it says must be so.
+// The tests' own helper, on which all other tests rely.
 
 #include "support/child.h"
 
@@ -24,13 +24,13 @@ TEST_CASE("a program's output, errors and status are collected") {
   CHECK(finished.exit == Exited(3));
 }
 
-TEST_CASE("a program that is not there exits with 99 and says so") {
+TEST_CASE("a program that does not exist exits with 99 and reports it") {
   const Finished finished = Run({.argv = {"/nonexistent/program"}});
   CHECK(finished.exit == Exited(99));
   CHECK(finished.err.find("/nonexistent/program") != std::string::npos);
 }
 
-TEST_CASE("more input and output than a pipe holds goes through") {
+TEST_CASE("more input and output than a pipe holds is transferred") {
   const std::string text(1'000'000, 'x');
   CHECK(Run({.argv = {"cat"}, .stdin_text = text}).out == text);
 }
@@ -39,14 +39,14 @@ TEST_CASE("input that nobody reads does no harm") {
   CHECK(Run({.argv = {"true"}, .stdin_text = std::string(1'000'000, 'x')}).exit == Exited(0));
 }
 
-TEST_CASE("the environment is added to, or replaced") {
+TEST_CASE("the environment is extended or replaced") {
   const std::vector<std::string> print = {"/usr/bin/env"};
   CHECK(Run({.argv = print, .environment = {{"A=1", "B=2"}}, .also_environment = {"A=3"}}).out ==
         "B=2\nA=3\n");
   CHECK(Run({.argv = print, .also_environment = {"A=3"}}).out.find("PATH=") != std::string::npos);
 }
 
-TEST_CASE("a conversation goes line by line until the end") {
+TEST_CASE("a conversation runs line by line until the end") {
   Child child = Child::Start({.argv = {"cat"}, .keep_stdin = true});
   child.Write("one\ntwo\nth");
   CHECK(child.ReadLine() == "one");
@@ -58,7 +58,7 @@ TEST_CASE("a conversation goes line by line until the end") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a child that does not do what is waited for fails with what it wrote") {
+TEST_CASE("a wait that fails reports what the child wrote") {
   Child child = Child::Start({.argv = {"sh", "-c", "echo only this; exec sleep 1000"}});
   CHECK(child.ReadLine() == "only this");
   CHECK_THROWS_WITH(child.ReadLine(milliseconds(1)), Catch::Contains("only this"));
@@ -68,7 +68,7 @@ TEST_CASE("a child that does not do what is waited for fails with what it wrote"
   CHECK(child.Wait() == Killed(SIGKILL));
 }
 
-TEST_CASE("the end of the output is that of the last one who has it open") {
+TEST_CASE("the output ends when the last process that has it open ends") {
   Child child = Child::Start({.argv = {"sh", "-c", "(read line; echo late) <&3 3<&- & exit 4"},
                               .keep_stdin = true,
                               .prepare = [] { dup2(STDIN_FILENO, 3); }});
@@ -79,7 +79,7 @@ TEST_CASE("the end of the output is that of the last one who has it open") {
   CHECK(child.out() == "late\n");
 }
 
-TEST_CASE("a child that is given up is killed, with its group") {
+TEST_CASE("a child that is destroyed is killed with its process group") {
   process::ReportPipe report;
   {
     Child child = Child::Start(
@@ -91,7 +91,7 @@ TEST_CASE("a child that is given up is killed, with its group") {
   CHECK(report.ReadToEnd().empty());
 }
 
-TEST_CASE("a body has the descriptors an executed program would have") {
+TEST_CASE("a body has the descriptors that an executed program would have") {
   const UniqueFd own(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueFd given(open("/dev/null", O_RDONLY | O_CLOEXEC));
   Child child = Child::Start({.body =
@@ -109,7 +109,7 @@ TEST_CASE("a body that throws exits with 99") {
   CHECK(child.err() == "child: no\n");
 }
 
-TEST_CASE("a terminal is one: it echoes, it interrupts, it hangs up") {
+TEST_CASE("a terminal echoes, interrupts and hangs up") {
   Child child =
       Child::StartOnTerminal({.argv = {"sh", "-c", "tty >/dev/null && echo tty; exec cat"}});
   child.ReadUntil("tty");

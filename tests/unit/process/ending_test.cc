@@ -1,4 +1,5 @@
-// How a command's tree is ended, and what is left alone: the guard and zklock both in good health.
+// How a command's tree is ended, and which processes are left alone, while the guard and zklock
+// both work.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ void WaitForNews(Supervisor& supervisor) {
   REQUIRE(poll(&polled, 1, static_cast<int>(patience.count())) == 1);
 }
 
-TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") {
+TEST_CASE("the whole tree ends: processes that ignore signals, in other sessions, orphaned") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
   WaitForTree(command.report, kStubbornTreeSize);
   command->End();
@@ -35,13 +36,13 @@ TEST_CASE("the whole tree ends: ignoring signals, in other sessions, orphaned") 
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(ended.survivors.empty());
-  // Not one of them has the pipe open: they were dead before the end was reported.
+  // None of them has the pipe open: they were dead before the end was reported.
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a tree that never stays the same ends too") {
-  // Each of these is an orphan that leaves a child behind and ends, again and again (and not for
-  // ever, should this test fail).
+TEST_CASE("a tree that changes all the time ends too") {
+  // Each of these is an orphan that leaves a child behind and ends, again and again (but not
+  // forever, should this test fail).
   Supervised command(
       "trap '' TERM; hop() { [ $1 = 0 ] || hop $(($1 - 1)) & }; hop 20000 & hop 20000 & hop 20000 "
       "& echo up >&$REPORT; " +
@@ -73,8 +74,8 @@ TEST_CASE("the grace is not cut short") {
   CHECK(BootClock::now() - start >= milliseconds(300));
 }
 
-TEST_CASE("the stop signal is the one that was asked for") {
-  // Alone, since what a shell starts in the background ignores INT and would have to be killed.
+TEST_CASE("the stop signal is the requested one") {
+  // Without a background child: a shell lets those ignore INT, so that it would have to be killed.
   Supervised command("trap 'exit 9' INT; trap '' TERM; echo up >&$REPORT; while :; do :; done",
                      {.stop_signal = SIGINT});
   WaitForTree(command.report, 1);
@@ -99,7 +100,7 @@ TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("one that is started during the grace gets the stop signal too") {
+TEST_CASE("a process that is started during the grace gets the stop signal too") {
   Supervised command(
       "exec 2>/dev/null; trap 'trap - TERM; setsid sleep 1000 & wait $!; echo $? >&$REPORT; exit' "
       "TERM; " +
@@ -111,7 +112,7 @@ TEST_CASE("one that is started during the grace gets the stop signal too") {
   CHECK(command.WaitForEnd().by_order);
 }
 
-TEST_CASE("what the command leaves behind lives on by default, and is named") {
+TEST_CASE("processes that the command leaves behind live on by default, and are named") {
   Supervised command("sh -c 'kill -STOP $$' & echo $! >&$REPORT; exit 3");
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Exited(3));
@@ -125,7 +126,7 @@ TEST_CASE("what the command leaves behind lives on by default, and is named") {
   command.report.ReadToEnd();
 }
 
-TEST_CASE("what the command leaves behind is waited for where that was asked") {
+TEST_CASE("processes that the command leaves behind are waited for on request") {
   Supervised command("sleep 1000 & echo $! >&$REPORT; exit 3", {.descendants = Descendants::kWait});
   const pid_t left = std::stoi(command.report.ReadLine());
   ServeUntil(*command, BootClock::now() + milliseconds(50));
@@ -137,7 +138,8 @@ TEST_CASE("what the command leaves behind is waited for where that was asked") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a signal goes on to what is waited for, once the command itself has ended") {
+TEST_CASE(
+    "a signal is forwarded to the processes that are waited for, once the command has ended") {
   Supervised command(
       "(trap 'echo told >&$REPORT; exit' USR1; " + kSleeper + kWaitForEver + ") & exit 3",
       {.descendants = Descendants::kWait});
@@ -148,7 +150,7 @@ TEST_CASE("a signal goes on to what is waited for, once the command itself has e
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }
 
-TEST_CASE("what is waited for ends with the lock") {
+TEST_CASE("processes that are waited for end with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
   WaitForDeath(command->command_pid());
   command->End();
@@ -156,7 +158,7 @@ TEST_CASE("what is waited for ends with the lock") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("what the command leaves behind is ended where that was asked") {
+TEST_CASE("processes that the command leaves behind are ended on request") {
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(50), .descendants = Descendants::kKill});
   WaitForTree(command.report, kStubbornTreeSize);
@@ -167,12 +169,12 @@ TEST_CASE("what the command leaves behind is ended where that was asked") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("an end that was ordered while the command ended by itself takes what it left too") {
+TEST_CASE("an end ordered while the command ended by itself also ends what it left behind") {
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
                      {.kill_after = milliseconds(50)});
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGUSR1);
-  WaitForNews(*command);  // the report of the command's end is under way
+  WaitForNews(*command);  // the report of the command's end is on its way
   command->End();
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
@@ -181,7 +183,8 @@ TEST_CASE("an end that was ordered while the command ended by itself takes what 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a lease that ran out before the report was read takes what the command left too") {
+TEST_CASE(
+    "a lease that ran out before the report was read also ends what the command left behind") {
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
                      {.kill_after = milliseconds(50), .lease_end = BootClock::now() + seconds(3)});
   WaitForTree(command.report, 1);
@@ -195,7 +198,7 @@ TEST_CASE("a lease that ran out before the report was read takes what the comman
   CHECK_FALSE(ended.guard_failed);
 }
 
-TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
+TEST_CASE("the guard ends the tree before the lease's end without an order from zklock") {
   const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = lease_end});
@@ -211,7 +214,7 @@ TEST_CASE("the lease's end ends the tree in time, without a word of zklock's") {
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
 }
 
-TEST_CASE("the grace begins so early that it is over before the lease's end") {
+TEST_CASE("the grace is over before the lease's end") {
   const TimePoint lease_end = BootClock::now() + seconds(4);
   Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; " + kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(1500), .lease_end = lease_end});
@@ -221,7 +224,7 @@ TEST_CASE("the grace begins so early that it is over before the lease's end") {
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
 }
 
-TEST_CASE("a grace that was ordered late gives way to the lease") {
+TEST_CASE("a grace that begins late is cut short by the lease") {
   const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(1000), .lease_end = lease_end});
@@ -232,14 +235,14 @@ TEST_CASE("a grace that was ordered late gives way to the lease") {
   CHECK(BootClock::now() < lease_end);
 }
 
-TEST_CASE("a lease that has run out already ends the command at once") {
+TEST_CASE("a lease that has already run out ends the command at once") {
   Supervised command("echo up >&$REPORT; " + kWaitForEver,
                      {.kill_after = hours(1), .lease_end = BootClock::now() - seconds(1)});
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
 }
 
-TEST_CASE("a lease that is extended lets the command run on") {
+TEST_CASE("a lease that is extended lets the command continue") {
   const TimePoint first = BootClock::now() + seconds(2);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(300), .lease_end = first});
@@ -300,7 +303,7 @@ TEST_CASE("a shorter grace brings KILL forward while the command is being stoppe
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a supervisor that is given up ends the tree and waits for that") {
+TEST_CASE("a supervisor that is destroyed ends the tree and waits for its end") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
   command.Destroy();

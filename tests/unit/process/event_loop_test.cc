@@ -18,7 +18,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// Says what it is told to be interested in, and keeps count.
+// Has the interest that it is given, and counts calls.
 struct Source final : EventSource {
   explicit Source(Interest what) : interest(what) {}
   Interest GetInterest() override { return interest; }
@@ -61,7 +61,7 @@ TEST_CASE("a source is served when its descriptor is ready, and others are not")
   CHECK(second.calls.empty());
 }
 
-TEST_CASE("a hangup is told to the source") {
+TEST_CASE("a hangup is reported to the source") {
   Pipe pipe;
   pipe.write.Reset();
   Source source(Readable(pipe));
@@ -95,7 +95,7 @@ TEST_CASE("a moment in the past is served at once") {
   CHECK(before_the_epoch.calls.size() == 1);
 }
 
-TEST_CASE("a descriptor does not wait for a moment far away") {
+TEST_CASE("a ready descriptor does not wait for a distant moment") {
   const Pipe pipe;
   pipe.Fill();
   Source source({pipe.read.get(), POLLIN, BootClock::now() + hours(10'000)});
@@ -135,7 +135,7 @@ TEST_CASE("all ready sources are served in the order they were added") {
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-TEST_CASE("a source removed and destroyed by another is not served any more") {
+TEST_CASE("a source that another one removes and destroys is no longer served") {
   const Pipe pipe;
   pipe.Fill();
   EventLoop loop;
@@ -182,7 +182,7 @@ TEST_CASE("a source added while others are served waits for the next round") {
   CHECK(added.calls.size() == 1);
 }
 
-TEST_CASE("a source that was put in the place of another does not get its events") {
+TEST_CASE("a source at the address of a removed one does not get its events") {
   const Pipe pipe;
   pipe.Fill();
   EventLoop loop;
@@ -198,7 +198,7 @@ TEST_CASE("a source that was put in the place of another does not get its events
   CHECK(second.calls.empty());
 }
 
-TEST_CASE("what is ready by now is served without a wait") {
+TEST_CASE("sources that are ready are served without a wait") {
   const Pipe filled;
   const Pipe silent;
   filled.Fill();
@@ -216,7 +216,7 @@ TEST_CASE("what is ready by now is served without a wait") {
   CHECK(later.calls.empty());
 }
 
-TEST_CASE("a loop with nothing to wait for says so instead of waiting for ever") {
+TEST_CASE("a loop with nothing to wait for throws instead of waiting forever") {
   EventLoop loop;
   CHECK_THROWS_AS(loop.RunOnce(), std::logic_error);
   Source idle({});

@@ -50,7 +50,7 @@ TEST_CASE("a name is found in the first directory of PATH that has it") {
   CHECK(Found(FindExecutable("tool", at.Path("none") + ":" + at.Path("b"))) == second);
 }
 
-TEST_CASE("a container's filter that does not know faccessat2 refuses no command") {
+TEST_CASE("a container's filter that does not know faccessat2 does not hide a command") {
   const Directories at;
   const std::string tool = at.File("tool", kExecutable);
   const std::string plain = at.File("plain", fs::perms::none);
@@ -71,14 +71,14 @@ TEST_CASE("a container's filter that does not know faccessat2 refuses no command
   CHECK(child.Wait() == test::Exited(0));
 }
 
-TEST_CASE("a name with a slash is not looked for in PATH") {
+TEST_CASE("a name with a slash is not looked up in PATH") {
   const Directories at;
   const std::string file = at.File("a/tool", kExecutable);
   CHECK(Found(FindExecutable(file, "")) == file);
   CHECK(ErrorOf(FindExecutable("./no-such-tool-anywhere", at.Path("a"))) == ENOENT);
 }
 
-TEST_CASE("without PATH the system's default path counts") {
+TEST_CASE("without PATH the system's default path is used") {
   CHECK(Found(FindExecutable("sh", std::nullopt)).find("/sh") != std::string::npos);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("an empty element of PATH is the current directory") {
   fs::current_path(before);
 }
 
-TEST_CASE("a name that is nowhere is ENOENT, and 127") {
+TEST_CASE("a name that is not found is ENOENT, and 127") {
   const Directories at;
   const int error = ErrorOf(FindExecutable("tool", at.Path("a") + ":" + at.Path("b")));
   CHECK(error == ENOENT);
@@ -109,7 +109,7 @@ TEST_CASE("a file that may not be executed is EACCES, and 126") {
   CHECK(ExitStatusOf({error}) == 126);
 }
 
-TEST_CASE("a file that may not be executed is passed over for a later one that may") {
+TEST_CASE("a file that may not be executed is skipped for a later one that may") {
   const Directories at;
   at.File("a/tool", kPlain);
   const std::string second = at.File("b/tool", kExecutable);
@@ -123,7 +123,7 @@ TEST_CASE("a directory of PATH that may not be searched does not turn a typo int
   fs::permissions(at.Path(""), fs::perms::all);
   fs::permissions(at.Path("closed"), fs::perms::none);
   test::Child child = test::Child::Start({.body = [&] {
-    // Root may search it all the same.
+    // Root may search it regardless.
     if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 2;
     return ErrorOf(FindExecutable("tool", path)) == ENOENT ? 0 : 1;
   }});
@@ -147,7 +147,7 @@ TEST_CASE("a path through a file is ENOTDIR, and 127") {
   CHECK(ErrorOf(FindExecutable("tool", file)) == ENOENT);
 }
 
-TEST_CASE("an overlong name is refused, not cut") {
+TEST_CASE("an overlong name is refused, not truncated") {
   CHECK(ErrorOf(FindExecutable(std::string(300, 'x'), "/bin")) == ENAMETOOLONG);
 }
 

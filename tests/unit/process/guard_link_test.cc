@@ -28,7 +28,7 @@ TEST_CASE("the page is shared with a process that is forked later") {
   CHECK(page->order == Order::kKill);
 }
 
-TEST_CASE("messages come one by one, and then the end") {
+TEST_CASE("messages are received one by one, and then the end") {
   GuardSocket ends = MakeGuardSocket();
   CHECK_FALSE(Receive(ends.zklock.get()).message);
   CHECK_FALSE(Receive(ends.zklock.get()).is_closed);
@@ -45,7 +45,7 @@ TEST_CASE("messages come one by one, and then the end") {
   CHECK(Receive(ends.zklock.get()).is_closed);
 }
 
-TEST_CASE("the last report is read although its sender has gone without reading ours") {
+TEST_CASE("the last report is read even if its sender exited without reading its messages") {
   GuardSocket ends = MakeGuardSocket();
   CHECK(Send(ends.guard.get(), {.kind = Message::Kind::kTreeEnded}));
   CHECK(Send(ends.zklock.get(), {.kind = Message::Kind::kWake}));
@@ -54,7 +54,7 @@ TEST_CASE("the last report is read although its sender has gone without reading 
   CHECK(Receive(ends.zklock.get()).is_closed);
 }
 
-TEST_CASE("sending never blocks, and a reader that has gone raises no signal") {
+TEST_CASE("sending never blocks, and a closed reader raises no signal") {
   GuardSocket ends = MakeGuardSocket();
   int sent = 0;
   while (Send(ends.zklock.get(), {.kind = Message::Kind::kWake})) ++sent;

@@ -1,5 +1,5 @@
-// What happens to the command when zklock or its guard is killed, stopped or hangs: no orphan, and
-// nobody alive when the lease ends.
+// When zklock or its guard is killed, stopped or hangs, no process of the command is left as an
+// orphan, and none is alive when the lease ends.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ using test::Exited;
 using test::ExitFrom;
 using test::Killed;
 
-// A named pipe on which when_orphaned reports: the guard has no descriptor of the test's left.
+// A named pipe through which when_orphaned reports: the guard has closed the test's descriptors.
 class Notice {
  public:
   Notice() {
@@ -54,8 +54,9 @@ class Notice {
   UniqueFd read_;
 };
 
-// A zklock of its own, to be killed: says the guard's and the command's pid, then lets its command
-// run. The tree's standard output is the child's, so that ReadToEnd() waits for its last process.
+// A zklock in a process of its own, to be killed: prints the guard's and the command's pid, then
+// lets its command run. The tree shares the child's standard output, so that ReadToEnd() waits for
+// its last process.
 ChildOptions Zklock(const TestCommand& spec) {
   return {.body = [spec] {
     Signals signals;
@@ -78,7 +79,7 @@ struct Pids {
   pid_t command = 0;
 };
 
-// The lines come in any order.
+// The lines may be in any order.
 Pids WaitForZklock(Child& zklock, int tree_size) {
   Pids pids;
   for (int i = 0; i < tree_size + 1; ++i) {
@@ -97,7 +98,7 @@ TEST_CASE("when zklock is killed the whole tree is killed at once, then the sess
   WaitForZklock(zklock, kStubbornTreeSize);
   zklock.Signal(SIGKILL);
   REQUIRE(notice.Comes());
-  // Nobody had the pipe open any more when the notice came.
+  // No process had the pipe open any more when the notice arrived.
   zklock.ReadToEnd(milliseconds(0));
   CHECK(zklock.Wait() == Killed(SIGKILL));
 }
@@ -126,7 +127,7 @@ TEST_CASE("a stopped guard is woken by zklock's death, and ends the tree") {
   zklock.ReadToEnd(milliseconds(0));
 }
 
-TEST_CASE("zklock's death is noticed although a helper of its has the guard's socket open") {
+TEST_CASE("zklock's death is noticed although a helper process has the guard's socket open") {
   int ends[2];
   Check(pipe2(ends, O_CLOEXEC), "pipe2");
   const UniqueFd read_end(ends[0]);
@@ -155,7 +156,7 @@ TEST_CASE("zklock's death is noticed although a helper of its has the guard's so
   CHECK(zklock.Wait() == Killed(SIGKILL));
 }
 
-TEST_CASE("when zklock ends normally without waiting, its command does not run on") {
+TEST_CASE("when zklock ends normally without waiting, its command does not continue") {
   Child zklock = Child::Start({.body = [] {
     Signals signals;
     const auto command = MustStart(Stubborn({.kill_after = hours(1)}), signals);
@@ -197,7 +198,8 @@ TEST_CASE("a zklock that is stopped just after its lease moved back ends its com
   CHECK(BootClock::now() < lease_end);
 }
 
-TEST_CASE("a job stopped as a whole ends before the lease does: the guard is outside of it") {
+TEST_CASE(
+    "a job that is stopped as a whole ends before the lease does: the guard is not part of it") {
   const TimePoint lease_end = BootClock::now() + seconds(3);
   Child zklock =
       Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
@@ -233,7 +235,7 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("when the guard is killed after an order to end, that is what ended the command") {
+TEST_CASE("when the guard is killed after an order to end, the command has ended by order") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
   command->End();
@@ -244,7 +246,7 @@ TEST_CASE("when the guard is killed after an order to end, that is what ended th
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("children that zklock had before are strangers, and spared") {
+TEST_CASE("children that zklock had before the guard are outsiders, and spared") {
   Child incompatible = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo ready; wait"}});
   REQUIRE(incompatible.ReadLine() == "ready");
   Supervised command(kStubbornTree + kWaitForEver);
@@ -270,7 +272,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("with no grace at all a stopped guard is still found out in time") {
+TEST_CASE("without a grace a stopped guard is still detected in time") {
   const TimePoint lease_end = BootClock::now() + seconds(3);
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = {}, .lease_end = lease_end});
   WaitForTree(command.report, kStubbornTreeSize);
@@ -280,7 +282,7 @@ TEST_CASE("with no grace at all a stopped guard is still found out in time") {
   CHECK(ended.guard_failed);
 }
 
-TEST_CASE("a guard that does not acknowledge an extended lease is not trusted with it") {
+TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
   const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = first});
@@ -293,7 +295,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is not trusted wi
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("patience with a guard that does not acknowledge ends where the lease does") {
+TEST_CASE("a guard that does not acknowledge an extended lease is given up before its end") {
   const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kStubbornTree + kWaitForEver,
                      {.kill_after = milliseconds(600), .lease_end = first});
@@ -319,7 +321,7 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
   CHECK(ended.by_order);
 }
 
-TEST_CASE("a guard that a busy host gives no time keeps its command while the lease has time") {
+TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
   const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(500), .lease_end = first});
@@ -336,7 +338,7 @@ TEST_CASE("a guard that a busy host gives no time keeps its command while the le
   CHECK_FALSE(command.WaitForEnd().guard_failed);
 }
 
-TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
+TEST_CASE("a stopped guard does not keep an order from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(400)});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
@@ -347,7 +349,7 @@ TEST_CASE("a guard that is stopped does not keep End from ending the tree") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a guard that is stopped does not keep the destructor from ending the tree") {
+TEST_CASE("a stopped guard does not keep the destructor from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
@@ -355,7 +357,7 @@ TEST_CASE("a guard that is stopped does not keep the destructor from ending the 
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("an order gets through to a guard whose socket is full") {
+TEST_CASE("an order reaches a guard whose socket is full") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
   WaitForTree(command.report, kStubbornTreeSize);
   const pid_t guard = command.guard();
@@ -368,8 +370,8 @@ TEST_CASE("an order gets through to a guard whose socket is full") {
   CHECK(ended.by_order);
 }
 
-TEST_CASE("a zklock that wakes up late gives its guard the time to do the same") {
-  // Both are stopped past the stop time of the lease the guard knows, which zklock had extended.
+TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
+  // Both are stopped past the stop time of the lease that the guard knows; zklock had extended it.
   const TimePoint first = BootClock::now() + milliseconds(2500);
   Supervised command(kSleeper + kWaitForEver,
                      {.kill_after = milliseconds(500), .lease_end = first});

@@ -8,7 +8,7 @@
 
 namespace zklock::process {
 
-TEST_CASE("This process knows who it is") {
+TEST_CASE("This process is identified") {
   const Identity identity = ThisProcess();
   CHECK(identity.pid == getpid());
   CHECK_FALSE(identity.host.empty());
@@ -22,13 +22,13 @@ TEST_CASE("The identity of a process stays the same") {
   CHECK(ThisProcess().boot_id == ThisProcess().boot_id);
 }
 
-TEST_CASE("The environment does not make one user another") {
+TEST_CASE("The environment does not override the user's name") {
   if (geteuid() != 0) return;
   REQUIRE(setenv("USER", "daemon", 1) == 0);
   CHECK(ThisProcess().user == "root");
 }
 
-TEST_CASE("A UUID is a random one of version 4, in lower case") {
+TEST_CASE("A UUID is random, of version 4, in lower case") {
   const std::string uuid = MakeUuid();
   CAPTURE(uuid);
   REQUIRE(uuid.size() == 36);

@@ -1,5 +1,5 @@
-// A zklock that holds, and those that run nested below it: two ends of a socket in one process,
-// whose parent and child are the same.
+// A zklock that holds locks, and zklocks nested under it: both ends of a socket in one process,
+// which is its own parent here.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,7 +72,7 @@ TEST_CASE("A nested run gets the lease, each change of it, and the end") {
   nesting.RunUntil([&] { return link->lease() == earlier; });
   nesting.server.End();
   nesting.RunUntil([&] { return link->state() == State::kEnded; });
-  // It is no longer running when nobody has its end open any more, such as its guard.
+  // It is over once no process, such as its guard, has its end open.
   CHECK(nesting.server.Runs().size() == 1);
 }
 
@@ -103,21 +103,21 @@ TEST_CASE("Another contender's name, a lease that has ended and a lock that is l
   CHECK(nesting.Answer() == State::kRefused);
 }
 
-TEST_CASE("While it waits for nested runs, only what is below one of them may run") {
+TEST_CASE("While it waits for nested runs, only their descendants may run") {
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
   {
     const auto link = nesting.Ask();
     nesting.RunUntil([&] { return link->state() == State::kHeld; });
     nesting.server.Drain();
-    CHECK(nesting.Answer() == State::kHeld);  // below itself
+    CHECK(nesting.Answer() == State::kHeld);  // nested under itself
     nesting.loop.Remove(*link);
   }
   nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
   CHECK(nesting.Answer() == State::kRefused);
 }
 
-TEST_CASE("A release is asked for once, and not from below a nested run") {
+TEST_CASE("A release is accepted once, and not from a descendant of a nested run") {
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
   {
@@ -132,7 +132,7 @@ TEST_CASE("A release is asked for once, and not from below a nested run") {
   CHECK(nesting.server.release_requested());
 }
 
-TEST_CASE("What is not below the owner may neither run nor release") {
+TEST_CASE("A process that is no descendant of the owner may neither run nor release") {
   const test::Child owner = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting(ReadProcessStat(owner.pid())->id);
   nesting.server.Open({kNode}, LeaseOf(30));
@@ -143,7 +143,7 @@ TEST_CASE("What is not below the owner may neither run nor release") {
   CHECK_FALSE(nesting.server.release_requested());
 }
 
-TEST_CASE("Another process than the one that is said to hold proves nothing") {
+TEST_CASE("A listener other than the claimed holder proves nothing") {
   const Nesting nesting;
   const NestingRequest request{Kind::kRun, kNode};
   ProcessId other = ReadProcessStat(getppid())->id;

@@ -1,4 +1,4 @@
-// The guard of --hold's owner, with a keeper that does nothing: this process.
+// The guard of --hold's owner. The keeper is this process.
 
 #include "process/owner_guard.h"
 
@@ -47,7 +47,7 @@ TEST_CASE("the owner is signalled a grace before the lease's end") {
   CHECK(guarded.guard.has_told());
 }
 
-TEST_CASE("the owner is signalled earlier where the lease's end has moved back") {
+TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
   Guarded guarded(BootClock::now() + hours(1), seconds(5));
   const TimePoint lease_end = BootClock::now() + seconds(3);
   guarded.guard.SetLease(lease_end, seconds(1));
@@ -56,7 +56,7 @@ TEST_CASE("the owner is signalled earlier where the lease's end has moved back")
   CHECK(BootClock::now() < lease_end);
 }
 
-TEST_CASE("the owner is signalled at once where the lease's end has moved into the past") {
+TEST_CASE("the owner is signalled at once if the lease's end has moved into the past") {
   Guarded guarded(BootClock::now() + hours(1), seconds(5));
   guarded.guard.SetLease(BootClock::now() - seconds(1), seconds(1));
   CHECK(guarded.process.Wait() == Killed(SIGTERM));

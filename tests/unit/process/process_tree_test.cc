@@ -21,7 +21,7 @@ using test::Child;
 using test::Exited;
 using test::Killed;
 
-// A child that does nothing, under a name.
+// A child with this name that does nothing.
 Child Idle(const std::string& name = "idle") {
   Child child = Child::Start({.body = [name] {
     prctl(PR_SET_NAME, name.c_str());
@@ -37,7 +37,7 @@ Descendant OwnChild(const Child& child) {
   return {child.pid(), getpid(), ReadProcessStat(child.pid())};
 }
 
-TEST_CASE("a process is told by its pid, parent, name and start time") {
+TEST_CASE("a process has a pid, a parent, a name and a start time") {
   const Child child = Idle();
   const auto stat = ReadProcessStat(child.pid());
   REQUIRE(stat);
@@ -48,7 +48,7 @@ TEST_CASE("a process is told by its pid, parent, name and start time") {
   CHECK_FALSE(stat->is_dead);
 }
 
-TEST_CASE("a name with parentheses, spaces and numbers does not confuse anything") {
+TEST_CASE("a name with parentheses, spaces and numbers is parsed") {
   const Child child = Idle(") Z 1 2 (3) R");
   const auto stat = ReadProcessStat(child.pid());
   REQUIRE(stat);
@@ -57,7 +57,7 @@ TEST_CASE("a name with parentheses, spaces and numbers does not confuse anything
   CHECK_FALSE(stat->is_dead);
 }
 
-TEST_CASE("a process that is not there has no stat and no children") {
+TEST_CASE("a process that does not exist has no stat and no children") {
   CHECK_FALSE(ReadProcessStat(0));
   CHECK(ChildrenOf(0).empty());
 }
@@ -68,11 +68,11 @@ TEST_CASE("a zombie is dead, but not one whose other threads still run") {
       dprintf(1, "thread\n");
       for (;;) pause();
     }).detach();
-    syscall(SYS_exit, 0);  // the leader alone
+    syscall(SYS_exit, 0);  // only the leader
     return 0;
   }});
   CHECK(child.ReadLine() == "thread");
-  // The leader ends in its own time.
+  // The leader ends at some later time.
   std::string state;
   const TimePoint deadline = BootClock::now() + test::kPatience;
   const std::string path = "/proc/" + std::to_string(child.pid()) + "/stat";
@@ -103,7 +103,7 @@ TEST_CASE("children of all threads are found") {
   CHECK(ChildrenOf(child.pid()) == std::vector<pid_t>{grandchild});
 }
 
-TEST_CASE("a walk meets each descendant after its parent") {
+TEST_CASE("a walk visits each descendant after its parent") {
   Child child = Child::Start(
       {.argv = {"sh", "-c", "sh -c 'sh -c \"echo up; sleep 1000; :\"; :' & echo up; wait"}});
   child.ReadLine();
@@ -121,7 +121,7 @@ TEST_CASE("a walk meets each descendant after its parent") {
   CHECK(met.front() == child.pid());
 }
 
-TEST_CASE("a walk does not go where it is told not to") {
+TEST_CASE("a walk skips the children that it is told to skip") {
   Child child = Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo up; wait"}});
   child.ReadLine();
   int below = 0;
@@ -132,13 +132,13 @@ TEST_CASE("a walk does not go where it is told not to") {
   CHECK(below == 0);
 }
 
-TEST_CASE("a process is signalled that is where it was met") {
+TEST_CASE("a process that has not moved since the walk is signalled") {
   Child child = Idle();
   CHECK(SignalDescendant(OwnChild(child), SIGUSR1) == SignalResult::kSent);
   CHECK(child.Wait() == Killed(SIGUSR1));
 }
 
-TEST_CASE("a guard is known by its name and by the program that it executes") {
+TEST_CASE("a guard is recognised by its name and its program") {
   const Child guard = Idle("lock-guard");  // these tests execute the same file
   CHECK(IsGuard(*ReadProcessStat(guard.pid())));
   const Child other = Idle("other");
@@ -151,7 +151,8 @@ TEST_CASE("a guard is known by its name and by the program that it executes") {
   CHECK_FALSE(IsGuard(*ReadProcessStat(shell.pid())));
 }
 
-TEST_CASE("what is awaited gets KILL when it is no longer, and what is below it at once") {
+TEST_CASE(
+    "an awaited process gets KILL once it is no longer awaited, and its descendants at once") {
   Child parent = Child::Start(
       {.argv = {"sh", "-c", "sleep 1000 & echo $!; wait; read x"}, .keep_stdin = true});
   const pid_t below = std::stoi(parent.ReadLine());
@@ -170,7 +171,7 @@ TEST_CASE("what is awaited gets KILL when it is no longer, and what is below it 
   CHECK(parent.Wait() == Killed(SIGKILL));
 }
 
-TEST_CASE("one that has been reaped, or whose pid is another's now, is not signalled") {
+TEST_CASE("a process that was reaped, or whose pid was reused, is not signalled") {
   Child child = Idle();
   Descendant elsewhere = OwnChild(child);
   elsewhere.parent = 1;

@@ -1,5 +1,5 @@
-// A command that is forked before it may begin: what can happen to it, its guard and zklock
-// meanwhile.
+// A command that is forked before it may begin, and what can happen to it, its guard and zklock in
+// between.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +38,7 @@ pid_t WaitForCommand(const Supervisor& supervisor) {
 
 pid_t ParentOf(pid_t pid) { return ReadProcessStat(pid).value().parent; }
 
-TEST_CASE("what is ready is executed when it begins, with what was not known before") {
+TEST_CASE("a prepared command is executed when it begins, with the environment given then") {
   const Signals signals;
   TestCommand spec = Script("exit ${STATUS:-9}");
   const auto command = Supervisor::Prepare(spec, signals);
@@ -52,7 +52,7 @@ TEST_CASE("what is ready is executed when it begins, with what was not known bef
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
-TEST_CASE("when it is known to be ready the guard has left the process group") {
+TEST_CASE("once the forks are reported the guard has left the process group") {
   const Signals signals;
   for (int i = 0; i < 50; ++i) {
     const auto command = Supervisor::Prepare(Script("exit 0"), signals);
@@ -64,7 +64,7 @@ TEST_CASE("when it is known to be ready the guard has left the process group") {
   }
 }
 
-TEST_CASE("a guard that does not get ready is not waited for") {
+TEST_CASE("a guard that does not get ready is not waited for forever") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
   {
@@ -73,7 +73,7 @@ TEST_CASE("a guard that does not get ready is not waited for") {
     SECTION("killed") {
       for (const pid_t child : children) kill(child, SIGKILL);
       for (const pid_t child : children) WaitForDeath(child);
-      // It may have been ready before that.
+      // It may have been ready before.
       (void)command->AwaitForks(test::kPatience);
     }
     SECTION("stopped") {
@@ -84,24 +84,24 @@ TEST_CASE("a guard that does not get ready is not waited for") {
   CHECK(ChildrenOf(getpid()) == before);
 }
 
-TEST_CASE("of what was ready and is not wanted nothing is left") {
+TEST_CASE("nothing is left of a prepared command that is discarded") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
   pid_t guard = 0;
   {
     const auto command = Supervisor::Prepare(Script("exit 0"), signals);
     guard = ParentOf(WaitForCommand(*command));
-    SECTION("whatever happens") {}
-    SECTION("though the command was killed") { kill(command->command_pid(), SIGKILL); }
-    SECTION("though the command was stopped") { kill(command->command_pid(), SIGSTOP); }
-    SECTION("though the guard was stopped") { kill(guard, SIGSTOP); }
-    SECTION("though the guard was killed") { kill(guard, SIGKILL); }
+    SECTION("undisturbed") {}
+    SECTION("after the command was killed") { kill(command->command_pid(), SIGKILL); }
+    SECTION("after the command was stopped") { kill(command->command_pid(), SIGSTOP); }
+    SECTION("after the guard was stopped") { kill(guard, SIGSTOP); }
+    SECTION("after the guard was killed") { kill(guard, SIGKILL); }
   }
   CHECK(ChildrenOf(getpid()) == before);
   CHECK_FALSE(ReadProcessStat(guard));
 }
 
-TEST_CASE("what is discarded before the guard has forked leaves nothing alive") {
+TEST_CASE("a command that is discarded before its guard has forked it leaves nothing alive") {
   const Signals signals;
   for (int i = 0; i < 200; ++i) {
     (void)Supervisor::Prepare(Script("exit 0"), signals);
@@ -113,7 +113,7 @@ TEST_CASE("what is discarded before the guard has forked leaves nothing alive") 
   CHECK(ChildrenOf(getpid()).empty());
 }
 
-TEST_CASE("a signal that comes before the command begins ends it as it begins") {
+TEST_CASE("a signal that arrives before the command begins ends it as it begins") {
   const Signals signals;
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1);
   CAPTURE(number);
@@ -124,7 +124,7 @@ TEST_CASE("a signal that comes before the command begins ends it as it begins") 
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
 }
 
-TEST_CASE("what is awaited and does not begin leaves nothing") {
+TEST_CASE("a command that is awaited and does not begin leaves nothing") {
   const Signals signals;
   const auto before = ChildrenOf(getpid());
   {
@@ -136,7 +136,7 @@ TEST_CASE("what is awaited and does not begin leaves nothing") {
   CHECK(ChildrenOf(getpid()) == before);
 }
 
-TEST_CASE("a stop that was taken back before the command begins does not stop it") {
+TEST_CASE("a stop that is followed by CONT before the command begins does not stop it") {
   const Signals signals;
   const TestCommand spec = Script("exit 5");
   const auto command = Supervisor::Prepare(spec, signals);
@@ -146,7 +146,7 @@ TEST_CASE("a stop that was taken back before the command begins does not stop it
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
-TEST_CASE("a command that is killed before it begins has ended so") {
+TEST_CASE("a command that is killed before it begins is reported as killed") {
   const Signals signals;
   const TestCommand spec = Script("exit 5");
   const auto command = Supervisor::Prepare(spec, signals);
@@ -209,7 +209,7 @@ TEST_CASE("after the lease's stop time the command does not begin") {
   CHECK(report.ReadToEnd().empty());
 }
 
-TEST_CASE("a command that outlives its lease does so though zklock does not hear that it began") {
+TEST_CASE("a command that outlives its lease does so even if zklock does not learn that it began") {
   const Signals signals;
   TestCommand spec = Script("sleep 3; exit 5", {.kill_after = milliseconds(300)});
   spec.outlives_lease = true;
@@ -244,7 +244,7 @@ TEST_CASE("when zklock is killed before the command begins, the session is close
   CHECK(std::filesystem::exists(at.Path("closed")));
 }
 
-TEST_CASE("an environment that no execve takes is told of as execve would") {
+TEST_CASE("an environment that is too large for execve gives the same error as execve") {
   const Signals signals;
   TestCommand spec = Script("exit 0");
   const auto before = ChildrenOf(getpid());

@@ -1,4 +1,5 @@
-// What the system may refuse: no /proc, a /proc that hides, no more processes, no more descriptors.
+// What the system may refuse: no /proc, a /proc that hides processes, no more processes or
+// descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,10 +24,10 @@ void BecomeUser(uid_t user) {
   Check(setresuid(user, user, user), "setresuid");
 }
 
-// A user that nothing else runs as, so that its processes can be counted.
+// A user with no other processes, so that RLIMIT_NPROC can be used.
 uid_t LonelyUser() { return 50'000 + static_cast<uid_t>(getpid()) % 10'000; }
 
-// Starts a command that must not start, and says what was thrown.
+// Tries to start a command, and returns what was thrown.
 int SayRefusal() {
   Signals signals;
   try {
@@ -40,7 +41,7 @@ int SayRefusal() {
 
 constexpr int kNoRight = 77;
 
-// Whether the child could do what the test needs.
+// Whether the child was permitted to do what the test needs.
 bool Was(Child& child) {
   const test::Exit exit = child.Wait();
   if (exit == Exited(kNoRight)) {
@@ -60,7 +61,7 @@ TEST_CASE("without a readable /proc nothing is started") {
   CHECK(child.out().rfind("2 opening /proc/self/task/", 0) == 0);
 }
 
-TEST_CASE("a /proc that hides other users' processes does not hide them from the end") {
+TEST_CASE("processes of other users that /proc hides are ended all the same") {
   Child child = Child::Start(
       {.body =
            [] {
@@ -87,7 +88,7 @@ TEST_CASE("a /proc that hides other users' processes does not hide them from the
   child.ReadToEnd();
 }
 
-TEST_CASE("a guard that cannot be forked is an exception that says so") {
+TEST_CASE("a guard that cannot be forked is an exception that names the operation") {
   Child child = Child::Start({.body = [] {
     if (geteuid() != 0) return kNoRight;
     BecomeUser(LonelyUser());
@@ -99,7 +100,7 @@ TEST_CASE("a guard that cannot be forked is an exception that says so") {
   CHECK(child.out() == std::to_string(EAGAIN) + " fork: Resource temporarily unavailable\n");
 }
 
-TEST_CASE("a command that cannot be forked is an exception that says so") {
+TEST_CASE("a command that cannot be forked is an exception that names the operation") {
   Child child = Child::Start({.body = [] {
     if (geteuid() != 0) return kNoRight;
     BecomeUser(LonelyUser());
@@ -114,7 +115,7 @@ TEST_CASE("a command that cannot be forked is an exception that says so") {
 // Not under the sanitizers: UBSan looks into objects through a pipe, and takes one for broken when
 // it can have none. The other builds run these.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("a guard that can open nothing any more ends the tree all the same") {
+TEST_CASE("a guard that can open no more files still ends the tree") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(200)});
   WaitForTree(command.report, kStubbornTreeSize);
   // It needs room for one descriptor more than are below this number, and two to list a process's
@@ -128,7 +129,7 @@ TEST_CASE("a guard that can open nothing any more ends the tree all the same") {
   CHECK(command.report.HasEnded());
 }
 
-TEST_CASE("a guard that can open nothing any more still gives the command the stop signal") {
+TEST_CASE("a guard that can open no more files still sends the command the stop signal") {
   // The child reports itself: a shell that it was forked from may lose a signal before its execve.
   Supervised command("trap 'echo stopped >&$REPORT; exit 3' TERM; " + kSleeper + "wait");
   WaitForTree(command.report, 1);
@@ -139,7 +140,7 @@ TEST_CASE("a guard that can open nothing any more still gives the command the st
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }
 
-TEST_CASE("a tree that cannot be seen for want of descriptors is not taken for dead") {
+TEST_CASE("a tree that cannot be seen for lack of descriptors is not assumed dead") {
   Child child = Child::Start({.body = [] {
     const pid_t pid = fork();
     if (pid == 0) {

@@ -47,7 +47,7 @@ bool IsBlocked(int number) {
   return sigismember(&mask, number) == 1;
 }
 
-TEST_CASE("each handled signal is reported, and not as the terminal's when somebody sent it") {
+TEST_CASE("each handled signal is reported, and not as the terminal's if a process sent it") {
   Signals signals;
   CHECK_FALSE(signals.Next());
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP}) {
@@ -59,7 +59,7 @@ TEST_CASE("each handled signal is reported, and not as the terminal's when someb
   CHECK_FALSE(signals.Next());
 }
 
-TEST_CASE("the mask is as before when Signals has gone, and what was not taken is dropped") {
+TEST_CASE("the destructor restores the mask, and drops signals that were not taken") {
   REQUIRE_FALSE(IsBlocked(SIGTERM));
   {
     const Signals signals;
@@ -72,7 +72,7 @@ TEST_CASE("the mask is as before when Signals has gone, and what was not taken i
   CHECK_FALSE(IsBlocked(SIGPIPE));
 }
 
-TEST_CASE("a background terminal's stops do not stop zklock by themselves") {
+TEST_CASE("TTIN and TTOU do not stop zklock by themselves") {
   Signals signals;
   for (const int number : {SIGTTIN, SIGTTOU}) {
     kill(getpid(), number);
@@ -140,7 +140,7 @@ TEST_CASE("Ctrl-C, Ctrl-backslash and Ctrl-Z come from the terminal") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a hangup goes to a session's leader alone, so that it counts as sent") {
+TEST_CASE("a hangup is sent to the session leader alone, so it is not the terminal's") {
   int ends[2];
   Check(pipe2(ends, O_CLOEXEC), "pipe2");
   const UniqueFd read_end(ends[0]);
@@ -164,13 +164,13 @@ TEST_CASE("a hangup goes to a session's leader alone, so that it counts as sent"
   CHECK(std::string(text) == "1 0");
 }
 
-TEST_CASE("zklock stops itself, and takes its signals when it goes on") {
+TEST_CASE("zklock stops itself, and takes its signals when it is continued") {
   Child child = Child::Start({.body = [] {
     Signals signals;
     Say("ready");
     SayNext(signals);
     signals.StopSelf();
-    SayNext(signals);  // the CONT that woke it
+    SayNext(signals);  // the CONT that continued it
     kill(getpid(), SIGTSTP);
     SayNext(signals);  // blocked again: it is reported, and does not stop
     return 0;
@@ -185,7 +185,7 @@ TEST_CASE("zklock stops itself, and takes its signals when it goes on") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a CONT that came between the stop and stopping is not lost") {
+TEST_CASE("a CONT that arrives between the stop signal and the stop is not lost") {
   Child child = Child::Start({.body = [] {
     Signals signals;
     kill(getpid(), SIGTSTP);
@@ -197,7 +197,7 @@ TEST_CASE("a CONT that came between the stop and stopping is not lost") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("zklock's own faults end it, though the same signals sent to it are reported") {
+TEST_CASE("zklock's own faults end it, but the same signals from outside are reported") {
   const auto plain = [] {
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     const rlimit no_core{0, 0};
@@ -233,7 +233,7 @@ TEST_CASE("zklock's own faults end it, though the same signals sent to it are re
   CHECK(faulty.Wait() == Killed(SIGSEGV));
 }
 
-TEST_CASE("what zklock's own writes cause is not reported") {
+TEST_CASE("signals caused by zklock's own writes are not reported") {
   Child child = Child::Start({.body = [] {
     Signals signals;
     int ends[2];
@@ -250,8 +250,8 @@ TEST_CASE("what zklock's own writes cause is not reported") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("nothing stops where nobody would continue it") {
-  // A session's leader is an orphaned process group: no shell would wake it.
+TEST_CASE("zklock does not stop if no process would continue it") {
+  // A session leader is an orphaned process group: no shell would continue it.
   Child child = Child::StartOnTerminal({.body = [] {
     Signals signals;
     signals.StopSelf();

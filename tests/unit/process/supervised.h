@@ -24,21 +24,21 @@
 
 namespace zklock::process {
 
-/// Throws when its moment has come: no wait of a test is without an end.
+/// Throws at a given moment, so that no test waits forever.
 class Alarm final : public EventSource {
  public:
   explicit Alarm(TimePoint moment) : moment_(moment) {}
   Interest GetInterest() override { return {-1, 0, moment_}; }
   void OnReady(short /*revents*/) override {
-    if (BootClock::now() >= moment_) throw std::runtime_error("what was waited for did not come");
+    if (BootClock::now() >= moment_) throw std::runtime_error("the test has waited too long");
   }
 
  private:
   TimePoint moment_;
 };
 
-/// A pipe from a command and all that it starts to the test. Scripts write to `>&$REPORT`; it ends
-/// when nobody of them is left.
+/// A pipe to the test from a command and every process that it starts. Scripts write to
+/// `>&$REPORT`. It ends when the last of them has ended.
 class ReportPipe {
  public:
   ReportPipe() {
@@ -67,7 +67,7 @@ class ReportPipe {
     return line;
   }
 
-  /// What comes until the end, that is, until the whole tree is dead.
+  /// Everything until the end, that is, until the whole tree is dead.
   std::string ReadToEnd() {
     while (ReadMore()) {
     }
@@ -84,7 +84,7 @@ class ReportPipe {
     pollfd polled{read_.get(), POLLIN, 0};
     const std::chrono::milliseconds patience = test::kPatience;
     if (poll(&polled, 1, static_cast<int>(patience.count())) != 1) {
-      throw std::runtime_error("no report came after '" + text_ + "'");
+      throw std::runtime_error("no report after '" + text_ + "'");
     }
     char buffer[4096];
     const ssize_t size = Check(read(read_.get(), buffer, sizeof buffer), "read");
@@ -97,7 +97,7 @@ class ReportPipe {
   std::string text_;
 };
 
-/// What a test says of a command; the rest is as if zklock had been typed without options.
+/// What a test sets for a command. The rest is as without options of zklock.
 struct ScriptOptions {
   int stop_signal = SIGTERM;
   Duration kill_after = std::chrono::hours(1);
@@ -105,13 +105,13 @@ struct ScriptOptions {
   Descendants descendants = Descendants::kLeave;
 };
 
-/// All of a run, where nothing happens between its steps.
+/// Everything for a run without any events between its steps.
 struct TestCommand : CommandSpec {
   std::vector<std::string> environment;
   TimePoint lease_end = kNever;
 };
 
-/// Returns when it has been executed, or will not be.
+/// Returns once the command has been executed, or will not be.
 inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand& spec) {
   supervisor.Await(spec.lease_end, spec.kill_after);
   supervisor.Begin(spec.environment);
@@ -137,7 +137,7 @@ inline TestCommand Script(const std::string& script, const ScriptOptions& option
   return spec;
 }
 
-/// Where it is to succeed.
+/// As Begin(), but throws if it fails.
 inline std::unique_ptr<Supervisor> MustStart(const TestCommand& spec, const Signals& signals) {
   auto started = Supervisor::Prepare(spec, signals);
   if (const auto failed = Begin(*started, spec)) {
@@ -156,7 +156,7 @@ inline Ended WaitForEnd(Supervisor& supervisor) {
   return *supervisor.ended();
 }
 
-/// Serves a supervisor until a moment has come, or the command has ended; without one, zklock
+/// Serves a supervisor until a moment, or until the command has ended. Without a supervisor, zklock
 /// hangs.
 inline void ServeUntil(Supervisor* supervisor, TimePoint moment) {
   struct Moment final : EventSource {
@@ -195,7 +195,7 @@ inline void WaitForDeath(pid_t pid) {
     if (!stat || stat->is_dead) return;
     const auto process = PidFd::Open(pid);
     if (!process) return;
-    // Without such descriptors (valgrind) it looks again and again.
+    // Without such descriptors (valgrind), poll.
     const bool has_fd = process->fd() >= 0;
     pollfd polled{process->fd(), POLLIN, 0};
     const std::chrono::milliseconds patience = test::kPatience;
@@ -204,7 +204,7 @@ inline void WaitForDeath(pid_t pid) {
   throw std::runtime_error("process " + std::to_string(pid) + " did not end");
 }
 
-/// In a child: its own view of the mounts, with another /proc. False without the right to do so.
+/// In a child: its own mount namespace, with another /proc. False without the privilege.
 inline bool MountOverProc(const char* type, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -223,7 +223,7 @@ inline void WaitForState(pid_t pid, char state) {
   }
 }
 
-/// Waits until a guard sleeps: it has planned when to look again.
+/// Waits until a guard sleeps, and so has planned when to look again.
 inline void WaitUntilAsleep(pid_t guard) {
   const TimePoint deadline = BootClock::now() + test::kPatience;
   for (;;) {
@@ -234,7 +234,7 @@ inline void WaitUntilAsleep(pid_t guard) {
   }
 }
 
-/// A script under a supervisor in this process, and its reports.
+/// A script under a supervisor in this process, with its reports.
 class Supervised {
  public:
   explicit Supervised(const std::string& script, const ScriptOptions& options = {}) {
@@ -261,18 +261,18 @@ class Supervised {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
-/// `sh` text for a child that does nothing, and reports "up" once it can be signalled: a shell's
-/// child that is not executed yet would swallow a signal that the shell has a trap for.
+/// `sh` text for a child that does nothing, and reports "up" once it can be signalled: before its
+/// execve, a shell's child would swallow a signal for which the shell has a trap.
 inline const std::string kSleeper = "sh -c 'echo up >&$REPORT; exec sleep 1000' & ";
 
-/// `sh` text that starts a tree no stop signal ends: a plain child, one in a session of its own, an
-/// orphan in a session of its own. Each, and the shell itself, reports "up".
+/// `sh` text that starts a tree that no stop signal ends: a child, a child in a session of its own,
+/// and an orphan in a session of its own. Each, and the shell itself, reports "up".
 inline const std::string kStubbornTree = "trap '' TERM HUP INT; " + kSleeper + "setsid " +
                                          kSleeper + "( setsid " + kSleeper +
                                          ") ; echo up >&$REPORT; ";
 inline constexpr int kStubbornTreeSize = 4;
 
-/// `sh` text: goes on for ever, and runs traps at once.
+/// `sh` text that runs forever, and runs traps at once.
 inline const std::string kWaitForEver = "while :; do wait; done";
 
 }  // namespace zklock::process

@@ -42,7 +42,7 @@ std::string StatusLine(pid_t pid, const std::string& name) {
   return "no " + name;
 }
 
-// What is open there: "NUMBER FILE", in the order of the numbers' digits.
+// A process's open descriptors: "NUMBER FILE", sorted as text.
 std::set<std::string> Descriptors(pid_t pid) {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator(Proc(pid) / "fd")) {
@@ -53,7 +53,7 @@ std::set<std::string> Descriptors(pid_t pid) {
   return found;
 }
 
-// A command that does nothing, and has become what it is when Begin() returns.
+// A command that does nothing, and has been executed when Begin() returns.
 TestCommand Sleep() {
   TestCommand spec;
   spec.executable = "/bin/sleep";
@@ -67,7 +67,7 @@ int ExecError(const std::string& path, const Signals& signals) {
   return Begin(*Supervisor::Prepare(spec, signals), spec).value().error;
 }
 
-TEST_CASE("every exit status of the command comes back") {
+TEST_CASE("every exit status of the command is returned") {
   const Signals signals;
   for (int status = 0; status < 256; ++status) {
     const auto command = MustStart(Script("exit " + std::to_string(status)), signals);
@@ -103,7 +103,7 @@ TEST_CASE("a forwarded signal reaches the command") {
   }
 }
 
-TEST_CASE("a signal forwarded after the command's end hits nobody") {
+TEST_CASE("a signal forwarded after the command's end has no effect") {
   Supervised command("exit 3");
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
   command->Forward(SIGTERM);
@@ -111,7 +111,7 @@ TEST_CASE("a signal forwarded after the command's end hits nobody") {
   CHECK(ExitFrom(command->ended()->wait_status) == Exited(3));
 }
 
-TEST_CASE("what cannot be executed is told with execve's errno, and nothing is left of it") {
+TEST_CASE("a command that cannot be executed gives execve's errno, and leaves nothing") {
   const Signals signals;
   const test::TemporaryDirectory at;
   const std::string no_interpreter =
@@ -141,7 +141,7 @@ TEST_CASE("a script without an interpreter line is given to the shell, as execvp
   CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
 }
 
-TEST_CASE("the command gets its arguments and environment word for word") {
+TEST_CASE("the command gets its arguments and environment unchanged") {
   const Signals signals;
   TestCommand spec = Sleep();
   spec.arguments = {"another name", "1000", "2000"};
@@ -154,7 +154,7 @@ TEST_CASE("the command gets its arguments and environment word for word") {
         "A=1" + nul + "EMPTY=" + nul + "B=x y\nz" + nul + "A=twice" + nul);
 }
 
-TEST_CASE("the command gets the descriptors zklock was given and no other") {
+TEST_CASE("the command gets the descriptors that zklock was given and no others") {
   ReportPipe inherited;
   const UniqueFd zklocks_own(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   std::set<std::string> expected;
@@ -174,7 +174,7 @@ TEST_CASE("the command gets the descriptors zklock was given and no other") {
   CHECK(Descriptors(command->command_pid()) == expected);
 }
 
-TEST_CASE("the guard holds nothing of the user's open and none of zklock's connections") {
+TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's connections open") {
   ReportPipe inherited;
   const UniqueFd connection(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   inherited.Inherit(true);
@@ -242,7 +242,7 @@ TEST_CASE("the command gets the signal mask and dispositions zklock was started 
                                   },
                               .prepare =
                                   [] {
-                                    // Whatever a sanitizer handles is not inherited either.
+                                    // Signals that a sanitizer handles are not inherited either.
                                     for (int n = 1; n < NSIG; ++n) signal(n, SIG_DFL);
                                     for (const int n : {SIGHUP, SIGCHLD, SIGTSTP, SIGPIPE}) {
                                       signal(n, SIG_IGN);
@@ -269,7 +269,7 @@ TEST_CASE("a command that reads the terminal in the foreground is not disturbed"
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("Ctrl-C reaches the command once, and zklock as the terminal's") {
+TEST_CASE("Ctrl-C reaches the command once, and is the terminal's for zklock") {
   Child child = Child::StartOnTerminal({.body = [] {
     Signals signals;
     const auto command = MustStart(
@@ -284,7 +284,7 @@ TEST_CASE("Ctrl-C reaches the command once, and zklock as the terminal's") {
       while (const auto event = signals.Next()) {
         dprintf(1, "%d %s\n", event->number, event->from_terminal ? "terminal" : "sent");
         if (!event->from_terminal) command->Forward(event->number);
-        command->Forward(SIGTERM);  // so much for this test
+        command->Forward(SIGTERM);  // which ends this test
       }
     }
     return WEXITSTATUS(command->ended()->wait_status);

@@ -1,4 +1,4 @@
-// A process that runs as another user and cannot be signalled, as one started through sudo.
+// A process that runs as another user, such as one started with sudo, and cannot be signalled.
 
 #include <grp.h>
 #include <sys/stat.h>
@@ -21,8 +21,8 @@ using test::Exited;
 
 constexpr uid_t kNobody = 65534;
 
-// A setuid copy of setpriv(1), which becomes root for good as sudo does. None where the test cannot
-// make one: without root, or where setuid files do not work.
+// A setuid copy of setpriv(1), which becomes root for good as sudo does. None if the test cannot
+// make one: without root, or if setuid files do not work.
 class Sudo {
  public:
   Sudo() {
@@ -54,8 +54,8 @@ class Sudo {
 
 void SayThatItCannotBeTested() { WARN("needs root and setuid files: not tested"); }
 
-// Runs a script as nobody under a supervisor, has it ended, and says what came of it. `prepare`
-// runs in its process before.
+// Runs a script as nobody under a supervisor, ends it, and prints the result. `prepare` is called
+// in that process beforehand.
 Child EndAsNobody(
     const std::string& script, const std::function<void()>& prepare = [] {}) {
   return Child::Start({.body =
@@ -100,7 +100,7 @@ TEST_CASE("a process that cannot be signalled is named and not waited for") {
   CHECK(child.Wait() == Exited(0));
   CHECK(ReadProcessStat(survivor));
   kill(survivor, SIGKILL);
-  child.ReadToEnd();  // it was the only one left
+  child.ReadToEnd();  // it was the last one
 }
 
 TEST_CASE("a command that cannot be signalled itself is named, and counts as killed") {
@@ -121,7 +121,7 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
   child.ReadToEnd();
 }
 
-TEST_CASE("hidepid does not hide a process of our own user below one of another's") {
+TEST_CASE("hidepid does not hide a process of the same user that is a child of another user's") {
   const Sudo sudo;
   if (!sudo.works()) return SayThatItCannotBeTested();
   const std::string stubborn = "trap \"\" TERM; echo $$; exec sleep 1000";
@@ -150,7 +150,7 @@ TEST_CASE("hidepid does not hide a process of our own user below one of another'
   child.ReadToEnd();
 }
 
-TEST_CASE("the session is not closed early for what survives zklock's death") {
+TEST_CASE("the session is not closed while a process survives zklock's death") {
   const Sudo sudo;
   if (!sudo.works()) return SayThatItCannotBeTested();
   const std::string notice = (fs::path(sudo.path()).parent_path() / "closed").string();

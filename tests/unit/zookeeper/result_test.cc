@@ -13,7 +13,7 @@
 namespace zklock::zookeeper {
 namespace {
 
-/// The enumerators of ZOO_ERRORS, as the client library's header has them.
+/// The enumerators of ZOO_ERRORS in the client library's header.
 std::map<std::string, int> HeaderCodes() {
   const char* header = std::getenv("ZKLOCK_TEST_ZOOKEEPER_HEADER");
   REQUIRE(header != nullptr);
@@ -80,7 +80,7 @@ TEST_CASE("Every result code of the client library has a meaning") {
   }
 }
 
-TEST_CASE("Codes that only newer servers know have a meaning too") {
+TEST_CASE("Codes that only newer servers use have a meaning too") {
   CHECK(ToError(-125) == Error::kQuotaExceeded);
   CHECK(ToError(-122) == Error::kConnectionLoss);
   for (const int code : {1, -10, -50, -126, -128, -999, 1 << 30}) {

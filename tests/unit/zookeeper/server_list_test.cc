@@ -39,7 +39,7 @@ TEST_CASE("A missing port is 2181") {
   CHECK(Parsed("zk1/app") == "zk1|2181 /app");
 }
 
-TEST_CASE("Several servers are parted by commas, and blanks around them do not matter") {
+TEST_CASE("Several servers are separated by commas, and blanks around them are ignored") {
   CHECK(Parsed("a:1,b:2,[::1]:3") == "a|1 b|2 ::1|3 ");
   CHECK(Parsed(" a:1 ,\tb:2 ") == "a|1 b|2 ");
   CHECK(Parsed("a:1,b:2,") == "a|1 b|2 ");
@@ -48,19 +48,19 @@ TEST_CASE("Several servers are parted by commas, and blanks around them do not m
   CHECK(Parsed("a:1 /app") == "a|1 /app");
 }
 
-TEST_CASE("A chroot stands behind the last server") {
+TEST_CASE("A chroot follows the last server") {
   CHECK(Parsed("a:1,b:2/app") == "a|1 b|2 /app");
   CHECK(Parsed("a:1/app/sub") == "a|1 /app/sub");
   CHECK(Parsed("[::1]:1/app") == "::1|1 /app");
   CHECK(Parsed("a:1/app,b:2") == "a|1 /app,b:2");
 }
 
-TEST_CASE("A chroot's last slash is dropped") {
+TEST_CASE("A chroot's trailing slash is dropped") {
   CHECK(Parsed("a:1/") == "a|1 ");
   CHECK(Parsed("a:1/app/") == "a|1 /app");
 }
 
-TEST_CASE("A chroot that no server takes is refused") {
+TEST_CASE("A chroot that no server accepts is refused") {
   CHECK(Parsed("a:1//") == "bad: its chroot is the root of all znodes");
   CHECK(Parsed("a:1/app//") == "bad: its chroot ends in a slash");
   CHECK(Parsed("a:1//app") == "bad: its chroot has an empty component");
@@ -75,7 +75,7 @@ TEST_CASE("A list without a server is refused") {
   }
 }
 
-TEST_CASE("A server without a host is refused, and which one is said") {
+TEST_CASE("A server without a host is refused, and its number is given") {
   CHECK(Parsed(":2181") == "bad: server 1 has no host");
   CHECK(Parsed("a:1,,b:2") == "bad: server 2 has no host");
   CHECK(Parsed(",a:1") == "bad: server 1 has no host");
@@ -93,7 +93,7 @@ TEST_CASE("Ports are 1 to 65535") {
   }
 }
 
-TEST_CASE("Text that is no host is refused without being repeated") {
+TEST_CASE("Text that is not a host is refused without being repeated") {
   for (const char* text : {"a b:1", "user@a:1", "a\n:1", "a;b:1", "\xc3\xa9:1", "fe80%1:1"}) {
     CAPTURE(text);
     CHECK(Parsed(text) == "bad: server 1 has a character that is not allowed in a host name");
@@ -115,7 +115,7 @@ TEST_CASE("An IPv6 address needs brackets around a real address") {
   }
 }
 
-TEST_CASE("A server is shown as it would be typed") {
+TEST_CASE("A server is displayed as it would be typed") {
   CHECK(ToString({"zk1", "2181"}) == "zk1:2181");
   CHECK(ToString({"::1", "2181"}) == "[::1]:2181");
 }

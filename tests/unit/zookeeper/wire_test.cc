@@ -36,12 +36,12 @@ Bytes ReplyFrame(std::int32_t xid, int body_size) {
   Bytes frame;
   Append32(frame, 16 + body_size);
   Append32(frame, xid);
-  // The rest looks like anything, even like a frame of the xid that is looked for.
+  // The rest may look like anything, even like a frame with the xid that is searched for.
   for (int i = 0; i < 12 + body_size; ++i) frame.push_back(std::byte{0x11});
   return frame;
 }
 
-/// The reply to a close.
+/// The reply to the close.
 Bytes CloseReply(std::int32_t error = 0, int body_size = 0) {
   Bytes frame = ReplyFrame(0x11111111, body_size);
   Bytes code;
@@ -64,8 +64,8 @@ Greeting Judge(const Bytes& bytes) { return JudgeGreeting(bytes.data(), bytes.si
 
 constexpr std::int32_t kXid = 0x11111111;
 
-// How many bytes of a stream are taken until the reply has been seen, when it comes in pieces of
-// this size; 0: it never was.
+// How many bytes of a stream, which arrives in pieces of this size, are read until the reply has
+// been seen; 0: never.
 std::size_t SeenAfter(const Bytes& stream, std::size_t piece) {
   ReplyScanner scanner(kXid);
   for (std::size_t from = 0; from < stream.size(); from += piece) {
@@ -91,7 +91,7 @@ TEST_CASE("a greeting of 36 or 37 bytes in version 0 is a ZooKeeper server's") {
   CHECK(Judge(FromNumbers({0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0x75, 0x30})) == Greeting::kZooKeeper);
 }
 
-TEST_CASE("any other greeting is foreign") {
+TEST_CASE("any other greeting is not a ZooKeeper server's") {
   CHECK(Judge(FromNumbers({0, 0, 0, 35, 0, 0, 0, 0})) == Greeting::kForeign);
   CHECK(Judge(FromNumbers({0, 0, 0, 38, 0, 0, 0, 0})) == Greeting::kForeign);
   CHECK(Judge(FromNumbers({0, 0, 0, 37, 0, 0, 0, 1})) == Greeting::kForeign);
@@ -111,11 +111,11 @@ TEST_CASE("seven bytes are too few to judge") {
   CHECK(Judge(FromText("HTTP/1.")) == Greeting::kTooShort);
 }
 
-TEST_CASE("a reply is found behind other frames, however the stream is split in two") {
+TEST_CASE("a reply is found after other frames, wherever the stream is split in two") {
   Bytes stream;
   Append(stream, ReplyFrame(-2, 0));   // a ping's
   Append(stream, ReplyFrame(-1, 40));  // a watch event
-  Append(stream, ReplyFrame(7, 300));  // a late answer to something else
+  Append(stream, ReplyFrame(7, 300));  // a late reply to another request
   const std::size_t before = stream.size();
   Append(stream, CloseReply());
   Append(stream, ReplyFrame(8, 10));
@@ -123,7 +123,7 @@ TEST_CASE("a reply is found behind other frames, however the stream is split in 
   for (std::size_t first = 0; first <= stream.size(); ++first) {
     ReplyScanner scanner(kXid);
     CAPTURE(first);
-    // Up to its error, which has to be none.
+    // Up to its error, which must be 0.
     CHECK(scanner.Feed(stream.data(), first) == (first >= before + 20));
     CHECK(scanner.Feed(stream.data() + first, stream.size() - first));
   }
@@ -143,7 +143,7 @@ TEST_CASE("a reply is found in pieces of any size") {
   }
 }
 
-TEST_CASE("a close that is refused is no close") {
+TEST_CASE("a refused close is not a confirmation") {
   const Bytes refused = CloseReply(-124);
   for (std::size_t piece = 1; piece <= refused.size(); ++piece) {
     ReplyScanner scanner(kXid);
@@ -161,8 +161,8 @@ TEST_CASE("an xid inside another frame's body is not the reply") {
   for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) == 0);
 }
 
-TEST_CASE("all multis that let go, answered as done, are as good as the reply") {
-  // What was asked before the close: something else, one that lets go, something else, another.
+TEST_CASE("the replies to all releasing multis are as good as the reply to the close") {
+  // The requests before the close: another one, a releasing one, another one, a releasing one.
   const std::vector<bool> asked = {false, true, false, true};
   const auto seen_after = [&](const Bytes& stream, std::size_t piece) {
     ReplyScanner scanner(kXid, asked);
@@ -173,20 +173,20 @@ TEST_CASE("all multis that let go, answered as done, are as good as the reply") 
     return std::size_t{0};
   };
   Bytes stream;
-  Append(stream, MultiReply(40, 0, -1));  // what was done in vain here is nobody's release
+  Append(stream, MultiReply(40, 0, -1));  // this failure is not that of a releasing one
   Append(stream, MultiReply(41, 0, 5));
   Append(stream, ReplyFrame(-1, 40));  // a watch event
   Append(stream, ReplyFrame(-2, 0));   // a ping's
   Append(stream, ReplyFrame(42, 300));
   const std::size_t before = stream.size();
-  SECTION("the last one is done too") {
+  SECTION("the last one is done as well") {
     Append(stream, MultiReply(43, 0, 5));
     for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
       const std::size_t pieces = (before + 24 + piece - 1) / piece;
       CHECK(seen_after(stream, piece) == std::min(pieces * piece, stream.size()));
     }
   }
-  SECTION("the last one has done nothing") {
+  SECTION("the last one was not done") {
     SECTION("by its results") { Append(stream, MultiReply(43, 0, -1)); }
     SECTION("by its error") { Append(stream, MultiReply(43, -101, 5)); }
     SECTION("by having no results") { Append(stream, ReplyFrame(43, 0)); }
@@ -208,7 +208,7 @@ TEST_CASE("a reply that has been seen stays seen") {
   CHECK(scanner.Feed(nullptr, 0));
 }
 
-TEST_CASE("frames of impossible lengths are passed over without end or harm") {
+TEST_CASE("frames of impossible lengths do no harm") {
   Bytes stream;
   for (const std::int32_t length : {0, 3, 4, -1, INT32_MIN}) {
     Append32(stream, length);
