@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "build_info.h"
-#include "zookeeper/client_library.h"
+#include "zookeeper/connection.h"
 
 namespace zklock::cli {
 namespace {

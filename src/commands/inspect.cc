@@ -22,7 +22,7 @@
 #include "commands/own_locks.h"
 #include "commands/short_session.h"
 #include "lock/survey.h"
-#include "process/screen_terminal.h"
+#include "process/terminal.h"
 
 namespace zklock::commands {
 namespace {

@@ -7,12 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
+#include <zookeeper/zookeeper_version.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -236,5 +238,7 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
   Fail({AttemptEnd::How::kClosed});
   return socket.Release();
 }
+
+std::string_view ClientLibraryVersion() { return ZOO_VERSION; }
 
 }  // namespace zklock::zookeeper

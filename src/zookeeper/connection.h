@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -121,5 +122,8 @@ class Connection {
   bool wants_write_ = false;
   bool holds_back_ = false;
 };
+
+/// The version of the client library that zklock was built with: "3.8.0".
+[[nodiscard]] std::string_view ClientLibraryVersion();
 
 }  // namespace zklock::zookeeper
