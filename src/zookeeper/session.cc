@@ -2,10 +2,8 @@
 
 #include <malloc.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <span>
 #include <system_error>
@@ -19,16 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Any number that the library does not use: its xids begin near the time of day.
-constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
-
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
-
-// While a session is being closed, the end of zklock (for a second in all) or the next holder waits
-// for it. A silent server must leave time for the others; a distant one gets more.
-constexpr Duration kLeastCloseAnswerTime = 300ms;
-constexpr int kFarFactor = 3;
 
 using How = AttemptEnd::How;
 
@@ -103,8 +93,6 @@ std::string Session::connected_server() const {
 }
 
 std::int64_t Session::session_id() const { return credentials_ ? credentials_->session_id : 0; }
-
-// ---- connecting -------------------------------------------------------------------------------
 
 EventSource::Interest Session::GetInterest() {
   const TimePoint now = clock_.Now();
@@ -203,10 +191,6 @@ Duration Session::AttemptTime(TimePoint now) const {
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
   return allowed;
-}
-
-Duration Session::CloseAnswerTime() const {
-  return std::max(kLeastCloseAnswerTime, kFarFactor * handshake_took_);
 }
 
 void Session::CheckAttempt(TimePoint now) {
@@ -336,11 +320,6 @@ void Session::OnAccessRefused(Error why) {
   });
 }
 
-void Session::CloseAsAnybody() {
-  closes_as_anybody_ = true;
-  access_.credentials = {{.scheme = "digest", .credential = "zklock:close"}};
-}
-
 void Session::Renew() {
   if (phase_ != Phase::kExpired) return;
   lease_ = protocol::Lease(timeout_);
@@ -354,89 +333,6 @@ void Session::GiveUpServer() {
   if (phase_ != Phase::kConnected) return;
   give_up_ = true;
   ready_.emplace_back([] {});  // so that GetInterest() asks for OnReady()
-}
-
-// ---- closing --------------------------------------------------------------------------------
-
-void Session::BeginClose(std::size_t releases) {
-  listener_ = nullptr;
-  ready_.clear();
-  closing_ = true;
-  releases_ = releases;
-  switch (phase_) {
-    case Phase::kConnected:
-      SendClose();
-      break;
-    case Phase::kApart:
-    case Phase::kRefused:
-      phase_ = credentials_ ? Phase::kApart : Phase::kClosed;
-      retry_at_ = clock_.Now();
-      break;
-    case Phase::kExpired:
-      phase_ = Phase::kClosed;
-      break;
-    case Phase::kClosing:
-    case Phase::kClosed:
-      break;
-  }
-}
-
-void Session::SendClose() {
-  // The library's own close blocks for up to 4.5 s and does not report whether the servers received
-  // it. All requests that the library has sent precede this close on the same socket. For the
-  // library they end with the socket.
-  std::vector<bool> asked = UnansweredReleases();
-  const auto under_way = static_cast<std::size_t>(std::count(asked.begin(), asked.end(), true));
-  if (under_way != std::exchange(releases_, 0)) asked.clear();
-  closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
-  close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
-  connection_.reset();
-  pipeline_.clear();
-  ready_.clear();
-  if (closing_socket_) {
-    phase_ = Phase::kClosing;
-    closing_until_ = clock_.Now() + CloseAnswerTime();
-    return;
-  }
-  LeaveClosingSocket();
-}
-
-void Session::ReadCloseReply() {
-  std::array<std::byte, 4096> buffer;
-  for (;;) {
-    const ssize_t size = recv(closing_socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && clock_.Now() < closing_until_) {
-      return;
-    }
-    if (size <= 0) break;
-    const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
-    if (close_scanner_.is_close_refused()) return OnCloseRefused();
-    if (is_closed) {
-      closing_socket_.Reset();
-      credentials_.reset();
-      phase_ = Phase::kClosed;
-      return;
-    }
-  }
-  LeaveClosingSocket();
-}
-
-// The close may have been done all the same: then the next attempt finds the session expired, which
-// is as good an answer.
-void Session::LeaveClosingSocket() {
-  closing_socket_.Reset();
-  phase_ = Phase::kApart;
-  retry_at_ = clock_.Now();
-}
-
-void Session::OnCloseRefused() {
-  LeaveClosingSocket();
-  if (closes_as_anybody_) {
-    phase_ = Phase::kRefused;
-  } else {
-    CloseAsAnybody();
-  }
 }
 
 void Session::Deliver() {

@@ -127,24 +127,27 @@ class Session final : public Store, public EventSource {
   void OnAccepted();
   void OnSessionGone();
   void OnAccessRefused(Error why);
-  void CloseAsAnybody();
   void LoseConnection(AttemptEnd end);
   void NoteCloser();
+  void Deliver();
+  [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
+  [[nodiscard]] Duration AttemptTime(TimePoint now) const;
+  [[nodiscard]] Duration ReconnectDelay();
+
+  // The close (session_close.cc).
   void SendClose();
-  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
-  [[nodiscard]] std::vector<bool> UnansweredReleases() const;
   void ReadCloseReply();
   /// No reply will arrive on it: closes the session over another connection.
   void LeaveClosingSocket();
   void OnCloseRefused();
-  void Deliver();
-  [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;
-  [[nodiscard]] Duration AttemptTime(TimePoint now) const;
+  /// The next close uses credentials that are made up for it.
+  void CloseAsAnybody();
   /// How long a server may take for one answer while the session is being closed.
   [[nodiscard]] Duration CloseAnswerTime() const;
-  [[nodiscard]] Duration ReconnectDelay();
 
   // Requests (session_requests.cc).
+  /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
+  [[nodiscard]] std::vector<bool> UnansweredReleases() const;
   /// Adds a request to the pipeline, and sends it unless a throttled one has to be sent before it.
   /// Without a connection it is answered kConnectionLoss.
   void Request(std::unique_ptr<PendingRequest> pending);
