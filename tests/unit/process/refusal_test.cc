@@ -66,8 +66,8 @@ TEST_CASE("processes of other users that /proc hides are ended all the same") {
       {.body =
            [] {
              if (!MountOverProc("proc", "hidepid=2")) return kNoRight;
-             // The guard as nobody: the tree as well, and all is seen; what
-             // is another user's is tested with the survivors.
+             // The guard and the tree run as the same user, nobody, and see each
+             // other. See survivor_test.cc for processes of another user.
              BecomeUser(65534);
              Signals signals;
              const auto command = MustStart(

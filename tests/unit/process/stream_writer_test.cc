@@ -73,7 +73,7 @@ TEST_CASE("a drain ends when the reader takes nothing") {
   CHECK(writer.waiting() == 4);
 }
 
-TEST_CASE("a regular file is written where its descriptor stands") {
+TEST_CASE("a regular file is written at its current offset") {
   const test::TemporaryDirectory at;
   const std::string path = at.Write("file", "before\n");
   const UniqueFd file(Check(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "open"));
