@@ -170,7 +170,7 @@ bool Signals::IsIgnored(int signal_number) const {
   return ignored_.at(static_cast<size_t>(signal_number));
 }
 
-EventSource::Interest Signals::GetInterest() { return {fd_.get(), POLLIN, kNever}; }
+EventSource::Interest Signals::GetInterest() { return {.fd = fd_.get(), .events = POLLIN}; }
 
 void Signals::OnReady(short /*revents*/) {}
 

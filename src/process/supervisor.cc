@@ -320,7 +320,7 @@ pid_t Supervisor::command_pid() const { return state_->guard.page().command; }
 
 EventSource::Interest Supervisor::GetInterest() {
   if (state_->IsSettled()) return {};
-  return {state_->guard.socket(), POLLIN, state_->Wake()};
+  return {.fd = state_->guard.socket(), .events = POLLIN, .wake = state_->Wake()};
 }
 
 void Supervisor::OnReady(short /*revents*/) { state_->Serve(); }

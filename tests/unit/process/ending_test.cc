@@ -119,7 +119,7 @@ TEST_CASE("processes that the command leaves behind live on by default, and are 
   CHECK_FALSE(ended.by_order);
   const pid_t left = std::stoi(command.report.ReadLine());
   REQUIRE(ended.left_behind.size() == 1);
-  CHECK(ended.left_behind[0] == Survivor{left, "sh"});
+  CHECK(ended.left_behind[0] == Survivor{.pid = left, .name = "sh"});
   command.Destroy();
   CHECK_FALSE(command.report.HasEnded());
   kill(left, SIGKILL);

@@ -44,8 +44,10 @@ struct Pipe {
   UniqueFd write;
 };
 
-EventSource::Interest Readable(const Pipe& pipe) { return {pipe.read.get(), POLLIN, kNever}; }
-EventSource::Interest At(TimePoint moment) { return {-1, 0, moment}; }
+EventSource::Interest Readable(const Pipe& pipe) {
+  return {.fd = pipe.read.get(), .events = POLLIN};
+}
+EventSource::Interest At(TimePoint moment) { return {.wake = moment}; }
 
 TEST_CASE("a source is served when its descriptor is ready, and others are not") {
   const Pipe ready;

@@ -28,7 +28,7 @@ namespace zklock::process {
 class Alarm final : public EventSource {
  public:
   explicit Alarm(TimePoint moment) : moment_(moment) {}
-  Interest GetInterest() override { return {-1, 0, moment_}; }
+  Interest GetInterest() override { return {.wake = moment_}; }
   void OnReady(short /*revents*/) override {
     if (BootClock::now() >= moment_) throw std::runtime_error("the test has waited too long");
   }
@@ -161,7 +161,7 @@ inline Ended WaitForEnd(Supervisor& supervisor) {
 inline void ServeUntil(Supervisor* supervisor, TimePoint moment) {
   struct Moment final : EventSource {
     explicit Moment(TimePoint when) : moment(when) {}
-    Interest GetInterest() override { return {-1, 0, moment}; }
+    Interest GetInterest() override { return {.wake = moment}; }
     void OnReady(short /*revents*/) override {}
     TimePoint moment;
   };
