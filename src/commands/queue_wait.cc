@@ -39,6 +39,10 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
+// GCC deduces this, clang only from version 17: clang-tidy needs it.
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
+
 }  // namespace
 
 WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
