@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "protocol/release_record.h"
@@ -77,7 +76,7 @@ void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) 
 }
 
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
-               std::function<void(const std::string& path)> done) {
+               const std::function<void(const std::string& path)>& done) {
   // The servers keep a quota's limits below /zookeeper/quota, and allow one quota on a path.
   const auto limited = std::make_shared<std::string>(request.lock.path);
   const std::vector<std::string> paths = PathAndParents(request.QueuePath());

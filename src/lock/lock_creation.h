@@ -39,6 +39,6 @@ class LockCreation {
 /// Calls `done` with the znode at or above the queue that has a hard quota; with LOCK if none can
 /// be found. Not after a lost reply.
 void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
-               std::function<void(const std::string& path)> done);
+               const std::function<void(const std::string& path)>& done);
 
 }  // namespace zklock::lock
