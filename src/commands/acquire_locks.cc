@@ -45,16 +45,16 @@ class LockAcquisition {
         std::make_unique<SessionDriver>(context_.loop, context_.options.server, context_.clock);
     // Sends the request for a session: the server works on it while this process prepares.
     context_.loop.RunReady();
-    if (task_.command != nullptr && FirstContenderMayHold()) {
+    // A `try` that finds the lock busy creates no contender, and two forks would be a large part of
+    // its cost: it forks only when it joins.
+    if (task_.command != nullptr && FirstContenderMayHold() && !context_.options.try_only) {
       task_.command->PrepareEarly(session_driver_->session());
     }
   }
 
-  /// Of several LOCKs, or after a turnstile, only the last contender completes the locks. A `try`
-  /// that finds the lock busy creates no contender, and two forks would be a large part of its
-  /// cost.
+  /// Of several LOCKs, or after a turnstile, only the last contender completes the locks.
   [[nodiscard]] bool FirstContenderMayHold() const {
-    return wanted_.size() == 1 && !context_.options.permits && !context_.options.try_only;
+    return wanted_.size() == 1 && !context_.options.permits;
   }
 
   WaitHooks Hooks() {
@@ -63,7 +63,9 @@ class LockAcquisition {
       hooks.on_progress = [this](bool is_about_to_hold) {
         task_.command->OnProgress(is_about_to_hold, session_driver_->session());
       };
-      hooks.on_joining = [this] { task_.command->OnJoining(session_driver_->session()); };
+      hooks.on_joining = [this] {
+        task_.command->OnJoining(session_driver_->session(), FirstContenderMayHold());
+      };
     }
     return hooks;
   }

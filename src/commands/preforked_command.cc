@@ -27,9 +27,10 @@ void PreforkedCommand::OnProgress(bool is_about_to_hold, const zookeeper::Sessio
   if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
 }
 
-void PreforkedCommand::OnJoining(const zookeeper::Session& session) {
+void PreforkedCommand::OnJoining(const zookeeper::Session& session, bool may_hold) {
   is_early_ = false;
   shared_.Set(session);
+  if (may_hold) TryPrepare(session.lease().timeout());
   // Refused or too slow: we try again when we are about to hold.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }

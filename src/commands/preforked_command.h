@@ -34,7 +34,9 @@ class PreforkedCommand {
   /// contender is to hold.
   void OnProgress(bool is_about_to_hold, const zookeeper::Session& session);
   /// When a contender is about to be created: waits until the guard has left the process group.
-  void OnJoining(const zookeeper::Session& session);
+  /// `may_hold`: it is the last contender that the locks need, so the two are forked if that has
+  /// not been done.
+  void OnJoining(const zookeeper::Session& session, bool may_hold);
   void Discard() { supervisor_.reset(); }
 
   /// For a run under the locks of `session`: as Supervisor::Await().

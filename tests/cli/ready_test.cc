@@ -194,6 +194,17 @@ TEST_CASE("no contender exists while a guard is in the process group") {
   CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
 }
 
+TEST_CASE("a try creates no contender while its guard is in the process group") {
+  const std::string lock = NewPersistentLock("try");
+  Forks forks;
+  Gate gate("create " + lock);
+  forks.HoldGuards();
+  const Child zklock = Child::Start(forks.Use(gate.Before(HolderOptions({"try"}, lock))));
+  const pid_t guard = WaitForChild(zklock);
+  gate.WaitUntilReached();
+  CHECK_FALSE(process::ReadProcessStat(guard));  // its time was up; a new one may exist
+}
+
 TEST_CASE("a fork refused before the session exists is tried again") {
   const std::string lock = NewPersistentLock("refused");
   Forks forks;
