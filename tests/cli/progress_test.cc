@@ -41,7 +41,7 @@ Words Frames(const std::string& screen) {
 TEST_CASE("the live line fits the terminal, and is erased before the command prints") {
   for (const int columns : {60, 80, 100}) {
     CAPTURE(columns);
-    const std::string lock = NewLock("bar");
+    const std::string lock = NewLock("longer-than-the-terminal-is-wide");
     Child holder = StartHolder(lock);
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
