@@ -138,9 +138,9 @@ std::string AcquiredEvent::Text() const {
                      protocol::ModeName(ticket.mode), ticket.token);
 }
 
-EventFields NestedEvent::Fields() const { return {{"nested", true}}; }
+EventFields AcquiredByOuterEvent::Fields() const { return {{"nested", true}}; }
 
-std::string NestedEvent::Text() const { return fmt::format(message::kNested, lock); }
+std::string AcquiredByOuterEvent::Text() const { return fmt::format(message::kNested, lock); }
 
 std::string StartedEvent::Text() const {
   return fmt::format(message::kRunning, Printable(command), pid);
@@ -174,11 +174,11 @@ std::string ExitedEvent::Text() const {
   return fmt::format(message::kExited, process::ShellStatus(wait_status));
 }
 
-EventFields KeptForNestedEvent::Fields() const {
+EventFields NestedRunsLeftEvent::Fields() const {
   return {{"runs", static_cast<std::int64_t>(runs)}, {"pid", pid}};
 }
 
-std::string KeptForNestedEvent::Text() const {
+std::string NestedRunsLeftEvent::Text() const {
   return fmt::format(message::kKeptForNested, locks, runs, pid);
 }
 

@@ -27,6 +27,8 @@ namespace zklock::cli {
 //   kLevel    when its message is shown
 //   Text()    the message, without "zklock: "
 //
+// A new event is also added to the variant `Event`. Several types may share a name.
+//
 // Paths are those that the user knows. A predecessor's name may contain arbitrary bytes.
 
 /// When a message is shown.
@@ -111,7 +113,7 @@ struct AcquiredEvent {
 };
 
 /// An outer zklock already holds the lock for this run.
-struct NestedEvent {
+struct AcquiredByOuterEvent {
   static constexpr const char* kName = "acquired";
   static constexpr Level kLevel = Level::kVerbose;
   std::string lock;
@@ -153,7 +155,7 @@ struct LostEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The guard was the first to see the lease end, and ended the command before it did.
+/// The guard was the first to see that the lease was about to end, and ended the command in time.
 struct LeaseRanOutEvent {
   static constexpr const char* kName = "lost";
   static constexpr Level kLevel = Level::kAlways;
@@ -172,7 +174,7 @@ struct ExitedEvent {
 };
 
 /// The command ended, but nested runs below it did not: the lock is held until they have.
-struct KeptForNestedEvent {
+struct NestedRunsLeftEvent {
   static constexpr const char* kName = "nested";
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string locks;
@@ -194,10 +196,11 @@ struct ReleasedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-using Event = std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent,
-                           PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, NestedEvent,
-                           StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent, LeaseRanOutEvent,
-                           ExitedEvent, KeptForNestedEvent, ReleasedEvent>;
+using Event =
+    std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, PlaceLostEvent,
+                 IncompatibleArrivedEvent, AcquiredEvent, AcquiredByOuterEvent, StartedEvent,
+                 SuspectEvent, ConfirmedEvent, LostEvent, LeaseRanOutEvent, ExitedEvent,
+                 NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

@@ -136,7 +136,7 @@ class LockAcquisition {
       Publish(cli::EndReason::kUsage, kExitUsage);
       throw;
     }
-    context_.events.Publish(cli::NestedEvent{found.holder.lock.display_path()});
+    context_.events.Publish(cli::AcquiredByOuterEvent{found.holder.lock.display_path()});
     wanted_.erase(wanted);
     return std::nullopt;
   }

@@ -141,7 +141,7 @@ class LockedRun {
     std::erase_if(running_->ended().left_behind,
                   [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
     if (!running_->was_lost()) {
-      context_.events.Publish(cli::KeptForNestedEvent{display_path_, runs.size(), runs.front()});
+      context_.events.Publish(cli::NestedRunsLeftEvent{display_path_, runs.size(), runs.front()});
     }
     process::Waker alarm;
     const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});

@@ -162,7 +162,7 @@ std::optional<int> RemoveInheritedLocks(RunContext& context, std::vector<cli::Wa
     if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
     if (inherited.link) {
       context.ancestors.Add(inherited.ticket, std::move(inherited.link));
-      context.events.Publish(cli::NestedEvent{one->path});
+      context.events.Publish(cli::AcquiredByOuterEvent{one->path});
       one = wanted.erase(one);
     } else {
       ++one;

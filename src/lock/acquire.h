@@ -34,7 +34,7 @@ namespace zklock::lock {
 /// Follows zklock-protocol(7), section 3; ZooKeeper's lock recipe; Curator's LockInternals.
 class Acquire final : public EventSource, public zookeeper::StoreListener {
  public:
-  /// `make_uuid` is called for each session that we queue with: a UUID is used once.
+  /// `make_uuid`: as for OwnContender.
   Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest request,
           std::function<std::string()> make_uuid, AcquireObserver& observer);
   ~Acquire() override;
@@ -60,7 +60,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& path) override;
 
  private:
-  /// Whether all contenders before ours are gone: known, or for the record in LOCK's data to say.
+  /// Whether all contenders before ours are gone: the list says so, or the record in LOCK's data
+  /// has to.
   enum class Turn { kOurs, kByRecord };
 
   // The states, each with those that may follow it. A lost connection leads from all but Done to
@@ -103,7 +104,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     AcquireOutcome outcome;
   };
 
-  /// What proves the session at the moment of a list: the create in the same write, or nothing yet.
+  /// What proves the session at the moment of a list: the create sent together with it, or nothing
+  /// yet.
   enum class Proof { kCreate, kNone };
 
   // The way in: acquire_join.cc.

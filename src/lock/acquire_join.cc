@@ -60,8 +60,8 @@ void Acquire::Join() {
   compatibility_.Restart();
   permit_number_.Forget();
   contender_.Create(InState([this](const CreateReply& reply) { OnCreated(reply); }));
-  // In the same write. Replies keep the order: the use of LOCK is known when the list arrives, and
-  // our contender is in the list.
+  // Sent with the create, without waiting for its reply. Replies keep the order: the use of LOCK is
+  // known when the list arrives, and our contender is in the list.
   ReadUse();
   ListQueue(Proof::kCreate);
 }
@@ -137,8 +137,8 @@ void Acquire::FindLostCreate() {
                 if (reply.error == Error::kNoNode) return Join();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 const std::string name = contender_.FindCreated(reply.children);
-                // It was not created, and after the sync it never will be. The next create has the
-                // same UUID: even a stray that nobody expects would be recognized.
+                // Not created; since the sync came after it, it cannot appear later. The next
+                // create keeps the UUID: if a server broke that rule, DeleteStrays() would find it.
                 if (name.empty()) return Join();
                 store_.Get(ChildPath(name), Watch::kNo,
                            InState([this, name](const GetReply& got) { AdoptOrJoin(name, got); }));

@@ -48,8 +48,8 @@ protocol::Decision MakeDecision(const AcquireRequest& request, const QueueList& 
 
 // ---- the decision ----------------------------------------------------------------------------
 
-/// Asks what LOCK is used for, unless that is known: ahead of the list that decides, in one write
-/// with it.
+/// Asks what LOCK is used for, unless that is known. The request is sent together with the list
+/// that decides, ahead of it.
 void Acquire::ReadUse() {
   const bool is_number_known = !request_.permits || permit_number_.is_known();
   if (is_number_known && compatibility_.has_accepted()) return;
@@ -67,7 +67,8 @@ void Acquire::ListAgain() {
 
 void Acquire::ListQueue(Proof proof) {
   store_.List(request_.QueuePath(), Watch::kNo, InState([this, proof](const ListReply& reply) {
-                if (!contender_.ticket()) return;  // this reply is lost, as the create's was
+                if (!contender_.ticket())
+                  return;  // the create's reply was lost: OnDisconnected() follows
                 // LOCK was deleted, and our contender before it. The heartbeat says so.
                 if (reply.error == Error::kNoNode && ++missing_ <= kMostMissing) return CheckOwn();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);

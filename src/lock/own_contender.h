@@ -19,7 +19,8 @@ namespace zklock::lock {
 /// its create was lost.
 class OwnContender {
  public:
-  /// `request` outlives this. `make_uuid` is called for each contender: a UUID is used once.
+  /// `request` outlives this. `make_uuid` is called for each session, and when a znode with our
+  /// UUID belongs to another session. A repeated create keeps its UUID.
   OwnContender(zookeeper::Store& store, const Clock& clock, const AcquireRequest& request,
                std::function<std::string()> make_uuid);
 
@@ -34,7 +35,8 @@ class OwnContender {
 
   /// Creates it. There is a ticket when `done` is called with Error::kNone.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);
-  /// Which of `children` a create made whose reply was lost; empty if none.
+  /// The child that our create made although its reply was lost; empty if none of `children` has
+  /// our UUID.
   [[nodiscard]] std::string FindCreated(const protocol::Children& children) const;
   /// `reply` is the child `name`: takes it as our contender if this session owns it. If not, false,
   /// and the next create has a new UUID: the child is deleted with its own session, and nobody

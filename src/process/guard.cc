@@ -47,7 +47,7 @@ class Guard {
     kReady,     // the command is forked, but may not run yet
     kRunning,   // the command runs, or with Descendants::kWait what it left behind
     kReported,  // the command ended by itself, and zklock has not dismissed the guard yet
-    kStopping,  // every process has had the stop signal; new ones get it too
+    kEnding,    // every process has had the stop signal; new ones get it too
     kKilling,   // every process gets KILL, again and again
     kFinished,
   };
@@ -85,13 +85,13 @@ class Guard {
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
   std::optional<int> command_status_;  // once it has been reaped
-  int stopped_by_ = 0;                 // the signal that stopped the command; 0: not stopped
+  int suspended_by_ = 0;               // the signal that stopped the command; 0: not stopped
   bool leaves_job_ = false;            // zklock stays stopped: a shell's job ended with its lease
   bool has_children_ = true;
   bool is_orphaned_ = false;
   bool is_executed_ = false;
   bool lease_ran_out_ = false;
-  TimePoint stopped_at_ = kNever;
+  TimePoint ending_since_ = kNever;
 };
 
 void Guard::Run() {
@@ -126,7 +126,7 @@ void Guard::Begin() {
   // that zklock forked may hold a copy of zklock's end.
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   if (ZklockIsGone())
-    raise(SIGCONT);  // it died before the prctl: its session is closed all the same
+    raise(SIGCONT);  // zklock died before the prctl: no CONT will come, and Wait() must see it
 
   link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command);
   command_ = duty_.page.command;
@@ -181,7 +181,7 @@ void Guard::ReadExecResult() {
     return;
   }
   // A command that had to be ended before this was known may have been killed before its execve.
-  if (phase_ >= Phase::kStopping) return;
+  if (phase_ >= Phase::kEnding) return;
   is_executed_ = true;
   Send(socket_.get(), {.kind = Message::Kind::kStarted});
 }
@@ -227,16 +227,16 @@ void Guard::Reap() {
 }
 
 void Guard::CommandChanged(int wait_status) {
-  stopped_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
-  if (stopped_by_ != 0 && phase_ <= Phase::kRunning) {
-    Send(socket_.get(), {.kind = Message::Kind::kStopped, .number = stopped_by_});
+  suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
+  if (suspended_by_ != 0 && phase_ <= Phase::kRunning) {
+    Send(socket_.get(), {.kind = Message::Kind::kStopped, .number = suspended_by_});
   }
   if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
 }
 
 // zklock has stopped because the command had, and cannot see that this is over.
 bool Guard::MustContinueZklock() const {
-  return duty_.page.stops_likewise && stopped_by_ == 0 && !leaves_job_;
+  return duty_.page.stops_likewise && suspended_by_ == 0 && !leaves_job_;
 }
 
 bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
@@ -251,7 +251,7 @@ TimePoint Guard::StopTime() const {
 }
 
 TimePoint Guard::KillTime() const {
-  return protocol::KillTime(stopped_at_, LeaseEnd(), duty_.page.lease.grace());
+  return protocol::KillTime(ending_since_, LeaseEnd(), duty_.page.lease.grace());
 }
 
 TimePoint Guard::NextLook() const {
@@ -262,7 +262,7 @@ TimePoint Guard::NextLook() const {
     case Phase::kRunning:
     case Phase::kReported:
       return StopTime();
-    case Phase::kStopping:
+    case Phase::kEnding:
       return std::min(BootClock::now() + kStopPause, KillTime());
     case Phase::kKilling:
     case Phase::kFinished:
@@ -279,7 +279,7 @@ void Guard::Advance(TimePoint now) {
     if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
-  if (phase_ == Phase::kStopping) {
+  if (phase_ == Phase::kEnding) {
     if (!has_children_) {
       Finish();
     } else if (MustKill() || now >= KillTime()) {
@@ -307,11 +307,11 @@ void Guard::CommandEnded(TimePoint now) {
 }
 
 void Guard::BeginStopping(TimePoint now) {
-  phase_ = Phase::kStopping;
-  stopped_at_ = now;
+  phase_ = Phase::kEnding;
+  ending_since_ = now;
   // A shell continues the jobs that it knows to be stopped, and then shows that they have ended.
   // After a STOP of the command alone, nobody would continue zklock.
-  leaves_job_ = stopped_by_ != 0 && stopped_by_ != SIGSTOP;
+  leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
   duty_.page.is_ending = true;
 }
 

@@ -158,13 +158,13 @@ Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   if (own == nullptr) return {};
   // A reader waits if any other mode is before it, other modes wait if anything is before them.
   const ContenderNameView* const first = contenders.First();
-  const ContenderNameView* const first_exclusive = FirstConflict(contenders, Mode::kRead);
+  const ContenderNameView* const first_non_reader = FirstConflict(contenders, Mode::kRead);
   Rank rank;
   for (const ContenderNameView& one : contenders) {
     if (!Before(one, *own)) continue;
     ++rank.ahead;
     const bool waits =
-        one.reads() ? first_exclusive != nullptr && Before(*first_exclusive, one) : &one != first;
+        one.reads() ? first_non_reader != nullptr && Before(*first_non_reader, one) : &one != first;
     if (!waits) continue;
     ++rank.waiting;
     if (one.supersedes()) ++rank.superseding;
@@ -204,8 +204,8 @@ std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dial
 
 std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {
   const std::size_t index = count_++;
-  if (contender.reads()) return last_exclusive_;
-  last_exclusive_ = index;
+  if (contender.reads()) return last_non_reader_;
+  last_non_reader_ = index;
   return index == 0 ? std::nullopt : std::optional<std::size_t>(index - 1);
 }
 

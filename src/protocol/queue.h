@@ -46,7 +46,7 @@ class Contenders {
   std::vector<ContenderNameView> contenders_;
 };
 
-/// The list gives us the lock. A waiter proves its session before it holds.
+/// By the list, nothing is before us. A waiter still proves its session before it holds the lock.
 struct MayHold {
   friend bool operator==(const MayHold&, const MayHold&) = default;
 };
@@ -66,11 +66,11 @@ struct NumbersUsedUp {
 
 using Decision = std::variant<MayHold, WaitFor, OwnMissing, NumbersUsedUp>;
 
-/// The whole recipe: whether `own_name` holds, and if not, which contender to watch. The order is
-/// that of the server's numbers, never of the names, and a later contender never counts. A reader's
-/// predecessor is the nearest earlier contender that is not a reader; for the other modes it is the
-/// nearest earlier one. Follows Curator's StandardLockInternalsDriver and ZooKeeper's shared-lock
-/// recipe.
+/// The whole recipe: whether `own_name` may hold, and if not, which contender to watch. The order
+/// is that of the server's numbers, never of the names, and a later contender never counts. A
+/// reader's predecessor is the nearest earlier contender that is not a reader; for the other modes
+/// it is the nearest earlier one. Follows Curator's StandardLockInternalsDriver and ZooKeeper's
+/// shared-lock recipe.
 [[nodiscard]] Decision Decide(const Contenders& contenders, std::string_view own_name);
 
 /// The rule of a semaphore, for a contender that has created its permit: it holds if there are no
@@ -148,7 +148,7 @@ class Predecessors {
 
  private:
   std::size_t count_ = 0;
-  std::optional<std::size_t> last_exclusive_;
+  std::optional<std::size_t> last_non_reader_;
 };
 
 /// The same for a whole queue at once: indices into `queue`, none for holders.
