@@ -150,7 +150,7 @@ std::string Root(const OptionValue& value, OptionFields& fields) {
 }
 
 std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
-  const std::string fault = Span<&ServerOptions::session_timeout, kNotZero>(value, fields);
+  std::string fault = Span<&ServerOptions::session_timeout, kNotZero>(value, fields);
   if (!fault.empty() || fields.server.session_timeout <= kLongestSessionTimeout) return fault;
   return fmt::format(message::kTooLong, value.spec->Name(), value.text,
                      FormatDuration(kLongestSessionTimeout));
