@@ -1,6 +1,7 @@
 // Servers that are too old, full, or silent until the wait is over.
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <string>
 #include <variant>
 
@@ -51,6 +52,37 @@ TEST_CASE("A hard quota is reported with the znode that has it") {
   const auto& quota = std::get<QuotaExceeded>(*self.acquire.outcome());
   CHECK(quota.path == "/a/b/c");
   CHECK(quota.limit == (readable ? "/a" : "/a/b/c"));
+}
+
+TEST_CASE("Servers that list no LOCK though our contender in it exists end the wait as a defect") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  const std::function<void()> deny = [&] {
+    self.store.Refuse("list /l", Error::kNoNode);
+    self.store.Before("list /l", deny);
+  };
+  self.store.Before("list /l", deny);
+  self.store.Disconnect();
+  self.store.Run();
+  CHECK(self.Ended<Defect>());
+}
+
+TEST_CASE("A LOCK that is deleted with our contender ends the wait as removed") {
+  World world;
+  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  // After the create, before its list.
+  self.store.Before("list /l", [&] {
+    world.servers.Remove(self.notes.queued);
+    world.servers.Remove(holder);
+    world.servers.Remove("/l");
+  });
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kRemoved);
 }
 
 TEST_CASE("A wait that is over before a server created the contender is no conflict") {
