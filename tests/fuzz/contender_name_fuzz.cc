@@ -55,7 +55,7 @@ std::string_view TextOf(Mark mark) {
     case Mark::kKazooRead:
       return "__rlock__";
     case Mark::kPermit:
-      return "permit-";
+      return "lease-";
     case Mark::kCRecipe:
       return "-";
     case Mark::kNone:
