@@ -55,7 +55,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "runs a command while it holds a lock in ZooKeeper
  Runs a script at most once at a time, on however many hosts it is started.
  zklock queues for the lock, runs the command while it holds the lock, and
- releases the lock when the command has ended. If it can no longer prove that it
- holds the lock, the command is dead before the servers can give the lock away.")
+ releases the lock when the command has ended. If it can no longer prove that
+ it holds the lock, the command is dead before the servers can give the lock
+ away.")
 set(CPACK_STRIP_FILES OFF) # the linker strips it
 include(CPack)
