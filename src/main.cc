@@ -26,7 +26,8 @@
 namespace zklock {
 namespace {
 
-int Dispatch(const cli::CommandLine& line, process::Signals& signals, process::MessageSink& sink) {
+int Dispatch(const cli::ParsedCommandLine& line, process::Signals& signals,
+             process::MessageSink& sink) {
   if (const auto* run = std::get_if<cli::RunOptions>(&line)) {
     cli::Report(sink, run->verbosity).UnusedConfig(run->server);
     return commands::Run(*run, signals, sink);

@@ -29,7 +29,7 @@ UsageError UnknownWord(const std::string& word) {
 
 }  // namespace
 
-CommandLine ParseCommandLine(int argc, const char* const* argv) {
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (words.empty()) throw UsageError(message::kNoSubcommand, "");
   const std::string& name = words.front();

@@ -9,7 +9,7 @@
 #include "cli/config.h"
 #include "cli/credentials.h"
 #include "cli/grammar.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 
 namespace zklock::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "cli/end_reason.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "lock/hold.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/option_table.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 
 namespace zklock::cli {
 

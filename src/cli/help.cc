@@ -34,10 +34,10 @@ exit status:
   69               no server gave a session in time
   70, 71           a defect of zklock, an error of the system
   75 (or -E N)     the command was not run because of other contenders
-  76               the lock was lost while it ran; it was stopped first
+  76               the lock was lost while it ran; it was ended first
   77               the servers refused: ACL or credentials
   78               the LOCK cannot be used like this
-  128+N            stopped by signal N while waiting
+  128+N            ended by signal N while waiting
 )";
 
 constexpr std::string_view kInspectFooter =

@@ -45,7 +45,7 @@ std::string Flag(const OptionValue& value, OptionFields& fields) {
 
 /// A flag that chooses one value of an enumeration.
 template <auto kField, auto kValue>
-std::string Mark(const OptionValue& value, OptionFields& fields) {
+std::string EnumFlag(const OptionValue& value, OptionFields& fields) {
   if (value.flag) In(fields, kField) = kValue;
   return "";
 }
@@ -60,14 +60,14 @@ constexpr bool kMayBeZero = true;
 constexpr bool kNotZero = false;
 
 template <auto kField, bool kZero>
-std::string Span(const OptionValue& value, OptionFields& fields) {
+std::string DurationValue(const OptionValue& value, OptionFields& fields) {
   if (!value.IsSet()) return "";
-  const auto span = ParseDuration(value.text);
-  if (!span) return fmt::format(message::kNoDuration, value.spec->Name(), value.text);
-  if (*span == Duration::zero() && kZero == kNotZero) {
+  const auto duration = ParseDuration(value.text);
+  if (!duration) return fmt::format(message::kNoDuration, value.spec->Name(), value.text);
+  if (*duration == Duration::zero() && kZero == kNotZero) {
     return fmt::format(message::kZero, value.spec->Name());
   }
-  In(fields, kField) = *span;
+  In(fields, kField) = *duration;
   return "";
 }
 
@@ -150,7 +150,7 @@ std::string Root(const OptionValue& value, OptionFields& fields) {
 }
 
 std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
-  std::string fault = Span<&ServerOptions::session_timeout, kNotZero>(value, fields);
+  std::string fault = DurationValue<&ServerOptions::session_timeout, kNotZero>(value, fields);
   if (!fault.empty() || fields.server.session_timeout <= kLongestSessionTimeout) return fault;
   return fmt::format(message::kTooLong, value.spec->Name(), value.text,
                      FormatDuration(kLongestSessionTimeout));
@@ -227,7 +227,7 @@ constexpr OptionSpec kTable[] = {
     // exclusive, read, write
     {.letter = 'w', .name = "wait", .alias = "timeout", .metavar = "DURATION",
      .help = "give up after this long in the queue",
-     .subcommands = kQueues, .in_file = true, .store = Span<&RunOptions::wait, kMayBeZero>},
+     .subcommands = kQueues, .in_file = true, .store = DurationValue<&RunOptions::wait, kMayBeZero>},
     {.letter = 'n', .name = "nonblock", .alias = "nb",
      .help = "do not wait at all: the same as 'try'",
      .subcommands = kQueues, .store = Flag<&RunOptions::try_only>},
@@ -246,9 +246,9 @@ constexpr OptionSpec kTable[] = {
 
     // inspect
     {.name = "json", .help = "print JSON, for jq",
-     .subcommands = kInspect, .store = Mark<&InspectOptions::form, Form::kJson>},
+     .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kJson>},
     {.name = "dot", .help = "print the graph of who waits for whom, for dot",
-     .subcommands = kInspect, .store = Mark<&InspectOptions::form, Form::kDot>},
+     .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kDot>},
     {.name = "watch", .help = "show it again whenever it changes",
      .subcommands = kInspect, .store = Flag<&InspectOptions::watch>},
     {.name = "mine", .help = "only check what is held for the caller",
@@ -258,9 +258,9 @@ constexpr OptionSpec kTable[] = {
     {.name = "contender", .metavar = "NAME", .help = "this one: a name that inspect -v shows",
      .subcommands = kRelease, .store = ContenderName},
     {.name = "holders", .help = "every holder",
-     .subcommands = kRelease, .store = Mark<&ReleaseOptions::target, Target::kHolders>},
+     .subcommands = kRelease, .store = EnumFlag<&ReleaseOptions::target, Target::kHolders>},
     {.name = "all", .help = "every holder and every waiter",
-     .subcommands = kRelease, .store = Mark<&ReleaseOptions::target, Target::kAll>},
+     .subcommands = kRelease, .store = EnumFlag<&ReleaseOptions::target, Target::kAll>},
     {.name = "force", .help = "delete the contender, do not ask its program",
      .subcommands = kRelease, .store = Flag<&ReleaseOptions::force>},
     {.name = "reason", .metavar = "TEXT", .help = "shown to the loser",
@@ -275,7 +275,7 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRuns, .in_file = true, .store = Number<&RunOptions::permits, 1>},
     {.name = "min-interval", .metavar = "DURATION",
      .help = "not if it succeeded less than this ago",
-     .subcommands = kRuns, .in_file = true, .store = Span<&RunOptions::min_interval, kNotZero>},
+     .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::min_interval, kNotZero>},
     {.letter = 'E', .name = "conflict-exit-code", .metavar = "N", .fallback = "75",
      .help = "status if others kept it from running",
      .subcommands = kRuns, .in_file = true,
@@ -291,7 +291,7 @@ constexpr OptionSpec kTable[] = {
     {.name = "connect-timeout", .metavar = "DURATION", .fallback = "15s",
      .help = "how long to look for a server",
      .subcommands = kAll, .environment = "ZKLOCK_CONNECT_TIMEOUT", .in_file = true,
-     .store = Span<&ServerOptions::connect_timeout, kNotZero>},
+     .store = DurationValue<&ServerOptions::connect_timeout, kNotZero>},
     {.name = "session-timeout", .metavar = "DURATION", .fallback = "30s",
      .help = "asked of the servers",
      .subcommands = kAll, .environment = "ZKLOCK_SESSION_TIMEOUT", .in_file = true,
@@ -314,7 +314,7 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRuns, .in_file = true, .store = AclOfZnodes},
     {.letter = 'k', .name = "kill-after", .metavar = "DURATION", .fallback = "5s",
      .help = "from the stop signal to KILL",
-     .subcommands = kRuns, .in_file = true, .store = Span<&RunOptions::kill_after, kMayBeZero>},
+     .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::kill_after, kMayBeZero>},
     {.name = "stop-signal", .metavar = "SIGNAL", .fallback = "TERM",
      .help = "sent first when the lock is lost",
      .subcommands = kRuns, .in_file = true, .store = Signal<&RunOptions::stop_signal>},
@@ -348,7 +348,7 @@ constexpr OptionSpec kTable[] = {
      .store = Text<&RunOptions::label>},
     {.name = "publish-command", .help = "show the arguments too, not only the name",
      .subcommands = kRuns, .in_file = true, .store = Flag<&RunOptions::publish_command>},
-    {.name = "events", .metavar = "FD|FILE", .help = "write each step there, as a line of JSON",
+    {.name = "events", .metavar = "FD|FILE", .help = "write each event there, as a line of JSON",
      .subcommands = kRuns, .in_file = true, .store = Events},
     {.name = "progress", .metavar = "auto|bar|plain|none", .fallback = "auto",
      .help = "how a wait is shown",
@@ -358,10 +358,10 @@ constexpr OptionSpec kTable[] = {
 
     {.letter = 'q', .name = "quiet", .help = "report only defects and lost locks",
      .subcommands = kAll, .in_file = true,
-     .store = Mark<&OptionFields::verbosity, Verbosity::kQuiet>},
-    {.letter = 'v', .name = "verbose", .help = "report each step",
+     .store = EnumFlag<&OptionFields::verbosity, Verbosity::kQuiet>},
+    {.letter = 'v', .name = "verbose", .help = "report each event",
      .subcommands = kAll, .in_file = true,
-     .store = Mark<&OptionFields::verbosity, Verbosity::kVerbose>},
+     .store = EnumFlag<&OptionFields::verbosity, Verbosity::kVerbose>},
 };
 // clang-format on
 

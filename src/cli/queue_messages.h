@@ -10,7 +10,7 @@ inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
 inline constexpr char kSignal[] = "SIG{}";
 inline constexpr char kSignalNumber[] = "signal {}";
-inline constexpr char kStoppedBy[] = "stopped by {}";
+inline constexpr char kInterruptedBy[] = "interrupted by {}";
 inline constexpr char kNothingMine[] =
     "no outer zklock holds a lock for this process; if a shell holds one with --hold, name the "
     "LOCK";

@@ -52,8 +52,8 @@ void Report::Explain(const RunEnd& end) {
   IsShownAlways(end.reason) ? Error(end.message) : Say(end.message);
 }
 
-void Report::Revoked(const std::string& lock, const lock::ReleaseRequest& revocation) {
-  Error(fmt::format(message::kRevoked, lock, AskerText(revocation)));
+void Report::ReleaseRequested(const std::string& lock, const lock::ReleaseRequest& request) {
+  Error(fmt::format(message::kReleaseRequested, lock, AskerText(request)));
 }
 
 void Report::NothingIsMine(const std::string& lock) {
@@ -99,8 +99,8 @@ void Report::LeftBehind(const process::Survivor& process) {
 
 void Report::GuardFailed() { Error(message::kGuardFailed); }
 
-void Report::Stopping(const std::string& lock, Duration lease_left) {
-  Error(fmt::format(message::kStopping, lock, FormatDuration(lease_left)));
+void Report::Suspending(const std::string& lock, Duration lease_left) {
+  Error(fmt::format(message::kSuspending, lock, FormatDuration(lease_left)));
 }
 
 std::string DroppedLine() { return fmt::format("zklock: {}", message::kDropped); }

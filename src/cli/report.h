@@ -6,7 +6,7 @@
 #include "base/exit_status.h"
 #include "cli/end_reason.h"
 #include "cli/event.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "lock/contender_data.h"
 #include "process/ended.h"
 #include "process/executable.h"
@@ -49,8 +49,8 @@ class Report final : public EventListener {
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   void GuardFailed();
-  void Revoked(const std::string& lock, const lock::ReleaseRequest& revocation);
-  void Stopping(const std::string& lock, Duration lease_left);
+  void ReleaseRequested(const std::string& lock, const lock::ReleaseRequest& request);
+  void Suspending(const std::string& lock, Duration lease_left);
 
  private:
   process::MessageSink& sink_;

@@ -45,8 +45,8 @@ std::string Unlistable(const std::vector<std::string>& paths) {
 
 std::string CannotPrint(const std::string& why) { return fmt::format(message::kCannotPrint, why); }
 
-std::string StoppedBy(int signal_number) {
-  return fmt::format(message::kStoppedBy, SignalName(signal_number));
+std::string InterruptedBy(int signal_number) {
+  return fmt::format(message::kInterruptedBy, SignalName(signal_number));
 }
 
 std::string Meant(const std::string& lock, const ContenderView& contender) {

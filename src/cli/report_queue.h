@@ -18,7 +18,7 @@ namespace zklock::cli {
 /// Standard output cannot be written.
 [[nodiscard]] std::string CannotPrint(const std::string& why);
 /// A signal ended the subcommand early.
-[[nodiscard]] std::string StoppedBy(int signal_number);
+[[nodiscard]] std::string InterruptedBy(int signal_number);
 
 /// A contender that a release would affect: its state, mode and owner, as far as known.
 [[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);

@@ -245,11 +245,11 @@ std::string BlockerText(const lock::Busy& busy) {
   return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
 }
 
-std::string AskerText(const lock::ReleaseRequest& revocation) {
-  if (revocation.program == protocol::Program::kCurator) return message::kCuratorProgram;
-  std::string by = revocation.by.empty() ? message::kSomeone : Printable(revocation.by, kMostShown);
-  if (revocation.reason.empty()) return by;
-  return fmt::format(message::kAsker, by, Printable(revocation.reason, 2 * kMostShown));
+std::string AskerText(const lock::ReleaseRequest& request) {
+  if (request.program == protocol::Program::kCurator) return message::kCuratorProgram;
+  std::string by = request.by.empty() ? message::kSomeone : Printable(request.by, kMostShown);
+  if (request.reason.empty()) return by;
+  return fmt::format(message::kAsker, by, Printable(request.reason, 2 * kMostShown));
 }
 
 std::string TriedText(const std::string& server, zookeeper::AttemptEnd end) {

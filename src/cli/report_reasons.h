@@ -29,7 +29,7 @@ namespace zklock::cli {
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
 /// The sender of a request to release: "root on web1 ('for a restart')".
-[[nodiscard]] std::string AskerText(const lock::ReleaseRequest& revocation);
+[[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
 
 /// What is wrong with a path, and with a list of servers.
 [[nodiscard]] const char* PathText(protocol::BadPath bad);

@@ -27,9 +27,9 @@ inline constexpr char kHeldFor[] = " for {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
-inline constexpr char kRevoked[] = "asked to release {} by {}: ending the command";
-inline constexpr char kStopping[] =
-    "stopped; {} stays held for {} at most, then the command is ended";
+inline constexpr char kReleaseRequested[] = "asked to release {} by {}: ending the command";
+inline constexpr char kSuspending[] =
+    "suspended; {} stays held for {} at most, then the command is ended";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =

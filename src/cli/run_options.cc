@@ -104,8 +104,9 @@ void CheckPermits(const Grammar& grammar, const RunOptions& options) {
 
 }  // namespace
 
-CommandLine ReadRun(const SubcommandSpec& subcommand, const std::vector<std::string>& arguments,
-                    const std::optional<std::vector<std::string>>& command) {
+ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
+                          const std::vector<std::string>& arguments,
+                          const std::optional<std::vector<std::string>>& command) {
   Grammar grammar(subcommand);
   if (!grammar.Read(arguments)) return Text{HelpText(subcommand)};
   const bool is_try = subcommand.bit == kTry;
@@ -130,7 +131,7 @@ CommandLine ReadRun(const SubcommandSpec& subcommand, const std::vector<std::str
   return std::move(options);
 }
 
-CommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
+ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
   Grammar grammar(PrintConfigSpec());
   if (!grammar.Read(arguments)) return Text{HelpText(PrintConfigSpec())};
   if (!grammar.locks().empty()) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 
 namespace zklock::cli {
 
@@ -13,12 +13,14 @@ namespace zklock::cli {
 // They throw what ParseCommandLine throws.
 
 /// exclusive, read, write and try.
-[[nodiscard]] CommandLine ReadRun(const SubcommandSpec& subcommand,
-                                  const std::vector<std::string>& arguments,
-                                  const std::optional<std::vector<std::string>>& command);
+[[nodiscard]] ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
+                                        const std::vector<std::string>& arguments,
+                                        const std::optional<std::vector<std::string>>& command);
 /// --print-config: each option's value and where it comes from.
-[[nodiscard]] CommandLine ReadPrintConfig(const std::vector<std::string>& arguments);
-[[nodiscard]] CommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command);
-[[nodiscard]] CommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command);
+[[nodiscard]] ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments);
+[[nodiscard]] ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments,
+                                            bool has_command);
+[[nodiscard]] ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments,
+                                            bool has_command);
 
 }  // namespace zklock::cli

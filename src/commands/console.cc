@@ -39,11 +39,12 @@ class LineReader final : public EventSource {
 
 }  // namespace
 
-std::optional<int> TakeEndingSignal(process::Signals& signals, const AroundStop& around_stop) {
+std::optional<int> TakeEndingSignal(process::Signals& signals,
+                                    const AroundSuspension& around_suspension) {
   while (const auto signal = signals.Next()) {
     if (process::StopsByDefault(signal->number)) {
-      const auto stop = [&] { signals.StopSelf(signal->number); };
-      around_stop ? around_stop(stop) : stop();
+      const auto suspend = [&] { signals.SuspendSelf(signal->number); };
+      around_suspension ? around_suspension(suspend) : suspend();
     } else if (process::EndsByDefault(signal->number)) {
       return signal->number;
     }
@@ -52,19 +53,20 @@ std::optional<int> TakeEndingSignal(process::Signals& signals, const AroundStop&
 }
 
 std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
-                            const std::function<bool()>& is_done, const AroundStop& around_stop) {
+                            const std::function<bool()>& is_done,
+                            const AroundSuspension& around_suspension) {
   loop.Add(signals);
   std::optional<int> ended_by;
   while (!ended_by && !is_done()) {
     loop.RunOnce();
-    ended_by = TakeEndingSignal(signals, around_stop);
+    ended_by = TakeEndingSignal(signals, around_suspension);
   }
   loop.Remove(signals);
   return ended_by;
 }
 
-int StoppedBy(int signal_number, cli::Report& report) {
-  report.Say(cli::StoppedBy(signal_number));
+int InterruptedBy(int signal_number, cli::Report& report) {
+  report.Say(cli::InterruptedBy(signal_number));
   return kExitSignalBase + signal_number;
 }
 

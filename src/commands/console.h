@@ -10,23 +10,23 @@
 
 namespace zklock::commands {
 
-/// Is called in place of a stop by the terminal. Calls `stop`, and does what is needed before and
-/// after.
-using AroundStop = std::function<void(const std::function<void()>& stop)>;
+/// Called in place of a suspension by the terminal. Calls `suspend`, and does what is needed before
+/// and after.
+using AroundSuspension = std::function<void(const std::function<void()>& suspend)>;
 
-/// The next signal that has arrived and by default ends a process. A signal that stops a process
-/// stops zklock here; CONT is ignored.
+/// The next signal that has arrived and by default ends a process. A signal that suspends
+/// a process suspends zklock here; CONT is ignored.
 [[nodiscard]] std::optional<int> TakeEndingSignal(process::Signals& signals,
-                                                  const AroundStop& around_stop = {});
+                                                  const AroundSuspension& around_suspension = {});
 
 /// Runs `loop` until `is_done`, or until a signal arrives as from TakeEndingSignal(): then returns
 /// its number. `loop` has at least one source that waits.
 [[nodiscard]] std::optional<int> RunUntil(process::EventLoop& loop, process::Signals& signals,
                                           const std::function<bool()>& is_done,
-                                          const AroundStop& around_stop = {});
+                                          const AroundSuspension& around_suspension = {});
 
-/// Reports that a signal stopped zklock, and returns the exit status for that.
-[[nodiscard]] int StoppedBy(int signal_number, cli::Report& report);
+/// Reports that a signal interrupted zklock, and returns the exit status for that.
+[[nodiscard]] int InterruptedBy(int signal_number, cli::Report& report);
 
 /// There is a user to ask: standard input and standard error are terminals.
 [[nodiscard]] bool CanAsk();

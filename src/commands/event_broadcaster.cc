@@ -47,7 +47,7 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
 }
 
 void QueueEvents::OnOwnData(const std::string& data) {
-  revocation_ = lock::FindReleaseRequest(data);
+  release_request_ = lock::FindReleaseRequest(data);
 }
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
@@ -61,7 +61,7 @@ void HoldEvents::OnSuspect() { events_.Publish(cli::SuspectEvent{locks_}); }
 void HoldEvents::OnConfirmed() { events_.Publish(cli::ConfirmedEvent{locks_}); }
 
 void HoldEvents::OnOwnData(const std::string& data) {
-  revocation_ = lock::FindReleaseRequest(data);
+  release_request_ = lock::FindReleaseRequest(data);
 }
 
 }  // namespace zklock::commands

@@ -55,15 +55,15 @@ class QueueEvents final : public lock::AcquireObserver {
   /// The LOCK that we wait for; empty until something is ahead of us.
   [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
   /// Set when our contender was asked to leave the queue.
-  [[nodiscard]] const std::optional<lock::ReleaseRequest>& revocation() const {
-    return revocation_;
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
+    return release_request_;
   }
 
  private:
   EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::function<void()> on_joining_;
-  std::optional<lock::ReleaseRequest> revocation_;
+  std::optional<lock::ReleaseRequest> release_request_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
 };
@@ -84,15 +84,15 @@ class HoldEvents final : public lock::HoldObserver {
   void OnOwnData(const std::string& data) override;
 
   /// Set when our contender was asked to release the lock.
-  [[nodiscard]] const std::optional<lock::ReleaseRequest>& revocation() const {
-    return revocation_;
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
+    return release_request_;
   }
 
  private:
   EventBroadcaster& events_;
   const zookeeper::Session& session_;
   const std::string locks_;
-  std::optional<lock::ReleaseRequest> revocation_;
+  std::optional<lock::ReleaseRequest> release_request_;
   LeaseSink lease_sink_;
 };
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/end_reason.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "commands/session_driver.h"
 #include "lock/outcome.h"
 

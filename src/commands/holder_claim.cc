@@ -73,7 +73,7 @@ HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind 
   const auto signal = RunUntil(loop, signals, [&] {
     return link->state() != State::kAsking || BootClock::now() >= deadline;
   });
-  if (signal) return AskingStopped{*signal};
+  if (signal) return AskingInterrupted{*signal};
   switch (link->state()) {
     case State::kHeld:
     case State::kReleasing:

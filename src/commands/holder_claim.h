@@ -41,12 +41,12 @@ struct Refuses {};
 /// It is alive, but does not prove that it holds: nobody answers at its socket, or another process.
 struct NoProof {};
 /// A signal interrupted the wait for the answer.
-struct AskingStopped {
+struct AskingInterrupted {
   int signal_number = 0;
 };
 /// The link is in the state kHeld or kReleasing.
 using HolderAnswer = std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses,
-                                  NoProof, AskingStopped>;
+                                  NoProof, AskingInterrupted>;
 
 /// Asks the process in the claim, and waits up to `patience` for its answer.
 [[nodiscard]] HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,

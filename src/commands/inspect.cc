@@ -155,7 +155,7 @@ class Inspection {
     Throttle throttle(view, output_);
     survey_.emplace(session_.store(), session_.clock(), Request(), &throttle);
     const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
-    const auto status = signal ? StoppedBy(*signal) : session_.Failure(*survey_);
+    const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
     const std::vector<std::string> unlistable = survey_->result().unlistable;
     survey_.reset();
     if (status && output_.error() == 0) return *status;
@@ -195,9 +195,9 @@ class Inspection {
           if (changes.Take()) redraw();
           return output_.error() != 0;
         },
-        [&](const std::function<void()>& stop) {
+        [&](const std::function<void()>& suspend) {
           screen.Leave();
-          stop();
+          suspend();
           screen.Enter();
           redraw();
         });
@@ -227,10 +227,10 @@ class Inspection {
     return size.rows == 0 ? std::string::npos : std::max(size.rows, kOthers + 3) - kOthers;
   }
 
-  [[nodiscard]] int StoppedBy(int signal_number) {
+  [[nodiscard]] int InterruptedBy(int signal_number) {
     // With --watch it is the usual end: no message.
     if (options_.watch) return kExitSignalBase + signal_number;
-    return commands::StoppedBy(signal_number, report_);
+    return commands::InterruptedBy(signal_number, report_);
   }
 
   int CannotPrint() {
@@ -243,7 +243,7 @@ class Inspection {
   /// Waits until the reader has taken the rest. None: all is written.
   std::optional<int> Drain() {
     const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
-    if (signal) return StoppedBy(*signal);
+    if (signal) return InterruptedBy(*signal);
     if (output_.error() != 0) return CannotPrint();
     return std::nullopt;
   }

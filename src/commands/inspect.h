@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "cli/report.h"
 #include "process/signals.h"
 

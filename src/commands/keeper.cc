@@ -33,7 +33,7 @@
 namespace zklock::commands {
 namespace {
 
-using process::LinkMessage;
+using process::LinkState;
 
 // These start the shell's zklock and end with it, or never: they are not the shell.
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
@@ -73,21 +73,21 @@ int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
       // The terminal sends its signals to the keeper as well.
       if (!signal->from_terminal) kill(forked.keeper, signal->number);
       if (process::StopsByDefault(signal->number)) {
-        signals.StopSelf(signal->number);
+        signals.SuspendSelf(signal->number);
       } else if (process::EndsByDefault(signal->number)) {
         ended_by = signal->number;
       }
     }
-    const LinkMessage message = process::ReadLink(forked.link.get());
-    if (message == LinkMessage::kNothing) continue;
-    if (message == LinkMessage::kWord && !ended_by) {
-      process::SayHeard(forked.link.get());
+    const LinkState message = process::ReadLink(forked.link.get());
+    if (message == LinkState::kNothing) continue;
+    if (message == LinkState::kMessage && !ended_by) {
+      process::AcknowledgeHeld(forked.link.get());
       return kExitOk;
     }
     forked.link.Reset();  // if the keeper holds, it is not wanted any more: it releases
     const int status = process::ReapKeeper(forked.keeper);
-    return message == LinkMessage::kWord ? kExitSignalBase + *ended_by
-                                         : process::ShellStatus(status);
+    return message == LinkState::kMessage ? kExitSignalBase + *ended_by
+                                          : process::ShellStatus(status);
   }
 }
 
@@ -120,7 +120,7 @@ class Keeper {
              },
          .is_cancelled =
              [this] {
-               return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkMessage::kGone;
+               return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkState::kClosed;
              }});
     if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
     locks_ = std::move(std::get<HeldLocks>(acquired));
@@ -144,15 +144,15 @@ class Keeper {
     for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
     nested_.Open(nodes, NestingLease(hold));
     context_.sink.Close();
-    process::SayHeld(link_.get());
+    process::ReportHeld(link_.get());
     try {
       Serve(hold, hold_events);
     } catch (...) {
       // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
       // session when the owner has ended.
       nested_.End();
-      guard_->TellOwner();
-      guard_->LeaveAlone();
+      guard_->SignalOwner();
+      guard_->LeaveGuardRunning();
       throw;
     }
     hold_events.SetLeaseSink({});
@@ -204,13 +204,13 @@ class Keeper {
     // The front may have got the signal as well; then it will not report that the lock is held, and
     // closes the link: wait for that.
     const bool ends = got_ending_signal_ && !link_;
-    if (ends || hold_events.revocation() || hold.loss() || context_.ancestors.is_lost() ||
-        now >= stop || guard.has_told()) {
+    if (ends || hold_events.release_request() || hold.loss() || context_.ancestors.is_lost() ||
+        now >= stop || guard.has_signalled()) {
       nested_.End();
-      if (is_wanted) guard.TellOwner();
+      if (is_wanted) guard.SignalOwner();
     }
     if (hold.loss() || now >= hold.lease_end()) return true;
-    if (guard.has_told() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
+    if (guard.has_signalled() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();
     for (const TimePoint moment : {stop, leave_at_}) {
@@ -223,12 +223,12 @@ class Keeper {
   /// False if the front ended before it could report that the lock is held.
   bool IsFrontContent() {
     if (!link_) return true;
-    const LinkMessage message = process::ReadLink(link_.get());
-    if (message == LinkMessage::kWord) {
+    const LinkState message = process::ReadLink(link_.get());
+    if (message == LinkState::kMessage) {
       link_waker_.Set(-1);
       link_.Reset();
     }
-    return message != LinkMessage::kGone;
+    return message != LinkState::kClosed;
   }
 
   void TakeEndingSignals() {

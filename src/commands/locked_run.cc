@@ -98,18 +98,18 @@ class LockedRun {
       nested_->SetLease(NestingLease());
       running_->FollowAncestors(hold_.lease_end(), hold_.grace());
       running_->PublishStart();
-      EndIfLostOrRevoked();
+      EndIfLostOrAsked();
       running_->PassSignals([this] {
-        if (!hold_.loss()) ReportStop();
+        if (!hold_.loss()) ReportSuspension();
       });
     }
   }
 
   /// Nested runs end with the lock, even if the command does not (--on-lost).
-  void EndIfLostOrRevoked() {
-    if (hold_.loss() || hold_events_.revocation()) nested_->End();
+  void EndIfLostOrAsked() {
+    if (hold_.loss() || hold_events_.release_request()) nested_->End();
     if (hold_.loss()) running_->OnLoss(*hold_.loss());
-    if (hold_events_.revocation()) running_->OnRevocation(*hold_events_.revocation());
+    if (hold_events_.release_request()) running_->OnReleaseRequest(*hold_events_.release_request());
   }
 
   /// The command has been reaped.
@@ -149,22 +149,22 @@ class LockedRun {
       alarm.Set(hold_.lease_end());
       context_.loop.RunOnce();
       nested_->SetLease(NestingLease());
-      EndIfLostOrRevoked();
+      EndIfLostOrAsked();
       if (context_.ancestors.is_lost()) nested_->End();
       EndNestedRunsBySignal();
     }
   }
 
   void EndNestedRunsBySignal() {
-    const auto signal = TakeEndingSignal(context_.signals, [this](const auto& stop) {
-      ReportStop();
-      stop();
+    const auto signal = TakeEndingSignal(context_.signals, [this](const auto& suspend) {
+      ReportSuspension();
+      suspend();
     });
     if (signal && *signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
   }
 
-  void ReportStop() {
-    context_.report.Stopping(display_path_, hold_.lease_end() - context_.clock.Now());
+  void ReportSuspension() {
+    context_.report.Suspending(display_path_, hold_.lease_end() - context_.clock.Now());
   }
 
   [[nodiscard]] protocol::NestingLease NestingLease() {

@@ -31,7 +31,7 @@ std::optional<MinInterval::Refusal> MinInterval::Serve(lock::Hold& hold) {
   const LeaseFirst order(context_.loop, session_driver_.session(), {&hold, &last_run_});
   while (!last_run_.IsDone() && !hold.loss()) {
     context_.loop.RunOnce();
-    if (const auto signal = TakeEndingSignal(context_.signals)) return Stopped{*signal};
+    if (const auto signal = TakeEndingSignal(context_.signals)) return Interrupted{*signal};
   }
   if (hold.loss()) return LostMeanwhile{};
   return std::nullopt;
@@ -39,8 +39,8 @@ std::optional<MinInterval::Refusal> MinInterval::Serve(lock::Hold& hold) {
 
 cli::RunEnd MinInterval::End(const Refusal& refusal) const {
   const int conflict = context_.options.conflict_exit_code;
-  if (const auto* stopped = std::get_if<Stopped>(&refusal)) {
-    return cli::InterruptedEnd(DisplayPath(), stopped->signal_number);
+  if (const auto* interrupted = std::get_if<Interrupted>(&refusal)) {
+    return cli::InterruptedEnd(DisplayPath(), interrupted->signal_number);
   }
   if (std::holds_alternative<LostMeanwhile>(refusal)) {
     return cli::EndWithStatus(conflict, EndReason::kLostBeforeRun, DisplayPath());

@@ -20,7 +20,7 @@ namespace zklock::commands {
 class MinInterval {
  public:
   /// A signal came first.
-  struct Stopped {
+  struct Interrupted {
     int signal_number = 0;
   };
   /// The locks were lost first.
@@ -31,7 +31,7 @@ class MinInterval {
     Duration ago{};
   };
   /// Why the command must not run.
-  using Refusal = std::variant<Stopped, LostMeanwhile, TooRecent, lock::LastRun::Unknown>;
+  using Refusal = std::variant<Interrupted, LostMeanwhile, TooRecent, lock::LastRun::Unknown>;
 
   /// The references outlive it. `tickets`: of the session.
   MinInterval(RunContext& context, SessionDriver& session_driver,

@@ -88,8 +88,8 @@ InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& loc
     return InheritedLock{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
                          std::move(*link)};
   }
-  if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-    return StoppedBy(stopped->signal_number, context.report);
+  if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
+    return InterruptedBy(interrupted->signal_number, context.report);
   }
   if (!std::holds_alternative<NoProof>(answer) ||
       MayQueueBehind(held.mode, context.options, mode)) {
@@ -197,8 +197,8 @@ std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
     RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
     return std::move(*link);
   }
-  if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-    return StoppedBy(stopped->signal_number, context.report);
+  if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
+    return InterruptedBy(interrupted->signal_number, context.report);
   }
   // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
   // in the second case, to wait without a limit in the first.

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "commands/run_context.h"
 #include "lock/holder_search.h"
 #include "lock/ticket.h"

@@ -43,8 +43,8 @@ std::optional<int> AskKeepers(const cli::InspectOptions& options, process::Signa
   for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
                                           options.server.connect_timeout, signals);
-    if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-      return StoppedBy(stopped->signal_number, report);
+    if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
+      return InterruptedBy(interrupted->signal_number, report);
     }
     if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
   }

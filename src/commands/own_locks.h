@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "cli/report.h"
 #include "commands/holder_claim.h"
 #include "commands/short_session.h"

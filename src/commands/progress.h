@@ -40,7 +40,7 @@ class Progress final : public cli::EventListener, public EventSource {
   Progress& operator=(const Progress&) = delete;
 
   void OnEvent(const cli::Event& event) override;
-  /// Before zklock is stopped; the line is drawn again when zklock continues.
+  /// Before zklock is suspended; the line is drawn again when zklock continues.
   void Pause();
   /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
   /// was erased, so the line is erased once more with the message that follows.

@@ -72,15 +72,15 @@ std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
                                             const QueueEvents& events, Progress& progress) {
   // First: if our contender is asked to leave before the command has begun, nothing has to be
   // ended.
-  if (events.revocation()) return WaitFailure(ToldToLeave{*events.revocation()});
+  if (events.release_request()) return WaitFailure(ToldToLeave{*events.release_request()});
   if (acquire.outcome()) return OutcomeOf(acquire);
   if (context_.ancestors.IsQueuedBeside(events.waits_for())) {
     return WaitFailure(WaitsBehindWriter(events.waits_for()));
   }
   if (session_driver_.IsHopeless()) return WaitFailure(lock::Unreachable{});
-  const auto pause = [&progress](const std::function<void()>& stop) {
+  const auto pause = [&progress](const std::function<void()>& suspend) {
     progress.Pause();
-    stop();
+    suspend();
   };
   if (const auto signal = TakeEndingSignal(context_.signals, pause)) {
     progress.Interrupt();
@@ -114,7 +114,7 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
                  },
                  [this, conflict](const ToldToLeave& told) {
                    return EndWithStatus(conflict, EndReason::kToldToLeave, locks_,
-                                        cli::AskerText(told.revocation));
+                                        cli::AskerText(told.request));
                  },
                  [this, conflict](const Cancelled&) {
                    if (!context_.ancestors.is_lost())

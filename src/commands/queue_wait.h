@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/end_reason.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "commands/nesting.h"
 #include "commands/progress.h"
 #include "commands/run_context.h"
@@ -29,7 +29,7 @@ struct Interrupted {
 };
 /// Our contender was asked to leave (zklock release).
 struct ToldToLeave {
-  lock::ReleaseRequest revocation;
+  lock::ReleaseRequest request;
 };
 /// Nobody wants the locks any more.
 struct Cancelled {};

@@ -91,7 +91,7 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
                            cli::Report& report) {
   if (options.yes) return std::nullopt;
   const Answer answer = AskYesNo("zklock: " + cli::ReleaseQuestion(), signals);
-  if (answer.signal) return StoppedBy(*answer.signal, report);
+  if (answer.signal) return InterruptedBy(*answer.signal, report);
   if (answer.yes) return std::nullopt;
   report.Say(cli::NothingReleased(options.lock));
   return kExitConflict;
@@ -99,10 +99,10 @@ std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals&
 
 /// How to ask the contender in its data. None if its program does not read such a request.
 std::optional<std::function<std::string(const std::string&)>> EditFor(
-    const cli::ContenderView& contender, const lock::ReleaseRequest& revoke) {
+    const cli::ContenderView& contender, const lock::ReleaseRequest& request) {
   switch (contender.program) {
     case protocol::Program::kZklock:
-      return [revoke](const std::string& old) { return lock::AddReleaseRequest(old, revoke); };
+      return [request](const std::string& old) { return lock::AddReleaseRequest(old, request); };
     case protocol::Program::kCurator:
       // Curator's semaphores do not read the message.
       if (contender.for_permit) return std::nullopt;
@@ -134,16 +134,16 @@ class Releaser {
     return Fate::kReleasing;
   }
 
-  FateOrStatus Ask(const cli::ContenderView& contender, const lock::ReleaseRequest& revoke) {
-    const auto edit = EditFor(contender, revoke);
+  FateOrStatus Ask(const cli::ContenderView& contender, const lock::ReleaseRequest& request) {
+    const auto edit = EditFor(contender, request);
     if (!edit) {
       report_.Error(cli::CannotBeAsked(contender));
       return Fate::kCannotBeAsked;
     }
-    lock::RequestRelease request(session_.store(), session_.clock(), QueueOf(options_, contender),
-                                 IdOf(contender), *edit, options_.server.connect_timeout);
-    if (const auto status = session_.Run(request)) return *status;
-    if (!request.has_asked()) return Fate::kGone;
+    lock::RequestRelease operation(session_.store(), session_.clock(), QueueOf(options_, contender),
+                                   IdOf(contender), *edit, options_.server.connect_timeout);
+    if (const auto status = session_.Run(operation)) return *status;
+    if (!operation.has_asked()) return Fate::kGone;
     report_.Say(cli::Asked(options_.lock, contender));
     return Fate::kReleasing;
   }
@@ -225,8 +225,8 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
       releaser.Close();
       return kExitOk;
     }
-    if (const auto* stopped = std::get_if<AskingStopped>(&answer)) {
-      return StoppedBy(stopped->signal_number, report);
+    if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
+      return InterruptedBy(interrupted->signal_number, report);
     }
     if (std::holds_alternative<Refuses>(answer)) {
       report.Error(cli::ReleaseBelow(options.lock));

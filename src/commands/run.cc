@@ -38,7 +38,8 @@ int RunUnderAncestors(RunContext& context, PreforkedCommand& command) {
     running.FollowAncestors(kNever, context.options.kill_after);
     running.PublishStart();
     running.PassSignals([&] {
-      context.report.Stopping(ancestors.DisplayPath(), ancestors.lease_end() - context.clock.Now());
+      context.report.Suspending(ancestors.DisplayPath(),
+                                ancestors.lease_end() - context.clock.Now());
     });
   }
   context.loop.Remove(supervisor);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cli/end_reason.h"
 #include "cli/event_writer.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "cli/report.h"
 #include "commands/ancestor_locks.h"
 #include "commands/event_broadcaster.h"

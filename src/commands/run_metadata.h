@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "lock/ticket.h"
 #include "process/identity.h"
 #include "process/owner.h"

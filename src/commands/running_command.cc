@@ -36,9 +36,9 @@ void RunningCommand::OnLossOf(const std::string& locks, lock::Loss loss) {
   if (context_.options.on_lost == cli::OnLost::kStop) EndCommand();
 }
 
-void RunningCommand::OnRevocation(const lock::ReleaseRequest& revocation) {
-  if (std::exchange(revocation_reported_, true)) return;
-  context_.report.Revoked(locks_, revocation);
+void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
+  if (std::exchange(request_reported_, true)) return;
+  context_.report.ReleaseRequested(locks_, request);
   EndCommand();
 }
 
@@ -46,23 +46,23 @@ void RunningCommand::EndCommand() {
   if (!supervisor_.is_over()) supervisor_.End();
 }
 
-void RunningCommand::PassSignals(const std::function<void()>& before_stop) {
+void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
   while (const auto signal = context_.signals.Next()) {
     // The terminal sends its signals to the whole process group, to the command too.
     if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
     supervisor_.Forward(signal->number);
   }
-  // The command may ignore a stop signal, or stop later: zklock stops when the command has stopped.
-  if (const auto stop = supervisor_.TakeStop()) {
-    if (process::HasJobControl()) before_stop();
-    supervisor_.StopLikewise(context_.signals, *stop);
+  // The command may ignore a TSTP, or act on it later: zklock suspends itself once it is suspended.
+  if (const auto suspended_by = supervisor_.TakeSuspension()) {
+    if (process::HasJobControl()) before_suspension();
+    supervisor_.SuspendWithCommand(context_.signals, *suspended_by);
   }
 }
 
 void RunningCommand::PublishEnd() {
   ended_ = *supervisor_.ended();
   context_.signals.SetCommandEnd(ended_.wait_status);
-  if (ended_.by_order && !loss_published_ && !revocation_reported_) {
+  if (ended_.by_order && !loss_published_ && !request_reported_) {
     context_.events.Publish(cli::LeaseRanOutEvent{locks_});
   }
   context_.events.Publish(cli::ExitedEvent{ended_.wait_status});

@@ -33,10 +33,10 @@ class RunningCommand {
   /// says so.
   void OnLoss(lock::Loss loss);
   /// Another process asks for the release: reports that, once, and ends the command.
-  void OnRevocation(const lock::ReleaseRequest& revocation);
-  /// Passes on the signals that have arrived. A stop of the command stops zklock too; if a shell
-  /// will show that, `before_stop` is called first.
-  void PassSignals(const std::function<void()>& before_stop);
+  void OnReleaseRequest(const lock::ReleaseRequest& request);
+  /// Passes on the signals that have arrived. When the command is suspended, so is zklock; if a
+  /// shell will show that, `before_suspension` is called first.
+  void PassSignals(const std::function<void()>& before_suspension);
 
   /// Publishes the end of the command, which the supervisor has reaped.
   void PublishEnd();
@@ -59,7 +59,7 @@ class RunningCommand {
   process::Ended ended_;
   bool start_published_ = false;
   bool loss_published_ = false;
-  bool revocation_reported_ = false;
+  bool request_reported_ = false;
 };
 
 }  // namespace zklock::commands

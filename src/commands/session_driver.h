@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/event_source.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "process/event_loop.h"
 #include "process/name_lookup.h"
 #include "zookeeper/session.h"

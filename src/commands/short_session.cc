@@ -15,17 +15,18 @@ ShortSession::ShortSession(const cli::ServerOptions& options, process::Signals& 
 
 std::optional<int> ShortSession::Run(lock::ServerOperation& operation) {
   const auto signal = RunUntilLeft(operation, [] { return false; });
-  if (signal) return StoppedBy(*signal, report_);
+  if (signal) return InterruptedBy(*signal, report_);
   return Failure(operation);
 }
 
 std::optional<int> ShortSession::RunUntilLeft(lock::ServerOperation& operation,
                                               const std::function<bool()>& is_left,
-                                              const AroundStop& around_stop) {
+                                              const AroundSuspension& around_suspension) {
   loop_.Add(operation);
   const auto signal = RunUntil(
       loop_, signals_,
-      [&] { return operation.IsOver() || session_driver_.IsHopeless() || is_left(); }, around_stop);
+      [&] { return operation.IsOver() || session_driver_.IsHopeless() || is_left(); },
+      around_suspension);
   loop_.Remove(operation);
   return signal;
 }

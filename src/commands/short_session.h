@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "cli/options.h"
+#include "cli/parsed_command_line.h"
 #include "cli/report.h"
 #include "commands/console.h"
 #include "commands/session_driver.h"
@@ -35,7 +35,7 @@ class ShortSession {
   /// signal. Reports nothing; Failure() does.
   [[nodiscard]] std::optional<int> RunUntilLeft(lock::ServerOperation& operation,
                                                 const std::function<bool()>& is_left,
-                                                const AroundStop& around_stop = {});
+                                                const AroundSuspension& around_suspension = {});
   /// None if the operation has its result, or was left. Else the exit status; the error has been
   /// reported.
   [[nodiscard]] std::optional<int> Failure(const lock::ServerOperation& operation);

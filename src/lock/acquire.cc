@@ -116,7 +116,7 @@ void Acquire::OnReady(short /*revents*/) {
     answer_deadline_ = kNever;
     store_.GiveUpServer();
   } else if (lease != nullptr && now >= lease->confirm_at) {
-    Confirm(Turn::kOurs);
+    Confirm(Turn::kShownByList);
   } else if (now >= connection_.next_read) {
     ReadOwn();
   }

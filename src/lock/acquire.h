@@ -60,9 +60,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& path) override;
 
  private:
-  /// Whether all contenders before ours are gone: the list says so, or the record in LOCK's data
-  /// has to.
-  enum class Turn { kOurs, kByRecord };
+  /// Whether all contenders before ours are gone: the list shows it, or the record in LOCK's data
+  /// has to confirm it.
+  enum class Turn { kShownByList, kNeedsRecord };
 
   // The states, each with those that may follow it. A lost connection leads from all but Done to
   // Disconnected, a failure to Done.
@@ -127,8 +127,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void Decide(const QueueList& list, Proof proof);
   [[nodiscard]] bool AgreeOnPermits(const protocol::Contenders& permits);
   [[nodiscard]] bool LeaveIfSuperseded(const protocol::Contenders& contenders);
-  void WaitFor(const std::string& predecessor, const QueueList& list);
-  void WaitForSimple();
+  void BeginWait(const std::string& predecessor, const QueueList& list);
+  void BeginSimpleWait();
   void WatchPredecessor(const std::string& name);
   void OnPredecessor(const zookeeper::GetReply& reply);
   void WatchChildren();

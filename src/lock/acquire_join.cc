@@ -74,7 +74,7 @@ void Acquire::OnCreated(const CreateReply& reply) {
     case Error::kNoNode:
       return CreateLock();
     case Error::kNodeExists:
-      if (request_.is_simple()) return WaitForSimple();
+      if (request_.is_simple()) return BeginSimpleWait();
       return OnUnexpected("queue in", reply.error, "CREATE");
     case Error::kNoChildrenForEphemerals:
       return Finish(Unusable{Unusable::Why::kEphemeral});

@@ -90,9 +90,9 @@ void Acquire::Decide(const QueueList& list, Proof proof) {
   if (std::holds_alternative<protocol::MayHold>(decision)) {
     // The create proves the session, but not what is held in other LOCKs.
     if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
-    Confirm(Turn::kOurs);
+    Confirm(Turn::kShownByList);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
-    WaitFor(wait->predecessor, list);
+    BeginWait(wait->predecessor, list);
   } else if (std::holds_alternative<protocol::OwnMissing>(decision)) {
     if (++missing_ <= kMostMissing) return CheckOwn();
     Finish(Defect{Defect::What::kNotListed, request_.lock.display_path()});
@@ -137,7 +137,7 @@ bool Acquire::LeaveIfSuperseded(const Contenders& contenders) {
 
 // ---- the wait --------------------------------------------------------------------------------
 
-void Acquire::WaitFor(const std::string& predecessor, const QueueList& list) {
+void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   const protocol::Rank rank = protocol::RankOf(list.contenders, contender_.name());
   if (!place_.ranked && request_.max_queue && CountWaiting(request_, rank) >= *request_.max_queue) {
     Enter<LeavingFull>();
@@ -151,7 +151,7 @@ void Acquire::WaitFor(const std::string& predecessor, const QueueList& list) {
   if (request_.permit_limit) CountPermits(rank.ahead);
 }
 
-void Acquire::WaitForSimple() {
+void Acquire::BeginSimpleWait() {
   unserved_since_.reset();
   has_queued_ = true;
   ScheduleRead();
@@ -229,7 +229,7 @@ void Acquire::OnPredecessorEvent() {
   // readers; and in a LOCK that is not zklock's nobody leaves a record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
   const bool excludes = predecessor && !predecessor->reads();
-  if (excludes && contender_.ticket()->lock_version) return Confirm(Turn::kByRecord);
+  if (excludes && contender_.ticket()->lock_version) return Confirm(Turn::kNeedsRecord);
   ListAgain();
 }
 
@@ -327,7 +327,7 @@ void Acquire::OnConfirmed(const GetReply& reply) {
   const auto record = TakeLockData(reply);
   if (IsOver()) return;  // we may not read it
   const bool settled =
-      confirming.turn == Turn::kOurs || (record && record->contender == predecessor_.name);
+      confirming.turn == Turn::kShownByList || (record && record->contender == predecessor_.name);
   // Read after the proof of our place in the turnstile: whoever follows us finds our number.
   const bool agreed = !request_.permits || permit_number_.written() == request_.permits;
   if (!settled || !agreed) return ListAgain();

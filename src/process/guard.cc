@@ -29,7 +29,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often the tree is walked while it is told to stop.
+// How often the tree is walked while it gets the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
 constexpr Duration kLongRound = milliseconds(500);
@@ -62,7 +62,7 @@ class Guard {
   void CommandChanged(int wait_status);
   void Advance(TimePoint now);
   void CommandEnded(TimePoint now);
-  void BeginStopping(TimePoint now);
+  void BeginEnding(TimePoint now);
   void Kill();
   void Finish();
 
@@ -85,8 +85,8 @@ class Guard {
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
   std::optional<int> command_status_;  // once it has been reaped
-  int suspended_by_ = 0;               // the signal that stopped the command; 0: not stopped
-  bool leaves_job_ = false;            // zklock stays stopped: a shell's job ended with its lease
+  int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
+  bool leaves_job_ = false;            // zklock stays suspended: a shell's job ended with its lease
   bool has_children_ = true;
   bool is_orphaned_ = false;
   bool is_executed_ = false;
@@ -229,14 +229,14 @@ void Guard::Reap() {
 void Guard::CommandChanged(int wait_status) {
   suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
   if (suspended_by_ != 0 && phase_ <= Phase::kRunning) {
-    Send(socket_.get(), {.kind = Message::Kind::kStopped, .number = suspended_by_});
+    Send(socket_.get(), {.kind = Message::Kind::kSuspended, .number = suspended_by_});
   }
   if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
 }
 
-// zklock has stopped because the command had, and cannot see that this is over.
+// zklock is suspended because the command was, and cannot see that this is over.
 bool Guard::MustContinueZklock() const {
-  return duty_.page.stops_likewise && suspended_by_ == 0 && !leaves_job_;
+  return duty_.page.zklock_is_suspended && suspended_by_ == 0 && !leaves_job_;
 }
 
 bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
@@ -273,10 +273,10 @@ TimePoint Guard::NextLook() const {
 
 void Guard::Advance(TimePoint now) {
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
-  if (phase_ == Phase::kReady && MustKill()) BeginStopping(now);
+  if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     lease_ran_out_ = now >= StopTime();
-    if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginStopping(now);
+    if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginEnding(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kEnding) {
@@ -285,7 +285,7 @@ void Guard::Advance(TimePoint now) {
     } else if (MustKill() || now >= KillTime()) {
       phase_ = Phase::kKilling;
     } else {
-      tree_.StopRound();
+      tree_.StopSignalRound();
     }
   }
   if (phase_ == Phase::kKilling) Kill();
@@ -296,7 +296,7 @@ void Guard::CommandEnded(TimePoint now) {
                      // look
   if (phase_ == Phase::kFinished) return;
   if (has_children_ && duty_.spec.descendants == Descendants::kWait) return;
-  if (has_children_ && duty_.spec.descendants == Descendants::kKill) return BeginStopping(now);
+  if (has_children_ && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
 
   // Orphans become children of this process: without children there is nothing to look for.
   if (has_children_) {
@@ -306,7 +306,7 @@ void Guard::CommandEnded(TimePoint now) {
   phase_ = Phase::kReported;
 }
 
-void Guard::BeginStopping(TimePoint now) {
+void Guard::BeginEnding(TimePoint now) {
   phase_ = Phase::kEnding;
   ending_since_ = now;
   // A shell continues the jobs that it knows to be stopped, and then shows that they have ended.

@@ -30,9 +30,9 @@ struct GuardPage {
   SharedMoment guard_looks_at;
   std::atomic<Order> order{Order::kGuard};  ///< written by zklock
   std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
-  /// Written by zklock: it stops because the command has stopped. The guard continues it, again and
+  /// Written by zklock: it suspends itself with the command. The guard continues it, again and
   /// again until this is false, once the command continues or has ended.
-  std::atomic<bool> stops_likewise{false};
+  std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< written when it is forked
 };
 
@@ -44,7 +44,7 @@ struct Message {
     kWake,        ///< to the guard: look at the page
     kForward,     ///< to the guard: send `number` to the command
     kStarted,     ///< the command runs
-    kStopped,     ///< `number`: the signal that stopped the command
+    kSuspended,   ///< `number`: the signal that suspended the command
     kExecFailed,  ///< `number`: errno of execve. The guard exits
     kFailed,      ///< `number`: errno, `name`: the operation. The guard exits
     kSurvivor,    ///< `number`: pid, `name`. Precedes kTreeEnded

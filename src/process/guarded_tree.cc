@@ -77,21 +77,21 @@ std::vector<Survivor> GuardedTree::Living() const {
   return living;
 }
 
-void GuardedTree::StopRound() {
+void GuardedTree::StopSignalRound() {
   const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
-    if (process.is_dead() || stopped_.count(process.id()) > 0) return true;
+    if (process.is_dead() || signalled_.count(process.id()) > 0) return true;
     if (SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
     SignalDescendant(process, SIGCONT);  // a stopped process could not act on it
-    stopped_.insert(process.id());
+    signalled_.insert(process.id());
     return true;
   });
   if (is_complete) return;
   for (const pid_t pid : Children()) {
-    const auto known = stopped_.lower_bound(ProcessId{pid, 0});
-    if (known != stopped_.end() && known->pid == pid) continue;
+    const auto known = signalled_.lower_bound(ProcessId{pid, 0});
+    if (known != signalled_.end() && known->pid == pid) continue;
     kill(pid, stop_signal_);
     kill(pid, SIGCONT);
-    stopped_.insert(ProcessId{pid, 0});
+    signalled_.insert(ProcessId{pid, 0});
   }
 }
 

@@ -32,7 +32,7 @@ class GuardedTree {
   [[nodiscard]] std::vector<Survivor> Living() const;
 
   /// Sends the stop signal to those that have not had it yet, and continues those that are stopped.
-  void StopRound();
+  void StopSignalRound();
   /// Sends KILL to all; to guards of nested runs only once NestedGuardsUntil() has passed. True
   /// once nothing is alive but survivors(). To be called again after kill_pause() until then.
   bool KillRound(TimePoint lease_end);
@@ -46,7 +46,7 @@ class GuardedTree {
 
   const int stop_signal_;
   UniqueFd children_;
-  std::set<ProcessId> stopped_;  // have had the stop signal
+  std::set<ProcessId> signalled_;  // have had the stop signal
   int kill_rounds_ = 0;
   TimePoint killed_since_ = kNever;
   TimePoint nested_guards_until_ = kNever;

@@ -28,13 +28,13 @@ KeeperFork ForkKeeper() {
   return {0, std::move(ends.guard)};
 }
 
-void SayHeld(int link) {
+void ReportHeld(int link) {
   setsid();
   Silence({STDERR_FILENO});
   SendByte(link);
 }
 
-void SayHeard(int link) { SendByte(link); }
+void AcknowledgeHeld(int link) { SendByte(link); }
 
 int ReapKeeper(pid_t keeper) {
   int status = 0;
@@ -43,12 +43,12 @@ int ReapKeeper(pid_t keeper) {
   return status;
 }
 
-LinkMessage ReadLink(int link) {
+LinkState ReadLink(int link) {
   char word = 0;
   const ssize_t size = recv(link, &word, 1, MSG_DONTWAIT);
-  if (size == 1) return LinkMessage::kWord;
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return LinkMessage::kNothing;
-  return LinkMessage::kGone;
+  if (size == 1) return LinkState::kMessage;
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return LinkState::kNothing;
+  return LinkState::kClosed;
 }
 
 }  // namespace zklock::process

@@ -21,18 +21,18 @@ struct KeeperFork {
 [[nodiscard]] KeeperFork ForkKeeper();
 
 /// In the keeper: leaves the terminal and standard error, and reports "held".
-void SayHeld(int link);
+void ReportHeld(int link);
 /// In the parent: acknowledges that.
-void SayHeard(int link);
+void AcknowledgeHeld(int link);
 
 /// In the parent: waits for the keeper's end. A status as from waitpid.
 [[nodiscard]] int ReapKeeper(pid_t keeper);
 
-enum class LinkMessage {
+enum class LinkState {
   kNothing,  ///< none yet
-  kWord,     ///< "held", or its acknowledgement
-  kGone,     ///< the other process has ended, or closed its end
+  kMessage,  ///< "held", or its acknowledgement
+  kClosed,   ///< the other process has ended, or closed its end
 };
-[[nodiscard]] LinkMessage ReadLink(int link);
+[[nodiscard]] LinkState ReadLink(int link);
 
 }  // namespace zklock::process

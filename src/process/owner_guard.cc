@@ -50,16 +50,16 @@ void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
   if (page_->lease.Set(lease_end, grace) && guard_ > 0) kill(guard_, SIGCONT);
 }
 
-void OwnerGuard::TellOwner() {
-  if (!page_->told.exchange(true)) (void)duty_.owner.Signal(duty_.signal);
+void OwnerGuard::SignalOwner() {
+  if (!page_->signalled.exchange(true)) (void)duty_.owner.Signal(duty_.signal);
 }
 
 void OwnerGuard::BeginClose() {
   page_->is_closing = true;
-  page_->told = true;
+  page_->signalled = true;
 }
 
-void OwnerGuard::LeaveAlone() {
+void OwnerGuard::LeaveGuardRunning() {
   guard_ = 0;
   process_.reset();
   next_fork_ = kNever;
@@ -132,9 +132,9 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
     const TimePoint lease_end = page_->lease.end();
     const TimePoint stop = page_->lease.StopTime();
     if (orphaned && now >= lease_end) return;  // the servers end the session
-    if (orphaned || now >= stop) TellOwner();
+    if (orphaned || now >= stop) SignalOwner();
 
-    SetTimer(timer.get(), orphaned ? lease_end : page_->told ? kNever : stop);
+    SetTimer(timer.get(), orphaned ? lease_end : page_->signalled ? kNever : stop);
     std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
                                      {signals.get(), POLLIN, 0},
                                      {owner_ended ? -1 : duty_.owner.fd(), POLLIN, 0}}};

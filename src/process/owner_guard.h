@@ -47,7 +47,7 @@ class OwnerGuard final : public EventSource {
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless this process or the guard has already done so.
-  void TellOwner();
+  void SignalOwner();
   /// The guard will not close the session: something other than the owner relies on the lock, which
   /// is then held until the servers end the session.
   void KeepSession() { page_->keeps_session = true; }
@@ -55,16 +55,16 @@ class OwnerGuard final : public EventSource {
   /// dies before the close, the guard closes the session without waiting for the owner's end.
   void BeginClose();
   /// Leaves the guard running: to it, the end of this process is an unexpected one.
-  void LeaveAlone();
-  [[nodiscard]] bool has_told() const { return page_->told; }
+  void LeaveGuardRunning();
+  [[nodiscard]] bool has_signalled() const { return page_->signalled; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
 
  private:
   struct Page {
-    SharedLease lease;              // written by the keeper
-    std::atomic<bool> told{false};  // written by the process that signals the owner, before
+    SharedLease lease;                   // written by the keeper
+    std::atomic<bool> signalled{false};  // written by the process that signals the owner, before
     std::atomic<bool> keeps_session{false};  // written by the keeper
     std::atomic<bool> is_closing{false};     // written by the keeper
   };

@@ -134,7 +134,7 @@ void Signals::RestoreDispositions() const {
 
 void Signals::RestoreMask() const { sigprocmask(SIG_SETMASK, &saved_mask_, nullptr); }
 
-void Signals::StopSelf(int signal_number) const {
+void Signals::SuspendSelf(int signal_number) const {
   if (signal_number == SIGSTOP) signal_number = SIGTSTP;
   // The kernel drops a pending CONT when a stop signal arrives. A CONT that arrived after the stop
   // signal that was taken would be lost, and nobody would send it again.

@@ -57,10 +57,10 @@ class Signals final : public EventSource {
   /// Likewise the saved mask: pending signals take effect now.
   void RestoreMask() const;
 
-  /// Stops zklock as this signal would (TSTP in place of STOP, which stops in an orphaned process
-  /// group too), until it is continued. Returns at once if the kernel does not stop zklock (an
-  /// orphaned process group), or a CONT has arrived meanwhile.
-  void StopSelf(int signal_number = SIGTSTP) const;
+  /// Suspends zklock as this signal would (TSTP in place of STOP, which stops in an orphaned
+  /// process group too), until it is continued. Returns at once if the kernel does not suspend
+  /// zklock (an orphaned process group), or a CONT has arrived meanwhile.
+  void SuspendSelf(int signal_number = SIGTSTP) const;
 
   /// The command's wait status, for DieOfTerminalSignal().
   void SetCommandEnd(int wait_status);

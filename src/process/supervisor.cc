@@ -44,8 +44,8 @@ struct Supervisor::State {
   bool is_awaited = false;
   bool is_ready = false;
   bool is_started = false;
-  int stopped_by = 0;                     // the signal that stopped the command, until it is taken
-  std::optional<TimePoint> ordered_at;    // End()
+  int suspended_by = 0;                 // the signal that suspended the command, until it is taken
+  std::optional<TimePoint> ordered_at;  // End()
   std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard.pid()); }};
   std::optional<TakeOver> takeover;
@@ -115,8 +115,8 @@ void Supervisor::State::Handle(const Message& message) {
       is_started = true;
       if (outlives_lease) lease().Set(kNever, lease().grace());
       return;
-    case Message::Kind::kStopped:
-      stopped_by = message.number;
+    case Message::Kind::kSuspended:
+      suspended_by = message.number;
       return;
     case Message::Kind::kExecFailed:
       exec_failed = ExecFailed{message.number};
@@ -286,9 +286,9 @@ bool Supervisor::IsFromCommand(pid_t sender) const {
   return sender != 0 && (sender == guard.pid() || sender == guard.page().command);
 }
 
-std::optional<int> Supervisor::TakeStop() {
+std::optional<int> Supervisor::TakeSuspension() {
   State& state = *state_;
-  const int number = std::exchange(state.stopped_by, 0);
+  const int number = std::exchange(state.suspended_by, 0);
   if (number == 0 || state.IsSettled() || state.takeover || state.ordered_at ||
       state.guard.page().is_ending) {
     return std::nullopt;
@@ -299,13 +299,13 @@ std::optional<int> Supervisor::TakeStop() {
   return number;
 }
 
-void Supervisor::StopLikewise(const Signals& signals, int signal_number) {
+void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
   GuardPage& page = state_->guard.page();
-  page.stops_likewise = true;
+  page.zklock_is_suspended = true;
   // The command may be continued just now: the guard has to look again with the flag set.
   state_->guard.Send({.kind = Message::Kind::kWake});
-  signals.StopSelf(signal_number);
-  page.stops_likewise = false;
+  signals.SuspendSelf(signal_number);
+  page.zklock_is_suspended = false;
 }
 
 void Supervisor::End() { state_->Give(Order::kEnd); }

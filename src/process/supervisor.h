@@ -47,28 +47,29 @@ class Supervisor final : public EventSource {
   /// something.
   void Await(TimePoint lease_end, Duration grace);
   /// Lets the command be executed with `environment`: NAME=VALUE, all of it. The result shows in
-  /// the caller's event loop: a command that is stopped at this moment, as by Ctrl-Z, must not keep
-  /// zklock from its signals and heartbeats. After the stop time of its lease it does not begin,
-  /// and has ended by order.
+  /// the caller's event loop: a command that is suspended at this moment, as by Ctrl-Z, must not
+  /// keep zklock from its signals and heartbeats. After the stop time of its lease it does not
+  /// begin, and has ended by order.
   void Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
-  /// The command is stopped accordingly, at once if the stop time has passed.
+  /// The command is ended accordingly, at once if the stop time has passed.
   void SetLease(TimePoint lease_end, Duration grace);
   /// Sends a signal to the command itself; once that has ended, to all processes that
   /// Descendants::kWait waits for.
   void Forward(int signal_number);
   /// Whether a signal's `sender` is the command itself, or its guard, which continues zklock after
-  /// StopLikewise(). Signals from them are not to be forwarded to the command.
+  /// SuspendWithCommand(). Signals from them are not to be forwarded to the command.
   [[nodiscard]] bool IsFromCommand(pid_t sender) const;
-  /// The signal that has stopped the command: once for each stop, and none if the command has been
-  /// continued already, or the tree is being ended.
-  [[nodiscard]] std::optional<int> TakeStop();
-  /// Stops this process as that signal has stopped the command, until either of them is continued,
-  /// or the command has ended. If the kernel does not stop this process (Signals::StopSelf), or it
-  /// is continued alone, the command stays stopped. A job that its shell has stopped stays stopped
-  /// when its lease ends and the guard ends the command: `fg` shows that.
-  void StopLikewise(const Signals& signals, int signal_number);
+  /// The signal that has suspended the command: once for each suspension, and none if the command
+  /// has been continued already, or the tree is being ended.
+  [[nodiscard]] std::optional<int> TakeSuspension();
+  /// Suspends this process as that signal has suspended the command, until either of them is
+  /// continued, or the command has ended. If the kernel does not suspend this process
+  /// (Signals::SuspendSelf), or it is continued alone, the command stays suspended. A job that its
+  /// shell has suspended stays so when its lease ends and the guard ends the command: `fg` shows
+  /// that.
+  void SuspendWithCommand(const Signals& signals, int signal_number);
   /// Ends the whole tree now: the stop signal, then KILL after the grace or shortly before the
   /// lease's end, whichever is first. Idempotent.
   void End();

@@ -80,8 +80,8 @@ TimePoint StopTime(TimePoint lease_end, Duration grace) {
   return Before(lease_end, std::max(grace, kKillMargin));
 }
 
-TimePoint KillTime(TimePoint stopped_at, TimePoint lease_end, Duration grace) {
-  return std::min(After(stopped_at, grace), Before(lease_end, kKillMargin));
+TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace) {
+  return std::min(After(signalled_at, grace), Before(lease_end, kKillMargin));
 }
 
 TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {

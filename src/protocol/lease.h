@@ -73,9 +73,9 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// When the command gets its stop signal: `grace` before the lease's end, and no later than
 /// kKillMargin before it. kNever for a lease that does not end.
 [[nodiscard]] TimePoint StopTime(TimePoint lease_end, Duration grace);
-/// When the command gets KILL after a stop signal at `stopped_at`: after `grace`, and no later than
-/// kKillMargin before the lease's end.
-[[nodiscard]] TimePoint KillTime(TimePoint stopped_at, TimePoint lease_end, Duration grace);
+/// When the command gets KILL after a stop signal at `signalled_at`: after `grace`, and no later
+/// than kKillMargin before the lease's end.
+[[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
 /// Until when the guards of nested runs are spared in a tree that is being killed since
 /// `killed_since`: for two seconds, and no later than kKillMargin before the lease's end. In that
 /// time they end their own trees and close their sessions, so that no waiter has to wait for these

@@ -31,16 +31,16 @@ std::vector<json> Events(const std::string& text) {
   return events;
 }
 
-/// "released lost 76": the step, with its reason and status if it has them.
-Words Steps(const std::vector<json>& events) {
-  Words steps;
+/// "released lost 76": the event, with its reason and status if it has them.
+Words Names(const std::vector<json>& events) {
+  Words names;
   for (const json& event : events) {
-    std::string step = event["step"];
-    if (event.contains("reason")) step += " " + event["reason"].get<std::string>();
-    if (event.contains("status")) step += " " + std::to_string(event["status"].get<int>());
-    steps.push_back(step);
+    std::string name = event["step"];
+    if (event.contains("reason")) name += " " + event["reason"].get<std::string>();
+    if (event.contains("status")) name += " " + std::to_string(event["status"].get<int>());
+    names.push_back(name);
   }
-  return steps;
+  return names;
 }
 
 /// Runs `zklock WORDS --events FILE LOCK -- COMMAND`.
@@ -65,37 +65,37 @@ struct Pipe {
   UniqueFd write;
 };
 
-/// The members that the EVENTS section of the manual page documents for each step; "" stands for
-/// those of all steps.
+/// The members that the EVENTS section of the manual page documents for each event; "" stands for
+/// those of all events.
 std::map<std::string, std::set<std::string>> Documented() {
   std::ifstream file(std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/man/zklock.1");
   REQUIRE(file);
-  std::map<std::string, std::set<std::string>> steps;
+  std::map<std::string, std::set<std::string>> events;
   std::string line;
-  std::string step;
+  std::string event;
   while (std::getline(file, line) && line != ".Sh EVENTS") {
   }
   while (std::getline(file, line) && !line.starts_with(".Sh ")) {
     std::smatch match;
-    if (std::regex_match(line, match, std::regex(R"(\.It Va (\w+))"))) steps[""].insert(match[1]);
-    if (std::regex_match(line, match, std::regex(R"(\.It Cm (\w+))"))) steps[step = match[1]];
-    if (line == ".El") step.clear();
-    if (!step.empty() && std::regex_match(line, match, std::regex(R"(\.Va (\w+)( .*)?)"))) {
-      steps[step].insert(match[1]);
+    if (std::regex_match(line, match, std::regex(R"(\.It Va (\w+))"))) events[""].insert(match[1]);
+    if (std::regex_match(line, match, std::regex(R"(\.It Cm (\w+))"))) events[event = match[1]];
+    if (line == ".El") event.clear();
+    if (!event.empty() && std::regex_match(line, match, std::regex(R"(\.Va (\w+)( .*)?)"))) {
+      events[event].insert(match[1]);
     }
   }
-  return steps;
+  return events;
 }
 
 void CheckDocumented(const std::vector<json>& events) {
   const auto documented = Documented();
   for (const json& event : events) {
     CAPTURE(event.dump());
-    const std::string step = event["step"];
-    REQUIRE(documented.count(step) == 1);
+    const std::string event_name = event["step"];
+    REQUIRE(documented.count(event_name) == 1);
     std::set<std::string> known = documented.at("");
     for (const std::string& name : known) CHECK(event.contains(name));
-    known.insert(documented.at(step).begin(), documented.at(step).end());
+    known.insert(documented.at(event_name).begin(), documented.at(event_name).end());
     for (const auto& [name, value] : event.items()) {
       CAPTURE(name);
       CHECK(known.count(name) == 1);
@@ -107,7 +107,7 @@ void CheckDocumented(const std::vector<json>& events) {
 
 TEST_CASE("the events of a run whose command exits with 75") {
   const auto events = EventsOf({"exclusive"}, NewLock("events"), {"sh", "-c", "exit 75"});
-  CHECK(Steps(events) ==
+  CHECK(Names(events) ==
         Words{"connected", "queued", "acquired", "exited 75", "released ended 75"});
   CheckDocumented(events);
   for (std::size_t i = 1; i < events.size(); ++i) {
@@ -135,10 +135,10 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
   Child holder = StartHolder(lock);
   const std::string held = Tree().Children(lock).front();
   const auto busy = EventsOf({"try"}, lock, {"true"});
-  CHECK(Steps(busy) == Words{"connected", "released taken 75"});
+  CHECK(Names(busy) == Words{"connected", "released taken 75"});
   CheckDocumented(busy);
   const auto over = EventsOf({"exclusive", "-w", "2s", "-E", "3"}, lock, {"true"});
-  CHECK(Steps(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
+  CHECK(Names(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
   CHECK(over[2]["position"] == 2);
   CHECK(over[2]["predecessor"] == held);
   CheckDocumented(over);
@@ -147,7 +147,7 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
   Child waiter = StartWaiter({"exclusive", "--events", directory.Path("events")}, lock);
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(143));
-  CHECK(Steps(Events(directory.Read("events"))) ==
+  CHECK(Names(Events(directory.Read("events"))) ==
         Words{"connected", "queued", "waiting", "released interrupted 143"});
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("the events of a run that is too soon: the lock is acquired, no comman
   const std::string lock = NewLock("events");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   const auto events = EventsOf({"exclusive", "--min-interval", "1h"}, lock, {"true"});
-  CHECK(Steps(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
+  CHECK(Names(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
   CheckDocumented(events);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("the events of a lock that is lost") {
   tree.Delete(lock + "/" + tree.Children(lock).front());
   CHECK(holder.Wait() == Exited(76));
   const auto events = Events(directory.Read("events"));
-  CHECK(Steps(events) ==
+  CHECK(Names(events) ==
         Words{"connected", "queued", "acquired", "lost removed", "exited 143", "released lost 76"});
   CHECK(events[4]["signal"] == "SIGTERM");
   CheckDocumented(events);
@@ -184,7 +184,7 @@ TEST_CASE("the events of a connection that breaks while the command runs") {
   holder.CloseInput();
   CHECK(holder.Wait() == Exited(0));
   const auto events = Events(directory.Read("events"));
-  CHECK(Steps(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
+  CHECK(Names(events) == Words{"connected", "queued", "acquired", "suspect", "connected",
                                "confirmed", "exited 0", "released ended 0"});
   CheckDocumented(events);
 }
@@ -197,11 +197,11 @@ TEST_CASE("the events under an outer lock, and without servers") {
                  directory.Path("events"), lock, "--", "sh", "-c", "exit 4"});
   CHECK(finished.exit == Exited(4));
   const auto nested = Events(directory.Read("events"));
-  CHECK(Steps(nested) == Words{"acquired", "exited 4"});
+  CHECK(Names(nested) == Words{"acquired", "exited 4"});
   CHECK(nested[0]["nested"] == true);
   CheckDocumented(nested);
   const ClosedPort closed;
-  CHECK(Steps(EventsOf({"exclusive", "-z", closed.address(), "--connect-timeout", "100ms"}, lock,
+  CHECK(Names(EventsOf({"exclusive", "-z", closed.address(), "--connect-timeout", "100ms"}, lock,
                        {"true"})) == Words{"released unreachable 69"});
 }
 

@@ -172,7 +172,7 @@ Provocations QueueProvocations() {
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
       {{"kToldToLeave"}, ToldToLeave},
-      {{"kRevoked", Part("kAsker", "me ('for fun')")},
+      {{"kReleaseRequested", Part("kAsker", "me ('for fun')")},
        [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
       {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},

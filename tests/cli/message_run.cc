@@ -220,7 +220,7 @@ Provocations RunProvocations() {
       {{"kSuspect", "kConfirmed"}, SuspectAndConfirmed},
       {{"kNotConfirmed"}, NotConfirmed},
       {{"kShortSession"}, ShortSession},
-      {{"kStopping"}, Stops},
+      {{"kSuspending"}, Stops},
       {{"kLeftBehind"}, LeftBehind},
       {{"kGuardFailed"}, GuardFailed},
 #ifndef __SANITIZE_ADDRESS__

@@ -124,7 +124,7 @@ std::string NotAuthorised() {
   return SaidBy({"exclusive", lock, "--", "true"}, 77);
 }
 
-std::string StoppedBySignal() {
+std::string InterruptedBySignal() {
   const Peer peer(Peer::Manner::kSaysNothing);
   Child child = Child::Start(ZklockAt(peer.address(), {"inspect", "/t/said"}));
   peer.WaitForConnections(1);
@@ -170,7 +170,7 @@ Provocations ServerProvocations() {
       {{Part("kClosesOnRequest")}, ClosesOnRequest},
       {{"kAclRefused"}, AclRefused},
       {{"kNotAuthorised"}, NotAuthorised},
-      {{"kStoppedBy", Part("kSignal", "SIGTERM")}, StoppedBySignal},
+      {{"kInterruptedBy", Part("kSignal", "SIGTERM")}, InterruptedBySignal},
   };
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("a run that succeeds prints nothing by default") {
   CHECK(finished.err == "err\n");
 }
 
-TEST_CASE("-v prints each step on standard error") {
+TEST_CASE("-v prints each event on standard error") {
   const std::string lock = NewLock("verbose");
   const Finished finished =
       RunZklock({"exclusive", "-v", lock, "--", "sh", "-c", "echo $ZKLOCK_NODE $ZKLOCK_TOKEN"});

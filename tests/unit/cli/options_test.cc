@@ -25,7 +25,7 @@ class Variable {
   const char* name_;
 };
 
-CommandLine Parse(const Words& words) {
+ParsedCommandLine Parse(const Words& words) {
   // The environment of the test must not influence it.
   for (const char* name : {"ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_SESSION_TIMEOUT"}) unsetenv(name);
   const Variable config("ZKLOCK_CONFIG", "/dev/null");

@@ -57,8 +57,8 @@ TEST_CASE("Paths that cannot be listed are counted") {
 }
 
 TEST_CASE("A signal is named") {
-  CHECK(StoppedBy(SIGTERM) == "stopped by SIGTERM");
-  CHECK(StoppedBy(63) == "stopped by signal 63");
+  CHECK(InterruptedBy(SIGTERM) == "interrupted by SIGTERM");
+  CHECK(InterruptedBy(63) == "interrupted by signal 63");
 }
 
 }  // namespace zklock::cli

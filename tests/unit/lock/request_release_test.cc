@@ -23,7 +23,7 @@ struct Bench {
     second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
   }
 
-  RequestRelease Revoke(const std::string& path) {
+  RequestRelease Ask(const std::string& path) {
     return {store,
             clock,
             {"/l", ""},
@@ -43,60 +43,60 @@ struct Bench {
 
 TEST_CASE("Only the named contender is written to, with the edited data") {
   Bench bench;
-  RequestRelease revocation = bench.Revoke(bench.first);
+  RequestRelease request = bench.Ask(bench.first);
   bench.store.Run();
-  REQUIRE(revocation.IsOver());
-  CHECK(revocation.has_asked());
+  REQUIRE(request.IsOver());
+  CHECK(request.has_asked());
   CHECK(bench.servers.nodes.at(bench.first).data == "old+");
   CHECK(bench.servers.nodes.at(bench.second).data == "waits");
 }
 
 TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
   Bench bench;
-  RequestRelease revocation = bench.Revoke(bench.first);
+  RequestRelease request = bench.Ask(bench.first);
   bench.store.Before(1, [&] { bench.servers.Write(bench.first, "newer"); });
   bench.store.Run();
-  CHECK(revocation.has_asked());
+  CHECK(request.has_asked());
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
 }
 
 TEST_CASE("A contender that is deleted before the write was not asked") {
   for (const std::size_t at : {0, 1}) {
     Bench bench;
-    RequestRelease revocation = bench.Revoke(bench.first);
+    RequestRelease request = bench.Ask(bench.first);
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
     bench.store.Run();
-    REQUIRE(revocation.IsOver());
-    CHECK_FALSE(revocation.failure());
-    CHECK_FALSE(revocation.has_asked());
+    REQUIRE(request.IsOver());
+    CHECK_FALSE(request.failure());
+    CHECK_FALSE(request.has_asked());
   }
 }
 
 TEST_CASE("A request whose reply was lost is sent again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
     Bench bench;
-    RequestRelease revocation = bench.Revoke(bench.first);
+    RequestRelease request = bench.Ask(bench.first);
     bench.store.PlaceFault(1, fault);
     bench.store.Run();
-    CHECK(revocation.has_asked());
+    CHECK(request.has_asked());
   }
 }
 
 TEST_CASE("The wait for a contender's end survives writes and lost connections") {
   Bench bench;
-  WaitUntilGone departure(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
+  WaitUntilGone wait(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
   bench.store.Run();
   bench.servers.Write(bench.first, "written");
   bench.store.Run();
   bench.clock.Advance(1h);
-  departure.OnReady(0);
+  wait.OnReady(0);
   bench.store.Disconnect();
   bench.store.Run();
-  REQUIRE_FALSE(departure.IsOver());
+  REQUIRE_FALSE(wait.IsOver());
   bench.servers.Remove(bench.first);
   bench.store.Run();
-  CHECK(departure.IsOver());
-  CHECK_FALSE(departure.failure());
+  CHECK(wait.IsOver());
+  CHECK_FALSE(wait.failure());
 }
 
 TEST_CASE("The holders are the first contender or the first readers") {

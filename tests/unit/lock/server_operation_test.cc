@@ -52,7 +52,7 @@ std::vector<Kind> Kinds(const ContenderId& id) {
       return std::make_unique<DeleteContender>(store, clock, kLock, one, 15s);
     };
   };
-  const auto revoke = [=](FakeStore& store, FakeClock& clock) {
+  const auto ask = [=](FakeStore& store, FakeClock& clock) {
     return std::make_unique<RequestRelease>(store, clock, kLock, id, edit, 15s);
   };
   return {
@@ -64,8 +64,8 @@ std::vector<Kind> Kinds(const ContenderId& id) {
       {"removal that reads", 0, "read a contender in", "READ", "/l/lock", remove(kReused)},
       {"held check", 0, "check a contender in", "READ", path, check(id)},
       {"held check that reads", 1, "check a contender in", "READ", "/l/lock", check(kReused)},
-      {"revocation that reads", 0, "read a contender in", "READ", path, revoke},
-      {"revocation that writes", 1, "write to a contender in", "WRITE", path, revoke},
+      {"release request that reads", 0, "read a contender in", "READ", path, ask},
+      {"release request that writes", 1, "write to a contender in", "WRITE", path, ask},
       {"holders", 1, "list", "READ", "/l",
        [](FakeStore& store, FakeClock& clock) {
          return std::make_unique<Holders>(store, clock, kLock, 15s);

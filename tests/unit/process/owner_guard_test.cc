@@ -44,7 +44,7 @@ TEST_CASE("the owner is signalled a grace before the lease's end") {
   CHECK(guarded.process.Wait() == Killed(SIGTERM));
   CHECK(BootClock::now() >= lease_end - seconds(1));
   CHECK(BootClock::now() < lease_end);
-  CHECK(guarded.guard.has_told());
+  CHECK(guarded.guard.has_signalled());
 }
 
 TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
@@ -67,7 +67,7 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
   Guarded guarded(first, seconds(1));
   guarded.guard.SetLease(first + hours(1), seconds(1));
   CHECK_THROWS(guarded.process.Wait(seconds(2)));
-  CHECK_FALSE(guarded.guard.has_told());
+  CHECK_FALSE(guarded.guard.has_signalled());
 }
 
 TEST_CASE("an owner's guard can be recognised from the start") {

@@ -169,7 +169,7 @@ TEST_CASE("zklock stops itself, and takes its signals when it is continued") {
     Signals signals;
     Say("ready");
     SayNext(signals);
-    signals.StopSelf();
+    signals.SuspendSelf();
     SayNext(signals);  // the CONT that continued it
     kill(getpid(), SIGTSTP);
     SayNext(signals);  // blocked again: it is reported, and does not stop
@@ -191,7 +191,7 @@ TEST_CASE("a CONT that arrives between the stop signal and the stop is not lost"
     kill(getpid(), SIGTSTP);
     if (NextOf(signals).number != SIGTSTP) return 1;
     kill(getpid(), SIGCONT);
-    signals.StopSelf();
+    signals.SuspendSelf();
     return NextOf(signals).number == SIGCONT ? 0 : 2;
   }});
   CHECK(child.Wait() == Exited(0));
@@ -254,7 +254,7 @@ TEST_CASE("zklock does not stop if no process would continue it") {
   // A session leader is an orphaned process group: no shell would continue it.
   Child child = Child::StartOnTerminal({.body = [] {
     Signals signals;
-    signals.StopSelf();
+    signals.SuspendSelf();
     return 0;
   }});
   CHECK(child.Wait() == Exited(0));

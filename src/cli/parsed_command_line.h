@@ -24,6 +24,6 @@ struct Text {
 };
 
 /// What one call of zklock is to do.
-using CommandLine = std::variant<RunOptions, InspectOptions, ReleaseOptions, Text>;
+using ParsedCommandLine = std::variant<RunOptions, InspectOptions, ReleaseOptions, Text>;
 
 }  // namespace zklock::cli
