@@ -14,7 +14,8 @@ from relay import Relay
 from servers import ZooKeeper
 
 PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
-         "requests": "requests", "memory": "memory", "holder": "holder", "join": "join",
+         "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
+         "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
          "killed": "killed", "binary": "binary", "scale": "scale"}
 
 _LENGTHS = [2, 10, 100, 1000]
@@ -23,6 +24,9 @@ _SETTLE = 0.3  # after the last one has queued: it sets its watch and more
 
 _FREE = "free lock, `true`, release"
 _SLOW = "the same, each fsync 5 ms slower"
+_COMMITS = "commits that a hand-over waits for"
+_LATE_COMMITS = "… by a waiter of three session time-outs"
+_LATE = "hand-over to a waiter of three session time-outs, each fsync 5 ms slower"
 
 
 def _children(pid):
@@ -79,7 +83,8 @@ class Queue:
         self.release()
         # Let them finish: most peers, when killed, keep their place in the queue for a while.
         for process in self._started:
-            process.stdin.close()
+            if process.stdin:
+                process.stdin.close()
         for process in self._started:
             try:
                 process.wait(_PATIENCE)
@@ -89,12 +94,12 @@ class Queue:
         for undo in self._undo:
             undo()
 
-    def start(self, command, argv=None, timeout=None):
-        """Starts another one that queues; its standard input stays open."""
+    def start(self, command, argv=None, timeout=None, stdin=subprocess.PIPE,
+              stdout=subprocess.PIPE):
+        """Starts another one that queues; a standard input that is a pipe stays open."""
         process = subprocess.Popen(
-            argv or self._peer.run(self.lock, command, timeout), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, **self._peer.environment})
+            argv or self._peer.run(self.lock, command, timeout), stdin=stdin, stdout=stdout,
+            stderr=subprocess.DEVNULL, env={**os.environ, **self._peer.environment})
         self._started.append(process)
         self._there += 1
         return process
@@ -158,15 +163,20 @@ class Bench:
         if "curator" in self._peers:
             self._free_locks(_FREE, self._peers, ["curator"], max(self._rounds // 5, 3))
         ratio = self._results.ratio
-        ratio("free lock: zklock to floor", (_FREE, "zklock"), (_FREE, "floor"), 1.15)
+        ratio("free lock: zklock to floor", (_FREE, "zklock"), (_FREE, "floor"), 1.25)
         ratio("free lock: zklock to flock(1)", (_FREE, "zklock"), (_FREE, "flock"), 1.8)
         ratio("free lock: etcdctl to zklock", (_FREE, "etcdctl"), (_FREE, "zklock"), 5, True)
         ratio("free lock: kazoo to zklock", (_FREE, "kazoo"), (_FREE, "zklock"), 18, True)
 
-    def slow_fsync(self):
+    @contextlib.contextmanager
+    def _slow_zookeeper(self):
+        """Peers of a server whose fsync takes 5 ms more."""
         with ZooKeeper(preload=f"{self._tools}/libbench_slow_fsync.so") as slow:
-            found = {"zklock": peers.Zklock(slow, self._tools),
-                     "floor": peers.Floor(slow, self._tools)}
+            yield slow, {"zklock": peers.Zklock(slow, self._tools),
+                         "floor": peers.Floor(slow, self._tools)}
+
+    def slow_fsync(self):
+        with self._slow_zookeeper() as (slow, found):
             if "kazoo" in self._peers:
                 found["kazoo"] = peers.Kazoo(slow, self._tools)
             self._free_locks(_SLOW, found, list(found), max(self._rounds // 2, 5))
@@ -241,29 +251,82 @@ class Bench:
         finally:
             herd.wait()
 
+    def _hand_overs(self, found, words, length):
+        """{word: time spans}. The peers take turns, so that what else the machine does meets all."""
+        spans = collections.defaultdict(list)
+        wanted = {}
+        for word in words:
+            if word in found and not (word == "curator" and length > 3) \
+                    and not (word == "flock" and length > 100):
+                wanted[word] = min(self._rounds,
+                                   10 if word in ("kazoo", "curator") else
+                                   20 if length < 10 else 40)
+        while waiting := [word for word in wanted if len(spans[word]) < wanted[word]]:
+            for word in waiting:
+                spans[word] += self._hand_over(found[word], length)
+        return spans
+
     def handover(self):
-        words = ["zklock", "floor", "flock", "etcdctl", "kazoo", "curator"]
         for length in _LENGTHS:
-            spans = collections.defaultdict(list)
-            for word in words:
-                if word not in self._peers or word == "curator" and length > 3 \
-                        or word == "flock" and length > 100:
-                    continue
-                peer = self._peers[word]
-                wanted = min(self._rounds, 10 if length < 10 or word in ("kazoo", "curator") else 40)
-                while len(spans[word]) < wanted:
-                    spans[word] += self._hand_over(peer, length)
+            what = f"hand-over, {length} waiting"
+            spans = self._hand_overs(
+                self._peers, ["zklock", "floor", "flock", "etcdctl", "kazoo", "curator"], length)
             while len(spans["herd"]) < min(self._rounds, 6):
                 spans["herd"] += self._hand_over_herd(length)
             for word, taken in spans.items():
                 seconds = statistics.median(taken)
-                self._results.add(f"hand-over, {length} waiting", word, seconds, "s")
+                self._results.add(what, word, seconds, "s")
                 self._results.add_handover(word, length, seconds)
         for length in _LENGTHS:
             what = f"hand-over, {length} waiting"
-            self._results.ratio(f"{what}: zklock to floor", (what, "zklock"), (what, "floor"), 1.25)
+            self._results.ratio(f"{what}: zklock to floor", (what, "zklock"), (what, "floor"), 1.15)
+            self._results.ratio(f"{what}: etcdctl to zklock", (what, "etcdctl"), (what, "zklock"),
+                                1, True)
         self._results.ratio("hand-over: 1,000 waiting to 10", ("hand-over, 1000 waiting", "zklock"),
                             ("hand-over, 10 waiting", "zklock"), 1.2)
+
+    def slow_handover(self):
+        """Not with etcd, a static program, into which nothing can be preloaded."""
+        with self._slow_zookeeper() as (_, found):
+            for length in _LENGTHS:
+                what = f"hand-over, {length} waiting, each fsync 5 ms slower"
+                for word, taken in self._hand_overs(found, list(found), length).items():
+                    self._results.add(what, word, statistics.median(taken), "s")
+                self._results.ratio(f"{what}: zklock to floor", (what, "zklock"),
+                                    (what, "floor"), 1.1)
+
+    def _watched_hand_over(self, peer, waited, timeout):
+        """(commits between two commands, seconds): the commit of the release, and each write of the
+        next one that is answered before its command starts. On a slow server only: a write that is
+        not waited for is then answered later."""
+        self._clear_stamps()
+        host, port = peer.servers.split(":")
+        with Relay(host, int(port)) as relay, \
+                self._queue(peer, f"/watched-{peer.word}") as queue:
+            queue.start(self._stamp(self._fifo), timeout=timeout)
+            queue.settle()
+            argv = peer.run(queue.lock, self._stamp(), timeout)
+            argv[argv.index(peer.servers)] = relay.address
+            queue.start(None, argv)
+            queue.settle()
+            time.sleep(waited)
+            queue.release()
+            _wait_until(lambda: len(self._read_stamps()) > 1, "a hand-over")
+            ended, started = self._read_stamps()[:2]
+            return 1 + relay.writes(ended, started), started - ended
+
+    def commits(self):
+        timeout = 4
+        with self._slow_zookeeper() as (_, found):
+            for rounds, waited, what in ((5, 0, _COMMITS), (3, 3 * timeout, _LATE_COMMITS)):
+                for word, peer in found.items():
+                    runs = [self._watched_hand_over(peer, waited, timeout) for _ in range(rounds)]
+                    commits, seconds = map(statistics.median, zip(*runs))
+                    self._results.add(what, word, commits, "")
+                    if waited:
+                        self._results.add(_LATE, word, seconds, "s")
+        for what in (_COMMITS, _LATE_COMMITS):
+            self._results.target(what.replace("…", _COMMITS), self._results.get(what, "zklock"), 1)
 
     # ---- counts ------------------------------------------------------------------------------
 
@@ -313,21 +376,44 @@ class Bench:
                 queue.settle()
             queue.fill(length - len(waiters))
             queue.settle()
-            watches = self._zookeeper.counters()["zk_watch_count"]
+            counters = self._zookeeper.counters()
             before = [relay.counts() for relay in relays]
             holder.stdin.close()
             waiters[0].stdout.readline()
             time.sleep(_SETTLE)  # for any requests of the other waiter
             following, bystander = [tuple(now - then for now, then in zip(relay.counts(), first))
                                     for relay, first in zip(relays, before)]
+            transactions = self._zookeeper.counters()["zxid"] - counters["zxid"]
         what = f"hand-over, {length} waiting"
         self._results.add(f"{what}: requests of the next", "zklock", following[0], "")
         self._results.add(f"{what}: bytes to the next", "zklock", following[1], "B")
         self._results.add(f"{what}: requests of another waiter", "zklock", bystander[0], "")
-        self._results.add("watches per waiter", "zklock", watches / 2, "")
+        self._results.add(f"{what}: transactions", "zklock", transactions, "")
+        self._results.add("watches per waiter", "zklock", counters["zk_watch_count"] / 2, "")
         self._results.target(f"{what}: requests of the next", following[0], 3)
         self._results.target(f"{what}: bytes to the next", following[1], 1024, "B")
         self._results.target(f"{what}: requests of another waiter", bystander[0], 0)
+
+    def waiting(self):
+        """What a holder and its waiters ask of the server while nothing happens."""
+        seconds, timeout = 30, 30
+        zklock = self._peers["zklock"]
+        for length in (0, 1, 10, 1000):
+            with self._queue(zklock, f"/waiting-{length}") as queue:
+                queue.start(["cat", self._fifo], timeout=timeout)
+                queue.settle()
+                for _ in range(length):
+                    queue.start(["true"], timeout=timeout, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL)
+                queue.settle()
+                before = self._zookeeper.counters()
+                idle = self._zookeeper.counters()
+                time.sleep(seconds)
+                after = self._zookeeper.counters()
+            for name, counter in (("requests", "zk_packets_received"), ("transactions", "zxid")):
+                count = after[counter] - idle[counter] - (idle[counter] - before[counter])
+                self._results.add(f"{length} waiting: {name} a minute, holder's included", "zklock",
+                                  count * 60 / seconds, "")
 
     # ---- processes ---------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""A relay between one client and its server that counts requests and bytes."""
+"""A relay between one client and its server that counts requests, bytes and answered writes."""
 
 import select
 import socket
 import struct
 import threading
+import time
 
 _PING = 11
+# create, delete, setData, multi, create2, createContainer, createTTL
+_WRITES = {1, 2, 5, 14, 15, 19, 21}
 
 
 class Relay:
@@ -17,6 +20,8 @@ class Relay:
         self._server = (host, port)
         self._lock = threading.Lock()
         self._requests = self._bytes = 0
+        self._sent = {}      # xid -> time, of the writes that are not answered yet
+        self._answered = []  # (time sent, time answered) of the others
         self._wake, self._end = socket.socketpair()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -32,6 +37,11 @@ class Relay:
         with self._lock:
             return self._requests, self._bytes
 
+    def writes(self, begin, end):
+        """How many writes were sent and answered between these times of CLOCK_MONOTONIC."""
+        with self._lock:
+            return sum(begin <= sent and answered <= end for sent, answered in self._answered)
+
     def _run(self):
         if self._listener not in select.select([self._listener, self._wake], [], [])[0]:
             return
@@ -46,20 +56,27 @@ class Relay:
                 if one is self._wake:
                     return
                 data = one.recv(65536)
+                now = time.monotonic()
                 if not data:
                     client.close()
                     server.close()
                     return
                 (server if one is client else client).sendall(data)
                 for frame in frames[one].feed(data):
-                    self._count(frame, one is client)
+                    self._count(frame, one is client, now)
 
-    def _count(self, frame, is_request):
+    def _count(self, frame, is_request, now):
+        xid, kind = struct.unpack(">ii", frame[:8])
         with self._lock:
             if is_request:
-                self._requests += len(frame) < 8 or struct.unpack(">i", frame[4:8])[0] != _PING
-            elif struct.unpack(">i", frame[:4])[0] != -2:  # the xid of pings
+                # The connect request has no xid and no type; this counts it as a request.
+                self._requests += kind != _PING
+                if kind in _WRITES:
+                    self._sent[xid] = now
+            elif xid != -2:  # the xid of pings
                 self._bytes += 4 + len(frame)
+                if xid in self._sent:
+                    self._answered.append((self._sent.pop(xid), now))
 
 
 class _Frames:
