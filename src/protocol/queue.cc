@@ -13,11 +13,10 @@ bool Before(const ContenderNameView& a, const ContenderNameView& b) {
   return std::tie(a.number, a.full) < std::tie(b.number, b.full);
 }
 
-/// Whether `later` must wait until `earlier` is gone. A contender watches the nearest one of these:
-/// while that exists the others do not matter, and a release wakes one waiter only (no herd).
-bool Blocks(const ContenderNameView& earlier, const ContenderNameView& later) {
-  return !earlier.reads() || !later.reads();
-}
+/// The rule: whether a later contender must wait until an earlier one is gone. It watches the
+/// nearest one that it waits for: while that exists the others do not matter, and a release wakes
+/// one waiter only (no herd).
+bool Blocks(bool earlier_reads, bool later_reads) { return !earlier_reads || !later_reads; }
 
 bool HasKazooMark(const ContenderNameView& name) {
   return name.mark == Mark::kKazooLock || name.mark == Mark::kKazooRead;
@@ -76,6 +75,24 @@ const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches
   return first;
 }
 
+/// Which contenders of a list wait, and which hold.
+class Waiters {
+ public:
+  explicit Waiters(const Contenders& contenders)
+      : blocks_readers_(FirstConflict(contenders, Mode::kRead)),
+        blocks_others_(FirstConflict(contenders, Mode::kExclusive)) {}
+
+  /// `one` is in the list.
+  [[nodiscard]] bool Has(const ContenderNameView& one) const {
+    const ContenderNameView* const blocker = one.reads() ? blocks_readers_ : blocks_others_;
+    return blocker != nullptr && Before(*blocker, one);
+  }
+
+ private:
+  const ContenderNameView* blocks_readers_;  // the first that does; null if there is none
+  const ContenderNameView* blocks_others_;
+};
+
 /// The 32 hex digits of a UUID, as kazoo's Semaphore names its children. Its waiters queue
 /// elsewhere, below the LOCK's path with `-__lock__` appended.
 bool IsKazooPermit(std::string_view child) {
@@ -102,7 +119,7 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
 
   const ContenderNameView* predecessor = nullptr;
   for (const ContenderNameView& other : contenders) {
-    if (!Before(other, *own) || !Blocks(other, *own)) continue;
+    if (!Before(other, *own) || !Blocks(other.reads(), own->reads())) continue;
     if (predecessor == nullptr || Before(*predecessor, other)) predecessor = &other;
   }
   if (predecessor == nullptr) return MayHold{};
@@ -130,12 +147,11 @@ std::vector<ContenderName> Queue(const Contenders& contenders) {
 
 std::vector<ContenderName> HoldersIn(const Children& children) {
   const Contenders contenders(children);
-  const ContenderNameView* const exclusive = FirstConflict(contenders, Mode::kRead);
+  const Waiters waiters(contenders);
   std::vector<ContenderNameView> holding;
   for (const ContenderNameView& one : contenders) {
-    if (one.reads() && (exclusive == nullptr || Before(one, *exclusive))) holding.push_back(one);
+    if (!waiters.Has(one)) holding.push_back(one);
   }
-  if (holding.empty() && exclusive != nullptr) holding.push_back(*exclusive);
   std::sort(holding.begin(), holding.end(), Before);
   std::vector<ContenderName> holders;
   if (children.Has(kSimpleName)) holders.push_back({.full = std::string(kSimpleName)});
@@ -145,7 +161,7 @@ std::vector<ContenderName> HoldersIn(const Children& children) {
 
 const ContenderNameView* FirstConflict(const Contenders& contenders, Mode mode) {
   return FirstOf(contenders, [mode](const ContenderNameView& one) {
-    return mode != Mode::kRead || !one.reads();
+    return Blocks(one.reads(), mode == Mode::kRead);
   });
 }
 
@@ -156,16 +172,12 @@ bool IsBusy(const Contenders& contenders, Mode mode) {
 Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   const ContenderNameView* const own = contenders.Find(own_name);
   if (own == nullptr) return {};
-  // A reader waits if any other mode is before it, other modes wait if anything is before them.
-  const ContenderNameView* const first = contenders.First();
-  const ContenderNameView* const first_non_reader = FirstConflict(contenders, Mode::kRead);
+  const Waiters waiters(contenders);
   Rank rank;
   for (const ContenderNameView& one : contenders) {
     if (!Before(one, *own)) continue;
     ++rank.ahead;
-    const bool waits =
-        one.reads() ? first_non_reader != nullptr && Before(*first_non_reader, one) : &one != first;
-    if (!waits) continue;
+    if (!waiters.Has(one)) continue;
     ++rank.waiting;
     if (one.supersedes()) ++rank.superseding;
   }
@@ -203,10 +215,12 @@ std::vector<IncompatibleContender> FindUnnumbered(const Children& children, Dial
 }
 
 std::optional<std::size_t> Predecessors::Next(const ContenderName& contender) {
-  const std::size_t index = count_++;
-  if (contender.reads()) return last_non_reader_;
-  last_non_reader_ = index;
-  return index == 0 ? std::nullopt : std::optional<std::size_t>(index - 1);
+  std::optional<std::size_t> predecessor;
+  for (const bool reads : {false, true}) {
+    if (Blocks(reads, contender.reads())) predecessor = std::max(predecessor, last_[reads]);
+  }
+  last_[contender.reads()] = count_++;
+  return predecessor;
 }
 
 std::vector<std::optional<std::size_t>> WaitsFor(const std::vector<ContenderName>& queue) {

@@ -148,7 +148,7 @@ class Predecessors {
 
  private:
   std::size_t count_ = 0;
-  std::optional<std::size_t> last_non_reader_;
+  std::optional<std::size_t> last_[2];  // the last that does not read, and the last that reads
 };
 
 /// The same for a whole queue at once: indices into `queue`, none for holders.
