@@ -51,7 +51,7 @@ class LockedRun {
       return Release(cli::InterruptedEnd(display_path_, *signal));
     }
     Supervise();
-    if (const auto& failed = command_->supervisor().exec_failed()) {
+    if (const auto* failed = command_->supervisor().exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(context_, *failed);
     }

@@ -43,7 +43,7 @@ int RunUnderAncestors(RunContext& context, PreforkedCommand& command) {
     });
   }
   context.loop.Remove(supervisor);
-  if (const auto& failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
+  if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
   running.PublishEnd();
   running.ReportProcesses();
   return running.Status();

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "process/guard_link.h"
 #include "process/guard_process.h"
@@ -34,28 +35,36 @@ int MillisecondsUntil(TimePoint moment) {
 
 }  // namespace
 
-/// The guard is in charge until it has reported the end, or until there is a `takeover`. The result
-/// is one of `ended`, `exec_failed`, `start_error`.
 struct Supervisor::State {
+  /// How far the command has come.
+  enum class Progress { kForking, kForked, kStarted };
+
+  /// The guard is in charge of the tree. -> TakenOver, or a result
+  struct Guarded {
+    std::vector<Survivor> survivors;
+    std::vector<Survivor> left_behind;
+  };
+  /// zklock ends the tree itself. -> Ended
+  struct TakenOver {
+    TakenOver(const GuardProcess& guard, Outsiders outsiders, bool was_slow)
+        : takeover(guard.pid(), guard.page().command, std::move(outsiders)),
+          guard_was_slow(was_slow) {}
+    TakeOver takeover;
+    const bool guard_was_slow;
+  };
+  // The results: ExecFailed; std::system_error, if the guard could not be set up; Ended.
+
   const bool outlives_lease;
   Outsiders outsiders;
   GuardProcess guard;
 
-  bool is_awaited = false;
-  bool is_ready = false;
-  bool is_started = false;
+  std::variant<Guarded, TakenOver, ExecFailed, std::system_error, Ended> phase;
+  Progress progress = Progress::kForking;
+  bool has_lease = false;               // Await()
   int suspended_by = 0;                 // the signal that suspended the command, until it is taken
   std::optional<TimePoint> ordered_at;  // End()
   std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
   GuardWatch watch{[this] { return SeeGuard(guard.pid()); }};
-  std::optional<TakeOver> takeover;
-  bool guard_was_slow = false;  // when the tree was taken over
-  std::vector<Survivor> survivors;
-  std::vector<Survivor> left_behind;
-
-  std::optional<ExecFailed> exec_failed;
-  std::optional<std::system_error> start_error;
-  std::optional<Ended> ended;
 
   State(const CommandSpec& command, const Signals& signals);
   ~State();
@@ -66,14 +75,19 @@ struct Supervisor::State {
   void ReadMessages();
   void Handle(const Message& message);
   void CommandEnded(int wait_status);
+  template <typename Result>
+  void SettleByGuard(Result result);
 
-  [[nodiscard]] bool IsSettled() const { return ended || exec_failed || start_error; }
+  [[nodiscard]] bool IsGuarded() const { return std::holds_alternative<Guarded>(phase); }
+  [[nodiscard]] bool IsSettled() const {
+    return !IsGuarded() && !std::holds_alternative<TakenOver>(phase);
+  }
   [[nodiscard]] bool LeaseRanOut() const { return BootClock::now() >= lease().StopTime(); }
   [[nodiscard]] SharedLease& lease() const { return guard.page().lease; }
   [[nodiscard]] GuardTerms Terms() const;
   [[nodiscard]] TimePoint Wake() const;
   void WatchGuard(TimePoint now);
-  void BeginTakeOver();
+  void BeginTakeOver(bool guard_was_slow = false);
   void ContinueTakeOver();
   void Serve();
   void WaitOnce(TimePoint until);
@@ -95,7 +109,7 @@ void Supervisor::State::Give(Order order) {
 }
 
 void Supervisor::State::ReadMessages() {
-  while (!IsSettled() && !takeover) {
+  while (IsGuarded()) {
     const Received received = guard.Receive();
     if (received.message) {
       Handle(*received.message);
@@ -107,35 +121,35 @@ void Supervisor::State::ReadMessages() {
 }
 
 void Supervisor::State::Handle(const Message& message) {
+  auto& guarded = std::get<Guarded>(phase);
   switch (message.kind) {
     case Message::Kind::kReady:
-      is_ready = true;
+      progress = Progress::kForked;
       return;
     case Message::Kind::kStarted:
-      is_started = true;
+      progress = Progress::kStarted;
       if (outlives_lease) lease().Set(kNever, lease().grace());
       return;
     case Message::Kind::kSuspended:
       suspended_by = message.number;
       return;
     case Message::Kind::kExecFailed:
-      exec_failed = ExecFailed{message.number};
-      return guard.Dismiss();
+      return SettleByGuard(ExecFailed{message.number});
     case Message::Kind::kFailed:
       if (guard.page().command != 0) return BeginTakeOver();
-      start_error.emplace(message.number, std::generic_category(), message.name.data());
-      return guard.Dismiss();
+      return SettleByGuard(
+          std::system_error(message.number, std::generic_category(), message.name.data()));
     case Message::Kind::kSurvivor:
-      survivors.push_back({message.number, message.name.data()});
+      guarded.survivors.push_back({message.number, message.name.data()});
       return;
     case Message::Kind::kLeftBehind:
-      left_behind.push_back({message.number, message.name.data()});
+      guarded.left_behind.push_back({message.number, message.name.data()});
       return;
     case Message::Kind::kCommandEnded:
       return CommandEnded(message.number);
     case Message::Kind::kTreeEnded:
-      ended = Ended{message.number, message.by_order != 0, false, survivors, {}};
-      return guard.Dismiss();
+      return SettleByGuard(
+          Ended{message.number, message.by_order != 0, false, std::move(guarded.survivors), {}});
     case Message::Kind::kBegin:
     case Message::Kind::kWake:
     case Message::Kind::kForward:
@@ -147,8 +161,15 @@ void Supervisor::State::CommandEnded(int wait_status) {
   // If the end was ordered meanwhile, or the lease ran out before this was read, the guard has to
   // end what the command left behind, and reports again.
   if (LeaseRanOut()) Give(Order::kEnd);
+  auto& left_behind = std::get<Guarded>(phase).left_behind;
   if (ordered_at) return left_behind.clear();
-  ended = Ended{wait_status, false, false, {}, left_behind};
+  SettleByGuard(Ended{wait_status, false, false, {}, std::move(left_behind)});
+}
+
+/// The guard has nothing left to do.
+template <typename Result>
+void Supervisor::State::SettleByGuard(Result result) {
+  phase.emplace<Result>(std::move(result));
   guard.Dismiss();
 }
 
@@ -167,7 +188,7 @@ GuardTerms Supervisor::State::Terms() const {
 
 TimePoint Supervisor::State::Wake() const {
   if (IsSettled()) return kNever;
-  if (takeover) return takeover->next_round();
+  if (const auto* taken = std::get_if<TakenOver>(&phase)) return taken->takeover.next_round();
   return watch.Wake(Terms());
 }
 
@@ -177,30 +198,31 @@ void Supervisor::State::WatchGuard(TimePoint now) {
     case GuardWatch::Verdict::kTrusted:
       return;
     case GuardWatch::Verdict::kSlow:
-      guard_was_slow = true;
-      return BeginTakeOver();
+      return BeginTakeOver(true);
     case GuardWatch::Verdict::kHangs:
       return BeginTakeOver();
   }
 }
 
-void Supervisor::State::BeginTakeOver() {
-  takeover.emplace(guard.pid(), guard.page().command, outsiders);  // kills the guard
+void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
+  // Kills the guard. Does not throw.
+  phase.emplace<TakenOver>(guard, std::move(outsiders), guard_was_slow);
   guard.CloseSocket();
 }
 
 void Supervisor::State::ContinueTakeOver() {
-  if (!takeover->Round(lease().end())) return;
+  auto& [takeover, guard_was_slow] = std::get<TakenOver>(phase);
+  if (!takeover.Round(lease().end())) return;
   guard.Forget();
   const bool by_order = ordered_at || LeaseRanOut();
-  ended = Ended{takeover->command_status(), by_order, !guard_was_slow, takeover->survivors(), {}};
+  Ended ended{takeover.command_status(), by_order, !guard_was_slow, takeover.survivors(), {}};
+  phase.emplace<Ended>(std::move(ended));
 }
 
 void Supervisor::State::Serve() {
-  if (IsSettled()) return;
   ReadMessages();
-  if (!IsSettled() && !takeover) WatchGuard(BootClock::now());
-  if (!IsSettled() && takeover) ContinueTakeOver();
+  if (IsGuarded()) WatchGuard(BootClock::now());
+  if (std::holds_alternative<TakenOver>(phase)) ContinueTakeOver();
 }
 
 // For the two moments without an event loop: the start, and the destructor.
@@ -220,13 +242,13 @@ std::unique_ptr<Supervisor> Supervisor::Prepare(const CommandSpec& command,
 bool Supervisor::AwaitForks(Duration patience) {
   State& state = *state_;
   const TimePoint deadline = BootClock::now() + patience;
-  while (!state.is_ready) {
+  while (state.progress == State::Progress::kForking) {
     // There is no lease yet by which the guard could be judged.
     pollfd polled{state.guard.socket(), POLLIN, 0};
     poll(&polled, 1, MillisecondsUntil(deadline));
     const Received received = state.guard.Receive();
     if (received.message) state.Handle(*received.message);
-    if (received.is_closed || state.IsSettled() || state.takeover) return false;
+    if (received.is_closed || !state.IsGuarded()) return false;
     if (!received.message && BootClock::now() >= deadline) return false;
   }
   return true;
@@ -236,9 +258,9 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
   State& state = *state_;
   state.lease().Set(lease_end, grace);
   state.guard.page().guard_looks_at.Set(state.lease().StopTime());
-  state.is_awaited = true;
-  while (!state.is_ready && !state.IsSettled()) state.WaitOnce(kNever);
-  if (state.start_error) throw *state.start_error;
+  state.has_lease = true;
+  while (state.progress == State::Progress::kForking && !state.IsSettled()) state.WaitOnce(kNever);
+  if (const auto* error = std::get_if<std::system_error>(&state.phase)) throw *error;
 }
 
 void Supervisor::Begin(const std::vector<std::string>& environment) {
@@ -247,7 +269,7 @@ void Supervisor::Begin(const std::vector<std::string>& environment) {
     state.guard.Send({.kind = Message::Kind::kBegin});
   } else {
     state.guard.Discard();
-    state.exec_failed = ExecFailed{E2BIG};
+    state.phase.emplace<ExecFailed>(ExecFailed{E2BIG});
   }
 }
 
@@ -255,14 +277,14 @@ Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 Supervisor::~Supervisor() {
   State& state = *state_;
-  if (!state.is_awaited) state.guard.Discard();
-  if (!state.is_awaited || state.IsSettled()) return;
+  if (!state.has_lease) state.guard.Discard();
+  if (!state.has_lease || state.IsSettled()) return;
   try {
     state.Give(Order::kKill);
     const TimePoint patience = BootClock::now() + kAbandonTime;
     while (!state.IsSettled()) {
-      if (!state.takeover && BootClock::now() >= patience) state.BeginTakeOver();
-      state.WaitOnce(state.takeover ? kNever : patience);
+      if (state.IsGuarded() && BootClock::now() >= patience) state.BeginTakeOver();
+      state.WaitOnce(state.IsGuarded() ? patience : kNever);
     }
   } catch (...) {
     // Nothing more can be done here. The socket closes, and the guard ends the tree.
@@ -271,7 +293,7 @@ Supervisor::~Supervisor() {
 
 void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
   State& state = *state_;
-  if (state.is_started && state.outlives_lease) return;
+  if (state.progress == State::Progress::kStarted && state.outlives_lease) return;
   if (!state.lease().Set(lease_end, grace)) return;
   state.shortened_at = BootClock::now();
   state.guard.Send({.kind = Message::Kind::kWake});
@@ -289,8 +311,7 @@ bool Supervisor::IsFromCommand(pid_t sender) const {
 std::optional<int> Supervisor::TakeSuspension() {
   State& state = *state_;
   const int number = std::exchange(state.suspended_by, 0);
-  if (number == 0 || state.IsSettled() || state.takeover || state.ordered_at ||
-      state.guard.page().is_ending) {
+  if (number == 0 || !state.IsGuarded() || state.ordered_at || state.guard.page().is_ending) {
     return std::nullopt;
   }
   // It may have been continued since, together with its group, which is also this process's.
@@ -310,11 +331,13 @@ void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
 
 void Supervisor::End() { state_->Give(Order::kEnd); }
 
-bool Supervisor::has_started() const { return state_->is_started; }
+bool Supervisor::has_started() const { return state_->progress == State::Progress::kStarted; }
 
-const std::optional<ExecFailed>& Supervisor::exec_failed() const { return state_->exec_failed; }
+const ExecFailed* Supervisor::exec_failed() const {
+  return std::get_if<ExecFailed>(&state_->phase);
+}
 
-const std::optional<Ended>& Supervisor::ended() const { return state_->ended; }
+const Ended* Supervisor::ended() const { return std::get_if<Ended>(&state_->phase); }
 
 pid_t Supervisor::command_pid() const { return state_->guard.page().command; }
 

@@ -76,12 +76,12 @@ class Supervisor final : public EventSource {
 
   /// The command was executed. False for a command that was too late, or whose guard had died.
   [[nodiscard]] bool has_started() const;
-  /// Set once its execve has failed; nothing is left of it then.
-  [[nodiscard]] const std::optional<ExecFailed>& exec_failed() const;
-  /// Set once the command (and, if it was ended, its whole tree) has been reaped.
-  [[nodiscard]] const std::optional<Ended>& ended() const;
-  /// One of these two is set.
-  [[nodiscard]] bool is_over() const { return exec_failed() || ended(); }
+  /// Null until its execve has failed; nothing is left of it then.
+  [[nodiscard]] const ExecFailed* exec_failed() const;
+  /// Null until the command (and, if it was ended, its whole tree) has been reaped.
+  [[nodiscard]] const Ended* ended() const;
+  /// One of these two is not null.
+  [[nodiscard]] bool is_over() const { return exec_failed() != nullptr || ended() != nullptr; }
   /// The command's pid, for messages.
   [[nodiscard]] pid_t command_pid() const;
 

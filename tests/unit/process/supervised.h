@@ -120,7 +120,8 @@ inline std::optional<ExecFailed> Begin(Supervisor& supervisor, const TestCommand
   loop.Add(alarm);
   loop.Add(supervisor);
   while (!supervisor.has_started() && !supervisor.is_over()) loop.RunOnce();
-  return supervisor.exec_failed();
+  const ExecFailed* const failed = supervisor.exec_failed();
+  return failed == nullptr ? std::nullopt : std::optional(*failed);
 }
 
 inline TestCommand Script(const std::string& script, const ScriptOptions& options = {}) {
