@@ -36,7 +36,8 @@ std::size_t SizeFromEnvironment(const char* name) {
 }  // namespace
 
 Output::Output(std::function<void()> on_room)
-    : on_room_(std::move(on_room)), writer_(HasStandardOutput() ? STDOUT_FILENO : -1) {}
+    : on_room_(std::move(on_room)),
+      writer_(HasStandardOutput() ? STDOUT_FILENO : -1, process::StreamWriter::Writers::kOne) {}
 
 void Output::WriteLast(const std::string& text) {
   writer_.Discard();

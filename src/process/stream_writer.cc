@@ -16,7 +16,7 @@ constexpr std::size_t kMostWaiting = 64 * 1024;
 
 }  // namespace
 
-StreamWriter::StreamWriter(int fd) : fd_(fd) {
+StreamWriter::StreamWriter(int fd, Writers writers) : fd_(fd), writers_(writers) {
   struct stat status {};
   const int mode = fcntl(fd, F_GETFL);
   if (fstat(fd, &status) != 0 || mode < 0 || (mode & O_ACCMODE) == O_RDONLY) {
@@ -31,6 +31,7 @@ StreamWriter::StreamWriter(int fd) : fd_(fd) {
                     O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (own_) fd_ = own_.get();
   }
+  may_block_ = !own_ && !is_socket_ && !S_ISREG(status.st_mode);
 }
 
 void StreamWriter::Discard() {
@@ -60,9 +61,9 @@ void StreamWriter::Append(const std::string& text) {
 }
 
 // As much as a pipe takes in one piece, up to the end of a line, so that nothing that other
-// processes write to it gets in between.
+// processes write to it gets in between. Also as much as a ready descriptor takes without blocking.
 std::size_t StreamWriter::NextPiece() const {
-  if (waiting() <= PIPE_BUF) return waiting();
+  if (waiting() <= PIPE_BUF || (writers_ == Writers::kOne && !may_block_)) return waiting();
   const std::size_t newline = text_.rfind('\n', written_ + PIPE_BUF - 1);
   return newline == std::string::npos || newline < written_ ? PIPE_BUF : newline + 1 - written_;
 }
@@ -73,7 +74,7 @@ void StreamWriter::Flush() {
     if (is_socket_) {
       size = send(fd_, text_.data() + written_, NextPiece(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
-      if (!own_) {
+      if (may_block_) {
         // The inherited description may block once it is full. If it is ready, it takes a piece.
         pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
         if (poll(&ready, 1, 0) == 0) return;

@@ -10,14 +10,17 @@ namespace zklock::process {
 
 /// Writes text to a descriptor that may be shared with other processes, without ever blocking: a
 /// reader that has stopped reading (a stalled pipe, Ctrl-S) must not delay a heartbeat. Text that
-/// cannot be written yet waits here. A line of up to 4 KiB is written in one piece. If the reader
-/// is gone (PIPE is blocked in zklock), or a write fails otherwise, error() is set and text is
-/// dropped from then on.
+/// cannot be written yet waits here. If the reader is gone (PIPE is blocked in zklock), or a write
+/// fails otherwise, error() is set and text is dropped from then on.
 class StreamWriter final : public EventSource {
  public:
+  enum class Writers {
+    kSeveral,  ///< others may write there too: a line of up to 4 KiB is written in one piece
+    kOne,      ///< as much is written at once as fits
+  };
   /// `fd` belongs to the caller, outlives this object, and keeps its mode, which is shared with
   /// others. If it is closed or not open for writing, error() is EBADF.
-  explicit StreamWriter(int fd);
+  explicit StreamWriter(int fd, Writers writers = Writers::kSeveral);
 
   /// Writes `text`, or lets it wait. False: more than 64 KiB would be waiting, and it was dropped
   /// whole.
@@ -49,7 +52,9 @@ class StreamWriter final : public EventSource {
   /// A file description of its own, which does not block, if `fd` is a pipe or a terminal.
   UniqueFd own_;
   int fd_;
+  const Writers writers_;
   bool is_socket_ = false;
+  bool may_block_ = true;
   int error_ = 0;
   std::string text_;
   std::size_t written_ = 0;  // of `text_`

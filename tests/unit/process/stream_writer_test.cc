@@ -1,12 +1,14 @@
 #include "process/stream_writer.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "process/signals.h"
 #include "process/system_error.h"
@@ -43,6 +45,26 @@ TEST_CASE("text waits for a reader that is stalled, and is then written") {
   CHECK(writer.waiting() == 0);
   CHECK(ReadAll(pipe.read.get()) == "one\ntwo");
   CHECK(writer.GetInterest().fd < 0);
+}
+
+TEST_CASE("text is written in pieces of 4 KiB at most, unless there is one writer only") {
+  // Each write to a socket of this kind is one record.
+  int ends[2];
+  Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
+  const UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  const auto records = [&](StreamWriter::Writers writers) {
+    StreamWriter writer(write_end.get(), writers);
+    CHECK(writer.Write(std::string(3000, 'x') + "\n" + std::string(3000, 'y') + "\n"));
+    std::vector<ssize_t> sizes;
+    char buffer[10'000];
+    for (ssize_t size; (size = recv(read_end.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0;) {
+      sizes.push_back(size);
+    }
+    return sizes;
+  };
+  CHECK(records(StreamWriter::Writers::kSeveral) == std::vector<ssize_t>{3001, 3001});
+  CHECK(records(StreamWriter::Writers::kOne) == std::vector<ssize_t>{6002});
 }
 
 TEST_CASE("a line that finds no room is dropped whole, but appended text is not") {
