@@ -10,7 +10,7 @@
 #include "commands/console.h"
 #include "commands/holder_claim.h"
 #include "commands/short_session.h"
-#include "lock/ownership_check.h"
+#include "lock/contender_operations.h"
 #include "process/ancestry.h"
 #include "protocol/held.h"
 #include "protocol/semaphore.h"

@@ -10,8 +10,8 @@
 
 #include "base/exit_status.h"
 #include "commands/console.h"
+#include "lock/contender_operations.h"
 #include "lock/holders.h"
-#include "lock/ownership_check.h"
 #include "process/ancestry.h"
 #include "protocol/contender_name.h"
 #include "protocol/held.h"

@@ -16,10 +16,8 @@
 #include "commands/console.h"
 #include "commands/own_locks.h"
 #include "commands/short_session.h"
-#include "lock/delete_contender.h"
-#include "lock/request_release.h"
+#include "lock/contender_operations.h"
 #include "lock/survey.h"
-#include "lock/wait_until_gone.h"
 #include "process/identity.h"
 #include "protocol/lock_path.h"
 

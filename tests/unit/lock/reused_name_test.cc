@@ -6,10 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "lock/delete_contender.h"
-#include "lock/ownership_check.h"
-#include "lock/request_release.h"
-#include "lock/wait_until_gone.h"
+#include "lock/contender_operations.h"
 #include "unit/lock/contender.h"
 
 namespace zklock::lock {

@@ -10,12 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "lock/delete_contender.h"
+#include "lock/contender_operations.h"
 #include "lock/holders.h"
-#include "lock/ownership_check.h"
-#include "lock/request_release.h"
 #include "lock/survey.h"
-#include "lock/wait_until_gone.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -32,7 +29,7 @@ const ContenderId kReused{"/c/l/lock", 1};
 
 struct Kind {
   const char* name;
-  std::size_t request;  ///< which of its requests gets the error
+  std::string request;  ///< the request that gets the error
   std::string operation;
   std::string right;
   std::string right_path;
@@ -56,21 +53,22 @@ std::vector<Kind> Kinds(const ContenderId& id) {
     return std::make_unique<RequestRelease>(store, clock, kLock, id, edit, 15s);
   };
   return {
-      {"departure", 0, "read a contender in", "READ", path,
+      {"wait", "get ", "read a contender in", "READ", path,
        [=](FakeStore& store, FakeClock& clock) {
          return std::make_unique<WaitUntilGone>(store, clock, kLock, id, 15s);
        }},
-      {"removal", 0, "delete a contender in", "DELETE", "/l", remove(id)},
-      {"removal that reads", 0, "read a contender in", "READ", "/l/lock", remove(kReused)},
-      {"held check", 0, "check a contender in", "READ", path, check(id)},
-      {"held check that reads", 1, "check a contender in", "READ", "/l/lock", check(kReused)},
-      {"release request that reads", 0, "read a contender in", "READ", path, ask},
-      {"release request that writes", 1, "write to a contender in", "WRITE", path, ask},
-      {"holders", 1, "list", "READ", "/l",
+      {"deletion", "delete ", "delete a contender in", "DELETE", "/l", remove(id)},
+      {"deletion that reads", "get ", "read a contender in", "READ", "/l/lock", remove(kReused)},
+      {"ownership check", "check ", "check a contender in", "READ", path, check(id)},
+      {"ownership check that reads", "get ", "check a contender in", "READ", "/l/lock",
+       check(kReused)},
+      {"release request that reads", "get ", "read a contender in", "READ", path, ask},
+      {"release request that writes", "set ", "write to a contender in", "WRITE", path, ask},
+      {"holders", "list ", "list", "READ", "/l",
        [](FakeStore& store, FakeClock& clock) {
          return std::make_unique<Holders>(store, clock, kLock, 15s);
        }},
-      {"survey", 1, "list", "READ", "/l",
+      {"survey", "list ", "list", "READ", "/l",
        [](FakeStore& store, FakeClock& clock) {
          return std::make_unique<Survey>(store, clock, SurveyRequest{.place = kLock});
        }},

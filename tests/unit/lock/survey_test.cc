@@ -126,8 +126,7 @@ TEST_CASE("A contender that vanishes during the survey is left out") {
   bench.servers.Put("/l", 0);
   const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
   bench.servers.Put("/l/_c_y-lock-", kSession, true);
-  // sync, list, get of the lock, get, get
-  bench.store.Before(3, [&] { bench.servers.Remove(first); });
+  bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
   Survey survey = bench.Look("/l");
   bench.store.Run();
   const LockSurvey& lock = survey.result().locks.at(0);
@@ -440,7 +439,7 @@ TEST_CASE("Of a long queue only the requested number is read, but all are counte
       "all"};
   SECTION("by their order") {}
   SECTION("one more for each that is gone") {
-    bench.store.Before(3, [&] { bench.servers.Remove(first); });
+    bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
     expected = {"/l 1/9",
                 "1 _c_x-lock-0000000001",
                 "2 _c_x-lock-0000000002",
@@ -619,8 +618,8 @@ TEST_CASE("Watching, a change during a survey is not missed") {
   Bench bench;
   bench.servers.Put("/l", 0);
   bench.servers.Put("/l/_c_x-lock-", kSession, true);
-  // sync, list, get of the lock, get
-  bench.store.Before(3, [&] { bench.servers.Put("/l/_c_x-lock-", kSession, true); });
+  bench.store.Before("get /l/_c_x-lock-",
+                     [&] { bench.servers.Put("/l/_c_x-lock-", kSession, true); });
   Watching watching(bench, "/l");
   watching.Go();
   CHECK(watching.scribe.told ==

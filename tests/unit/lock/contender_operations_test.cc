@@ -1,10 +1,9 @@
-#include "lock/request_release.h"
+#include "lock/contender_operations.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
 #include "lock/holders.h"
-#include "lock/wait_until_gone.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {
@@ -32,6 +31,10 @@ struct Bench {
             15s};
   }
 
+  DeleteContender Delete(const std::string& path) {
+    return {store, clock, {"/l", ""}, {path}, 15s};
+  }
+
   FakeServers servers;
   FakeClock clock;
   FakeStore store{servers, clock};
@@ -40,6 +43,39 @@ struct Bench {
 };
 
 }  // namespace
+
+TEST_CASE("Exactly the named contender is deleted") {
+  Bench bench;
+  DeleteContender deletion = bench.Delete(bench.first);
+  bench.store.Run();
+  REQUIRE(deletion.IsOver());
+  CHECK(deletion.has_removed());
+  CHECK_FALSE(bench.servers.Has(bench.first));
+  CHECK(bench.servers.Has(bench.second));
+}
+
+TEST_CASE("A contender that was already gone is not deleted") {
+  Bench bench;
+  bench.servers.Remove(bench.first);
+  DeleteContender deletion = bench.Delete(bench.first);
+  bench.store.Run();
+  REQUIRE(deletion.IsOver());
+  CHECK_FALSE(deletion.failure());
+  CHECK_FALSE(deletion.has_removed());
+}
+
+TEST_CASE("A delete whose reply was lost counts") {
+  for (const Fault fault :
+       {Fault::kReplyLost, Fault::kExpiredReplyLost, Fault::kNotDone, Fault::kExpiredNotDone}) {
+    Bench bench;
+    bench.store.PlaceFault("delete /l/", fault);
+    DeleteContender deletion = bench.Delete(bench.first);
+    bench.store.Run();
+    REQUIRE(deletion.IsOver());
+    CHECK(deletion.has_removed());
+    CHECK_FALSE(bench.servers.Has(bench.first));
+  }
+}
 
 TEST_CASE("Only the named contender is written to, with the edited data") {
   Bench bench;
@@ -54,14 +90,14 @@ TEST_CASE("Only the named contender is written to, with the edited data") {
 TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
   Bench bench;
   RequestRelease request = bench.Ask(bench.first);
-  bench.store.Before(1, [&] { bench.servers.Write(bench.first, "newer"); });
+  bench.store.Before("set /l/", [&] { bench.servers.Write(bench.first, "newer"); });
   bench.store.Run();
   CHECK(request.has_asked());
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
 }
 
 TEST_CASE("A contender that is deleted before the write was not asked") {
-  for (const std::size_t at : {0, 1}) {
+  for (const char* at : {"get /l/", "set /l/"}) {
     Bench bench;
     RequestRelease request = bench.Ask(bench.first);
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
@@ -76,7 +112,7 @@ TEST_CASE("A request whose reply was lost is sent again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
     Bench bench;
     RequestRelease request = bench.Ask(bench.first);
-    bench.store.PlaceFault(1, fault);
+    bench.store.PlaceFault("set /l/", fault);
     bench.store.Run();
     CHECK(request.has_asked());
   }
