@@ -96,9 +96,19 @@ inline Set ManualOptions(const Words& lines) {
   return options;
 }
 
-inline Set OptionsUnder(const std::string& heading) {
-  const Set options = ManualOptions(Section(ReadSource("man/zklock.1"), ".Ss " + heading, ".S"));
-  REQUIRE(!options.empty());
+/// The options that zklock(1) describes for a subcommand: those below each heading "Options of ..."
+/// that names it, or says "all four".
+inline Set OptionsFor(const std::string& subcommand) {
+  const std::string manual = ReadSource("man/zklock.1");
+  const std::regex names("\\.Ss Options of .*\\b(" + subcommand + "|all four)\\b.*");
+  Set options;
+  for (const std::string& line : Lines(manual)) {
+    if (!std::regex_match(line, names)) continue;
+    const Set here = ManualOptions(Section(manual, line, ".S"));
+    CAPTURE(line);
+    CHECK(!here.empty());
+    options.insert(here.begin(), here.end());
+  }
   return options;
 }
 

@@ -38,12 +38,8 @@ Set TableNames(const cli::SubcommandSpec& subcommand) {
 /// The options that the manual pages describe for a subcommand.
 Set ManualOptionsOf(const cli::SubcommandSpec& subcommand) {
   const std::string name(subcommand.name);
-  if (!subcommand.RunsCommand()) {
-    return ManualOptions(Lines(ReadSource("man/zklock-" + name + ".1")));
-  }
-  return Union(
-      OptionsUnder("Options of all four"),
-      OptionsUnder(name == "try" ? "Options of try" : "Options of exclusive, read and write"));
+  if (subcommand.RunsCommand()) return OptionsFor(name);
+  return ManualOptions(Lines(ReadSource("man/zklock-" + name + ".1")));
 }
 
 Set FirstWords(const std::string& text) {
