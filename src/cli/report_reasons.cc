@@ -35,21 +35,9 @@ const char* AnswerText(Error error) {
       return message::kZnodeChanged;
     case Error::kUnimplemented:
       return message::kUnknownRequest;
-    // Never passed here: these are refusals, or not answers.
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-    case Error::kInvalidAcl:
-    case Error::kLocalSession:
-    case Error::kQuotaExceeded:
-    case Error::kThrottled:
-    case Error::kConnectionLoss:
-    case Error::kSessionExpired:
-    case Error::kNone:
-    case Error::kOther:
-      break;
+    default:
+      return message::kUnexpectedAnswer;
   }
-  return message::kUnexpectedAnswer;
 }
 
 std::string AttemptText(zookeeper::AttemptEnd end) {

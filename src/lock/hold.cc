@@ -83,19 +83,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
       return;  // the store reports which of the two it is
-    case Error::kNodeExists:
-    case Error::kNoAuth:
-    case Error::kAuthFailed:
-    case Error::kAuthRequired:
-    case Error::kInvalidAcl:
-    case Error::kNoChildrenForEphemerals:
-    case Error::kLocalSession:
-    case Error::kNotEmpty:
-    case Error::kBadVersion:
-    case Error::kUnimplemented:
-    case Error::kQuotaExceeded:
-    case Error::kThrottled:
-    case Error::kOther:
+    default:
       // A refusal or nonsense: this server proves nothing. Try another, or else the lease ends.
       answer_deadline_ = kNever;
       Suspect();
