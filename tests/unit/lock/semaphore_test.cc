@@ -1,3 +1,5 @@
+#include "lock/semaphore.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
@@ -20,17 +22,8 @@ using test::Fault;
 const std::string kCuratorPermit = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
 
 std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
-  return {{.lock = {"/l", ""},
-           .host = "host",
-           .data = "",
-           .below = "locks",
-           .permit_limit = try_only ? std::optional(permits) : std::nullopt},
-          {.lock = {"/l", ""},
-           .host = "host",
-           .data = "",
-           .try_only = try_only,
-           .below = "leases",
-           .permits = permits}};
+  return RequestsForPermit(
+      {.lock = {"/l", ""}, .host = "host", .data = "", .try_only = try_only, .permits = permits});
 }
 
 /// Acquires a permit of /l, and holds it as run does.
@@ -70,6 +63,40 @@ struct Permit {
 
 std::size_t PermitsIn(const World& world) { return world.servers.Children("/l/leases").size(); }
 std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
+
+TEST_CASE("A permit is queued for in the turnstile, with the options of a wait, and then taken") {
+  const auto requests = RequestsForPermit({.lock = {"/l", ""},
+                                           .host = "host",
+                                           .data = "data",
+                                           .wait = 7s,
+                                           .max_queue = 3,
+                                           .permits = 2,
+                                           .connect_timeout = 9s});
+  REQUIRE(requests.size() == 2);
+  CHECK(requests[0].QueuePath() == "/l/locks");
+  CHECK_FALSE(requests[0].permits);
+  CHECK_FALSE(requests[0].permit_limit);
+  CHECK(requests[0].max_queue == 3U);
+  CHECK(requests[1].QueuePath() == "/l/leases");
+  CHECK(requests[1].permits == 2U);
+  for (const AcquireRequest& request : requests) {
+    CHECK(request.wait == Duration(7s));
+    CHECK(request.host == "host");
+    CHECK(request.data == "data");
+    CHECK(request.connect_timeout == Duration(9s));
+  }
+}
+
+TEST_CASE("A try queues in the turnstile for a limited time, and leaves if no permit is left") {
+  const auto requests = RequestsForPermit(
+      {.lock = {"/l", ""}, .try_only = true, .wait = 0s, .max_queue = 0, .permits = 2});
+  REQUIRE(requests.size() == 2);
+  CHECK_FALSE(requests[0].try_only);
+  CHECK(requests[0].wait == Duration(5s));
+  CHECK_FALSE(requests[0].max_queue);
+  CHECK(requests[0].permit_limit == 2U);
+  CHECK(requests[1].try_only);
+}
 
 TEST_CASE("A permit is a child of `leases`, and its holder leaves the turnstile") {
   World world(GENERATE(true, false));
