@@ -14,12 +14,9 @@
 #include "cli/config.h"
 #include "cli/credentials.h"
 #include "cli/printable.h"
+#include "cli/queue_messages.h"
 #include "cli/report.h"
-#include "cli/report_queue.h"
-#include "commands/complete.h"
-#include "commands/inspect.h"
-#include "commands/release.h"
-#include "commands/run.h"
+#include "commands/subcommands.h"
 #include "process/message_sink.h"
 #include "process/signals.h"
 
@@ -46,7 +43,7 @@ int Dispatch(const cli::ParsedCommandLine& line, process::Signals& signals,
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return kExitOk;
   cli::Report(sink, cli::Verbosity::kNormal)
-      .Error(cli::CannotPrint(std::generic_category().message(errno)));
+      .Error(cli::message::kCannotPrint, std::generic_category().message(errno));
   return kExitSystem;
 }
 

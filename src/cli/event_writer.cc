@@ -12,8 +12,9 @@
 #include <system_error>
 
 #include "cli/config.h"
+#include "cli/messages.h"
 #include "cli/option_values.h"
-#include "cli/report.h"
+#include "cli/printable.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
@@ -69,14 +70,18 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
   if (is_number) {
     const auto number = ParseNumber(target, 0, INT_MAX);
     UniqueFd fd = number ? TakeOver(*number) : UniqueFd();
-    if (!fd && !place.empty()) throw ConfigError(place + ": " + NoDescriptor(target));
-    if (!fd) throw UsageError(NoDescriptor(target), "exclusive");
+    const std::string why = fmt::format(message::kNoDescriptor, target);
+    if (!fd && !place.empty()) throw ConfigError(place + ": " + why);
+    if (!fd) throw UsageError(why, "exclusive");
     return fd;
   }
   // Non-blocking, so that a FIFO without a reader is refused and not waited for.
   UniqueFd fd(open(target.c_str(),
                    O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
-  if (!fd) throw std::system_error(errno, std::generic_category(), CannotOpenEvents(target));
+  if (!fd) {
+    throw std::system_error(errno, std::generic_category(),
+                            fmt::format(message::kCannotAppend, Printable(target)));
+  }
   return fd;
 }
 

@@ -9,8 +9,6 @@
 #include "cli/duration.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
-#include "cli/queue_messages.h"
-#include "cli/report_reasons.h"
 #include "cli/run_messages.h"
 #include "cli/server_messages.h"
 #include "process/process_tree.h"
@@ -52,34 +50,16 @@ void Report::Explain(const RunEnd& end) {
   IsShownAlways(end.reason) ? Error(end.message) : Say(end.message);
 }
 
-void Report::ReleaseRequested(const std::string& lock, const lock::ReleaseRequest& request) {
-  Error(fmt::format(message::kReleaseRequested, lock, AskerText(request)));
-}
-
-void Report::NothingIsMine(const std::string& lock) {
-  Say(lock.empty() ? message::kNothingMine : fmt::format(message::kNotMine, lock, lock));
-}
-
-void Report::NoLongerMine(const std::string& lock) {
-  Say(fmt::format(message::kNoLongerMine, lock));
-}
-
-void Report::NotRecorded(const std::string& lock) {
-  Error(fmt::format(message::kNotRecorded, lock));
-}
-
-void Report::Defect(const std::string& what) {
-  Error(fmt::format(message::kDefect, Printable(what)));
-}
+void Report::Defect(const std::string& what) { Error(message::kDefect, Printable(what)); }
 
 void Report::SystemRefused(const std::system_error& error) {
   const std::string what = error.what();
   switch (error.code().value()) {
     case EAGAIN:
-      return Error(fmt::format(message::kNoProcesses, what));
+      return Error(message::kNoProcesses, what);
     case EMFILE:
     case ENFILE:
-      return Error(fmt::format(message::kNoDescriptors, what));
+      return Error(message::kNoDescriptors, what);
     default:
       break;
   }
@@ -90,28 +70,18 @@ void Report::SystemRefused(const std::system_error& error) {
 void Report::NoMemory() { Error(message::kNoMemory); }
 
 void Report::Survivor(const process::Survivor& survivor) {
-  Error(fmt::format(message::kSurvivor, survivor.pid, Printable(survivor.name)));
+  Error(message::kSurvivor, survivor.pid, Printable(survivor.name));
 }
 
 void Report::LeftBehind(const process::Survivor& process) {
-  Say(fmt::format(message::kLeftBehind, process.pid, Printable(process.name)));
+  Say(message::kLeftBehind, process.pid, Printable(process.name));
 }
 
-void Report::GuardFailed() { Error(message::kGuardFailed); }
-
 void Report::Suspending(const std::string& lock, Duration lease_left) {
-  Error(fmt::format(message::kSuspending, lock, FormatDuration(lease_left)));
+  Error(message::kSuspending, lock, FormatDuration(lease_left));
 }
 
 std::string DroppedLine() { return fmt::format("zklock: {}", message::kDropped); }
-
-std::string NoDescriptor(const std::string& number) {
-  return fmt::format(message::kNoDescriptor, number);
-}
-
-std::string CannotOpenEvents(const std::string& file) {
-  return fmt::format(message::kCannotAppend, Printable(file));
-}
 
 std::string UsageLines(const UsageError& error) {
   return fmt::format("{}\n", Printable(error.what())) +

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/exit_status.h"
 #include "cli/end_reason.h"
 #include "cli/event.h"
 #include "cli/parsed_command_line.h"
-#include "lock/contender_data.h"
 #include "process/ended.h"
 #include "process/executable.h"
 #include "process/message_sink.h"
@@ -25,6 +27,15 @@ class Report final : public EventListener {
   void Error(const std::string& line);
   /// Level::kUnlessQuiet.
   void Say(const std::string& line);
+  /// Likewise, for a message (cli/messages.h) and its arguments, which are printable.
+  template <typename... Args>
+  requires(sizeof...(Args) > 0) void Error(fmt::format_string<Args...> format, Args&&... args) {
+    Error(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  requires(sizeof...(Args) > 0) void Say(fmt::format_string<Args...> format, Args&&... args) {
+    Say(fmt::format(format, std::forward<Args>(args)...));
+  }
 
   void OnEvent(const Event& event) override;
 
@@ -36,11 +47,6 @@ class Report final : public EventListener {
   /// Why the command was not run. Call it after the session's close: printing may take time, and
   /// others wait for the lock.
   void Explain(const RunEnd& end);
-  /// --mine. `lock` is empty if none was named.
-  void NothingIsMine(const std::string& lock);
-  void NoLongerMine(const std::string& lock);
-  /// --min-interval: the success could not be recorded.
-  void NotRecorded(const std::string& lock);
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
   void NoMemory();
@@ -48,8 +54,6 @@ class Report final : public EventListener {
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
-  void GuardFailed();
-  void ReleaseRequested(const std::string& lock, const lock::ReleaseRequest& request);
   void Suspending(const std::string& lock, Duration lease_left);
 
  private:
@@ -59,9 +63,6 @@ class Report final : public EventListener {
 
 /// The line that the sink prints after it has dropped lines.
 [[nodiscard]] std::string DroppedLine();
-/// For --events: a number that is not a writable descriptor, and a file that cannot be opened.
-[[nodiscard]] std::string NoDescriptor(const std::string& number);
-[[nodiscard]] std::string CannotOpenEvents(const std::string& file);
 
 /// The two lines of a usage error, without "zklock: ".
 [[nodiscard]] std::string UsageLines(const UsageError& error);

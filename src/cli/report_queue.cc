@@ -43,8 +43,6 @@ std::string Unlistable(const std::vector<std::string>& paths) {
   return fmt::format(message::kUnlistable, Printable(paths.front()), others);
 }
 
-std::string CannotPrint(const std::string& why) { return fmt::format(message::kCannotPrint, why); }
-
 std::string InterruptedBy(int signal_number) {
   return fmt::format(message::kInterruptedBy, SignalName(signal_number));
 }
@@ -58,40 +56,12 @@ std::string Meant(const std::string& lock, const ContenderView& contender) {
              : fmt::format(message::kWaiter, name, lock, what, Who(contender));
 }
 
-std::string ReleaseQuestion() { return message::kReleaseQuestion; }
-
-std::string WantsYes() { return message::kNoTerminal; }
-
 std::string NotThere(const std::string& lock, const std::string& contender) {
   return fmt::format(message::kNotThere, Printable(contender), lock);
 }
 
 std::string NoContender(const std::string& lock, const std::string& contender) {
   return fmt::format(message::kChildNotContender, Printable(contender), lock);
-}
-
-std::string NothingReleased(const std::string& lock) {
-  return fmt::format(message::kNothingReleased, lock);
-}
-
-std::string NobodyThere(const std::string& lock) {
-  return fmt::format(message::kNoSuchContender, lock);
-}
-
-std::string NothingHeld(const std::string& lock) {
-  return fmt::format(message::kNothingHeld, lock);
-}
-
-std::string ReleaseWaits(const std::string& lock, std::size_t runs, std::int64_t pid) {
-  return fmt::format(message::kReleaseWaits, lock, runs, pid);
-}
-
-std::string ReleaseBelow(const std::string& lock) {
-  return fmt::format(message::kReleaseBelow, lock);
-}
-
-std::string KeeperSilent(const std::string& lock, std::int64_t pid) {
-  return fmt::format(message::kKeeperSilent, lock, pid);
 }
 
 std::string CannotBeAsked(const ContenderView& contender) {

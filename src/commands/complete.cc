@@ -1,4 +1,4 @@
-#include "commands/complete.h"
+#include "commands/subcommands.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "commands/inspect.h"
+#include "commands/subcommands.h"
 
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include "base/exit_status.h"
 #include "cli/queue_dot.h"
 #include "cli/queue_json.h"
+#include "cli/queue_messages.h"
 #include "cli/queue_text.h"
 #include "cli/report_queue.h"
 #include "cli/screen.h"
@@ -42,11 +43,11 @@ class HeldSink final : public lock::SurveySink {
   bool is_held_ = false;
 };
 
-/// Passes a survey on to a view, as long as the output has room.
+/// Passes a survey on to a view, as long as the output has room. Then calls `on_end`, if any.
 class Throttle final : public lock::SurveySink {
  public:
-  Throttle(lock::SurveySink& view, const Output& output) : view_(view), output_(output) {}
-  void SetOnEnd(std::function<void()> on_end) { on_end_ = std::move(on_end); }
+  Throttle(lock::SurveySink& view, const Output& output, std::function<void()> on_end = {})
+      : view_(view), output_(output), on_end_(std::move(on_end)) {}
   void OnLock(const lock::LockSurvey& lock) override { view_.OnLock(lock); }
   void OnEntry(const lock::QueueEntry& entry) override { view_.OnEntry(entry); }
   void OnLockEnd(const lock::LockSurvey& lock) override { view_.OnLockEnd(lock); }
@@ -59,7 +60,7 @@ class Throttle final : public lock::SurveySink {
  private:
   lock::SurveySink& view_;
   const Output& output_;
-  std::function<void()> on_end_;
+  const std::function<void()> on_end_;
 };
 
 lock::LockName PathOf(const cli::InspectOptions& options) {
@@ -125,11 +126,12 @@ class Inspection {
   }
 
  private:
-  [[nodiscard]] lock::SurveyRequest Request() const {
+  [[nodiscard]] lock::SurveyRequest Request(std::size_t most_contenders) const {
     return {
         .place = PathOf(options_),
         .scope = options_.path == "/" || options_.form == Form::kDot ? Scope::kTree : Scope::kGuess,
         .most_data = lock::kMostContenderData,
+        .most_contenders = most_contenders,
         .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
         .watch = options_.watch,
         .connect_timeout = options_.server.connect_timeout};
@@ -142,9 +144,7 @@ class Inspection {
 
   int ReportByStatus() {
     HeldSink view;
-    lock::SurveyRequest request = Request();
-    request.most_contenders = 1;
-    lock::Survey survey(session_.store(), session_.clock(), request, &view);
+    lock::Survey survey(session_.store(), session_.clock(), Request(1), &view);
     if (const auto status = session_.Run(survey)) return *status;
     session_.Close();
     return view.is_held() ? kExitConflict : kExitOk;
@@ -153,7 +153,7 @@ class Inspection {
   /// Prints the queue or the locks; with --watch, each change too.
   int Print(lock::SurveySink& view) {
     Throttle throttle(view, output_);
-    survey_.emplace(session_.store(), session_.clock(), Request(), &throttle);
+    survey_.emplace(session_.store(), session_.clock(), Request(std::string::npos), &throttle);
     const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
     const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
     const std::vector<std::string> unlistable = survey_->result().unlistable;
@@ -167,20 +167,12 @@ class Inspection {
 
   int WatchOnScreen() {
     AlternateScreen screen(output_);
-    std::string text;
     TerminalSize size = OutputSize();
+    std::string text;
     cli::QueueText view(options_.path, ScreenStyle(size),
                         [&text](const std::string& more) { text += more; });
-    Throttle throttle(view, output_);
-    throttle.SetOnEnd([&] {
-      const auto& unlistable = survey_->result().unlistable;
-      if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
-      output_.Append(cli::Frame(text, size.rows));
-      text.clear();
-    });
-    lock::SurveyRequest request = Request();
-    request.most_contenders = RoomFor(size);
-    survey_.emplace(session_.store(), session_.clock(), request, &throttle);
+    Throttle throttle(view, output_, [&] { Draw(std::exchange(text, ""), size); });
+    survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
 
     process::SizeChanges changes;
     session_.loop().Add(changes);
@@ -189,18 +181,17 @@ class Inspection {
       view.SetStyle(ScreenStyle(size));
       survey_->Repeat(RoomFor(size));
     };
-    const auto signal = session_.RunUntilLeft(
-        *survey_,
-        [&] {
-          if (changes.Take()) redraw();
-          return output_.error() != 0;
-        },
-        [&](const std::function<void()>& suspend) {
-          screen.Leave();
-          suspend();
-          screen.Enter();
-          redraw();
-        });
+    const auto is_left = [&] {
+      if (changes.Take()) redraw();
+      return output_.error() != 0;
+    };
+    const auto around_suspension = [&](const std::function<void()>& suspend) {
+      screen.Leave();
+      suspend();
+      screen.Enter();
+      redraw();
+    };
+    const auto signal = session_.RunUntilLeft(*survey_, is_left, around_suspension);
     session_.loop().Remove(changes);
     screen.Leave();
     // Ctrl-C is the way to leave: no message.
@@ -209,6 +200,12 @@ class Inspection {
     if (output_.error() != 0) return CannotPrint();
     session_.Close();
     return status.value_or(kExitOk);
+  }
+
+  void Draw(std::string text, const TerminalSize& size) {
+    const auto& unlistable = survey_->result().unlistable;
+    if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
+    output_.Append(cli::Frame(text, size.rows));
   }
 
   /// One column narrower than the terminal: on some, the sequence that erases the rest of a line
@@ -236,7 +233,7 @@ class Inspection {
   int CannotPrint() {
     // No reader: ends without a message, as PIPE would have ended it.
     if (output_.error() == EPIPE || output_.error() == EBADF) return kExitSignalBase + SIGPIPE;
-    report_.Error(cli::CannotPrint(std::generic_category().message(output_.error())));
+    report_.Error(cli::message::kCannotPrint, std::generic_category().message(output_.error()));
     return kExitSystem;
   }
 

@@ -2,6 +2,7 @@
 
 #include "cli/duration.h"
 #include "cli/printable.h"
+#include "cli/run_messages.h"
 #include "commands/console.h"
 #include "commands/failure_end.h"
 #include "commands/lease_first.h"
@@ -60,7 +61,7 @@ void MinInterval::Record(lock::Hold& hold, TimePoint began) {
   last_run_.Record(began, context_.Self().host);
   (void)Serve(hold);
   if (!last_run_.IsDone() || hold.loss() || !last_run_.refused().empty()) {
-    context_.report.NotRecorded(DisplayPath());
+    context_.report.Error(cli::message::kNotRecorded, DisplayPath());
   }
 }
 

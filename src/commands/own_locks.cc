@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/exit_status.h"
+#include "cli/queue_messages.h"
 #include "commands/console.h"
 #include "lock/contender_operations.h"
 #include "lock/holders.h"
@@ -95,7 +96,11 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     return *status;
   }
   if (held.empty()) {
-    report.NothingIsMine(options.path);
+    if (options.path.empty()) {
+      report.Say(cli::message::kNothingMine);
+    } else {
+      report.Say(cli::message::kNotMine, options.path, options.path);
+    }
     return kExitLost;
   }
   ShortSession session(options.server, signals, report);
@@ -108,7 +113,7 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     if (const auto status = session.Run(check)) return *status;
     if (!check.is_held()) {
       session.Close();
-      report.NoLongerMine(lock.display_path());
+      report.Say(cli::message::kNoLongerMine, lock.display_path());
       return kExitLost;
     }
   }

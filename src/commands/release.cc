@@ -1,4 +1,4 @@
-#include "commands/release.h"
+#include "commands/subcommands.h"
 
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/queue_messages.h"
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
@@ -24,6 +25,7 @@
 namespace zklock::commands {
 namespace {
 
+namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
 
 lock::LockName LockOf(const cli::ReleaseOptions& options) {
@@ -79,8 +81,11 @@ std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::Releas
     return kExitUsage;
   }
   if (!targets.empty()) return targets;
-  report.Say(options.target == Target::kContender ? cli::NotThere(options.lock, options.contender)
-                                                  : cli::NobodyThere(options.lock));
+  if (options.target == Target::kContender) {
+    report.Say(cli::NotThere(options.lock, options.contender));
+  } else {
+    report.Say(message::kNoSuchContender, options.lock);
+  }
   return kExitConflict;
 }
 
@@ -88,10 +93,10 @@ std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::Releas
 std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals& signals,
                            cli::Report& report) {
   if (options.yes) return std::nullopt;
-  const Answer answer = AskYesNo("zklock: " + cli::ReleaseQuestion(), signals);
+  const Answer answer = AskYesNo(std::string("zklock: ") + message::kReleaseQuestion, signals);
   if (answer.signal) return InterruptedBy(*answer.signal, report);
   if (answer.yes) return std::nullopt;
-  report.Say(cli::NothingReleased(options.lock));
+  report.Say(message::kNothingReleased, options.lock);
   return kExitConflict;
 }
 
@@ -217,7 +222,9 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
       // The keeper releases it as soon as nothing runs under it any more.
       const protocol::NestingRelease& release = (*link)->release();
-      if (release.runs > 0) report.Say(cli::ReleaseWaits(options.lock, release.runs, release.pid));
+      if (release.runs > 0) {
+        report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);
+      }
       Releaser releaser(options, signals, report);
       if (const auto status = releaser.WaitUntilGone(ViewOf(hold.ticket))) return *status;
       releaser.Close();
@@ -227,16 +234,16 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
       return InterruptedBy(interrupted->signal_number, report);
     }
     if (std::holds_alternative<Refuses>(answer)) {
-      report.Error(cli::ReleaseBelow(options.lock));
+      report.Error(message::kReleaseBelow, options.lock);
       return kExitUsage;
     }
     if (std::holds_alternative<NoProof>(answer)) silent = hold.claim.holder.pid;
   }
   if (silent) {
-    report.Error(cli::KeeperSilent(options.lock, *silent));
+    report.Error(message::kKeeperSilent, options.lock, *silent);
     return kExitUnavailable;
   }
-  report.Say(cli::NothingHeld(options.lock));
+  report.Say(message::kNothingHeld, options.lock);
   return kExitConflict;
 }
 
@@ -245,7 +252,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
 int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   if (options.target == Target::kOwn) return ReleaseOwn(options, signals, report);
   if (!options.yes && !CanAsk()) {
-    report.Error(cli::WantsYes());
+    report.Error(message::kNoTerminal);
     return kExitUsage;
   }
   const auto found = FindTargets(options, signals, report);

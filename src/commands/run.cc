@@ -1,4 +1,4 @@
-#include "commands/run.h"
+#include "commands/subcommands.h"
 
 #include <unistd.h>
 

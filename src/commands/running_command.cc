@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/exit_status.h"
+#include "cli/report_reasons.h"
+#include "cli/run_messages.h"
 #include "process/ancestry.h"
 
 namespace zklock::commands {
@@ -38,7 +40,7 @@ void RunningCommand::OnLossOf(const std::string& locks, lock::Loss loss) {
 
 void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
   if (std::exchange(request_reported_, true)) return;
-  context_.report.ReleaseRequested(locks_, request);
+  context_.report.Error(cli::message::kReleaseRequested, locks_, cli::AskerText(request));
   EndCommand();
 }
 
@@ -75,7 +77,7 @@ int RunningCommand::Status() const {
 void RunningCommand::ReportProcesses() const {
   for (const auto& survivor : ended_.survivors) context_.report.Survivor(survivor);
   for (const auto& process : ended_.left_behind) context_.report.LeftBehind(process);
-  if (ended_.guard_failed) context_.report.GuardFailed();
+  if (ended_.guard_failed) context_.report.Error(cli::message::kGuardFailed);
 }
 
 }  // namespace zklock::commands
