@@ -49,6 +49,10 @@ inline constexpr char kNoNumber[] = "{}: invalid number '{}'; expected {} to {}"
 inline constexpr char kNoSignal[] = "{}: invalid signal '{}' (examples: TERM, USR1, 15)";
 inline constexpr char kBadServers[] = "--servers '{}': {}; expected HOST:PORT[,...][/CHROOT]";
 inline constexpr char kBadPath[] = "{} '{}' {}; expected a path such as /locks";
+inline constexpr char kNoProxyCommand[] =
+    "{} is empty; expected a command such as 'ssh -W %h:%p bastion', or none";
+inline constexpr char kBadProxyCommand[] =
+    "{} '{}': a % must be followed by h (host), p (port) or another %";
 inline constexpr char kNoTls[] =
     "{}: zklock does not support TLS; put stunnel between it and the servers "
     "(README, Access; zklock-protocol(7))";

@@ -191,6 +191,17 @@ std::string RefuseTls(const OptionValue& value, OptionFields& /*fields*/) {
                     fmt::format(message::kNoTls, value.spec->Name()));
 }
 
+std::string ProxyCommand(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  std::string& line = fields.server.transport.proxy_command;
+  line = value.text == "none" ? "" : value.text;
+  std::string expanded;
+  if (value.text.empty()) return fmt::format(message::kNoProxyCommand, value.spec->Name());
+  return process::ExpandProxyCommand(line, "", "", expanded)
+             ? ""
+             : fmt::format(message::kBadProxyCommand, value.spec->Name(), value.text);
+}
+
 std::string Events(const OptionValue& value, OptionFields& fields) {
   fields.run.events = value.text;
   fields.run.events_place = value.place;
@@ -299,6 +310,10 @@ constexpr OptionSpec kTable[] = {
     {.name = "auth-file", .metavar = "FILE", .help = "credentials, one scheme:credential a line",
      .subcommands = kAll, .environment = "ZKLOCK_AUTH_FILE", .in_file = true,
      .store = Credentials},
+    {.name = "proxy-command", .metavar = "'SHELL LINE'",
+     .help = "run to connect to a server, as in ssh",
+     .subcommands = kAll, .environment = "ZKLOCK_PROXY_COMMAND", .in_file = true,
+     .store = ProxyCommand},
     {.name = "tls-ca", .metavar = "FILE", .help = "refused: zklock has no TLS, use stunnel",
      .subcommands = kAll, .environment = "ZKLOCK_TLS_CA", .in_file = true, .store = RefuseTls},
     {.name = "tls-cert", .metavar = "FILE", .help = "refused likewise",

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "process/command_spec.h"
+#include "process/transport_spec.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/access.h"
 #include "zookeeper/server_list.h"
@@ -23,6 +24,7 @@ namespace zklock::cli {
 struct ServerOptions {
   zookeeper::ServerList servers;
   zookeeper::Access access;
+  process::TransportSpec transport;
   std::string root;  ///< the znode that relative LOCKs are below
   Duration connect_timeout{};
   Duration session_timeout{};

@@ -40,7 +40,7 @@ const char* AnswerText(Error error) {
   }
 }
 
-std::string AttemptText(zookeeper::AttemptEnd end) {
+std::string AttemptText(const zookeeper::AttemptEnd& end) {
   using enum zookeeper::AttemptEnd::How;
   switch (end.how) {
     case kConnectUnanswered:
@@ -61,6 +61,12 @@ std::string AttemptText(zookeeper::AttemptEnd end) {
       return message::kThrottles;
     case kNotUnderstood:
       return message::kNotUnderstood;
+    case kHelper:
+      return end.words;
+    case kHelperClosed:
+      return message::kHelperClosed;
+    case kHelperSilent:
+      return message::kHelperSilent;
     case kSystem:
       break;
   }
@@ -240,7 +246,7 @@ std::string AskerText(const lock::ReleaseRequest& request) {
   return fmt::format(message::kAsker, by, Printable(request.reason, 2 * kMostShown));
 }
 
-std::string TriedText(const std::string& server, zookeeper::AttemptEnd end) {
+std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end) {
   return fmt::format(message::kTriedServer, server, AttemptText(end));
 }
 

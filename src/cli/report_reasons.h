@@ -36,7 +36,7 @@ namespace zklock::cli {
 [[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 
 /// A server and how the attempt to connect to it ended: "zk1:2181 (Connection refused)".
-[[nodiscard]] std::string TriedText(const std::string& server, zookeeper::AttemptEnd end);
+[[nodiscard]] std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string TriedText(const process::LookupFailure& failure);
 /// Likewise, for a server that grants sessions but answers no requests, and for one whose name is
 /// still being looked up.

@@ -22,6 +22,9 @@ inline constexpr char kThrottles[] = "throttles requests: is it overloaded?";
 inline constexpr char kNotUnderstood[] = "sent an answer that is not ZooKeeper's";
 inline constexpr char kAnswersNothing[] =
     "grants a session, but does not answer requests: is it hung?";
+inline constexpr char kHelperClosed[] =
+    "the proxy command or the server closed the connection at once: is the server running?";
+inline constexpr char kHelperSilent[] = "no answer through the proxy command: does it hang?";
 inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
 inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 

@@ -104,7 +104,7 @@ class Keeper {
                 [this] {
                   if (guard_) guard_->KeepSession();
                 }),
-        shared_session_(context.options.server.access) {
+        shared_session_(context.options.server) {
     context_.loop.Add(link_waker_);
     context_.loop.Add(owner_waker_);
   }

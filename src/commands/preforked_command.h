@@ -24,9 +24,7 @@ class PreforkedCommand {
   /// `context` outlives it; after an addition to its ancestors, call Discard(). `executable`: from
   /// FindExecutable.
   PreforkedCommand(RunContext& context, std::string executable)
-      : context_(context),
-        executable_(std::move(executable)),
-        shared_(context.options.server.access) {}
+      : context_(context), executable_(std::move(executable)), shared_(context.options.server) {}
 
   /// For a new session: the first contender to be created may be the holder.
   void PrepareEarly(const zookeeper::Session& session);

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "cli/report_reasons.h"
+#include "process/transport_helper.h"
 #include "process/waker.h"
 
 namespace zklock::commands {
@@ -22,15 +23,29 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
     : loop_(loop),
       clock_(clock),
       servers_(options.servers),
-      session_({}, options.session_timeout, clock, options.access) {
+      looks_up_(options.transport.proxy_command.empty()),
+      transport_(process::MakeTransport(options.transport)),
+      session_({}, options.session_timeout, clock, options.access, transport_.get()) {
   loop_.Add(*this);
   loop_.Add(session_);
-  BeginLookup();
+  if (looks_up_) {
+    BeginLookup();
+  } else {
+    UseNames();
+  }
 }
 
 SessionDriver::~SessionDriver() {
   loop_.Remove(session_);
   loop_.Remove(*this);
+}
+
+void SessionDriver::UseNames() {
+  std::vector<zookeeper::Endpoint> endpoints;
+  for (const zookeeper::Server& server : servers_.servers) {
+    endpoints.push_back({server.host + ":" + server.port, zookeeper::ToString(server)});
+  }
+  session_.SetEndpoints(std::move(endpoints));
 }
 
 void SessionDriver::BeginLookup() {
@@ -131,6 +146,7 @@ void SessionDriver::OnReady(short revents) {
     }
     return;
   }
+  if (!looks_up_) return;
   if (session_.failed_rounds() > rounds_at_lookup_ || clock_.Now() >= next_lookup_) BeginLookup();
 }
 

@@ -10,12 +10,13 @@
 #include "process/event_loop.h"
 #include "process/name_lookup.h"
 #include "zookeeper/session.h"
+#include "zookeeper/transport.h"
 
 namespace zklock::commands {
 
 /// A session with the servers that the user named: looks up their names, keeps the session's
-/// addresses up to date, all in the caller's loop. After each round in which every address has
-/// failed it looks the names up again.
+/// addresses up to date, all in the caller's loop. A proxy command looks names up itself. After
+/// each round in which every address has failed it looks the names up again.
 class SessionDriver final : public EventSource {
  public:
   /// Registers itself and the session with `loop`, which outlives it.
@@ -38,6 +39,8 @@ class SessionDriver final : public EventSource {
   void OnReady(short revents) override;
 
  private:
+  /// Without a look-up: the servers as the user wrote them.
+  void UseNames();
   /// Throws std::system_error when the system refuses it and no address is known.
   void BeginLookup();
   /// Adds the addresses that the look-up has found so far to those in use.
@@ -48,6 +51,8 @@ class SessionDriver final : public EventSource {
   process::EventLoop& loop_;
   const Clock& clock_;
   const zookeeper::ServerList servers_;
+  const bool looks_up_;                                    // false: a proxy command does
+  const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP
   zookeeper::Session session_;
   std::unique_ptr<process::NameLookup> lookup_;  // while one is running
   std::vector<process::LookupFailure> lookup_failures_;

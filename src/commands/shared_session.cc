@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "process/transport_helper.h"
 #include "zookeeper/close_session.h"
 
 namespace zklock::commands {
@@ -13,7 +14,7 @@ void SharedSession::Set(const zookeeper::Session& session) {
   const zookeeper::Credentials& credentials = *session.credentials();
   std::string addresses;
   for (const zookeeper::Endpoint& endpoint : session.endpoints()) {
-    const std::string line = endpoint.address + "\n";
+    const std::string line = endpoint.address + " " + endpoint.name + "\n";
     if (addresses.size() + line.size() < page_->addresses.size()) addresses += line;
   }
   Clear();
@@ -29,9 +30,10 @@ void SharedSession::Close() const {
   if (!page_->is_set) return;
   std::vector<zookeeper::Endpoint> endpoints;
   std::istringstream lines(page_->addresses.data());
-  for (std::string address; std::getline(lines, address);) endpoints.push_back({address, address});
+  for (zookeeper::Endpoint one; lines >> one.address >> one.name;) endpoints.push_back(one);
+  const auto transport = process::MakeTransport(options_.transport);
   zookeeper::CloseSession({page_->session_id, {page_->password.data(), page_->password.size()}},
-                          endpoints, page_->timeout, access_);
+                          endpoints, page_->timeout, options_.access, transport.get());
 }
 
 }  // namespace zklock::commands

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "cli/option_table.h"
 #include "process/shared_page.h"
-#include "zookeeper/access.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
@@ -15,8 +15,8 @@ namespace zklock::commands {
 /// guard may be forked before the session exists.
 class SharedSession {
  public:
-  /// `access` outlives it. Throws std::system_error.
-  explicit SharedSession(const zookeeper::Access& access) : access_(access) {}
+  /// `options` outlive it. Throws std::system_error.
+  explicit SharedSession(const cli::ServerOptions& options) : options_(options) {}
 
   /// The session to close from now on. It has been connected. To be called before anything is
   /// created with a session.
@@ -34,10 +34,10 @@ class SharedSession {
     std::int64_t session_id = 0;
     std::array<char, 16> password{};
     Duration timeout{};
-    std::array<char, 4000> addresses{};  // those that fit, each followed by a newline
+    std::array<char, 4000> addresses{};  // those that fit: "ADDRESS NAME\n" each
   };
 
-  const zookeeper::Access& access_;
+  const cli::ServerOptions& options_;
   process::SharedPage<Page> page_;
 };
 

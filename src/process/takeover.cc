@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "process/guard_name.h"
+#include "process/transport_helper.h"
 #include "protocol/lease.h"
 
 namespace zklock::process {
@@ -55,7 +56,7 @@ TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders)
 
 TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
   using Treatment = TreeKiller::Treatment;
-  if (outsiders_.Include(process.id())) return Treatment::kLeave;
+  if (outsiders_.Include(process.id()) || IsTransportHelper(process.pid)) return Treatment::kLeave;
   const bool has_time = process.pid != guard_ && BootClock::now() < nested_guards_until_;
   return has_time && process.stat && IsGuard(*process.stat) ? Treatment::kAwait : Treatment::kKill;
 }

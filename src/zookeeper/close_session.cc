@@ -10,10 +10,10 @@
 namespace zklock::zookeeper {
 
 bool CloseSession(const Credentials& credentials, const std::vector<Endpoint>& endpoints,
-                  Duration timeout, const Access& access) {
+                  Duration timeout, const Access& access, Transport* transport) {
   const SystemClock clock;
   const TimePoint deadline = clock.Now() + timeout;
-  Session session(endpoints, protocol::kLeastSessionTimeout, clock, access);
+  Session session(endpoints, protocol::kLeastSessionTimeout, clock, access, transport);
   session.Adopt(credentials);
   session.BeginClose();
   while (!session.IsClosed() && !session.IsCloseRefused() && clock.Now() < deadline) {

@@ -9,6 +9,7 @@
 #include <zookeeper/zookeeper.h>
 #include <zookeeper/zookeeper_version.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -23,6 +24,10 @@
 
 namespace zklock::zookeeper {
 namespace {
+
+// How often to read what a helper reports before the session exists, so that a verbose one does not
+// block on a full pipe.
+constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 
 // Without a callback the library logs to standard error. The states below are more precise.
 void DropLog(const char*) {}
@@ -50,8 +55,11 @@ UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEX
 }  // namespace
 
 Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
-                       const std::vector<AuthInfo>& credentials, const Clock& clock)
-    : endpoint_(endpoint), clock_(clock) {
+                       const std::vector<AuthInfo>& credentials, const Clock& clock,
+                       Transport* transport)
+    : endpoint_(endpoint), clock_(clock), transport_(transport) {
+  if (transport_ != nullptr) listener_.emplace();
+  const std::string& address = listener_ ? listener_->address() : endpoint_.address;
   clientid_t id{};
   if (previous != nullptr) {
     id.client_id = previous->session_id;
@@ -60,11 +68,10 @@ Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credent
   }
   zoo_set_debug_level(static_cast<ZooLogLevel>(0));
   handle_ =
-      zookeeper_init2(endpoint.address.c_str(), IgnoreSessionEvent, Milliseconds(timeout),
+      zookeeper_init2(address.c_str(), IgnoreSessionEvent, Milliseconds(timeout),
                       previous != nullptr ? &id : nullptr, this, ZOO_NO_LOG_CLIENTENV, DropLog);
   if (handle_ == nullptr) {
-    throw std::system_error(errno, std::generic_category(),
-                            "a client handle for " + endpoint.address);
+    throw std::system_error(errno, std::generic_category(), "a client handle for " + address);
   }
   // One numeric address: nothing to resolve again, ever.
   zoo_set_servers_resolution_delay(handle_, -1);
@@ -114,14 +121,24 @@ EventSource::Interest Connection::GetInterest() {
   wants_write_ = (interest & ZOOKEEPER_WRITE) != 0;
   Advance(result, error);
   if (IsOver()) return {.wake = clock_.Now()};
+  if (listener_) {
+    return {.fd = listener_->fd(), .events = POLLIN, .wake = WakeAfter(before_call_, left)};
+  }
+  TimePoint wake = WakeAfter(before_call_, left);
+  if (helper_ != nullptr) {
+    (void)helper_->LastWords();
+    // A connected session looks often enough.
+    if (state_ != State::kConnected) wake = std::min(wake, before_call_ + kWordsPause);
+  }
   return {.fd = fd_,
           .events = static_cast<short>(((interest & ZOOKEEPER_READ) != 0 ? POLLIN : 0) |
                                        (wants_write_ ? POLLOUT : 0)),
-          .wake = WakeAfter(before_call_, left)};
+          .wake = wake};
 }
 
 void Connection::Process(short revents) {
   if (IsOver() || fd_ < 0) return;
+  if (listener_) return StartHelper();
   if (state_ == State::kHandshaking && !GreetingIsSound(revents)) return;
   int events = ((revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0) |
                ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0);
@@ -194,11 +211,32 @@ void Connection::Advance(int result, int error) {
     const int least = 1;
     setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
     state_ = State::kConnected;
+    if (helper_ != nullptr) helper_->ForgetWords();
   }
 }
 
+void Connection::StartHelper() {
+  UniqueFd socket = listener_->Accept(fd_);
+  if (!socket) return;
+  listener_.reset();
+  try {
+    helper_ = transport_->Start(endpoint_, std::move(socket));
+  } catch (const std::system_error& error) {
+    Fail({AttemptEnd::How::kSystem, error.code().value()});
+  }
+}
+
+AttemptEnd Connection::Explained(AttemptEnd end) const {
+  if (helper_ == nullptr) return end;
+  const std::string& words = helper_->LastWords();
+  if (!words.empty()) return {AttemptEnd::How::kHelper, 0, words};
+  if (end.how == AttemptEnd::How::kClosedAtOnce) return {AttemptEnd::How::kHelperClosed};
+  if (end.how == AttemptEnd::How::kNoSession) return {AttemptEnd::How::kHelperSilent};
+  return end;
+}
+
 void Connection::Fail(AttemptEnd why) {
-  failure_ = why;
+  failure_ = std::move(why);
   state_ = State::kFailed;
 }
 

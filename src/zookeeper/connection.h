@@ -12,6 +12,9 @@
 #include "base/clock.h"
 #include "base/event_source.h"
 #include "zookeeper/access.h"
+#include "zookeeper/endpoint.h"
+#include "zookeeper/loopback.h"
+#include "zookeeper/transport.h"
 
 typedef struct _zhandle zhandle_t;
 
@@ -21,13 +24,6 @@ namespace zklock::zookeeper {
 struct Credentials {
   std::int64_t session_id = 0;
   std::string password;  ///< 16 bytes, secret
-};
-
-/// One numeric address of a server, and its name as the user gave it.
-struct Endpoint {
-  std::string address;  ///< in the client library's format: "127.0.0.1:2181", "::1:2181"
-  std::string name;     ///< as the user wrote it: "zk1:2181"
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
 /// Why an attempt failed, or a connection ended.
@@ -42,15 +38,22 @@ struct AttemptEnd {
     kClosesOnRequest,  ///< again and again, on the same kind of request
     kThrottles,        ///< the server is too busy for requests
     kNotUnderstood,
-    kSystem,  ///< see `error`
+    kSystem,        ///< see `error`
+    kHelper,        ///< see `words`
+    kHelperClosed,  ///< the helper closed the connection at once, and reported nothing
+    kHelperSilent,  ///< nothing has come back through the helper
   };
   How how = How::kSystem;
-  int error = 0;  ///< errno's value
+  int error = 0;      ///< errno's value
+  std::string words;  ///< the helper's
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 
 /// One attempt at one server and, if it succeeds, the connection: one zhandle_t of the
 /// single-threaded client library with one numeric address, never reconnected.
+///
+/// With a transport the address is a loopback socket of this process, whose other end a helper gets
+/// as its standard input and output. The library's socket stays an ordinary one.
 ///
 /// The library's own reconnection is not used: it may never try half of the servers
 /// (ZOOKEEPER-2466), allows a silent connect two thirds of the session time-out, and resolves names
@@ -67,10 +70,12 @@ class Connection {
   };
 
   /// `previous`: the session to continue; null for a new one. `timeout`: the T to request.
-  /// `credentials` are sent in one write with the end of the handshake, before any request. Throws
-  /// std::system_error if the system refuses a handle.
+  /// `credentials` are sent in one write with the end of the handshake, before any request.
+  /// `transport`: null for TCP. Throws std::system_error if the system refuses a handle or a
+  /// socket.
   Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
-             const std::vector<AuthInfo>& credentials, const Clock& clock);
+             const std::vector<AuthInfo>& credentials, const Clock& clock,
+             Transport* transport = nullptr);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -83,6 +88,11 @@ class Connection {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] AttemptEnd failure() const { return failure_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  /// Whether a helper is, or will be, between this process and the server: then kHandshaking
+  /// includes everything that the helper does before the session.
+  [[nodiscard]] bool has_helper() const { return transport_ != nullptr; }
+  /// `end`, or what the helper says about it.
+  [[nodiscard]] AttemptEnd Explained(AttemptEnd end) const;
   /// Just before the connect request was sent; set from kHandshaking on.
   [[nodiscard]] TimePoint connect_sent() const { return connect_sent_; }
   [[nodiscard]] Credentials credentials() const;
@@ -101,6 +111,8 @@ class Connection {
   /// what was held back. Returns the socket, or -1 on failure, or if the library has sent only a
   /// part of a request, which must not be cut in the middle.
   [[nodiscard]] int TakeSocket(std::span<const std::byte> last);
+  /// The helper, which the socket needs; null without one.
+  [[nodiscard]] std::unique_ptr<Helper> TakeHelper() { return std::move(helper_); }
 
  private:
   /// The attempt has failed, or the connection has ended.
@@ -110,9 +122,14 @@ class Connection {
   /// Whether to let the library read: false if the first bytes of the handshake are not
   /// ZooKeeper's.
   bool GreetingIsSound(short revents);
+  /// Once the library's connection has arrived at the listener.
+  void StartHelper();
 
   Endpoint endpoint_;
   const Clock& clock_;
+  Transport* transport_;
+  std::optional<LoopbackListener> listener_;  // until the helper is started
+  std::unique_ptr<Helper> helper_;
   zhandle_t* handle_ = nullptr;
   State state_ = State::kConnecting;
   AttemptEnd failure_;

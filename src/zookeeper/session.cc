@@ -31,10 +31,11 @@ std::mt19937::result_type RandomSeed() {
 }  // namespace
 
 Session::Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
-                 Access access)
+                 Access access, Transport* transport)
     : timeout_(timeout),
       clock_(clock),
       access_(std::move(access)),
+      transport_(transport),
       random_(RandomSeed()),
       lease_(timeout) {
   SetEndpoints(std::move(endpoints));
@@ -65,7 +66,7 @@ void Session::SetEndpoints(std::vector<Endpoint> endpoints) {
 }
 
 void Session::SetEnd(std::optional<AttemptEnd> end) {
-  if (current_endpoint_ < ends_.size()) ends_[current_endpoint_] = end;
+  if (current_endpoint_ < ends_.size()) ends_[current_endpoint_] = std::move(end);
 }
 
 std::vector<AttemptFailure> Session::Failures() const {
@@ -76,6 +77,7 @@ std::vector<AttemptFailure> Session::Failures() const {
     if (!end && i == current_endpoint_ && connection_ != nullptr) {
       if (connection_->state() == Connection::State::kConnecting) end = {How::kConnectUnanswered};
       if (connection_->state() == Connection::State::kHandshaking) end = {How::kNoSession};
+      if (end) end = connection_->Explained(*end);
       if (throttle_pause_ > Duration::zero()) end = {How::kThrottles};
     }
     const auto& closers = closers_.servers;
@@ -168,7 +170,7 @@ void Session::StartAttempt(TimePoint now) {
   try {
     connection_ = std::make_unique<Connection>(endpoints_[current_endpoint_], lease_.timeout(),
                                                credentials_ ? &*credentials_ : nullptr,
-                                               access_.credentials, clock_);
+                                               access_.credentials, clock_, transport_);
   } catch (const std::system_error& error) {
     // For instance, an address family that this host does not have.
     EndAttempt({How::kSystem, error.code().value()}, now);
@@ -176,7 +178,9 @@ void Session::StartAttempt(TimePoint now) {
 }
 
 TimePoint Session::AttemptDeadline(TimePoint now) const {
-  const bool handshaking = connection_->state() == Connection::State::kHandshaking;
+  // What a helper does before the handshake counts as part of it.
+  const bool handshaking =
+      connection_->state() == Connection::State::kHandshaking && !connection_->has_helper();
   return (handshaking ? connection_->connect_sent() : attempt_began_) + AttemptTime(now);
 }
 
@@ -184,9 +188,12 @@ Duration Session::AttemptTime(TimePoint now) const {
   const Duration timeout = lease_.timeout();
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
   const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
-  Duration allowed = connection_->state() == Connection::State::kHandshaking
-                         ? std::max<Duration>(2s, timeout / 3)
-                         : std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) * doubled;
+  Duration allowed = std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) * doubled;
+  if (connection_->has_helper()) {
+    allowed = std::max<Duration>(2s, timeout / (3 * addresses)) * doubled;
+  } else if (connection_->state() == Connection::State::kHandshaking) {
+    allowed = std::max<Duration>(2s, timeout / 3);
+  }
   if (closing_) return std::min(allowed, CloseAnswerTime() * doubled);
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
@@ -217,8 +224,8 @@ void Session::CheckAttempt(TimePoint now) {
 }
 
 void Session::EndAttempt(AttemptEnd end, TimePoint now) {
+  SetEnd(connection_ != nullptr ? connection_->Explained(std::move(end)) : std::move(end));
   connection_.reset();
-  SetEnd(end);
   retry_at_ = now;
   if (++tried_in_round_ >= endpoints_.size()) {
     tried_in_round_ = 0;
@@ -273,7 +280,7 @@ void Session::NoteCloser() {
 }
 
 void Session::LoseConnection(AttemptEnd end) {
-  SetEnd(end);
+  SetEnd(connection_->Explained(end));
   if (end.how == How::kClosed && !first_lost_.empty()) NoteCloser();
   phase_ = Phase::kApart;
   connection_.reset();

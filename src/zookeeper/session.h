@@ -40,8 +40,9 @@ class Session final : public Store, public EventSource {
  public:
   /// `timeout`: the session time-out to request. A later connection requests lease().timeout(), so
   /// that the servers agree on it. The first attempt starts with the first GetInterest().
-  Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock,
-          Access access = {});
+  /// `transport`: the way to the servers, which outlives the session; null for TCP.
+  Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock, Access access = {},
+          Transport* transport = nullptr);
   /// Lets the session expire unless it was closed.
   ~Session() override;
 
@@ -187,6 +188,7 @@ class Session final : public Store, public EventSource {
   Duration timeout_;
   const Clock& clock_;
   Access access_;
+  Transport* transport_;
   std::minstd_rand random_;
   StoreListener* listener_ = nullptr;
 
@@ -222,7 +224,8 @@ class Session final : public Store, public EventSource {
   std::size_t releases_ = 0;   // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
-  TimePoint closing_until_{};  // then another server is tried
+  std::unique_ptr<Helper> closing_helper_;  // what that socket leads to
+  TimePoint closing_until_{};               // then another server is tried
   ReplyScanner close_scanner_{0};
 
   bool holds_garbage_ = false;               // in the allocator, after a long list: see Deliver()

@@ -57,6 +57,7 @@ void Session::SendClose() {
   if (under_way != std::exchange(releases_, 0)) asked.clear();
   closing_socket_.Reset(connection_->TakeSocket(MakeCloseRequest(kCloseXid)));
   close_scanner_ = ReplyScanner(kCloseXid, std::move(asked));
+  closing_helper_ = connection_->TakeHelper();
   connection_.reset();
   pipeline_.clear();
   ready_.clear();
@@ -81,6 +82,7 @@ void Session::ReadCloseReply() {
     if (close_scanner_.is_close_refused()) return OnCloseRefused();
     if (is_closed) {
       closing_socket_.Reset();
+      closing_helper_.reset();
       credentials_.reset();
       phase_ = Phase::kClosed;
       return;
@@ -93,6 +95,7 @@ void Session::ReadCloseReply() {
 // is as good an answer.
 void Session::LeaveClosingSocket() {
   closing_socket_.Reset();
+  closing_helper_.reset();
   phase_ = Phase::kApart;
   retry_at_ = clock_.Now();
 }

@@ -21,6 +21,13 @@ std::string TryAt(const std::string& servers, const std::string& patience,
               Exited(69));
 }
 
+/// Tried in vain by a proxy command.
+std::string TryThrough(const std::string& line) {
+  return Said(Run(ZklockAt(TestServers(), {"inspect", "--connect-timeout", "500ms",
+                                           "--proxy-command", line, "/t/said"})),
+              Exited(69));
+}
+
 std::string TooManyConnections() {
   const OwnServer server({"maxClientCnxns=1"});
   const Tree first("", server.address());
@@ -160,6 +167,8 @@ Provocations ServerProvocations() {
       {{Part("kFellSilent")}, [] { return TryWithList("", "9s", "18s"); }},
       {{Part("kThrottles")}, Throttled},
       {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "5s", "40s"); }},
+      {{Part("kHelperClosed")}, [] { return TryThrough("true"); }},
+      {{Part("kHelperSilent")}, [] { return TryThrough("sleep 1000"); }},
       {{Part("kLookupRuns")}, SlowName},
       {{"kCredentialsRefused"},
        [] {

@@ -67,6 +67,8 @@ std::vector<Case> WrongWords() {
       {"kNoSignal", 64, {"exclusive", "--stop-signal", "BOO", "RUN"}},
       {"kBadServers", 64, {"exclusive", "-z", "zk1:0", "RUN"}},
       {"kBadPath", 64, {"exclusive", "--root", "locks", "backup", "--", "true"}},
+      {"kNoProxyCommand", 64, {"exclusive", "--proxy-command", "", "RUN"}},
+      {"kBadProxyCommand", 64, {"exclusive", "--proxy-command", "nc %x", "RUN"}},
       {"kNoTls", 78, {"exclusive", "--tls-ca", "/ca.pem", "RUN"}},
       {"kOnlyOptions", 64, {"--print-config", "/l"}},
       {"kSimpleShared", 64, {"read", "--dialect", "simple", "RUN"}},

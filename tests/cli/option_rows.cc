@@ -45,6 +45,7 @@ Rows CommonRows(const Outcomes& usual, const std::string& help) {
       {"--connect-timeout", {"--connect-timeout", "PATIENCE"}, usual},
       {"--session-timeout", {"--session-timeout", "10s"}, usual},
       {"--auth-file", {"--auth-file", "CREDENTIALS"}, usual},
+      {"--proxy-command", {"--proxy-command", "socat - TCP:%h:%p"}, usual},
       {"--config", {"--config", "CONFIG"}, usual},
       {"--quiet", {"--quiet"}, usual},
       {"--verbose", {"--verbose"}, usual},

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace zklock::zookeeper {
+
+/// Listens on a loopback port for one connection, which this process makes to itself: the client
+/// library connects to addresses only, and a helper is to get the other end.
+class LoopbackListener {
+ public:
+  /// Throws std::system_error.
+  LoopbackListener();
+
+  /// "127.0.0.1:PORT".
+  [[nodiscard]] const std::string& address() const { return address_; }
+  /// Readable when a connection has arrived.
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  /// The other end of `socket`; none if it has not arrived yet. Connections that other processes
+  /// have made are closed.
+  [[nodiscard]] UniqueFd Accept(int socket) const;
+
+ private:
+  UniqueFd socket_;
+  std::string address_;
+};
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "zookeeper/endpoint.h"
+
+namespace zklock::zookeeper {
+
+/// A process that passes bytes between a socket of this process and a server, for one connection.
+/// It is ended with this object.
+class Helper {
+ public:
+  virtual ~Helper() = default;
+  /// What it last reported on standard error, as one line; empty if nothing. To be called now and
+  /// then, so that a helper that reports much does not block.
+  [[nodiscard]] virtual const std::string& LastWords() = 0;
+  /// Forgets what was reported so far: the session exists.
+  virtual void ForgetWords() = 0;
+};
+
+/// How to reach servers other than by a TCP connection of the client library.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Starts a helper whose standard input and output are `socket`. The helper must not outlive this
+  /// object. Throws std::system_error.
+  [[nodiscard]] virtual std::unique_ptr<Helper> Start(const Endpoint& endpoint,
+                                                      UniqueFd socket) = 0;
+};
+
+}  // namespace zklock::zookeeper

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/zklock.h"
+
+namespace zklock::test {
+
+/// For what no event tells of. Throws if `condition` does not become true.
+inline void WaitUntil(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited in vain");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+/// Finds the processes that inherit a variable of its own from the zklock that they belong to.
+class Mark {
+ public:
+  Mark() : variable_("ZKLOCK_TEST_MARK=" + BaseName(NewLock("mark"))) {}
+
+  [[nodiscard]] ChildOptions On(ChildOptions options) const {
+    options.also_environment.push_back(variable_);
+    return options;
+  }
+  /// The processes that have the variable and, if given, this name.
+  [[nodiscard]] std::vector<pid_t> Processes(const std::string& name = "") const {
+    std::vector<pid_t> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string number = entry.path().filename();
+      if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+      if (!name.empty() && ReadFile(entry.path() / "comm") != name + "\n") continue;
+      const std::string environment = '\0' + ReadFile(entry.path() / "environ");
+      if (environment.find('\0' + variable_ + '\0') != std::string::npos) {
+        found.push_back(std::stoi(number));
+      }
+    }
+    return found;
+  }
+  /// Waits for a process of that name.
+  [[nodiscard]] pid_t One(const std::string& name) const {
+    WaitUntil([&] { return !Processes(name).empty(); });
+    return Processes(name).front();
+  }
+  /// The processes end without any help.
+  void WaitForEnd() const {
+    WaitUntil([&] { return Processes().empty(); });
+  }
+
+ private:
+  static std::string ReadFile(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  const std::string variable_;
+};
+
+}  // namespace zklock::test
