@@ -52,6 +52,13 @@ bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words)
   });
 }
 
+/// Whether `name` is OptionSpec::Name(). Each start asks this a thousand times: no strings are
+/// made.
+bool IsNamed(const OptionSpec& option, std::string_view name) {
+  if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
+  return name.starts_with("--") && name.substr(2) == option.name;
+}
+
 OptionValue DefaultOf(const OptionSpec& option) {
   return {.spec = &option, .text = std::string(option.fallback)};
 }
@@ -107,7 +114,9 @@ struct Grammar::Parser {
 
 Grammar::Grammar(const SubcommandSpec& subcommand)
     : subcommand_(subcommand), parser_(std::make_unique<Parser>(subcommand.name)) {
-  for (const OptionSpec* option : OptionsOf(subcommand.bit)) values_.push_back(DefaultOf(*option));
+  const auto options = OptionsOf(subcommand.bit);
+  values_.reserve(options.size());
+  for (const OptionSpec* option : options) values_.push_back(DefaultOf(*option));
 }
 
 Grammar::~Grammar() = default;
@@ -221,7 +230,7 @@ void Grammar::ReadFiles() {
 
 const OptionValue* Grammar::Find(std::string_view name) const {
   const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
-    return value.spec->Name() == name;
+    return IsNamed(*value.spec, name);
   });
   return found != values_.end() ? &*found : nullptr;
 }
