@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "commands/holder_claim.h"
@@ -92,11 +93,11 @@ std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
   if (!held.empty()) added.emplace_back("ZKLOCK_HELD", protocol::FormatHeld(held));
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::string name = text.substr(0, text.find('='));
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
     const bool replaced =
         std::any_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; });
-    if (!replaced) environment.push_back(text);
+    if (!replaced) environment.emplace_back(text);
   }
   for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
   return environment;
