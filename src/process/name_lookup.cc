@@ -1,5 +1,6 @@
 #include "process/name_lookup.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -44,6 +46,20 @@ int Resolve(const zookeeper::Server& server, int flags, std::vector<std::string>
     }
   }
   return 0;
+}
+
+/// The address in the client library's format if the host is a plain IPv4 or IPv6 address.
+/// getaddrinfo would ask the kernel for all of the host's addresses even for these.
+std::optional<std::string> PlainAddress(const zookeeper::Server& server) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (inet_pton(family, server.host.c_str(), address.data()) == 1 &&
+        inet_ntop(family, address.data(), text.data(), text.size()) != nullptr) {
+      return std::string(text.data()) + ":" + server.port;
+    }
+  }
+  return std::nullopt;
 }
 
 void Write(int to, const std::string& line) {
@@ -80,7 +96,9 @@ void Answer(const zookeeper::Server& server, std::size_t index, int to) {
 NameLookup::NameLookup(const std::vector<zookeeper::Server>& servers) {
   for (const zookeeper::Server& server : servers) {
     std::vector<std::string> addresses;
-    if (Resolve(server, AI_NUMERICHOST, addresses) != 0) {
+    if (auto address = PlainAddress(server)) {
+      addresses.push_back(*std::move(address));
+    } else if (Resolve(server, AI_NUMERICHOST, addresses) != 0) {  // fe80::1%eth0, 127.1
       servers_.push_back(server);
       continue;
     }
