@@ -3,16 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "base/random.h"
+#include "base/read_file.h"
 #include "process/process_tree.h"
 #include "process/system_error.h"
 
@@ -39,14 +40,22 @@ std::optional<PasswdEntry> ParsePasswdLine(std::string_view line) {
   return entry;
 }
 
+/// Removes the first line of `text` and returns it without its end.
+std::string_view TakeLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
 std::string UserName(uid_t uid) {
   std::string claimed;
   for (const char* const variable : {"USER", "LOGNAME"}) {
     const char* const value = std::getenv(variable);
     if (claimed.empty() && value != nullptr) claimed = value;
   }
-  std::ifstream passwd("/etc/passwd");
-  for (std::string line; std::getline(passwd, line);) {
+  const std::string passwd = ReadFile("/etc/passwd").value_or("");
+  for (std::string_view rest = passwd; !rest.empty();) {
+    const std::string_view line = TakeLine(rest);
     const std::optional<PasswdEntry> entry = ParsePasswdLine(line);
     if (!entry) continue;
     if (entry->uid == uid) return std::string(entry->name);
@@ -69,8 +78,8 @@ Identity ThisProcess() {
   identity.host = HostName();
   identity.user = UserName(geteuid());
   identity.pid = getpid();
-  std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
-  std::getline(boot_id, identity.boot_id);
+  const std::string boot_id = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
+  identity.boot_id = boot_id.substr(0, boot_id.find('\n'));
   if (const auto stat = ReadProcessStat(identity.pid)) identity.start_time = stat->id.start_time;
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) identity.pid_namespace = space.st_ino;

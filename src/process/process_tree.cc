@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "process/pidfd.h"
 #include "process/system_error.h"
@@ -23,20 +24,6 @@ namespace zklock::process {
 namespace {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
-
-std::optional<std::string> ReadFile(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (;;) {
-    const ssize_t size = read(file.get(), buffer.data(), buffer.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return std::nullopt;  // ESRCH: it ended meanwhile
-    if (size == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(size));
-  }
-}
 
 // The system lacks something, so that a living process may have been missed. (ENOENT and ESRCH: the
 // process is gone, or hidden.)
@@ -70,7 +57,7 @@ std::string_view TakeWord(std::string_view& text) {
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
-  if (!text) return std::nullopt;
+  if (!text) return std::nullopt;  // it has ended, perhaps while it was read (ESRCH)
   // pid (name) state ppid ...: the name may hold anything, parentheses and spaces too.
   const size_t open = text->find('(');
   const size_t close = text->rfind(')');
