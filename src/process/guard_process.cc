@@ -25,10 +25,10 @@ void WaitFor(pid_t child) {
 }  // namespace
 
 GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals) {
-  page_->lease.Set(TimePoint(), command.kill_after);
-  const ExecImage image(command.executable, command.arguments, environment_);
+  page().lease.Set(TimePoint(), command.kill_after);
+  const ExecImage image(command.executable, command.arguments, shared_->environment);
   GuardSocket ends = MakeGuardSocket();
-  const GuardDuty duty{command, image, signals, *page_, getpid()};
+  const GuardDuty duty{command, image, signals, page(), getpid()};
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -63,7 +63,7 @@ void GuardProcess::Reap() {
 void GuardProcess::Discard() {
   Dismiss();
   WaitFor(std::exchange(pid_, 0));
-  const pid_t command = page_->command;
+  const pid_t command = page().command;
   siginfo_t info;
   if (command == 0 ||
       waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {

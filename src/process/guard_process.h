@@ -23,7 +23,7 @@ class GuardProcess {
   GuardProcess(const GuardProcess&) = delete;
   GuardProcess& operator=(const GuardProcess&) = delete;
 
-  [[nodiscard]] GuardPage& page() const { return *page_; }
+  [[nodiscard]] GuardPage& page() const { return shared_->page; }
   /// 0 once it has been reaped.
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Clock ticks since boot; 0 if /proc did not show it.
@@ -31,7 +31,7 @@ class GuardProcess {
 
   /// As SharedEnvironment::Set(). Before kBegin.
   [[nodiscard]] bool SetEnvironment(const std::vector<std::string>& environment) {
-    return environment_.Set(environment);
+    return shared_->environment.Set(environment);
   }
   void Send(const Message& message) const { process::Send(socket_.get(), message); }
   [[nodiscard]] Received Receive() const { return process::Receive(socket_.get()); }
@@ -49,8 +49,13 @@ class GuardProcess {
   void Forget() { pid_ = 0; }
 
  private:
-  SharedPage<GuardPage> page_;
-  SharedEnvironment environment_;
+  /// In one mapping: each costs the kernel an inode, and a page fault in every process.
+  struct Shared {
+    GuardPage page;
+    SharedEnvironment environment;
+  };
+
+  SharedPage<Shared> shared_;
   UniqueFd socket_;
   pid_t pid_ = 0;
   unsigned long long start_time_ = 0;

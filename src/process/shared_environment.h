@@ -5,24 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "process/shared_page.h"
-
 namespace zklock::process {
 
-/// The environment of a command that is forked before its environment is known. It is in memory
-/// that is shared, at the same address, with processes forked after this object was made.
+/// The environment of a command that is forked before its environment is known. To be placed in
+/// memory that is shared, at the same address, with processes forked later (SharedPage).
 class SharedEnvironment {
  public:
   /// NAME=VALUE, all of it; once. False if it is more than execve accepts.
   [[nodiscard]] bool Set(const std::vector<std::string>& environment);
   /// For execve. Async-signal-safe.
-  [[nodiscard]] char* const* words() const { return memory_->data(); }
+  [[nodiscard]] char* const* words() const { return memory_.data(); }
 
  private:
   // Strings and the pointers to them: no kernel accepts more (execve(2)). Only pages that are
   // written take up memory.
   static constexpr std::size_t kSize = std::size_t{6} << 20;
-  SharedPage<std::array<char*, kSize / sizeof(char*)>> memory_;
+  std::array<char*, kSize / sizeof(char*)> memory_;
 };
 
 }  // namespace zklock::process
