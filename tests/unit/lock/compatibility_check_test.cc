@@ -78,6 +78,22 @@ TEST_CASE("A child whose name does not tell is read once, and the answer has the
   CHECK(bench.store.log() == std::vector<std::string>{"get /l/" + kKazooPermit});
 }
 
+TEST_CASE("After a restart the children whose names do not tell are read again") {
+  Bench bench;
+  const std::string path = "/l/" + kKazooPermit;
+  bench.world.servers.Put(path, 0);
+  bench.Check({kKazooPermit}, "");
+  bench.store.Run();
+  bench.world.servers.Remove(path);
+  bench.world.servers.Put(path, 7);
+  bench.check.Restart();
+  bench.Check({kOwn, kKazooPermit});
+  bench.store.Run();
+  REQUIRE(bench.answers.size() == 2);
+  CHECK(bench.IsCompatible(0));
+  CHECK(bench.WhyUnusable(1) == Unusable::Why::kIncompatible);
+}
+
 TEST_CASE("A check whose read is lost is not answered, and the next one reads again") {
   Bench bench;
   bench.world.servers.Put("/l/" + kKazooPermit, 7);

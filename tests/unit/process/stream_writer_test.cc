@@ -1,6 +1,7 @@
 #include "process/stream_writer.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -81,10 +82,40 @@ TEST_CASE("a line that finds no room is dropped whole, but appended text is not"
   CHECK(writer.WriteLine(line));
 }
 
-TEST_CASE("the mode of a shared pipe is left alone") {
+TEST_CASE("the mode of a shared pipe is left alone: the writer has a description of its own") {
   const StalledPipe pipe;
-  const StreamWriter writer(pipe.write.get());
+  StreamWriter writer(pipe.write.get());
   CHECK((fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) == 0);
+  CHECK(writer.WriteLine("one"));
+  CHECK((fcntl(writer.GetInterest().fd, F_GETFL) & O_NONBLOCK) != 0);
+}
+
+TEST_CASE("a stalled pipe does not block a writer that could not open it again") {
+  const StalledPipe pipe;
+  rlimit before{};
+  Check(getrlimit(RLIMIT_NOFILE, &before), "getrlimit");
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  Check(setrlimit(RLIMIT_NOFILE, &none), "setrlimit");
+  StreamWriter writer(pipe.write.get());
+  Check(setrlimit(RLIMIT_NOFILE, &before), "setrlimit");
+  CHECK(writer.WriteLine("one"));
+  CHECK(writer.waiting() == 4);
+  CHECK(writer.GetInterest().fd == pipe.write.get());
+  ReadAll(pipe.read.get());
+  writer.OnReady(0);
+  CHECK(ReadAll(pipe.read.get()) == "one\n");
+}
+
+TEST_CASE("a socket that is not read does not block its writer") {
+  int ends[2];
+  Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
+  const UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  StreamWriter writer(write_end.get());
+  const std::string text(10'000, 'x');
+  std::size_t written = 0;
+  for (; writer.waiting() == 0; written += text.size()) CHECK(writer.Write(text));
+  CHECK(ReadAll(read_end.get()).size() + writer.waiting() == written);
 }
 
 TEST_CASE("a drain ends when the reader takes nothing") {
