@@ -29,7 +29,7 @@ inline constexpr char kLabel[] = "label '{}'";
 inline constexpr char kDataUnread[] = "its data is not readable";
 inline constexpr char kUnknownProgram[] = "of an unknown program";
 inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
-inline constexpr char kReleaseQuestion[] = "release it? [y/N] ";
+inline constexpr char kReleaseQuestion[] = "release {}? [y/N] ";
 inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";

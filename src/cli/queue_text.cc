@@ -102,7 +102,7 @@ std::string Ignored(const std::vector<std::string>& children) {
 
 /// "held by 1, 2 waiting".
 std::string Use(const lock::LockSurvey& lock) {
-  if (!lock.exists) return "free (it is not there)";
+  if (!lock.exists) return "free (it does not exist)";
   if (lock.IsSemaphore() && lock.held + lock.waiting != 0) {
     const auto free = lock.FreePermits();
     return PermitsInUse(lock) + (free ? fmt::format(", {} free", *free) : "") +
@@ -175,7 +175,7 @@ class QueueText::Waits {
     }
     if (count_ > most_) {
       lines.push_back(
-          fmt::format("and so on, {} times more; --json tells of everyone", count_ - most_));
+          fmt::format("and so on, {} times more; --json lists everyone", count_ - most_));
     }
     return lines;
   }

@@ -1,8 +1,10 @@
 #include "commands/subcommands.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -89,11 +91,12 @@ std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::Releas
   return kExitConflict;
 }
 
-/// None: go on. Else the exit status.
-std::optional<int> Confirm(const cli::ReleaseOptions& options, process::Signals& signals,
-                           cli::Report& report) {
+/// Asks whether to release `count` contenders. None: go on. Else the exit status.
+std::optional<int> Confirm(const cli::ReleaseOptions& options, std::size_t count,
+                           process::Signals& signals, cli::Report& report) {
   if (options.yes) return std::nullopt;
-  const Answer answer = AskYesNo(std::string("zklock: ") + message::kReleaseQuestion, signals);
+  const Answer answer = AskYesNo(
+      "zklock: " + fmt::format(message::kReleaseQuestion, count == 1 ? "it" : "them"), signals);
   if (answer.signal) return InterruptedBy(*answer.signal, report);
   if (answer.yes) return std::nullopt;
   report.Say(message::kNothingReleased, options.lock);
@@ -266,7 +269,7 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
       report.Error(cli::Meant(options.lock, contender));
     }
   }
-  if (const auto status = Confirm(options, signals, report)) return *status;
+  if (const auto status = Confirm(options, targets.size(), signals, report)) return *status;
   return ReleaseAll(options, targets, signals, report);
 }
 

@@ -65,10 +65,10 @@ void CheckHarmless(const std::string& text) {
 
 TEST_CASE("a lock that does not exist is free") {
   const std::string lock = NewLock("inspect");
-  CHECK(Inspect({lock}) == lock + ": free (it is not there)\n");
+  CHECK(Inspect({lock}) == lock + ": free (it does not exist)\n");
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(0));
   CHECK(InspectJson(lock)[0]["held"] == false);
-  CHECK(Inspect({"--root", lock}) == lock + ": free (it is not there)\n");
+  CHECK(Inspect({"--root", lock}) == lock + ": free (it does not exist)\n");
 }
 
 TEST_CASE("a queue is shown with its holders and waiters and their metadata") {

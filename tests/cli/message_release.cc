@@ -76,7 +76,7 @@ Provocations ReleaseProvocations() {
       {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
        [] { return ReleaseUnknown(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
-      {{Part("kReleaseQuestion"), "kNothingReleased"}, AskedAndDenied},
+      {{Part("kReleaseQuestion", "release it? [y/N] "), "kNothingReleased"}, AskedAndDenied},
       {{"kNoTerminal"}, [] { return ReleaseNobody({"--all"}, 64); }},
       {{"kNotThere"},
        [] {

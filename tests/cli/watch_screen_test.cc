@@ -67,7 +67,7 @@ TEST_CASE("on a terminal --watch redraws the queue in place") {
   const std::string lock = NewLock("screen");
   Child watcher = InspectOnTerminal({"--watch", lock}, 24, 80);
   CHECK_THAT(watcher.ReadUntil("\x1b[?25l"), Catch::StartsWith("\x1b[?1049h"));
-  CHECK(NextFrame(watcher) == Words{lock + ": free (it is not there)"});
+  CHECK(NextFrame(watcher) == Words{lock + ": free (it does not exist)"});
 
   Child holder = StartHolder(lock);
   const Words frame = FrameWith(watcher, lock + ": held by 1, 0 waiting");

@@ -48,7 +48,7 @@ lock::LockSurvey Long(std::size_t count, const std::vector<std::string>& marks) 
 
 TEST_CASE("A lock that does not exist is shown as free") {
   CHECK(Render({{.path = "/jobs/backup", .exists = false}}) ==
-        "/jobs/backup: free (it is not there)\n");
+        "/jobs/backup: free (it does not exist)\n");
 }
 
 TEST_CASE("An empty lock is shown as free, with its last run") {
@@ -93,7 +93,7 @@ TEST_CASE("Who waits for whom is summed up in few lines") {
         "5 to 6 wait for 4\n");
   const std::string many = waits(Long(5000, {"__WRIT__", "__READ__", "__READ__"}));
   CHECK(std::count(many.begin(), many.end(), '\n') == 9);
-  CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json tells of everyone\n"));
+  CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json lists everyone\n"));
 }
 
 TEST_CASE("A long queue is printed page by page") {
