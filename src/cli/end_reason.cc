@@ -14,7 +14,7 @@ constexpr char kTaken[] = "{} is taken{}; the command was not run";
 constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
 constexpr char kRemoved[] =
     "removed from the queue of {}: our contender was deleted; the command was not run";
-constexpr char kToldToLeave[] = "asked to leave the queue of {} by {}; the command was not run";
+constexpr char kAskedToLeave[] = "asked to leave the queue of {} by {}; the command was not run";
 constexpr char kLostBeforeRun[] = "{} was lost before the command could be run; try again";
 constexpr char kQueueFull[] =
     "{} already has {} or more waiters (--max-queue); the command was not run";
@@ -56,7 +56,7 @@ constexpr Row kRows[] = {
     {kTaken, "taken", kConflict, message::kTaken},
     {kWaitOver, "wait-over", kConflict, message::kWaitOver},
     {kRemoved, "removed", kConflict, message::kRemoved},
-    {kToldToLeave, "removed", kConflict, message::kToldToLeave},
+    {kAskedToLeave, "removed", kConflict, message::kAskedToLeave},
     {kCancelled, "removed", kConflict, message::kNone},
     {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
     {kQueueFull, "queue-full", kConflict, message::kQueueFull},

@@ -17,7 +17,7 @@ enum class EndReason {
   kTaken,          ///< `try`: the lock is not free
   kWaitOver,       ///< --wait
   kRemoved,        ///< our contender was deleted
-  kToldToLeave,    ///< somebody asked our contender to leave the queue
+  kAskedToLeave,   ///< somebody asked our contender to leave the queue
   kCancelled,      ///< nobody wants the lock any more
   kLostBeforeRun,  ///< the lock was lost before the command was run
   kQueueFull,      ///< --max-queue

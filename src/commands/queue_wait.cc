@@ -72,7 +72,7 @@ std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
                                             const QueueEvents& events, Progress& progress) {
   // First: if our contender is asked to leave before the command has begun, nothing has to be
   // ended.
-  if (events.release_request()) return WaitFailure(ToldToLeave{*events.release_request()});
+  if (events.release_request()) return WaitFailure(AskedToLeave{*events.release_request()});
   if (acquire.outcome()) return OutcomeOf(acquire);
   if (context_.ancestors.IsQueuedBeside(events.waits_for())) {
     return WaitFailure(WaitsBehindWriter(events.waits_for()));
@@ -112,9 +112,9 @@ cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
                  [this](const Interrupted& interrupted) {
                    return cli::InterruptedEnd(locks_, interrupted.signal_number);
                  },
-                 [this, conflict](const ToldToLeave& told) {
-                   return EndWithStatus(conflict, EndReason::kToldToLeave, locks_,
-                                        cli::AskerText(told.request));
+                 [this, conflict](const AskedToLeave& asked) {
+                   return EndWithStatus(conflict, EndReason::kAskedToLeave, locks_,
+                                        cli::AskerText(asked.request));
                  },
                  [this, conflict](const Cancelled&) {
                    if (!context_.ancestors.is_lost())

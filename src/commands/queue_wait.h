@@ -28,7 +28,7 @@ struct Interrupted {
   int signal_number = 0;
 };
 /// Our contender was asked to leave (zklock release).
-struct ToldToLeave {
+struct AskedToLeave {
   lock::ReleaseRequest request;
 };
 /// Nobody wants the locks any more.
@@ -37,7 +37,7 @@ struct Cancelled {};
 /// The locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome is
 /// neither Acquired nor HeldForUs.
 using WaitFailure =
-    std::variant<lock::AcquireOutcome, Interrupted, ToldToLeave, Cancelled, cli::UsageError>;
+    std::variant<lock::AcquireOutcome, Interrupted, AskedToLeave, Cancelled, cli::UsageError>;
 /// How the wait ended.
 using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
 

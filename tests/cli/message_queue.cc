@@ -57,7 +57,7 @@ std::string Removed() {
   return waiter.err();
 }
 
-std::string ToldToLeave() {
+std::string AskedToLeave() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
   Child waiter = StartWaiter(lock);
@@ -171,7 +171,7 @@ Provocations QueueProvocations() {
       {{"kQueueFull"}, QueueFull},
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
-      {{"kToldToLeave"}, ToldToLeave},
+      {{"kAskedToLeave"}, AskedToLeave},
       {{"kReleaseRequested", Part("kAsker", "me ('for fun')")},
        [] { return HolderWrittenTo(R"({"revoke":{"by":"me","reason":"for fun"}})"); }},
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
