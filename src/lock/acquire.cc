@@ -84,13 +84,13 @@ void Acquire::OnRefused(Error why) {
   if (!IsOver()) OnUnexpected("queue in", why, "");
 }
 
-void Acquire::OnWatch(const std::string& path) {
+void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
   if (IsOver()) return;
   if (contender_.IsOneOfAll(path)) {
     WatchOwn();  // deleted, or only written to: the read tells, and renews the watch
   } else if (std::holds_alternative<Waiting>(state_)) {
-    if (request_.is_simple() || path == ChildPath(predecessor_.name)) return OnPredecessorEvent();
-    ListAgain();
+    if (path != ChildPath(predecessor_.name)) return request_.is_simple() ? Join() : ListAgain();
+    change == zookeeper::Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
   }
 }
 
@@ -98,7 +98,7 @@ EventSource::Interest Acquire::GetInterest() {
   if (IsOver()) return {};
   const TimePoint wait_end = HasPlace() ? wait_deadline_ : kNever;
   const auto* lease = std::get_if<AwaitingLease>(&state_);
-  return {.wake = std::min({UnreachableAt(), wait_end, answer_deadline_, connection_.next_read,
+  return {.wake = std::min({UnreachableAt(), wait_end, answer_deadline_, connection_.next_proof,
                             lease == nullptr ? kNever : lease->confirm_at})};
 }
 
@@ -117,8 +117,8 @@ void Acquire::OnReady(short /*revents*/) {
     store_.GiveUpServer();
   } else if (lease != nullptr && now >= lease->confirm_at) {
     Confirm(Turn::kShownByList);
-  } else if (now >= connection_.next_read) {
-    ReadOwn();
+  } else if (now >= connection_.next_proof) {
+    KeepProving();
   }
 }
 
@@ -139,40 +139,76 @@ bool Acquire::HasPlace() const {
   return contender_.ticket() || (request_.is_simple() && has_queued_);
 }
 
-// ---- our own contender -----------------------------------------------------------------------
+// ---- our own contender and the lease
+// -----------------------------------------------------------------------
 
 void Acquire::WatchOwn() {
-  connection_.own_watched = true;
-  for (const ContenderId& one : contender_.All()) {
-    store_.Get(one.path, Watch::kYes, scope_.Wrap([this, one](const GetReply& reply) {
+  const std::vector<ContenderId> all = contender_.All();
+  connection_.watches = CallbackScope();
+  connection_.unwatched = all.size();
+  for (const ContenderId& one : all) {
+    store_.Get(one.path, Watch::kYes, connection_.watches.Wrap([this, one](const GetReply& reply) {
       if (IsOver()) return;
       if (IsGone(one, reply)) return FinishBusy(Busy::Why::kRemoved);
-      if (reply.error == Error::kNone) observer_.OnOwnData(reply.data);
+      if (reply.error != Error::kNone) return;
+      --*connection_.unwatched;
+      observer_.OnOwnData(reply.data);
     }));
   }
 }
 
-void Acquire::ScheduleRead() {
-  if (connection_.next_read != kNever) return;
-  connection_.next_read = clock_.Now() + protocol::WaiterReadPeriod(store_.lease().timeout());
+/// Our contenders exist without a commit to prove it: the servers cannot have ended the session,
+/// and if one of them had been deleted by force before what the server has just shown us, its watch
+/// would have fired before. Permits need a commit for their number (OnConfirmed).
+bool Acquire::HasLeaseInHand() const {
+  return !request_.permits && connection_.unwatched == std::size_t{0} &&
+         store_.lease().IsInHand(clock_.Now());
 }
 
-/// Keeps the lease fresh while we wait, and shows whether the server still answers.
-void Acquire::ReadOwn() {
-  connection_.next_read = clock_.Now() + protocol::WaiterReadPeriod(store_.lease().timeout());
-  const auto& ticket = contender_.ticket();
-  if (connection_.own_read_pending || (!ticket && !request_.is_simple())) return;
-  connection_.own_read_pending = true;
+void Acquire::ScheduleProof() {
+  if (connection_.proof_pending || connection_.next_proof != kNever) return;
+  connection_.next_proof = clock_.Now() + store_.lease().PingSpan();
+}
+
+/// While we wait: shows whether the server still answers, and keeps the lease ready. The next in
+/// line sends a heartbeat, so that it has a lease in hand at its turn. For all others the answer to
+/// a small read will do, from which the next commit makes a lease; they read LOCK's data, and so
+/// learn when they are next.
+void Acquire::KeepProving() {
+  connection_.next_proof = kNever;
+  if (connection_.proof_pending || !HasPlace()) return;
+  connection_.proof_pending = true;
   answer_deadline_ = std::min(answer_deadline_, clock_.Now() + AnswerTime());
-  // Without a contender in a queue any small read does.
-  store_.Get(ticket ? ticket->path : request_.lock.path, Watch::kNo,
-             scope_.Wrap([this](const GetReply& reply) {
-               connection_.own_read_pending = false;
-               if (IsOver() || IsLost(reply.error)) return;
-               const auto& ours = contender_.ticket();
-               if (ours && IsGone(ours->id(), reply)) return FinishBusy(Busy::Why::kRemoved);
-               if (std::holds_alternative<Waiting>(state_)) answer_deadline_ = kNever;
-             }));
+  predecessor_.ahead.IsNextInLine() ? SendHeartbeat() : ReadLock();
+}
+
+void Acquire::SendHeartbeat() {
+  contender_.Check(scope_.Wrap([this](const Reply& reply) {
+    OnProof(reply.error);
+    if (IsOver() || reply.error == Error::kNone) return;
+    if (reply.error == Error::kNoNode) return FinishBusy(Busy::Why::kRemoved);
+    OnUnexpected("check our own contender in", reply.error, "READ", contender_.ticket()->path);
+  }));
+}
+
+void Acquire::ReadLock() {
+  store_.Get(request_.QueuePath(), Watch::kNo, scope_.Wrap([this](const GetReply& reply) {
+    OnProof(reply.error);
+    if (!std::holds_alternative<Waiting>(state_) || !contender_.ticket()) return;
+    if (reply.error == Error::kNoNode) return CheckOwn();  // deleted, and our contender before it
+    if (reply.error != Error::kNone || request_.permits) return;
+    if (const auto record = TakeLockData(reply)) predecessor_.ahead.Take(*record);
+    if (predecessor_.ahead.IsNextInLine() && !HasLeaseInHand()) KeepProving();
+  }));
+}
+
+void Acquire::OnProof(Error error) {
+  connection_.proof_pending = false;
+  if (IsOver() || IsLost(error)) return;
+  ScheduleProof();
+  if (std::holds_alternative<Waiting>(state_) || std::holds_alternative<AwaitingLease>(state_)) {
+    answer_deadline_ = kNever;
+  }
 }
 
 void Acquire::CheckOwn() {

@@ -20,6 +20,7 @@
 #include "lock/own_contender.h"
 #include "lock/permit_number.h"
 #include "protocol/queue.h"
+#include "protocol/queue_ahead.h"
 #include "protocol/release_record.h"
 #include "zookeeper/store.h"
 
@@ -57,7 +58,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override;
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& path) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
   /// Whether all contenders before ours are gone: the list shows it, or the record in LOCK's data
@@ -89,11 +90,17 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct LeavingFull {
     std::optional<HolderSearch> search;
   };
-  /// The proof of the session and a read of LOCK's data are under way. -> Deciding, AwaitingLease,
-  /// Done
+  /// What shows that our contender still exists, once all before it are gone.
+  enum class Proof {
+    kNone,         ///< nothing yet
+    kCommit,       ///< the create that was sent together with a list, or a heartbeat
+    kLeaseInHand,  ///< see HasLeaseInHand()
+  };
+  /// A read of LOCK's data is under way, and the proof of the session unless the lease in hand will
+  /// do. -> Deciding, AwaitingLease, Done
   struct Confirming {
     Turn turn;
-    bool session_proven = false;
+    Proof proof = Proof::kNone;
   };
   /// It is our turn, but the lease is too short to start anything. -> Confirming
   struct AwaitingLease {
@@ -103,10 +110,6 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Done {
     AcquireOutcome outcome;
   };
-
-  /// What proves the session at the moment of a list: the create sent together with it, or nothing
-  /// yet.
-  enum class Proof { kCreate, kNone };
 
   // The way in: acquire_join.cc.
   void Begin();
@@ -130,9 +133,10 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void BeginWait(const std::string& predecessor, const QueueList& list);
   void BeginSimpleWait();
   void WatchPredecessor(const std::string& name);
+  void ReadPredecessor();
   void OnPredecessor(const zookeeper::GetReply& reply);
   void WatchChildren();
-  void OnPredecessorEvent();
+  void OnPredecessorGone();
   void CountPermits(std::size_t ahead);
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
   void OnSearchProgress();
@@ -143,10 +147,14 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void CheckForNewer();
   void TakeTurn();
 
-  // Our own contender, and the end: acquire.cc.
+  // Our own contender, the lease, and the end: acquire.cc.
   void WatchOwn();
-  void ReadOwn();
-  void ScheduleRead();
+  [[nodiscard]] bool HasLeaseInHand() const;
+  void ScheduleProof();
+  void KeepProving();
+  void SendHeartbeat();
+  void ReadLock();
+  void OnProof(zookeeper::Error error);
   void CheckOwn();
   void Finish(AcquireOutcome outcome);
   void FinishBusy(Busy::Why why);
@@ -197,9 +205,11 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   /// What is lost with a connection.
   struct Connection {
-    bool own_watched = false;
-    bool own_read_pending = false;
-    TimePoint next_read = kNever;  ///< of our own contender
+    /// How many contenders of All() have no watch that is known to be set. None: not begun.
+    std::optional<std::size_t> unwatched{};
+    CallbackScope watches{};
+    bool proof_pending = false;
+    TimePoint next_proof = kNever;
   };
   Connection connection_;
 
@@ -215,6 +225,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::string name;
     std::string data{};
     bool readable = true;
+    protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
   };
   Predecessor predecessor_;
 

@@ -63,7 +63,7 @@ void Acquire::Join() {
   // Sent with the create, without waiting for its reply. Replies keep the order: the use of LOCK is
   // known when the list arrives, and our contender is in the list.
   ReadUse();
-  ListQueue(Proof::kCreate);
+  ListQueue(Proof::kCommit);
 }
 
 void Acquire::OnCreated(const CreateReply& reply) {

@@ -172,8 +172,8 @@ void AcquireSet::OnRefused(Error why) {
   if (!outcome_) acquire_->OnRefused(why);
 }
 
-void AcquireSet::OnWatch(const std::string& path) {
-  if (!outcome_) acquire_->OnWatch(path);
+void AcquireSet::OnWatch(const std::string& path, zookeeper::Change change) {
+  if (!outcome_) acquire_->OnWatch(path, change);
 }
 
 }  // namespace zklock::lock

@@ -48,7 +48,7 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override;
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& path) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
   void Start(std::size_t index);

@@ -82,14 +82,19 @@ void Acquire::DecideIfCompatible(const Children& children, Proof proof) {
 }
 
 void Acquire::Decide(const QueueList& list, Proof proof) {
-  ScheduleRead();
+  ScheduleProof();
   contender_.DeleteStrays(list.children);
   if (LeaveIfSuperseded(list.contenders)) return;
   if (request_.permits && !AgreeOnPermits(list.contenders)) return;
   const protocol::Decision decision = MakeDecision(request_, list, contender_.name());
   if (std::holds_alternative<protocol::MayHold>(decision)) {
     // The create proves the session, but not what is held in other LOCKs.
-    if (proof == Proof::kCreate && request_.held.empty()) return TakeTurn();
+    const bool is_proven = proof == Proof::kCommit && request_.held.empty();
+    if (is_proven) return TakeTurn();
+    if (HasLeaseInHand()) {
+      contender_.GuessLockVersion(0);
+      return TakeTurn();
+    }
     Confirm(Turn::kShownByList);
   } else if (const auto* wait = std::get_if<protocol::WaitFor>(&decision)) {
     BeginWait(wait->predecessor, list);
@@ -149,12 +154,15 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   WatchPredecessor(predecessor);
   SearchHolders(list.children, predecessor_.readable ? predecessor : "");
   if (request_.permit_limit) CountPermits(rank.ahead);
+  if (request_.permits || request_.try_only) return;
+  predecessor_.ahead = protocol::QueueAhead(list.contenders, contender_.name(), predecessor);
+  if (predecessor_.ahead.IsNextInLine() && !store_.lease().IsInHand(clock_.Now())) KeepProving();
 }
 
 void Acquire::BeginSimpleWait() {
   unserved_since_.reset();
   has_queued_ = true;
-  ScheduleRead();
+  ScheduleProof();
   const std::string name(protocol::kSimpleName);
   observer_.OnWaiting(request_.lock, name, 1);
   WatchPredecessor(name);
@@ -164,10 +172,14 @@ void Acquire::BeginSimpleWait() {
 void Acquire::WatchPredecessor(const std::string& name) {
   Enter<Waiting>();
   if (name != predecessor_.name) predecessor_ = {.name = name};
-  if (!connection_.own_watched && !request_.try_only) WatchOwn();
-  if (!predecessor_.readable) return WatchChildren();
+  if (!connection_.unwatched && !request_.try_only) WatchOwn();
+  predecessor_.readable ? ReadPredecessor() : WatchChildren();
+}
+
+void Acquire::ReadPredecessor() {
+  answer_deadline_ = std::min(answer_deadline_, clock_.Now() + AnswerTime());
   // A get, not an exists: exists would leave a watch on a znode that is gone.
-  store_.Get(ChildPath(name), request_.try_only ? Watch::kNo : Watch::kYes,
+  store_.Get(ChildPath(predecessor_.name), request_.try_only ? Watch::kNo : Watch::kYes,
              InState([this](const GetReply& reply) { OnPredecessor(reply); }));
 }
 
@@ -184,7 +196,7 @@ void Acquire::OnPredecessor(const GetReply& reply) {
       predecessor_.data = reply.data.substr(0, kMostDataKept);
       break;
     case Error::kNoNode:
-      return OnPredecessorEvent();
+      return OnPredecessorGone();
     case Error::kNoAuth:
       predecessor_.readable = false;
       break;
@@ -220,16 +232,26 @@ void Acquire::WatchChildren() {
               }));
 }
 
-/// The predecessor was deleted, or only written to.
-void Acquire::OnPredecessorEvent() {
+/// The predecessor was deleted. Decides with the least that shows that it is our turn: nothing, if
+/// it is known to have been the first contender; the record in LOCK's data, if it may have been; or
+/// else another list.
+void Acquire::OnPredecessorGone() {
   if (request_.is_simple()) return Join();  // the first to create it holds the lock
+  const bool in_hand = HasLeaseInHand();
+  if (request_.supersede && in_hand) return ListAgain();  // for a newer contender
+  if (predecessor_.ahead.IsSettledByDeletion()) {
+    if (!in_hand) return Confirm(Turn::kShownByList);
+    contender_.GuessLockVersion(1);  // it held the lock, and left its record
+    return TakeTurn();
+  }
   // All contenders that can be before ours were in our first list, and only leave. If the
   // predecessor excluded others and released the lock while it held it, those before it are gone,
   // and between it and us there are none but, for a reader, readers. A reader releases beside other
   // readers; and in a LOCK that is not zklock's nobody leaves a record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
-  const bool excludes = predecessor && !predecessor->reads();
-  if (excludes && contender_.ticket()->lock_version) return Confirm(Turn::kNeedsRecord);
+  const bool may_leave_record =
+      predecessor && predecessor->program == protocol::Program::kZklock && !predecessor->reads();
+  if (may_leave_record && contender_.ticket()->lock_version) return Confirm(Turn::kNeedsRecord);
   ListAgain();
 }
 
@@ -306,15 +328,18 @@ std::optional<HolderSearch>* Acquire::SearchOfState() {
 // ---- the turn --------------------------------------------------------------------------------
 
 void Acquire::Confirm(Turn turn) {
-  Enter(Confirming{.turn = turn});
-  contender_.Check(InState([this](const Reply& reply) {
-    if (reply.error == Error::kNoNode) return FinishBusy(Busy::Why::kRemoved);
-    if (reply.error != Error::kNone) {
-      return OnUnexpected("check our own contender in", reply.error, "READ",
-                          contender_.ticket()->path);
-    }
-    std::get<Confirming>(state_).session_proven = true;
-  }));
+  const bool by_lease = turn == Turn::kNeedsRecord && HasLeaseInHand();
+  Enter(Confirming{.turn = turn, .proof = by_lease ? Proof::kLeaseInHand : Proof::kNone});
+  if (!by_lease) {
+    contender_.Check(InState([this](const Reply& reply) {
+      if (reply.error == Error::kNoNode) return FinishBusy(Busy::Why::kRemoved);
+      if (reply.error != Error::kNone) {
+        return OnUnexpected("check our own contender in", reply.error, "READ",
+                            contender_.ticket()->path);
+      }
+      std::get<Confirming>(state_).proof = Proof::kCommit;
+    }));
+  }
   // In the same write, and answered after it: not from a past that the heartbeat has not seen.
   store_.Get(request_.QueuePath(), Watch::kNo,
              InState([this](const GetReply& reply) { OnConfirmed(reply); }));
@@ -323,7 +348,7 @@ void Acquire::Confirm(Turn turn) {
 void Acquire::OnConfirmed(const GetReply& reply) {
   // If the heartbeat's answer was lost, the store tells of it.
   const Confirming confirming = std::get<Confirming>(state_);
-  if (!confirming.session_proven || IsLost(reply.error)) return;
+  if (confirming.proof == Proof::kNone || IsLost(reply.error)) return;
   const auto record = TakeLockData(reply);
   if (IsOver()) return;  // we may not read it
   const bool settled =
@@ -331,6 +356,9 @@ void Acquire::OnConfirmed(const GetReply& reply) {
   // Read after the proof of our place in the turnstile: whoever follows us finds our number.
   const bool agreed = !request_.permits || permit_number_.written() == request_.permits;
   if (!settled || !agreed) return ListAgain();
+  if (confirming.proof == Proof::kLeaseInHand) {
+    return HasLeaseInHand() ? TakeTurn() : Confirm(Turn::kShownByList);
+  }
   request_.supersede ? CheckForNewer() : TakeTurn();
 }
 
@@ -359,16 +387,15 @@ void Acquire::CheckForNewer() {
 }
 
 void Acquire::TakeTurn() {
+  const protocol::Lease& lease = store_.lease();
   const TimePoint now = clock_.Now();
-  const Duration timeout = store_.lease().timeout();
-  const auto lease_end = store_.lease().End();
-  if (lease_end && *lease_end - now > timeout / 3) return Finish(Acquired{*contender_.ticket()});
+  if (lease.SufficesToStart(now)) return Finish(Acquired{*contender_.ticket()});
   // The session lives, but is not proven for long enough to start anything: this process was
-  // stopped, say. An answered read, a ping between follower and leader after it, and then confirm
-  // once more.
-  Enter(AwaitingLease{.confirm_at = now + timeout / 4 + 1ms});
+  // suspended, say. An answered request, a ping between follower and leader after it, and then
+  // confirm once more.
+  Enter(AwaitingLease{.confirm_at = now + lease.PingSpan() + 1ms});
   answer_deadline_ = kNever;
-  ReadOwn();
+  KeepProving();
 }
 
 }  // namespace zklock::lock

@@ -118,7 +118,7 @@ void WaitUntilGone::Begin() {
               }));
 }
 
-void WaitUntilGone::OnWatch(const std::string& path) {
+void WaitUntilGone::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
   if (!IsOver() && path == contender().path) Begin();
 }
 

@@ -83,7 +83,7 @@ class WaitUntilGone final : public ContenderOperation {
   WaitUntilGone(zookeeper::Store& store, const Clock& clock, LockName lock, ContenderId contender,
                 Duration connect_timeout);
 
-  void OnWatch(const std::string& path) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  protected:
   void Begin() override;

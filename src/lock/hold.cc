@@ -22,7 +22,10 @@ Hold::Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tick
       observer_(observer) {
   store_.SetListener(this);
   TakeLease();
-  next_heartbeat_ = clock_.Now() + protocol::HeartbeatPeriod(store_.lease().timeout());
+  const protocol::Lease& lease = store_.lease();
+  const TimePoint now = clock_.Now();
+  next_heartbeat_ =
+      std::max(now, lease.last_commit().value_or(now) + protocol::HeartbeatPeriod(lease.timeout()));
   DeletePassed();
 }
 
@@ -44,10 +47,10 @@ void Hold::OnReady(short /*revents*/) {
     answer_deadline_ = kNever;
     Suspect();
     store_.GiveUpServer();
+  } else if (!watched_) {
+    WatchTickets();  // ahead of a heartbeat: a read after it would wait for its commit
   } else if (now >= next_heartbeat_) {
     SendHeartbeat();
-  } else if (!watched_) {
-    WatchTickets();
   }
 }
 
@@ -136,7 +139,21 @@ void Hold::DeletePassed() {
 
 void Hold::WatchTickets() {
   watched_ = true;
-  for (const Ticket& ticket : tickets_) WatchTicket(ticket);
+  for (Ticket& ticket : tickets_) {
+    WatchTicket(ticket);
+    if (ticket.lock_version_is_guess) ReadLockVersion(ticket);
+  }
+}
+
+void Hold::ReadLockVersion(Ticket& ticket) {
+  store_.Get(ticket.lock.path, zookeeper::Watch::kNo,
+             scope_.Wrap([&ticket](const zookeeper::GetReply& reply) {
+               if (IsLost(reply.error)) return;  // read again over the next connection
+               const bool is_ours =
+                   reply.error == Error::kNone && protocol::ParseLockData(reply.data);
+               ticket.lock_version = is_ours ? std::optional(reply.stat.version) : std::nullopt;
+               ticket.lock_version_is_guess = false;
+             }));
 }
 
 void Hold::WatchTicket(const Ticket& ticket) {
@@ -206,7 +223,7 @@ void Hold::OnRefused(Error /*why*/) {
   if (state_ != State::kLost) Lose(Loss::kUnproven);
 }
 
-void Hold::OnWatch(const std::string& path) {
+void Hold::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
   // Watches from the time of waiting may still fire.
   const auto own = std::find_if(tickets_.begin(), tickets_.end(),
                                 [&](const Ticket& ticket) { return ticket.path == path; });

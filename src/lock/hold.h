@@ -49,6 +49,9 @@ struct FinishedRun {
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
 /// to another server if this one does not answer in time (zklock-protocol(7), section 4).
 ///
+/// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
+/// lease in hand.
+///
 /// Passive, like Acquire, and after it the store's listener. Construct it right after Acquired,
 /// while the session is connected and the lease is proven.
 class Hold final : public EventSource, public zookeeper::StoreListener {
@@ -81,7 +84,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override;
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& path) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
   /// kProven        the last heartbeat was answered. -> kAsking
@@ -95,13 +98,14 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void WatchTickets();
   void DeletePassed();
   void WatchTicket(const Ticket& ticket);
+  void ReadLockVersion(Ticket& ticket);
   void TakeLease();
   void Suspect();
   void Lose(Loss loss);
 
   zookeeper::Store& store_;
   const Clock& clock_;
-  const std::vector<Ticket> tickets_;
+  std::vector<Ticket> tickets_;
   std::vector<std::string> passed_;
   const Duration kill_after_;
   HoldObserver& observer_;

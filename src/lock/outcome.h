@@ -15,8 +15,8 @@
 
 namespace zklock::lock {
 
-/// The lock is held: by the list, by a commit that was answered after every contender before ours
-/// was gone, and by the lease.
+/// The lock is held: every contender before ours is gone, and ours exists, by a commit that was
+/// answered after that or by a lease that was in hand. The lease suffices to start a command.
 struct Acquired {
   Ticket ticket;
 };

@@ -31,7 +31,16 @@ class OwnContender {
   /// It exists, or may exist: a create was sent, and has not failed.
   [[nodiscard]] bool may_exist() const { return ticket_ || create_sent_; }
   /// Notes the version of LOCK's data; none if it is not zklock's.
-  void SetLockVersion(std::optional<std::int32_t> version) { ticket_->lock_version = version; }
+  void SetLockVersion(std::optional<std::int32_t> version) {
+    ticket_->lock_version = version;
+    ticket_->lock_version_is_guess = false;
+  }
+  /// LOCK's data has probably been written to `writes` times since then.
+  void GuessLockVersion(std::int32_t writes) {
+    if (!ticket_->lock_version) return;
+    *ticket_->lock_version += writes;
+    ticket_->lock_version_is_guess = true;
+  }
 
   /// Creates it. There is a ticket when `done` is called with Error::kNone.
   void Create(zookeeper::Done<zookeeper::CreateReply> done);

@@ -39,7 +39,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   void OnDisconnected() override;
   void OnExpired() override;
   void OnRefused(zookeeper::Error why) override;
-  void OnWatch(const std::string& /*path*/) override {}
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
 
  protected:
   /// `connect_timeout`: how long to go without a server that answers.

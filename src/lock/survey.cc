@@ -225,7 +225,7 @@ void Survey::Repeat(std::size_t most_contenders) {
   if (resting_) again_at_ = clock_.Now();
 }
 
-void Survey::OnWatch(const std::string& path) {
+void Survey::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
   cache_.Forget(path);
   stale_ = true;
   if (resting_ && again_at_ == kNever) again_at_ = began_ + kLeastPause;

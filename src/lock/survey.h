@@ -64,7 +64,7 @@ class Survey final : public ServerOperation {
   Interest GetInterest() override;
   void OnReady(short revents) override;
   void OnDisconnected() override;
-  void OnWatch(const std::string& path) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  protected:
   void Begin() override;

@@ -56,6 +56,9 @@ struct Ticket {
   /// The version of LOCK's data, if zklock had written it when we last read it: we may leave a
   /// record there.
   std::optional<std::int32_t> lock_version{};
+  /// The lock was acquired without reading LOCK's data: `lock_version` is a guess until the holder
+  /// has read it. If the guess is wrong, the record is refused.
+  bool lock_version_is_guess = false;
 
   [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }

@@ -69,7 +69,20 @@ void Lease::Prove() {
 
 std::optional<TimePoint> Lease::End() const {
   if (!proven_) return std::nullopt;
-  return *proven_ + timeout_ - std::max<Duration>(timeout_ / 24, kLeastEndMargin);
+  return *proven_ + timeout_ - EndMargin();
+}
+
+Duration Lease::EndMargin() const { return std::max<Duration>(timeout_ / 24, kLeastEndMargin); }
+
+bool Lease::Lasts(Duration span, TimePoint now) const {
+  const auto end = End();
+  return end && *end - now > span;
+}
+
+bool Lease::SufficesToStart(TimePoint now) const { return Lasts(timeout_ / 3, now); }
+
+bool Lease::IsInHand(TimePoint now) const {
+  return SufficesToStart(now) && Lasts(timeout_ / 2 - 2 * EndMargin(), now);
 }
 
 Duration GraceFor(Duration kill_after, Duration timeout) {
@@ -89,8 +102,6 @@ TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {
 }
 
 Duration HeartbeatPeriod(Duration timeout) { return timeout / 8; }
-
-Duration WaiterReadPeriod(Duration timeout) { return timeout / 4; }
 
 Duration AnswerTimeout(Duration timeout, Duration until_stop) {
   const Duration longest = std::max(HeartbeatPeriod(timeout), kLongestQuickAnswer);

@@ -41,10 +41,20 @@ class Lease {
 
   /// p + T - max(T/24, 500 ms). None without a proof.
   [[nodiscard]] std::optional<TimePoint> End() const;
+  /// A command may start: T/3 is left.
+  [[nodiscard]] bool SufficesToStart(TimePoint now) const;
+  /// A command may start without a commit of its own: at least T/2 is left, less twice the margin
+  /// in End(), and it suffices to start. A contender that sends each heartbeat PingSpan() after the
+  /// answer to the last always has T/2 left, less the margin and three round trips.
+  [[nodiscard]] bool IsInHand(TimePoint now) const;
   /// s. To tell whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
   /// T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
+  /// How long before s a request must have been answered to have a ping in between: T/4, or longer
+  /// if a server pings rarely. Also how long a waiter pauses after each answer, so that its next
+  /// request can make the last one a p.
+  [[nodiscard]] Duration PingSpan() const;
 
  private:
   /// A commit sent at `once` or later makes `from` a p.
@@ -52,8 +62,9 @@ class Lease {
     TimePoint once;
     TimePoint from;
   };
-  /// How long before s a request must have been answered to have a ping in between.
-  [[nodiscard]] Duration PingSpan() const;
+  /// How much earlier than p + T the lease ends.
+  [[nodiscard]] Duration EndMargin() const;
+  [[nodiscard]] bool Lasts(Duration span, TimePoint now) const;
   void Keep(Proof proof);
   void Prove();
 
@@ -84,8 +95,6 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 
 /// The heartbeat's period while holding: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
-/// The period of a waiter's own reads: T/4.
-[[nodiscard]] Duration WaiterReadPeriod(Duration timeout);
 /// How long to wait for an answer before giving up a server: max(P, 2 s), but at most half of the
 /// time until the stop signal.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop);

@@ -8,11 +8,6 @@
 namespace zklock::protocol {
 namespace {
 
-/// By number, and by name if the numbers are equal, as after Curator's downgrade (5.5 and later).
-bool Before(const ContenderNameView& a, const ContenderNameView& b) {
-  return std::tie(a.number, a.full) < std::tie(b.number, b.full);
-}
-
 /// The rule: whether a later contender must wait until an earlier one is gone. It watches the
 /// nearest one that it waits for: while that exists the others do not matter, and a release wakes
 /// one waiter only (no herd).
@@ -70,7 +65,7 @@ template <typename Predicate>
 const ContenderNameView* FirstOf(const Contenders& contenders, Predicate matches) {
   const ContenderNameView* first = nullptr;
   for (const ContenderNameView& one : contenders) {
-    if ((first == nullptr || Before(one, *first)) && matches(one)) first = &one;
+    if ((first == nullptr || IsBefore(one, *first)) && matches(one)) first = &one;
   }
   return first;
 }
@@ -85,7 +80,7 @@ class Waiters {
   /// `one` is in the list.
   [[nodiscard]] bool Has(const ContenderNameView& one) const {
     const ContenderNameView* const blocker = one.reads() ? blocks_readers_ : blocks_others_;
-    return blocker != nullptr && Before(*blocker, one);
+    return blocker != nullptr && IsBefore(*blocker, one);
   }
 
  private:
@@ -101,6 +96,10 @@ bool IsKazooPermit(std::string_view child) {
 }
 
 }  // namespace
+
+bool IsBefore(const ContenderNameView& a, const ContenderNameView& b) {
+  return std::tie(a.number, a.full) < std::tie(b.number, b.full);
+}
 
 const ContenderNameView* Contenders::Find(std::string_view name) const {
   const auto found =
@@ -119,8 +118,8 @@ Decision Decide(const Contenders& contenders, std::string_view own_name) {
 
   const ContenderNameView* predecessor = nullptr;
   for (const ContenderNameView& other : contenders) {
-    if (!Before(other, *own) || !Blocks(other.reads(), own->reads())) continue;
-    if (predecessor == nullptr || Before(*predecessor, other)) predecessor = &other;
+    if (!IsBefore(other, *own) || !Blocks(other.reads(), own->reads())) continue;
+    if (predecessor == nullptr || IsBefore(*predecessor, other)) predecessor = &other;
   }
   if (predecessor == nullptr) return MayHold{};
   return WaitFor{std::string(predecessor->full)};
@@ -138,7 +137,7 @@ Decision DecidePermit(const Contenders& permits, std::string_view own_name, std:
 
 std::vector<ContenderName> Queue(const Contenders& contenders) {
   std::vector<ContenderNameView> sorted(contenders.begin(), contenders.end());
-  std::sort(sorted.begin(), sorted.end(), Before);
+  std::sort(sorted.begin(), sorted.end(), IsBefore);
   std::vector<ContenderName> queue;
   queue.reserve(sorted.size());
   for (const ContenderNameView& one : sorted) queue.push_back(one.ToName());
@@ -152,7 +151,7 @@ std::vector<ContenderName> HoldersIn(const Children& children) {
   for (const ContenderNameView& one : contenders) {
     if (!waiters.Has(one)) holding.push_back(one);
   }
-  std::sort(holding.begin(), holding.end(), Before);
+  std::sort(holding.begin(), holding.end(), IsBefore);
   std::vector<ContenderName> holders;
   if (children.Has(kSimpleName)) holders.push_back({.full = std::string(kSimpleName)});
   for (const ContenderNameView& one : holding) holders.push_back(one.ToName());
@@ -175,7 +174,7 @@ Rank RankOf(const Contenders& contenders, std::string_view own_name) {
   const Waiters waiters(contenders);
   Rank rank;
   for (const ContenderNameView& one : contenders) {
-    if (!Before(one, *own)) continue;
+    if (!IsBefore(one, *own)) continue;
     ++rank.ahead;
     if (!waiters.Has(one)) continue;
     ++rank.waiting;
@@ -188,7 +187,7 @@ bool IsSuperseded(const Contenders& contenders, std::string_view own_name) {
   const auto own = ViewContenderName(own_name);
   return own &&
          std::any_of(contenders.begin(), contenders.end(), [&](const ContenderNameView& other) {
-           return Before(*own, other) && other.supersedes();
+           return IsBefore(*own, other) && other.supersedes();
          });
 }
 

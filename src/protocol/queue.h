@@ -15,6 +15,10 @@
 
 namespace zklock::protocol {
 
+/// The order of the queue: by number, and by name if the numbers are equal, as after Curator's
+/// downgrade (5.5 and later).
+[[nodiscard]] bool IsBefore(const ContenderNameView& a, const ContenderNameView& b);
+
 /// The children of a znode that count in its queue, in the order of the list. Each name is parsed
 /// once and not copied: the names must outlive this.
 class Contenders {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "zookeeper/pending_request.h"
@@ -57,6 +58,15 @@ int CreateMode(NodeKind kind) {
       return ZOO_EPHEMERAL_SEQUENTIAL;
   }
   return ZOO_EPHEMERAL_SEQUENTIAL;
+}
+
+/// None for what is no change of a znode.
+std::optional<Change> ToChange(int type) {
+  if (type == ZOO_CREATED_EVENT) return Change::kCreated;
+  if (type == ZOO_DELETED_EVENT) return Change::kDeleted;
+  if (type == ZOO_CHANGED_EVENT) return Change::kData;
+  if (type == ZOO_CHILD_EVENT) return Change::kChildren;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -247,10 +257,11 @@ void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const
                            void* self) {
   // The library also reports the connection's end to every watcher; that is reported once
   // elsewhere.
-  if (type == ZOO_SESSION_EVENT || path == nullptr) return;
+  const std::optional<Change> change = ToChange(type);
+  if (!change || path == nullptr) return;
   auto* session = static_cast<Session*>(self);
-  session->ready_.emplace_back([session, path = std::string(path)] {
-    if (session->listener_ != nullptr) session->listener_->OnWatch(path);
+  session->ready_.emplace_back([session, path = std::string(path), change = *change] {
+    if (session->listener_ != nullptr) session->listener_->OnWatch(path, change);
   });
 }
 

@@ -75,6 +75,14 @@ inline constexpr std::int32_t kAnyVersion = -1;
 /// Whether the servers shall send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
+/// The event of a watch.
+enum class Change {
+  kCreated,
+  kDeleted,
+  kData,      ///< the data was written to
+  kChildren,  ///< a child was created or deleted
+};
+
 /// Receives events that are not answers to requests.
 class StoreListener {
  public:
@@ -90,8 +98,9 @@ class StoreListener {
   /// The servers refuse the credentials (kAuthFailed) or require some (kAuthRequired). Nothing more
   /// happens. Not called while a lock is held: then the next server is tried.
   virtual void OnRefused(Error why) = 0;
-  /// A watch on this path has fired, for whatever event.
-  virtual void OnWatch(const std::string& path) = 0;
+  /// A watch on this path has fired. Events and the answers to reads arrive in the order in which
+  /// the connected server saw the changes.
+  virtual void OnWatch(const std::string& path, Change change) = 0;
 };
 
 /// What lock/ needs from ZooKeeper: the port between the protocol and a real session, or the fake

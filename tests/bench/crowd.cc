@@ -187,7 +187,7 @@ class HerdMember final : public zookeeper::StoreListener {
   void OnDisconnected() override { throw std::runtime_error("the server has gone"); }
   void OnExpired() override { throw std::runtime_error("a session expired"); }
   void OnRefused(zookeeper::Error /*why*/) override { throw std::runtime_error("refused"); }
-  void OnWatch(const std::string& /*path*/) override { List(); }
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override { List(); }
 
  private:
   void List() {

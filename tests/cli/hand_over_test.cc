@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/zklock.h"
@@ -176,12 +178,80 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   // The list from when it joined also names the contenders to ask whether they hold for its shell.
   CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
   CHECK(proxy.connections() == 1);
-  const auto heartbeat = std::find(all.begin(), all.end(), "check " + own);
-  REQUIRE(all.end() - heartbeat >= 3);
-  const auto first = heartbeat - all.begin();
-  const std::vector<Frame> hand_over(requests.begin() + first, requests.begin() + first + 3);
-  CHECK(WordsOf(hand_over) == Words{"check " + own, "get " + lock, "get " + own});
-  CHECK(AnsweredBytes(proxy, hand_over) <= 1024);
+  // Its lease is in hand: it reads while the command runs already.
+  const Words reads{"get " + own, "get " + lock};
+  const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
+  REQUIRE(holding != all.end());
+  CHECK(std::find(all.begin(), holding, "check " + own) == holding);
+  const auto first = holding - all.begin();
+  CHECK(AnsweredBytes(proxy, {requests.begin() + first, requests.begin() + first + 2}) <= 1024);
+}
+
+TEST_CASE("a waiter that has waited for longer than T is handed the lock without a commit") {
+  const std::string lock = NewLock("old");
+  Child holder = StartHolder(lock);
+  const Proxy proxy(TestServers());
+  Child next = Child::Start(
+      Through(proxy, HolderOptions({"exclusive", "--verbose", "--session-timeout", "4s"}, lock)));
+  next.ReadErrUntil("waiting for " + lock);
+  // Only the next in line sends heartbeats. The one further back reads LOCK.
+  const Proxy other_proxy(TestServers());
+  Child behind = Child::Start(Through(
+      other_proxy, HolderOptions({"exclusive", "--verbose", "--session-timeout", "4s"}, lock)));
+  behind.ReadErrUntil("waiting for " + lock);
+  const auto is_heartbeat = [](const std::string& what) { return what.starts_with("check "); };
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto heartbeats = [&](const Proxy& one) {
+    const Words all = WordsOf(RequestsOf(one));
+    return std::count_if(all.begin(), all.end(), is_heartbeat);
+  };
+  while (heartbeats(proxy) < 5) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(heartbeats(other_proxy) == 0);
+  Tree tree;
+  const std::string own = lock + "/" + InQueueOrder(tree.Children(lock)).at(1);
+
+  SECTION("when the holder releases it") {
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    REQUIRE(next.ReadLine() == "held");
+  }
+  SECTION("but not when the holder is only asked to release it") {
+    const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
+    const auto data = tree.Get(first);
+    REQUIRE(data);
+    tree.SetData(first, data->data);
+    const auto reads = [&] {
+      const Words all = WordsOf(RequestsOf(proxy));
+      return std::count(all.begin(), all.end(), "get " + first);
+    };
+    while (reads() < 2) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    CHECK(next.out().empty());
+    holder.CloseInput();
+    REQUIRE(next.ReadLine() == "held");
+  }
+  SECTION("but not when its own contender is deleted just before") {
+    const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
+    tree.Delete(own);
+    tree.Delete(first);
+    CHECK(next.Wait() == Exited(75));
+    CHECK(next.out().empty());
+    CHECK(behind.ReadLine() == "held");
+    return;
+  }
+  next.CloseInput();
+  REQUIRE(next.Wait() == Exited(0));
+  // It has read nothing at its turn: the holder reads the version of LOCK's data.
+  const Words all = WordsOf(RequestsOf(proxy));
+  const Words reads{"get " + own, "get " + lock};
+  const auto holding = std::find_end(all.begin(), all.end(), reads.begin(), reads.end());
+  REQUIRE(holding != all.end());
+  CHECK(std::count(all.begin(), all.end(), "list " + lock) == 1);
 }
 
 TEST_CASE("a release causes no requests by contenders further back") {

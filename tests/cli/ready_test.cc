@@ -231,11 +231,12 @@ TEST_CASE("nothing is forked early if the first contender cannot be the holder")
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("a waiter forks its command only while its turn is confirmed") {
+TEST_CASE("a waiter for a permit forks its command only while its turn is confirmed") {
   const std::string lock = NewPersistentLock("turn");
-  Child holder = StartHolder(lock);
+  const Words words = {"exclusive", "--verbose", "--permits", "1"};
+  Child holder = StartHolder(words, lock);
   Gate gate("check " + lock);
-  Child waiter = Child::Start(gate.Before(HolderOptions({"exclusive", "--verbose"}, lock)));
+  Child waiter = Child::Start(gate.Before(HolderOptions(words, lock)));
   waiter.ReadErrUntil("waiting for " + lock);
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!process::ChildrenOf(waiter.pid()).empty()) {

@@ -184,6 +184,19 @@ class Faults:
             self._numbers.choice(waiting).send("zklock", signal.SIGKILL)
             time.sleep(0.2)
 
+    def _do_stop_waiting_zklock(self):
+        # Its predecessor may release the lock meanwhile, or its session may expire: it must not start
+        # with a lease that has ended.
+        waiting = self._crowd.waiting()
+        if not waiting:
+            return
+        victim = self._numbers.choice(waiting)
+        with self._fault("waiting zklock stopped"):
+            victim.send("zklock", signal.SIGSTOP)
+            time.sleep(self._numbers.uniform(0.3, 1.5) * victim.run.timeout)
+            victim.send("zklock", signal.SIGCONT)
+            time.sleep(0.5)
+
     def _do_terminate_waiting_zklock(self):
         waiting = self._crowd.waiting()
         if not waiting:

@@ -21,7 +21,9 @@
 //               ended. `alive` is what the servers know. The lease promises that the first ends
 //               before the second (D before the servers' expiry), and Expire() keeps to it: it ends
 //               the lease, and with it the command, in the same step. A holder's heartbeats only
-//               keep `lease`, so they are not modelled.
+//               keep `lease`, so they are not modelled. Whether a waiter has a lease in hand at its
+//               turn depends on its heartbeats and on the time: any waiter may have one, as long as
+//               the servers keep its session.
 //   Steps       A step handles one reply, together with the requests that the client sends because
 //               of it and their effect on the servers: a request that travels for a while is the
 //               same as the previous reply being read later. Two requests are two steps if an
@@ -37,7 +39,10 @@
 //               are contenders that may give up at any moment.
 //   Record      `record` is what LOCK's data says about the last release: written with the delete
 //               of the holder's contender, or not written (foreign data in LOCK, ACLs, a killed
-//               holder).
+//               holder). A waiter may read it at any moment.
+//   Watches     A server reports the changes in the order in which it applies them. So a waiter
+//               whose own contender was deleted by force before its predecessor learns of that
+//               first: OWN_FIRST.
 //   Left out    The creation of LOCK, incompatible names, unreadable predecessors, used up numbers,
 //               refusals; a change of leader, except for its effects on clients: lost connections
 //               and stale reads. The guard (section 5): that the command ends with zklock and with
@@ -140,8 +145,10 @@ byte dying;     // of sessions already refused, while closeSession is in progres
 chan lag = [LAG + 4] of { byte };
 #define DELETED 16
 unsigned victim : 4 = NONE;  // deleted by force
+byte before_victim;          // what was in the queue then
 
 unsigned record : 4 = NONE;  // the last holder that released
+bool record_excludes;        // that holder was not a reader
 
 typedef Client {
   mtype:state state;
@@ -155,6 +162,7 @@ typedef Client {
   bool settled;         // all before us are gone, once the heartbeat is answered
   bool watches;         // the predecessor, on this connection
   bool after_reader;    // the predecessor reads
+  unsigned ahead : 4;   // the nearest contender before the predecessor, NONE if it is the first
   bool lease;
   bool runs;            // the command
   // Known only to the servers:
@@ -300,6 +308,7 @@ inline StartConfirming(c) {
 // protocol::Decide(): the nearest lower contender that blocks.
 inline FindPredecessor(c) {
   zk[c].answer = HOLD;
+  zk[c].ahead = NONE;
   z = 0;
   do
   :: z < created ->
@@ -310,6 +319,16 @@ inline FindPredecessor(c) {
     :: z < zk[c].ticket && HAS(view, z) && BLOCKS(z, c) ->
 #endif
       zk[c].answer = z
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0;
+  do
+  :: IS_NUMBER(zk[c].answer) && z < zk[c].answer ->
+    if
+    :: HAS(view, z) -> zk[c].ahead = z
     :: else
     fi;
     z++
@@ -338,7 +357,9 @@ inline Decide(c) {
     FindPredecessor(c);
 #ifndef MUTATE_NO_HEARTBEAT
     if
-    :: zk[c].answer == HOLD && !zk[c].by_create -> zk[c].settled = true; todo = kConfirm
+    :: zk[c].answer == HOLD && !zk[c].by_create && !zk[c].lease ->
+      zk[c].settled = true;
+      todo = kConfirm
     :: else
     fi
 #endif
@@ -373,7 +394,7 @@ inline Run(c) {
   LookForGhosts(c);
   REACHED_IF(!zk[c].reads, a_writer_runs);
   REACHED_IF(zk[c].by_create, start_proven_by_the_create);
-  REACHED_IF(!zk[c].by_create, start_proven_by_a_heartbeat);
+  REACHED_IF(!zk[c].by_create && zk[c].state == kConfirming, start_proven_by_a_heartbeat);
   REACHED_IF(zk[c].session > 0, start_with_a_second_session);
   zk[c].state = kHolding;
   zk[c].server = kNone;
@@ -395,6 +416,7 @@ inline Disconnect(c) {
   zk[c].settled = false;
   zk[c].watches = false;
   zk[c].after_reader = false;
+  zk[c].ahead = NONE;
   zk[c].lease = false
 }
 
@@ -416,6 +438,7 @@ inline EndSession(c) {
   zk[c].settled = false;
   zk[c].watches = false;
   zk[c].after_reader = false;
+  zk[c].ahead = NONE;
   zk[c].lease = false;
   zk[c].runs = false;
   zk[c].alive = false;
@@ -476,7 +499,9 @@ inline OnListedFirst(c) {
   todo = kRun
 #else
   if
-  :: zk[c].by_create && zk[c].lease -> todo = kRun
+  :: zk[c].lease ->
+    REACHED_IF(!zk[c].by_create, start_by_a_list_and_the_lease_in_hand);
+    todo = kRun
   :: else ->
     REACHED_IF(zk[c].by_create, the_create_proves_too_little);
     zk[c].settled = true;
@@ -484,6 +509,35 @@ inline OnListedFirst(c) {
   fi
 #endif
 }
+
+// KeepProving(): a waiter reads LOCK's data. If it names the nearest contender before the
+// predecessor or a later one, the predecessor is the first. The answer arrives in order: the record
+// is in the server's state, and the predecessor's deletion is not.
+#define READS_RECORD(c) \
+  (record != NONE && record_excludes && !HAS(VIEW(c), record) && HAS(VIEW(c), zk[c].answer))
+#ifdef MUTATE_STALE_RECORD_COUNTS
+#define SHOWS_THE_HOLDER(c) READS_RECORD(c)
+#else
+#define SHOWS_THE_HOLDER(c) (READS_RECORD(c) && record >= zk[c].ahead)
+#endif
+
+#ifdef MUTATE_OLD_LIST_SETTLES  // the list that was read before the predecessor was deleted
+#define KNOWS_THE_HOLDER(c) true
+#else
+#define KNOWS_THE_HOLDER(c) (zk[c].ahead == NONE)
+#endif
+
+// Its own contender was deleted by force before its predecessor was deleted.
+#define OWN_FIRST(c) (IS_VICTIM(c) && HAS(before_victim, zk[c].answer))
+
+// Whether a lease may be in hand when the predecessor is gone.
+#ifdef MUTATE_LEASE_HAS_ENDED
+#define LEASE_IN_HAND(c) (!OWN_FIRST(c))
+#elif defined(MUTATE_OWN_WATCH_IGNORED)
+#define LEASE_IN_HAND(c) (zk[c].alive)
+#else
+#define LEASE_IN_HAND(c) (zk[c].alive && !OWN_FIRST(c))
+#endif
 
 // WatchPredecessor() and OnPredecessor().
 inline OnListedBehind(c) {
@@ -506,15 +560,44 @@ inline OnListedBehind(c) {
 #ifdef MUTATE_WATCH_BLIND  // exists, or a get whose ZNONODE is ignored
     zk[c].state = kWaiting
 #else
-    todo = kDecide
+    if
+    :: LEASE_IN_HAND(c) && HAS(VIEW(c), zk[c].ticket) ->
+      zk[c].lease = true;
+      todo = (KNOWS_THE_HOLDER(c) -> kRun : kDecide)
+    :: true -> todo = kDecide
+    fi
 #endif
   fi
 }
 
-// OnWatch(): decide again. The record of an excluding holder decides without a list, because all
-// before it were gone when it held; it is read together with the heartbeat.
+// OnWatch(), OnPredecessorGone(). With a lease in hand: the known holder's deletion decides by
+// itself, else the record or a list, neither with a heartbeat.
 inline OnPredecessorGone(c) {
   zk[c].watches = false;
+  if
+  :: LEASE_IN_HAND(c) ->
+    zk[c].lease = true;
+    if
+    :: KNOWS_THE_HOLDER(c) ->
+      REACHED(start_by_the_known_holders_deletion);
+      todo = kRun
+    :: !KNOWS_THE_HOLDER(c) && !zk[c].after_reader && record == zk[c].answer ->
+      REACHED(start_by_the_record_and_the_lease_in_hand);
+      zk[c].state = kConfirming;
+      zk[c].settled = true;
+      zk[c].answer = NONE
+    :: !KNOWS_THE_HOLDER(c) && (zk[c].after_reader || record != zk[c].answer) -> todo = kDecide
+    fi
+  :: true -> ConfirmPredecessorGone(c)
+  fi;
+  zk[c].after_reader = false;
+  zk[c].ahead = NONE
+}
+
+// The same without a lease in hand. The known holder's deletion, or the record of an excluding
+// holder, which is read together with the heartbeat, decides without a list: all before it were
+// gone when it held.
+inline ConfirmPredecessorGone(c) {
 #if defined(MUTATE_NO_LIST_AGAIN)
   zk[c].settled = true;
   todo = kConfirm
@@ -522,7 +605,7 @@ inline OnPredecessorGone(c) {
 #if defined(MUTATE_ANY_RECORD_SETTLES)
   zk[c].settled = (!zk[c].after_reader && record != NONE);
 #else
-  zk[c].settled = (!zk[c].after_reader && record == zk[c].answer);
+  zk[c].settled = (zk[c].ahead == NONE || (!zk[c].after_reader && record == zk[c].answer));
 #endif
   if
 #ifdef MUTATE_RECORD_IS_PROOF
@@ -532,8 +615,7 @@ inline OnPredecessorGone(c) {
 #endif
   :: !zk[c].settled && !zk[c].after_reader -> REACHED(the_record_settles_nothing); todo = kConfirm
   :: !zk[c].settled && zk[c].after_reader -> todo = kDecide
-  fi;
-  zk[c].after_reader = false
+  fi
 #endif
 }
 
@@ -549,6 +631,11 @@ inline OnConfirmed(c) {
   fi
 }
 
+inline PutRecord(c, n) {
+  record = n;
+  record_excludes = !zk[c].reads
+}
+
 // Stop, reap, release, close.
 inline Release(c) {
 #ifdef MUTATE_RELEASE_EARLY
@@ -556,7 +643,7 @@ inline Release(c) {
   zk[c].state = kReleased  // the command is still running
 #else
   if
-  :: zk[c].alive && HAS(leader, zk[c].ticket) -> record = zk[c].ticket
+  :: zk[c].alive && HAS(leader, zk[c].ticket) -> PutRecord(c, zk[c].ticket)
   :: true
   fi;
   todo = kEndSession
@@ -568,7 +655,7 @@ inline GiveUp(c) {
   REACHED(gave_up_or_killed);
 #ifdef MUTATE_WAITER_RECORDS
   if
-  :: zk[c].alive && HAS(leader, zk[c].place) -> record = zk[c].place
+  :: zk[c].alive && HAS(leader, zk[c].place) -> PutRecord(c, zk[c].place)
   :: true
   fi;
 #endif
@@ -668,7 +755,7 @@ inline OnExpired(c) {
     zk[c].ticket = NONE;
     zk[c].answer = NONE;
     zk[c].place = NONE;
-    zk[c].barred = false
+      zk[c].barred = false
   fi
 }
 
@@ -690,6 +777,7 @@ inline Expire(c) {
 
 inline RemoveByForce(c) {
   victim = zk[c].place;
+  before_victim = leader;
   z = 0;
   do
   :: z < zk[c].place ->
@@ -720,9 +808,15 @@ proctype Contender(byte c) {
       :: zk[c].state == kStart && MAY_ARRIVE(c) -> Start(c)
       :: zk[c].state == kJoining -> OnCreated(c)
       :: zk[c].state == kDeciding && zk[c].answer == HOLD -> OnListedFirst(c)
-      :: zk[c].state == kDeciding && IS_NUMBER(zk[c].answer) -> d_step { OnListedBehind(c) }
+      :: zk[c].state == kDeciding && IS_NUMBER(zk[c].answer) -> OnListedBehind(c)
       :: zk[c].state == kWaiting && zk[c].watches && !HAS(VIEW(c), zk[c].answer) ->
         OnPredecessorGone(c)
+      :: zk[c].state == kWaiting && zk[c].ahead != NONE && SHOWS_THE_HOLDER(c) ->
+        REACHED(a_waiter_learns_who_holds);
+        zk[c].ahead = NONE
+#ifdef MUTATE_ANY_EVENT_IS_DELETION  // a watch also fires when the data is written to
+      :: FAULT && zk[c].state == kWaiting && zk[c].watches -> SPEND; OnPredecessorGone(c)
+#endif
       :: zk[c].state == kWaiting && zk[c].alive && !HAS(VIEW(c), zk[c].ticket) ->
         REACHED(a_waiter_is_removed);
         todo = kFinishRemoved  // WatchOwn(), ReadOwn()
@@ -761,6 +855,7 @@ init {
       zk[n].server = kNone;
       zk[n].ticket = NONE;
       zk[n].answer = NONE;
+      zk[n].ahead = NONE;
       zk[n].place = NONE
     }
     for (n : 0 .. CONTENDERS - 1) { run Contender(n) }

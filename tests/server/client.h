@@ -71,7 +71,9 @@ class Client final : public zookeeper::StoreListener {
   void OnDisconnected() override { events.push_back("disconnected"); }
   void OnExpired() override { events.push_back("expired"); }
   void OnRefused(zookeeper::Error /*why*/) override { events.push_back("refused"); }
-  void OnWatch(const std::string& path) override { events.push_back("watch " + path); }
+  void OnWatch(const std::string& path, zookeeper::Change /*change*/) override {
+    events.push_back("watch " + path);
+  }
 
  private:
   static std::vector<zookeeper::Endpoint> Endpoints(const std::vector<std::string>& servers) {

@@ -12,6 +12,7 @@ namespace zklock::test {
 
 using protocol::BaseOf;
 using protocol::ParentOf;
+using zookeeper::Change;
 using zookeeper::CreateReply;
 using zookeeper::Error;
 using zookeeper::GetReply;
@@ -28,17 +29,16 @@ std::string FakeServers::Put(const std::string& path, std::int64_t owner, bool s
   Node& parent = nodes.at(ParentOf(path));
   if (sequential) full += fmt::format("{:010d}", parent.next_number++);
   nodes[full] = {.data = data, .owner = owner, .czxid = ++zxid};
-  Fire(full, false);
-  Fire(ParentOf(full), true);
+  Fire(full, Change::kCreated);
+  Fire(ParentOf(full), Change::kChildren);
   return full;
 }
 
 void FakeServers::Remove(const std::string& path) {
   if (nodes.erase(path) == 0) return;
   ++zxid;
-  Fire(path, false);
-  Fire(path, true);
-  Fire(ParentOf(path), true);
+  Fire(path, Change::kDeleted);
+  Fire(ParentOf(path), Change::kChildren);
 }
 
 void FakeServers::Write(const std::string& path, const std::string& data) {
@@ -46,7 +46,7 @@ void FakeServers::Write(const std::string& path, const std::string& data) {
   node.data = data;
   ++node.version;
   ++zxid;
-  Fire(path, false);
+  Fire(path, Change::kData);
 }
 
 void FakeServers::EndSession(std::int64_t session) {
@@ -73,18 +73,19 @@ bool FakeServers::IsFull(const std::string& path) const {
   return false;
 }
 
-void FakeServers::Fire(const std::string& path, bool children) {
+void FakeServers::Fire(const std::string& path, Change change) {
   const auto [begin, end] = watchers_.equal_range(path);
   std::vector<FakeStore*> told;
   for (auto it = begin; it != end;) {
-    if (it->second.children == children) {
+    const bool of_children = change == Change::kChildren;
+    if (change == Change::kDeleted || it->second.children == of_children) {
       told.push_back(it->second.store);
       it = watchers_.erase(it);
     } else {
       ++it;
     }
   }
-  for (FakeStore* store : told) store->events_.push_back(path);
+  for (FakeStore* store : told) store->events_.emplace_back(path, change);
 }
 
 // ---- one client -----------------------------------------------------------------------------
@@ -137,9 +138,9 @@ void FakeStore::LoseConnection() {
 
 bool FakeStore::Step() {
   if (!events_.empty()) {
-    const std::string path = events_.front();
+    const auto [path, change] = events_.front();
     events_.pop_front();
-    if (listener_ != nullptr) listener_->OnWatch(path);
+    if (listener_ != nullptr) listener_->OnWatch(path, change);
     return true;
   }
   if (requests_.empty()) return false;
@@ -152,8 +153,11 @@ bool FakeStore::Step() {
   }
   const std::size_t number = requests_.front().number;
   const std::string line = log_[number];
-  if (const auto hook = before_.Take(number, line)) (*hook)();
-  if (requests_.empty()) return true;  // the hook has ended the connection
+  if (const auto hook = before_.Take(number, line)) {
+    (*hook)();
+    if (requests_.empty()) return true;   // the hook has ended the connection
+    if (!events_.empty()) return Step();  // as from a server: ahead of the answer to this request
+  }
   bool closes = false;
   if (const auto fault = faults_.Take(number, line)) {
     closes = *fault == Fault::kAnsweredAndClosed;

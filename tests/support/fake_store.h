@@ -60,7 +60,7 @@ class FakeServers {
     FakeStore* store;
     bool children;
   };
-  void Fire(const std::string& path, bool children);
+  void Fire(const std::string& path, zookeeper::Change change);
   [[nodiscard]] bool IsFull(const std::string& path) const;
   std::multimap<std::string, Watcher> watchers_;
 };
@@ -200,7 +200,7 @@ class FakeStore final : public zookeeper::Store {
   bool awaits_renewal_ = false;
   std::int64_t session_ = 0;
   std::deque<Request> requests_;
-  std::deque<std::string> events_;
+  std::deque<std::pair<std::string, zookeeper::Change>> events_;
   std::vector<std::string> log_;
   Plans<Fault> faults_;
   Plans<zookeeper::Error> refusals_;

@@ -80,6 +80,7 @@ TEST_CASE(
   Contender self(world.servers, world.clock);
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
+  world.clock.Advance(kPastLeaseInHand);
   world.servers.Remove(holder);
   self.store.Run();
   REQUIRE(self.Holds());
@@ -222,6 +223,7 @@ TEST_CASE("A waiter reports each write to its contender, and waits on") {
 }
 
 TEST_CASE("A contender deleted at any moment never holds") {
+  const bool in_hand = GENERATE(true, false);
   for (std::size_t at = 3; at < 9; ++at) {
     CAPTURE(at);
     World world;
@@ -233,12 +235,16 @@ TEST_CASE("A contender deleted at any moment never holds") {
       }
     });
     self.store.Run();
+    if (!in_hand) world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove(holder);
     self.store.Run();
-    // From the heartbeat's answer on it holds, and learns of the loss as a holder.
+    // From the answer to the last list or heartbeat on it holds, and learns of the loss as a
+    // holder.
     const auto& log = self.store.log();
-    const auto proof = std::find(log.begin(), log.end(), "check " + self.notes.queued);
-    const auto proven_at = static_cast<std::size_t>(proof - log.begin());
+    const auto proof = std::find_if(log.rbegin(), log.rend(), [&](const std::string& line) {
+      return line == "list /l" || line == "check " + self.notes.queued;
+    });
+    const auto proven_at = static_cast<std::size_t>(log.rend() - proof) - 1;
     if (at < log.size() && at <= proven_at) CHECK_FALSE(self.Holds());
   }
 }

@@ -94,6 +94,10 @@ struct Contender {
   }
 };
 
+/// A waiter that has joined, and has sent nothing for this long, has no lease in hand any more. A
+/// heartbeat makes one that suffices to start a command.
+inline constexpr Duration kPastLeaseInHand = std::chrono::seconds(17);
+
 /// Servers, by default with a LOCK that zklock created.
 struct World {
   explicit World(bool lock_exists = true, const std::string& data = "zklock/1") {

@@ -205,8 +205,13 @@ TEST_CASE("A LOCK of a set that is replaced while the next is waited for loses a
   first.store.Run();
   REQUIRE_FALSE(second.outcome());
   SECTION("shown by its watch") { Replace(world.servers); }
+  SECTION("just before the create that ends the wait") {
+    first.store.Before("create /m/lock", [&] { Replace(world.servers); });
+    world.servers.Remove("/m/lock");
+  }
   SECTION("shown by the proof that ends the wait") {
     // Before any watch fires.
+    world.clock.Advance(kPastLeaseInHand);
     world.servers.Remove("/m/lock");
     while (first.store.log().back() != "get /m") REQUIRE(first.store.Step());
     Replace(world.servers);

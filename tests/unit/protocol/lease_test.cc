@@ -234,10 +234,105 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
     Lease lease(timeout);
     lease.ConnectAccepted(At(0s), lease.timeout());
     Committed(lease, At(0s));
-    for (Duration t = 0s; t < turn; t += WaiterReadPeriod(timeout)) Answered(lease, At(t));
+    for (Duration t = 0s; t < turn; t += lease.PingSpan()) Answered(lease, At(t));
     Committed(lease, At(turn));
     CHECK(UntilStop(lease, turn) >= 8s);
   }
+}
+
+TEST_CASE("A lease suffices to start a command while more than a third of the time-out is left") {
+  Lease lease(30s);
+  CHECK_FALSE(lease.SufficesToStart(At(0s)));
+  lease.ConnectAccepted(At(0s), 30s);
+  CHECK_FALSE(lease.SufficesToStart(At(0s)));
+  Committed(lease, At(0s));
+  CHECK(lease.SufficesToStart(At(18750ms) - 1ns));
+  CHECK_FALSE(lease.SufficesToStart(At(18750ms)));
+}
+
+TEST_CASE("A lease is in hand while half of the time-out less twice the margin is left") {
+  struct Case {
+    Duration timeout;
+    Duration until;
+  };
+  // With short time-outs a third of them is more.
+  const auto [timeout, until] = GENERATE(
+      values<Case>({{30s, 16250ms}, {12s, 6500ms}, {6s, 3500ms}, {4s, 3500ms - Duration(4s) / 3}}));
+  Lease lease(timeout);
+  CHECK_FALSE(lease.IsInHand(At(0s)));
+  lease.ConnectAccepted(At(0s), timeout);
+  CHECK_FALSE(lease.IsInHand(At(0s)));
+  Committed(lease, At(0s));
+  CHECK(lease.IsInHand(At(until) - 1ns));
+  CHECK_FALSE(lease.IsInHand(At(until)));
+  CHECK_FALSE(lease.IsInHand(At(1h)));
+}
+
+TEST_CASE("A shorter time-out that a reconnect grants can take the lease in hand away") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s), 30s);
+  Committed(lease, At(0s));
+  REQUIRE(lease.IsInHand(At(5s)));
+  lease.ConnectAccepted(At(5s), 6s);
+  CHECK_FALSE(lease.IsInHand(At(5s)));
+  Committed(lease, At(5s));
+  CHECK(lease.IsInHand(At(5s)));
+}
+
+/// Sends heartbeats as the next in line does, and calls `check` at each moment in between.
+template <typename Check>
+void WaitAsNextInLine(Lease& lease, Duration round_trip, Check check) {
+  TimePoint now = At(0s);
+  for (int beat = 0; beat < 20; ++beat) {
+    const TimePoint sent = now;
+    const TimePoint answered = sent + round_trip;
+    // The lease of the first heartbeats is that of joining.
+    if (beat > 0) check(answered);
+    lease.Committed(sent, answered);
+    check(answered);
+    now = answered + lease.PingSpan();
+    check(now);
+  }
+}
+
+TEST_CASE("The next in line always has a lease in hand, however long it waits") {
+  const Duration timeout = GENERATE(Duration(30s), Duration(12s), Duration(6s), Duration(4s));
+  // A third of what the margin leaves for round trips; of 4 s the margin leaves less.
+  const Duration round_trip =
+      timeout == 4s ? Duration(50ms) : std::max<Duration>(timeout / 24, 500ms) / 3;
+  Lease lease(timeout);
+  lease.ConnectAccepted(At(0s), timeout);
+  WaitAsNextInLine(lease, round_trip - 1ms,
+                   [&](TimePoint moment) { REQUIRE(lease.IsInHand(moment)); });
+}
+
+TEST_CASE("The next in line at a server that pings rarely has a lease in hand only now and then") {
+  Lease lease(4s);
+  lease.ConnectAccepted(At(0s), 4s);
+  lease.ConnectAccepted(At(0s), 8s);  // it pings every 2 s
+  CHECK(lease.PingSpan() == 2s);
+  int moments = 0;
+  int in_hand = 0;
+  WaitAsNextInLine(lease, 1ms, [&](TimePoint moment) {
+    ++moments;
+    if (lease.IsInHand(moment)) ++in_hand;
+  });
+  CHECK(in_hand > 0);
+  CHECK(in_hand < moments);
+}
+
+TEST_CASE("A lost answer takes the lease in hand away until the next heartbeats are answered") {
+  Lease lease(30s);
+  lease.ConnectAccepted(At(0s), 30s);
+  Committed(lease, At(0s));
+  for (Duration t = 7500ms; t <= 75s; t += 7500ms) Committed(lease, At(t));
+  // Those at 82.5 s and 90 s are not answered.
+  CHECK(lease.IsInHand(At(83s)));
+  CHECK_FALSE(lease.IsInHand(At(84s)));
+  Committed(lease, At(97500ms));
+  CHECK_FALSE(lease.IsInHand(At(97500ms)));
+  Committed(lease, At(105s));
+  CHECK(lease.IsInHand(At(105s)));
 }
 
 TEST_CASE("Servers that return before the stop signal extend the lease from the last answer") {
@@ -457,11 +552,9 @@ TEST_CASE("Nested guards are spared for 2 s, but only until KILL is due") {
   CHECK(NestedGuardsUntil(At(100s), At(100s)) < At(100s));
 }
 
-TEST_CASE("A heartbeat is sent every eighth of the time-out, a waiter's read every quarter") {
+TEST_CASE("A holder sends a heartbeat every eighth of the time-out") {
   CHECK(HeartbeatPeriod(30s) == 3750ms);
   CHECK(HeartbeatPeriod(4s) == 500ms);
-  CHECK(WaiterReadPeriod(30s) == 7500ms);
-  CHECK(WaiterReadPeriod(4s) == 1s);
 }
 
 TEST_CASE("A silent server is given up after a period, 2 s, or half of the remaining time") {

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/queue.h"
+#include "protocol/release_record.h"
+
+namespace zklock::protocol {
+
+/// What a waiter remembers of the contenders before its own: enough to tell, without another list,
+/// what the deletion of its predecessor means.
+///
+/// The contenders before ours in a list that has ours too can only leave. There is one exception: a
+/// writer of Curator that becomes a reader creates, while it holds, a reader with its own number.
+/// So only the deletion of a zklock contender can settle anything.
+class QueueAhead {
+ public:
+  /// Nothing is known.
+  QueueAhead() = default;
+  /// `contenders` has `own_name`, and by Decide it waits for `predecessor`.
+  QueueAhead(const Contenders& contenders, std::string_view own_name, std::string_view predecessor);
+
+  /// A record that was read from LOCK's data: the contender that it names held the lock, so that
+  /// those before it are gone.
+  void Take(const ReleaseRecord& record);
+
+  /// The predecessor is the first contender: when it is deleted, it is our turn.
+  [[nodiscard]] bool IsSettledByDeletion() const;
+  /// All contenders before ours hold the lock.
+  [[nodiscard]] bool IsNextInLine() const;
+
+ private:
+  bool known_ = false;
+  bool predecessor_is_zklocks_ = false;
+  bool predecessor_reads_ = false;
+  bool waiters_between_ = false;  ///< between the predecessor and ours, when the list was read
+  bool readers_before_ = false;   ///< between last_excluding_ and the predecessor, likewise
+  /// The last contender before the predecessor that is not a reader; empty if there is none.
+  std::string last_excluding_;
+};
+
+}  // namespace zklock::protocol

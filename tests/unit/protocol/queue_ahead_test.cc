@@ -1,0 +1,145 @@
+#include "protocol/queue_ahead.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace zklock::protocol {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// A contender of zklock with the number `number`.
+std::string Zklock(std::string_view mark, std::size_t number) {
+  const std::string digits = std::to_string(10'000'000'000 + number).substr(1);
+  return "host-00000000-0000-4000-8000-" + digits + "00" + std::string(mark) + digits;
+}
+std::string Exclusive(std::size_t number) { return Zklock("-lock-", number); }
+std::string Writer(std::size_t number) { return Zklock("-__WRIT__", number); }
+std::string Reader(std::size_t number) { return Zklock("-__READ__", number); }
+
+ReleaseRecord RecordOf(const std::string& contender) { return {.contender = contender}; }
+
+/// For the last contender of `queue`.
+QueueAhead AheadOfLast(const Names& queue) {
+  const Contenders contenders(queue);
+  const Decision decision = Decide(contenders, queue.back());
+  return {contenders, queue.back(), std::get<WaitFor>(decision).predecessor};
+}
+
+}  // namespace
+
+TEST_CASE("Without a list nothing is known of the contenders ahead") {
+  QueueAhead ahead;
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK_FALSE(ahead.IsNextInLine());
+  ahead.Take(RecordOf(Exclusive(0)));
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK_FALSE(ahead.IsNextInLine());
+}
+
+TEST_CASE("What the list of the queue shows to the last contender in it") {
+  struct Case {
+    Names queue;
+    bool settled;  ///< by the deletion of the predecessor
+    bool next;     ///< in line
+  };
+  const auto [queue, settled, next] = GENERATE(values<Case>({
+      {{Exclusive(0), Exclusive(1)}, true, true},
+      {{Exclusive(0), Exclusive(1), Exclusive(2)}, false, false},
+      {{Writer(0), Reader(1)}, true, true},
+      {{Writer(0), Reader(1), Reader(2)}, true, false},
+      {{Reader(0), Writer(1)}, true, true},
+      {{Reader(0), Reader(1), Writer(2)}, false, true},
+      {{Writer(0), Reader(1), Writer(2)}, false, false},
+      {{Reader(0), Writer(1), Reader(2)}, false, false},
+      {{Reader(0), Writer(1), Writer(2)}, false, false},
+      {{"_c_1-lock-0000000000", Exclusive(1)}, false, true},
+      {{"1__lock__0000000000", Zklock("-__lock__", 1)}, false, true},
+      {{"x-1-0000000000", Exclusive(1)}, false, true},
+      {{"something-0000000000", Exclusive(1)}, false, true},
+  }));
+  CAPTURE(queue);
+  const QueueAhead ahead = AheadOfLast(queue);
+  CHECK(ahead.IsSettledByDeletion() == settled);
+  CHECK(ahead.IsNextInLine() == next);
+}
+
+TEST_CASE("A record of the last excluding contender before the predecessor shows who is next") {
+  const Names queue{Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)};
+  const std::string released = GENERATE(Exclusive(5), Writer(6));
+  QueueAhead ahead = AheadOfLast(queue);
+  ahead.Take(RecordOf(released));
+  CHECK(ahead.IsSettledByDeletion());
+  CHECK(ahead.IsNextInLine());
+}
+
+TEST_CASE("A stale record, one of a reader and one of no contender show nothing") {
+  const std::string released = GENERATE(Exclusive(3), Exclusive(4), Reader(5), Reader(6), "-", "");
+  QueueAhead ahead = AheadOfLast({Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)});
+  ahead.Take(RecordOf(released));
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK_FALSE(ahead.IsNextInLine());
+}
+
+TEST_CASE("After the writer before them the readers hold, and the writer after them is next") {
+  QueueAhead ahead = AheadOfLast({Writer(0), Reader(1), Reader(2), Writer(3)});
+  ahead.Take(RecordOf(Writer(0)));
+  CHECK(ahead.IsNextInLine());
+  CHECK_FALSE(ahead.IsSettledByDeletion());  // another reader may hold
+}
+
+TEST_CASE("Readers before the predecessor hold it up, whatever was released before them") {
+  QueueAhead ahead = AheadOfLast({Writer(0), Reader(1), Writer(2), Writer(3)});
+  ahead.Take(RecordOf(Writer(0)));
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK_FALSE(ahead.IsNextInLine());
+}
+
+TEST_CASE("Generated queues: what is known of the contenders ahead is true") {
+  std::mt19937_64 random(Catch::rngSeed());
+  CAPTURE(Catch::rngSeed());
+  std::size_t settled = 0;
+  std::size_t next = 0;
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    Names queue;
+    for (std::size_t number = 0; number < 2 + random() % 5; ++number) {
+      queue.push_back(random() % 2 == 0 ? Reader(number) : Writer(number));
+    }
+    const std::string own = queue.back();
+    const Decision decision = Decide(queue, own);
+    const auto* const wait = std::get_if<WaitFor>(&decision);
+    if (wait == nullptr) continue;
+    QueueAhead ahead(queue, own, wait->predecessor);
+    std::optional<ReleaseRecord> record;
+    while (queue.size() > 1) {
+      const Contenders contenders(queue);
+      const Rank rank = RankOf(contenders, own);
+      if (ahead.IsSettledByDeletion()) {
+        ++settled;
+        REQUIRE(contenders.First()->number >= ViewContenderName(wait->predecessor)->number);
+      }
+      if (ahead.IsNextInLine()) {
+        ++next;
+        REQUIRE(rank.waiting == 0);
+      }
+      // One before ours leaves: a holder with or without a record, a waiter without one.
+      const std::size_t leaving = random() % (queue.size() - 1);
+      const bool holds = std::holds_alternative<MayHold>(Decide(contenders, queue[leaving]));
+      if (holds && random() % 2 == 0) record = RecordOf(queue[leaving]);
+      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(leaving));
+      if (record && random() % 2 == 0) ahead.Take(*record);
+    }
+  }
+  CHECK(settled > 100);
+  CHECK(next > 100);
+}
+
+}  // namespace zklock::protocol
