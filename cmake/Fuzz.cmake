@@ -13,7 +13,7 @@ endif()
 # time.
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
-     src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
+     src/transport/sasl_frames.cc src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
      src/lock/server_operation.cc src/lock/lock_children.cc src/lock/survey.cc src/lock/survey_queue.cc src/lock/survey_tree.cc
      src/cli/config.cc src/lock/contender_data.cc src/cli/duration.cc src/cli/printable.cc src/cli/queue_dot.cc src/cli/queue_json.cc src/cli/queue_text.cc src/cli/wait_graph.cc src/cli/screen.cc src/cli/queue_view.cc
      src/cli/report_queue.cc src/cli/suggestion.cc src/cli/table.cc)

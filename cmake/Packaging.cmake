@@ -1,5 +1,8 @@
-# Files installed besides the binary: manual pages, completions, an example configuration, licence
-# and changelog. scripts/package builds and checks the .deb.
+# Files installed besides the binaries: manual pages, completions, an example configuration, licence
+# and changelog. scripts/package builds and checks two packages: zklock, which needs libc only, and
+# zklock-transport, whose OpenSSL and Cyrus SASL not everybody wants on each host. zklock recommends
+# it: from a repository both are installed, a single file is enough without TLS and SASL, and
+# `apt install ./zklock_*.deb` does not fail for want of a package that apt cannot find.
 
 find_program(GZIP gzip REQUIRED)
 
@@ -10,7 +13,7 @@ function(install_compressed file name directory)
                      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/compressed
                      COMMAND ${GZIP} -9 -n -c ${file} > ${compressed} VERBATIM)
   set_property(GLOBAL APPEND PROPERTY zklock_compressed ${compressed})
-  install(FILES ${compressed} DESTINATION ${directory})
+  install(FILES ${compressed} DESTINATION ${directory} COMPONENT zklock)
 endfunction()
 
 file(GLOB manuals CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/man/*.[1-8])
@@ -21,24 +24,38 @@ foreach(manual IN LISTS manuals)
 endforeach()
 
 # Each shell has its own directory and naming scheme; Debian's zsh has a directory for packages.
-install(FILES completions/zklock.bash RENAME zklock
+install(FILES completions/zklock.bash RENAME zklock COMPONENT zklock
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 set(zsh_functions site-functions)
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(zsh_functions vendor-completions)
 endif()
-install(FILES completions/_zklock DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_functions})
-install(FILES completions/zklock.fish
+install(FILES completions/_zklock DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_functions}
+        COMPONENT zklock)
+install(FILES completions/zklock.fish COMPONENT zklock
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
-install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT zklock)
+install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT zklock)
 install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})
 # Debian also requires its own changelog format. SOURCE_DATE_EPOCH, if set, gives the time.
 string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(packaging/changelog.Debian.in generated/changelog.Debian @ONLY)
 install_compressed(${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.Debian changelog.Debian
                    ${CMAKE_INSTALL_DOCDIR})
+
+
+# Debian wants both in each package.
+set(transport_doc ${CMAKE_INSTALL_DATADIR}/doc/zklock-transport)
+install(FILES packaging/copyright DESTINATION ${transport_doc} COMPONENT transport)
+configure_file(packaging/changelog.transport.in generated/changelog.transport @ONLY)
+set(compressed ${CMAKE_CURRENT_BINARY_DIR}/compressed/transport/changelog.Debian.gz)
+add_custom_command(OUTPUT ${compressed} DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.transport
+                   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/compressed/transport
+                   COMMAND ${GZIP} -9 -n -c ${CMAKE_CURRENT_BINARY_DIR}/generated/changelog.transport
+                           > ${compressed} VERBATIM)
+set_property(GLOBAL APPEND PROPERTY zklock_compressed ${compressed})
+install(FILES ${compressed} DESTINATION ${transport_doc} COMPONENT transport)
 
 get_property(compressed GLOBAL PROPERTY zklock_compressed)
 add_custom_target(compressed ALL DEPENDS ${compressed})
@@ -50,8 +67,19 @@ set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_PACKAGE_CONTACT "The zklock authors <zklock@users.noreply.github.com>")
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS zookeeperd)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL zklock transport)
+set(CPACK_DEBIAN_ZKLOCK_PACKAGE_NAME zklock)
+set(CPACK_DEBIAN_ZKLOCK_PACKAGE_SUGGESTS zookeeperd)
+set(CPACK_DEBIAN_ZKLOCK_PACKAGE_RECOMMENDS zklock-transport)
+set(CPACK_DEBIAN_TRANSPORT_PACKAGE_NAME zklock-transport)
+set(CPACK_DEBIAN_TRANSPORT_PACKAGE_DEPENDS "zklock (= ${PROJECT_VERSION}-1), libsasl2-modules")
+set(CPACK_DEBIAN_TRANSPORT_PACKAGE_SUGGESTS libsasl2-modules-gssapi-mit)
+set(CPACK_DEBIAN_TRANSPORT_DESCRIPTION
+"TLS and SASL to the ZooKeeper servers for zklock
+ The helper process through which zklock speaks TLS to the servers and
+ authenticates by SASL. zklock starts it for each connection if it is told to.")
+set(CPACK_DEBIAN_ZKLOCK_DESCRIPTION
 "runs a command while it holds a lock in ZooKeeper
  Runs a script at most once at a time, on however many hosts it is started.
  zklock queues for the lock, runs the command while it holds the lock, and

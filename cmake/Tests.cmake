@@ -95,7 +95,7 @@ foreach(suite IN ITEMS unit server cli faults model)
   target_link_libraries(${suite}_tests PRIVATE test_flags support)
   target_link_options(${suite}_tests PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
   if(TARGET zklock)
-    add_dependencies(${suite}_tests zklock)
+    add_dependencies(${suite}_tests zklock zklock-transport)
   endif()
 
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${suite}_tests.cmake)

@@ -26,9 +26,10 @@ constexpr std::size_t kMostBytes = 65536;
   throw ConfigError(source + ": " + what);
 }
 
-[[noreturn]] void RefuseErrno(const std::string& source, int error) {
+[[noreturn]] void RefuseErrno(const std::string& source, int error,
+                              std::string_view option = "--auth-file") {
   const std::string why = std::generic_category().message(error);
-  ThrowUnread(source, error, source + ": " + fmt::format(message::kSecretsUnread, why));
+  ThrowUnread(source, error, source + ": " + fmt::format(message::kSecretsUnread, why, option));
 }
 
 /// What is wrong with a line; empty if it is a credential.
@@ -91,13 +92,13 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
   return credentials;
 }
 
-std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
+UniqueFd OpenSecret(const std::string& path, std::string_view option) {
   // Non-blocking: a FIFO without a writer would block the open.
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) RefuseErrno(path, errno);
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) RefuseErrno(path, errno, option);
   // fstat, not stat: the path may name another file by now.
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno);
+  if (fstat(file.get(), &status) != 0) RefuseErrno(path, errno, option);
   if (!S_ISREG(status.st_mode)) Refuse(path, message::kNoRegularFile);
   if (status.st_uid != geteuid() && status.st_uid != 0) {
     throw UnsafeFile(path + ": " + message::kForeignFile);
@@ -105,7 +106,16 @@ std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
   if ((status.st_mode & 077) != 0) {
     throw UnsafeFile(path + ": " + message::kOpenFile);
   }
-  return ParseCredentials(ReadAll(file.get(), path), path);
+  return file;
+}
+
+void RequireReadable(const std::string& path, std::string_view option) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) RefuseErrno(path, errno, option);
+}
+
+std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {
+  return ParseCredentials(ReadAll(OpenSecret(path, "--auth-file").get(), path), path);
 }
 
 std::optional<std::string> TakeSecret(const char* variable) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "zookeeper/access.h"
 
 namespace zklock::cli {
@@ -21,6 +22,12 @@ class UnsafeFile : public std::runtime_error {
 /// Throws ConfigError.
 [[nodiscard]] std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
                                                                 const std::string& source);
+
+/// Opens a regular file that belongs to this user or root, and that no other user can read or
+/// write. Throws UnsafeFile, and ConfigError, which names the option.
+[[nodiscard]] UniqueFd OpenSecret(const std::string& path, std::string_view option);
+/// Throws ConfigError, which names the option, if the file cannot be read.
+void RequireReadable(const std::string& path, std::string_view option);
 
 /// The credentials in a regular file that belongs to this user or root, and that no other user can
 /// read or write. Throws UnsafeFile, ConfigError.

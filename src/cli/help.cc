@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "build_info.h"
+#include "process/transport_spec.h"
 #include "zookeeper/connection.h"
 
 namespace zklock::cli {
@@ -86,9 +87,9 @@ example:
 }
 
 std::string VersionText() {
-  return fmt::format("zklock {}\nZooKeeper C client {} ({} TLS, {} SASL)\n", kVersion,
-                     zookeeper::ClientLibraryVersion(), kHaveTls ? "with" : "without",
-                     kHaveSasl ? "with" : "without");
+  return fmt::format("zklock {}\nZooKeeper C client {}\ntransports: proxy command{}\n", kVersion,
+                     zookeeper::ClientLibraryVersion(),
+                     process::FindTransportProgram() ? ", TLS, SASL" : "");
 }
 
 std::string HelpText(const SubcommandSpec& subcommand) {

@@ -53,9 +53,14 @@ inline constexpr char kNoProxyCommand[] =
     "{} is empty; expected a command such as 'ssh -W %h:%p bastion', or none";
 inline constexpr char kBadProxyCommand[] =
     "{} '{}': a % must be followed by h (host), p (port) or another %";
-inline constexpr char kNoTls[] =
-    "{}: zklock does not support TLS; put stunnel between it and the servers "
-    "(README, Access; zklock-protocol(7))";
+inline constexpr char kNoTransport[] =
+    "{} needs zklock-transport, which is not installed: apt-get install zklock-transport";
+inline constexpr char kSaslNeedsSecret[] =
+    "--sasl digest-md5 needs credentials: a line sasl:USER:PASSWORD in --auth-file";
+inline constexpr char kSecretNeedsSasl[] = "credentials of the scheme sasl need --sasl digest-md5";
+inline constexpr char kNoService[] =
+    "{}: invalid service name '{}'; expected one such as zookeeper";
+inline constexpr char kKeyNeedsCert[] = "--tls-key needs --tls-cert";
 inline constexpr char kOnlyOptions[] = "--print-config takes only options, not '{}'";
 
 // What is wrong with a path; with a list of servers, and its Nth.
@@ -165,7 +170,7 @@ inline constexpr char kNoCredential[] = "expected scheme:credential, such as dig
 inline constexpr char kNoDigest[] = "expected digest:user:password";
 inline constexpr char kNoCredentials[] =
     "no credentials found; expected one scheme:credential a line";
-inline constexpr char kSecretsUnread[] = "cannot be read: {}; see --auth-file";
+inline constexpr char kSecretsUnread[] = "cannot be read: {}; see {}";
 inline constexpr char kNoRegularFile[] = "not a regular file; credentials must be in one";
 inline constexpr char kTooLarge[] = "too large for a file of credentials; see --auth-file";
 inline constexpr char kForeignFile[] =

@@ -1,10 +1,12 @@
 #include "cli/option_table.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
@@ -172,23 +174,98 @@ std::string Credentials(const OptionValue& value, OptionFields& fields) {
 /// Follows the row of the credentials, on which the default depends.
 std::string AclOfZnodes(const OptionValue& value, OptionFields& fields) {
   using zookeeper::Acl;
-  const bool with_credentials = !fields.server.access.credentials.empty();
+  const process::TransportSpec& transport = fields.server.transport;
+  const bool with_credentials =
+      !fields.server.access.credentials.empty() || !transport.sasl.empty();
   Acl acl = with_credentials ? Acl::kCreator : Acl::kOpen;
   if (value.WasGiven()) {
     const auto index = ChoiceIndex(value);
     if (!index) return NoChoice(value);
     acl = std::array{Acl::kOpen, Acl::kCreator}.at(*index);
   }
-  if (acl == Acl::kCreator && !with_credentials) return message::kAclNeedsCredentials;
+  // A client certificate is an identity only if the servers have the provider for x509.
+  const bool has_identity = with_credentials || !transport.tls_cert.empty();
+  if (acl == Acl::kCreator && !has_identity) return message::kAclNeedsCredentials;
   fields.server.access.acl = acl;
   return "";
 }
 
-/// An error, not a warning: a user who asks for TLS must not be served without it.
-std::string RefuseTls(const OptionValue& value, OptionFields& /*fields*/) {
-  if (!value.WasGiven()) return "";
+/// Every way to ask for TLS or SASL comes here: a user who does must not be served without it.
+void RequireTransport(const OptionValue& value) {
+  if (process::FindTransportProgram()) return;
   throw ConfigError((value.place.empty() ? "" : value.place + ": ") +
-                    fmt::format(message::kNoTls, value.spec->Name()));
+                    fmt::format(message::kNoTransport, value.spec->Name()));
+}
+
+void TurnTlsOn(const OptionValue& value, OptionFields& fields) {
+  fields.server.transport.tls = true;
+  RequireTransport(value);
+}
+
+/// zklock leaves its working directory, and uses the file again for each connection.
+std::string AbsolutePath(const std::string& file) {
+  if (file.starts_with('/')) return file;
+  std::array<char, PATH_MAX> directory{};
+  if (getcwd(directory.data(), directory.size()) == nullptr) return file;
+  return std::string(directory.data()) + "/" + file;
+}
+
+std::string Tls(const OptionValue& value, OptionFields& fields) {
+  if (value.flag) TurnTlsOn(value, fields);
+  return "";
+}
+
+template <std::string process::TransportSpec::*kField>
+std::string TlsFile(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  RequireReadable(value.text, value.spec->Name());
+  fields.server.transport.*kField = AbsolutePath(value.text);
+  TurnTlsOn(value, fields);
+  return "";
+}
+
+/// Follows the row of the certificate, whose file may have the key too.
+std::string TlsKey(const OptionValue& value, OptionFields& fields) {
+  process::TransportSpec& transport = fields.server.transport;
+  if (transport.tls_cert.empty()) return value.WasGiven() ? message::kKeyNeedsCert : "";
+  const std::string file = value.WasGiven() ? value.text : transport.tls_cert;
+  (void)OpenSecret(file, value.spec->Name());
+  transport.tls_key = AbsolutePath(file);
+  return "";
+}
+
+std::string TlsVerify(const OptionValue& value, OptionFields& fields) {
+  const auto index = ChoiceIndex(value);
+  if (!index) return NoChoice(value);
+  fields.server.transport.tls_checks_name = *index == 0;
+  return "";
+}
+
+/// Follows the row of the credentials, of which it takes those of the scheme "sasl".
+std::string Sasl(const OptionValue& value, OptionFields& fields) {
+  auto& credentials = fields.server.access.credentials;
+  process::TransportSpec& transport = fields.server.transport;
+  const auto found = std::find_if(credentials.begin(), credentials.end(),
+                                  [](const auto& one) { return one.scheme == "sasl"; });
+  const bool has_line = found != credentials.end();
+  if (has_line) {
+    transport.sasl_secret = found->credential;
+    credentials.erase(found);
+  }
+  transport.sasl = value.text;
+  if (value.WasGiven() && !ChoiceIndex(value)) return NoChoice(value);
+  const bool has_secret = transport.sasl_secret.find(':') != std::string::npos;
+  const bool needs_secret = transport.sasl == "digest-md5";
+  if (needs_secret && !has_secret) return message::kSaslNeedsSecret;
+  if (!needs_secret && has_line) return message::kSecretNeedsSasl;
+  if (!transport.sasl.empty()) RequireTransport(value);
+  return "";
+}
+
+std::string SaslService(const OptionValue& value, OptionFields& fields) {
+  fields.server.transport.sasl_service = value.text;
+  const bool is_name = !value.text.empty() && value.text.find_first_of("/@ ") == std::string::npos;
+  return is_name ? "" : fmt::format(message::kNoService, value.spec->Name(), value.text);
 }
 
 std::string ProxyCommand(const OptionValue& value, OptionFields& fields) {
@@ -314,12 +391,26 @@ constexpr OptionSpec kTable[] = {
      .help = "run to connect to a server, as in ssh",
      .subcommands = kAll, .environment = "ZKLOCK_PROXY_COMMAND", .in_file = true,
      .store = ProxyCommand},
-    {.name = "tls-ca", .metavar = "FILE", .help = "refused: zklock has no TLS, use stunnel",
-     .subcommands = kAll, .environment = "ZKLOCK_TLS_CA", .in_file = true, .store = RefuseTls},
-    {.name = "tls-cert", .metavar = "FILE", .help = "refused likewise",
-     .subcommands = kAll, .environment = "ZKLOCK_TLS_CERT", .in_file = true, .store = RefuseTls},
-    {.name = "tls-key", .metavar = "FILE", .help = "refused likewise",
-     .subcommands = kAll, .environment = "ZKLOCK_TLS_KEY", .in_file = true, .store = RefuseTls},
+    {.name = "tls", .help = "speak TLS to the servers",
+     .subcommands = kAll, .in_file = true, .store = Tls},
+    {.name = "tls-ca", .metavar = "FILE", .help = "TLS, with these authorities only",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_CA", .in_file = true,
+     .store = TlsFile<&process::TransportSpec::tls_ca>},
+    {.name = "tls-cert", .metavar = "FILE", .help = "TLS, with this certificate of ours",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_CERT", .in_file = true,
+     .store = TlsFile<&process::TransportSpec::tls_cert>},
+    {.name = "tls-key", .metavar = "FILE", .help = "its key, if in a file of its own",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_KEY", .in_file = true, .store = TlsKey},
+    {.name = "tls-verify", .metavar = "full|ca", .fallback = "full",
+     .help = "the server's name too, or not",
+     .subcommands = kAll, .environment = "ZKLOCK_TLS_VERIFY", .in_file = true,
+     .store = TlsVerify},
+    {.name = "sasl", .metavar = "gssapi|digest-md5", .help = "authenticate by SASL",
+     .subcommands = kAll, .environment = "ZKLOCK_SASL", .in_file = true, .store = Sasl},
+    {.name = "sasl-service", .metavar = "NAME", .fallback = "zookeeper",
+     .help = "first part of the servers' principal",
+     .subcommands = kAll, .environment = "ZKLOCK_SASL_SERVICE", .in_file = true,
+     .store = SaslService},
     {.name = "config", .metavar = "FILE", .help = "options by name (/etc/zklock.conf)",
      .subcommands = kAll, .environment = "ZKLOCK_CONFIG"},
 

@@ -62,6 +62,7 @@ std::string AttemptText(const zookeeper::AttemptEnd& end) {
     case kNotUnderstood:
       return message::kNotUnderstood;
     case kHelper:
+    case kHelperRefused:
       return end.words;
     case kHelperClosed:
       return message::kHelperClosed;
@@ -146,6 +147,10 @@ std::string RefusedText(const lock::Refused& refused) {
       return fmt::format(message::kNotAuthorised, refused.operation, refused.path, refused.right,
                          refused.right_path);
   }
+}
+
+std::string SaslText(const std::string& server) {
+  return fmt::format(message::kSaslRefused, Printable(server));
 }
 
 std::string OtherSchemeText() { return message::kOtherSchemeRequired; }

@@ -19,6 +19,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless);
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused);
+/// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
+[[nodiscard]] std::string SaslText(const std::string& server);
 /// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
 [[nodiscard]] std::string OtherSchemeText();
 [[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);

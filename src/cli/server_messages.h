@@ -24,17 +24,18 @@ inline constexpr char kAnswersNothing[] =
     "grants a session, but does not answer requests: is it hung?";
 inline constexpr char kHelperClosed[] =
     "the proxy command or the server closed the connection at once: is the server running?";
-inline constexpr char kHelperSilent[] = "no answer through the proxy command: does it hang?";
+inline constexpr char kHelperSilent[] =
+    "no answer through the proxy command or TLS: is the server hung?";
 inline constexpr char kLookupRuns[] = "its name is still being looked up: does DNS answer?";
 inline constexpr char kLookupEnded[] = "the lookup of its name ended early";
 
 // The servers refuse.
 inline constexpr char kCredentialsRefused[] =
     "the servers rejected the credentials; see --auth-file";
+inline constexpr char kSaslRefused[] = "SASL failed at {}; see --sasl";
 inline constexpr char kCredentialsRequired[] = "the servers require credentials; see --auth-file";
 inline constexpr char kOtherSchemeRequired[] =
-    "the servers require credentials that zklock cannot provide, such as SASL; --auth-file does "
-    "not help";
+    "the servers require credentials of another scheme, such as SASL; see --sasl";
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
     "cannot {} {}: not authorised: {} on {} is missing; see its ACL";

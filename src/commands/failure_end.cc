@@ -14,6 +14,8 @@ cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) con
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
+  const std::string refusal = session_driver_.session().HelperRefusal();
+  if (!refusal.empty()) return EndRun(EndReason::kRefused, cli::SaslText(refusal));
   return EndRun(EndReason::kRefused, session_driver_.session().IsCloseRefused()
                                          ? cli::OtherSchemeText()
                                          : cli::RefusedText(refused));

@@ -3,17 +3,21 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <ctime>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "build_info.h"
 #include "process/descriptors.h"
 #include "process/last_words.h"
 #include "process/system_error.h"
@@ -28,13 +32,14 @@ constexpr timespec kHangUpTime{0, 200'000'000};
 // For the minder to do this, at the end of zklock.
 constexpr Duration kEndTime = 400ms;
 
-/// The minders that are children of this process: TakeOver must not end them.
-std::set<pid_t>& Minders() {
-  static std::set<pid_t> minders;
-  return minders;
+/// The helpers that are children of this process: TakeOver must not end them.
+std::set<pid_t>& Helpers() {
+  static std::set<pid_t> helpers;
+  return helpers;
 }
 
-[[noreturn]] void ExecuteShell(const char* line, int socket, int words) {
+/// In a helper: the signals, and the connection as standard input and output.
+void EnterHelper(int socket, int words) {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -43,6 +48,10 @@ std::set<pid_t>& Minders() {
       dup2(words, STDERR_FILENO) < 0) {
     _exit(1);
   }
+}
+
+[[noreturn]] void ExecuteShell(const char* line, int socket, int words) {
+  EnterHelper(socket, words);
   closefrom(STDERR_FILENO + 1);
   execl("/bin/sh", "sh", "-c", line, nullptr);
   _exit(127);
@@ -98,18 +107,58 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
   _exit(0);
 }
 
-pid_t ForkMinder(const std::string& line, int socket, int words) {
-  const pid_t parent = getpid();
+/// Forks with all signals blocked, which stay so in the child.
+pid_t ForkBlocked() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t minder = fork();
-  if (minder == 0) Mind(line.c_str(), parent, socket, words);
+  const pid_t child = fork();
+  if (child == 0) return 0;
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error;
-  return Check(minder, "fork for the proxy command");
+  return Check(child, "fork for the connection to a server");
+}
+
+// The descriptor of zklock-transport for the connection that a proxy command has made.
+constexpr int kConnection = 3;
+// Its descriptor for what must not be an argument.
+constexpr int kSecret = 4;
+static_assert(kSecret == kConnection + 1);
+constexpr int kAboveAll = 10;
+// Before what zklock-transport reports, if it is that the credentials were rejected.
+constexpr char kRefusalMark = '!';
+
+/// In the child: all is laid out before the fork.
+[[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
+                                 const std::array<int, 2>& others) {
+  setsid();
+  LeaveWorkingDirectory();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  std::array<int, 2> copies{};
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    copies[i] = others[i] < 0 ? -1 : fcntl(others[i], F_DUPFD, kAboveAll);
+  }
+  EnterHelper(socket, words);
+  for (int i = 0; i < 2; ++i) {
+    const int copy = copies.at(static_cast<std::size_t>(i));
+    if (copy < 0) close(kConnection + i);
+    if (copy >= 0 && dup2(copy, kConnection + i) < 0) _exit(1);
+  }
+  closefrom(kSecret + 1);
+  execv(arguments[0], arguments);
+  constexpr std::string_view kNotExecuted = "zklock-transport cannot be executed\n";
+  (void)!write(STDERR_FILENO, kNotExecuted.data(), kNotExecuted.size());
+  _exit(127);
+}
+
+/// A pipe for what a helper reports: its reading and writing end.
+std::pair<UniqueFd, UniqueFd> MakePipe() {
+  std::array<int, 2> ends{};
+  Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 /// Whether it has ended, and is reaped.
@@ -120,11 +169,38 @@ bool HasEnded(pid_t child) {
 
 }  // namespace
 
+HelperProcesses::~HelperProcesses() {
+  const TimePoint deadline = BootClock::now() + kEndTime;
+  for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
+  for (const pid_t helper : ended_) {
+    // It was stopped, or has no processor time. A proxy command dies with its minder.
+    kill(helper, SIGKILL);
+    Helpers().erase(helper);
+  }
+}
+
+void HelperProcesses::Add(pid_t helper) { Helpers().insert(helper); }
+
+void HelperProcesses::End(pid_t helper, int signal_number) {
+  kill(helper, signal_number);
+  kill(helper, SIGCONT);
+  ended_.push_back(helper);
+  Reap();
+}
+
+void HelperProcesses::Reap() {
+  std::erase_if(ended_, [](pid_t helper) {
+    if (!HasEnded(helper)) return false;
+    Helpers().erase(helper);
+    return true;
+  });
+}
+
 class ProxyTransport::Proxy final : public zookeeper::Helper {
  public:
-  Proxy(ProxyTransport& transport, pid_t minder, UniqueFd words)
-      : transport_(transport), minder_(minder), words_(std::move(words)) {}
-  ~Proxy() override { transport_.End(minder_); }
+  Proxy(HelperProcesses& minders, pid_t minder, UniqueFd words)
+      : minders_(minders), minder_(minder), words_(std::move(words)) {}
+  ~Proxy() override { minders_.End(minder_, SIGTERM); }
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
@@ -132,58 +208,130 @@ class ProxyTransport::Proxy final : public zookeeper::Helper {
   void ForgetWords() override { words_.Forget(); }
 
  private:
-  ProxyTransport& transport_;
+  HelperProcesses& minders_;
   const pid_t minder_;
   process::LastWords words_;
 };
 
-ProxyTransport::~ProxyTransport() {
-  const TimePoint deadline = BootClock::now() + kEndTime;
-  for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
-  for (const pid_t minder : ended_) {
-    // It was stopped, or has no processor time. Its command dies with it.
-    kill(minder, SIGKILL);
-    Minders().erase(minder);
-  }
-}
-
 std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoint& endpoint,
                                                          UniqueFd socket) {
-  Reap();
+  minders_.Reap();
   const std::size_t colon = endpoint.address.rfind(':');
   std::string line;
-  (void)ExpandProxyCommand(spec_.proxy_command, endpoint.address.substr(0, colon),
+  (void)ExpandProxyCommand(command_, endpoint.address.substr(0, colon),
                            endpoint.address.substr(colon + 1), line);
-  std::array<int, 2> ends{};
-  Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
-  UniqueFd read_end(ends[0]);
-  const UniqueFd write_end(ends[1]);
-  const pid_t minder = ForkMinder(line, socket.get(), write_end.get());
-  Minders().insert(minder);
-  return std::make_unique<Proxy>(*this, minder, std::move(read_end));
+  auto [words, its_words] = MakePipe();
+  const pid_t parent = getpid();
+  const pid_t minder = ForkBlocked();
+  if (minder == 0) Mind(line.c_str(), parent, socket.get(), its_words.get());
+  minders_.Add(minder);
+  return std::make_unique<Proxy>(minders_, minder, std::move(words));
 }
 
-void ProxyTransport::End(pid_t minder) {
-  kill(minder, SIGTERM);
-  kill(minder, SIGCONT);
-  ended_.push_back(minder);
-  Reap();
+class ProgramTransport::Program final : public zookeeper::Helper {
+ public:
+  Program(HelperProcesses& programs, pid_t program, UniqueFd words,
+          std::unique_ptr<zookeeper::Helper> proxy)
+      : programs_(programs),
+        program_(program),
+        words_(std::move(words)),
+        proxy_(std::move(proxy)) {}
+  ~Program() override { programs_.End(program_, SIGKILL); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const std::string& LastWords() override {
+    text_ = words_.Read();
+    if (IsRefusal()) text_.erase(0, 1);
+    const std::string before = proxy_ == nullptr ? "" : proxy_->LastWords();
+    if (!before.empty()) text_ = before + "; " + text_;
+    return text_;
+  }
+  bool IsRefusal() override { return words_.Read().starts_with(kRefusalMark); }
+  void ForgetWords() override {
+    words_.Forget();
+    if (proxy_ != nullptr) proxy_->ForgetWords();
+  }
+
+ private:
+  HelperProcesses& programs_;
+  const pid_t program_;
+  process::LastWords words_;
+  std::unique_ptr<zookeeper::Helper> proxy_;
+  std::string text_;
+};
+
+ProgramTransport::ProgramTransport(TransportSpec spec)
+    : spec_(std::move(spec)), file_(FindTransportProgram().value_or("zklock-transport")) {
+  if (!spec_.proxy_command.empty()) proxy_ = std::make_unique<ProxyTransport>(spec_.proxy_command);
 }
 
-void ProxyTransport::Reap() {
-  std::erase_if(ended_, [](pid_t minder) {
-    if (!HasEnded(minder)) return false;
-    Minders().erase(minder);
-    return true;
-  });
+std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endpoint& endpoint,
+                                                           UniqueFd socket) {
+  programs_.Reap();
+  std::vector<std::string> words = {file_, endpoint.address, endpoint.name};
+  UniqueFd connection;
+  std::unique_ptr<zookeeper::Helper> proxy;
+  if (proxy_ != nullptr) {
+    std::array<int, 2> ends{};
+    Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
+    connection.Reset(ends[0]);
+    proxy = proxy_->Start(endpoint, UniqueFd(ends[1]));
+    words.insert(words.end(), {"--fd", std::to_string(kConnection)});
+  }
+  UniqueFd secret;
+  if (!spec_.sasl_secret.empty()) {
+    // Shorter than the room of a pipe: the write does not block.
+    auto [from, to] = MakePipe();
+    const std::string& text = spec_.sasl_secret;
+    Check(write(to.get(), text.data(), text.size()), "write to a pipe");
+    secret = std::move(from);
+  }
+  if (spec_.tls) words.emplace_back("--tls");
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--tls-ca", spec_.tls_ca);
+  add("--tls-cert", spec_.tls_cert);
+  add("--tls-key", spec_.tls_key);
+  add("--tls-verify", spec_.tls_checks_name ? "full" : "ca");
+  add("--sasl", spec_.sasl);
+  add("--sasl-service", spec_.sasl_service);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  auto [reports, its_reports] = MakePipe();
+  const pid_t parent = getpid();
+  const pid_t program = ForkBlocked();
+  if (program == 0) {
+    ExecuteProgram(arguments.data(), parent, socket.get(), its_reports.get(),
+                   {connection.get(), secret.get()});
+  }
+  programs_.Add(program);
+  return std::make_unique<Program>(programs_, program, std::move(reports), std::move(proxy));
 }
 
 std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec) {
-  if (spec.IsDirect()) return nullptr;
-  return std::make_unique<ProxyTransport>(spec);
+  if (spec.NeedsProgram()) return std::make_unique<ProgramTransport>(spec);
+  if (spec.proxy_command.empty()) return nullptr;
+  return std::make_unique<ProxyTransport>(spec.proxy_command);
 }
 
-bool IsTransportHelper(pid_t pid) { return Minders().contains(pid); }
+bool IsTransportHelper(pid_t pid) { return Helpers().contains(pid); }
+
+std::optional<std::string> FindTransportProgram() {
+  std::array<char, PATH_MAX> link{};
+  const ssize_t size = readlink("/proc/self/exe", link.data(), link.size() - 1);
+  const std::string self(link.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  const std::string directory = self.substr(0, self.rfind('/') + 1);
+  for (const std::string& place :
+       {directory, directory + "../libexec/", std::string(kHelperDirectory) + "/"}) {
+    std::string file = place + "zklock-transport";
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
 
 bool ExpandProxyCommand(const std::string& line, const std::string& host, const std::string& port,
                         std::string& expanded) {

@@ -2,9 +2,9 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -12,6 +12,26 @@
 #include "zookeeper/transport.h"
 
 namespace zklock::process {
+
+/// Child processes that pass bytes between a connection and a server. They are reaped some time
+/// after they were told to end: nobody can wait for one while a lease runs.
+class HelperProcesses {
+ public:
+  HelperProcesses() = default;
+  /// Waits a moment until all that were told to end have ended.
+  ~HelperProcesses();
+  HelperProcesses(const HelperProcesses&) = delete;
+  HelperProcesses& operator=(const HelperProcesses&) = delete;
+
+  void Add(pid_t helper);
+  /// Sends a signal that ends it.
+  void End(pid_t helper, int signal_number);
+  /// Reaps those that have ended.
+  void Reap();
+
+ private:
+  std::vector<pid_t> ended_;  // told to end, not reaped yet
+};
 
 /// Runs a proxy command for each connection.
 ///
@@ -21,23 +41,33 @@ namespace zklock::process {
 /// does, then with KILL. The working directory is "/" from the start, since zklock leaves its own.
 class ProxyTransport final : public zookeeper::Transport {
  public:
-  explicit ProxyTransport(TransportSpec spec) : spec_(std::move(spec)) {}
-  /// Waits a moment until all commands have ended. All helpers are gone by then.
-  ~ProxyTransport() override;
-  ProxyTransport(const ProxyTransport&) = delete;
-  ProxyTransport& operator=(const ProxyTransport&) = delete;
-
+  /// `command`: see TransportSpec.
+  explicit ProxyTransport(std::string command) : command_(std::move(command)) {}
   std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
                                            UniqueFd socket) override;
 
  private:
   class Proxy;
 
-  void End(pid_t minder);
-  void Reap();
+  const std::string command_;
+  HelperProcesses minders_;
+};
+
+/// Runs zklock-transport for each connection, which ends when its standard input does. With a proxy
+/// command it uses the connection of that.
+class ProgramTransport final : public zookeeper::Transport {
+ public:
+  explicit ProgramTransport(TransportSpec spec);
+  std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
+                                           UniqueFd socket) override;
+
+ private:
+  class Program;
 
   const TransportSpec spec_;
-  std::vector<pid_t> ended_;  // minders that were told to end, not reaped yet
+  const std::string file_;
+  std::unique_ptr<ProxyTransport> proxy_;
+  HelperProcesses programs_;
 };
 
 /// Null if zklock connects to the servers itself.

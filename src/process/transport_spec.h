@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace zklock::process {
@@ -10,9 +11,24 @@ struct TransportSpec {
   /// Its standard input and output are the connection. Empty: none.
   std::string proxy_command;
 
-  /// Whether this process connects to the servers itself.
-  [[nodiscard]] bool IsDirect() const { return proxy_command.empty(); }
+  bool tls = false;
+  // Absolute paths of files; empty: none.
+  std::string tls_ca;
+  std::string tls_cert;
+  std::string tls_key;
+  bool tls_checks_name = true;
+
+  std::string sasl;  ///< "gssapi", "digest-md5"; empty: none
+  std::string sasl_service;
+  std::string sasl_secret;  ///< USER:PASSWORD, for digest-md5
+
+  /// Whether zklock-transport is needed.
+  [[nodiscard]] bool NeedsProgram() const { return tls || !sasl.empty(); }
 };
+
+/// The zklock-transport that belongs to this zklock: beside it, or where it was installed. None if
+/// there is none.
+[[nodiscard]] std::optional<std::string> FindTransportProgram();
 
 /// The line with the placeholders replaced. False if it has a placeholder that is not known, or
 /// ends in a percent sign.

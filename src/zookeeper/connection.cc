@@ -229,7 +229,11 @@ void Connection::StartHelper() {
 AttemptEnd Connection::Explained(AttemptEnd end) const {
   if (helper_ == nullptr) return end;
   const std::string& words = helper_->LastWords();
-  if (!words.empty()) return {AttemptEnd::How::kHelper, 0, words};
+  if (!words.empty()) {
+    const auto how =
+        helper_->IsRefusal() ? AttemptEnd::How::kHelperRefused : AttemptEnd::How::kHelper;
+    return {how, 0, words};
+  }
   if (end.how == AttemptEnd::How::kClosedAtOnce) return {AttemptEnd::How::kHelperClosed};
   if (end.how == AttemptEnd::How::kNoSession) return {AttemptEnd::How::kHelperSilent};
   return end;

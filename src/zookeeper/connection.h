@@ -38,10 +38,11 @@ struct AttemptEnd {
     kClosesOnRequest,  ///< again and again, on the same kind of request
     kThrottles,        ///< the server is too busy for requests
     kNotUnderstood,
-    kSystem,        ///< see `error`
-    kHelper,        ///< see `words`
-    kHelperClosed,  ///< the helper closed the connection at once, and reported nothing
-    kHelperSilent,  ///< nothing has come back through the helper
+    kSystem,         ///< see `error`
+    kHelper,         ///< see `words`
+    kHelperRefused,  ///< the credentials, or what the helper needs to have any; see `words`
+    kHelperClosed,   ///< the helper closed the connection at once, and reported nothing
+    kHelperSilent,   ///< nothing has come back through the helper
   };
   How how = How::kSystem;
   int error = 0;      ///< errno's value

@@ -212,7 +212,11 @@ void Session::CheckAttempt(TimePoint now) {
       OnAccessRefused(Error::kAuthFailed);
       return;
     case Connection::State::kFailed:
-      EndAttempt(connection_->failure(), now);
+      if (connection_->Explained(connection_->failure()).how == How::kHelperRefused) {
+        OnHelperRefused(now);
+      } else {
+        EndAttempt(connection_->failure(), now);
+      }
       return;
     case Connection::State::kConnecting:
       if (now >= AttemptDeadline(now)) EndAttempt({How::kConnectUnanswered}, now);
@@ -325,6 +329,28 @@ void Session::OnAccessRefused(Error why) {
   ready_.emplace_back([this, why] {
     if (listener_ != nullptr) listener_->OnRefused(why);
   });
+}
+
+void Session::OnHelperRefused(TimePoint now) {
+  // Another server may accept them, and there is time until the lease ends.
+  const bool gives_up = !stop_time_ || closing_;
+  EndAttempt(connection_->failure(), now);
+  if (!gives_up) return;
+  AnswerAllLost();
+  phase_ = Phase::kRefused;
+  if (closing_) return;
+  ready_.emplace_back([this] {
+    if (listener_ != nullptr) listener_->OnRefused(Error::kAuthFailed);
+  });
+}
+
+std::string Session::HelperRefusal() const {
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i] && ends_[i]->how == How::kHelperRefused) {
+      return endpoints_[i].name + " (" + ends_[i]->words + ")";
+    }
+  }
+  return "";
 }
 
 void Session::Renew() {

@@ -74,6 +74,8 @@ class Session final : public Store, public EventSource {
   void BeginClose(std::size_t releases = 0);
   /// The servers have confirmed that nothing is held any more, or there was no session.
   [[nodiscard]] bool IsClosed() const { return phase_ == Phase::kClosed; }
+  /// What the helper says about the refusal of the credentials; empty if it was not the helper's.
+  [[nodiscard]] std::string HelperRefusal() const;
   /// The servers even refuse the close: they require a scheme of credentials that the client
   /// library does not have, such as SASL. The session ends with its time-out.
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
@@ -129,6 +131,8 @@ class Session final : public Store, public EventSource {
   void OnSessionGone();
   void OnAccessRefused(Error why);
   void LoseConnection(AttemptEnd end);
+  /// The helper could not authenticate the connection: there is no session on it.
+  void OnHelperRefused(TimePoint now);
   void NoteCloser();
   void Deliver();
   [[nodiscard]] TimePoint AttemptDeadline(TimePoint now) const;

@@ -174,6 +174,11 @@ Provocations ServerProvocations() {
        [] {
          return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
        }},
+      {{"kSaslRefused"},
+       [] {
+         return WithCredentials("sasl:me:secret",
+                                {"inspect", "--sasl", "digest-md5", NewLock("said")});
+       }},
       {{"kCredentialsRequired"}, CredentialsWanted},
       {{"kOtherSchemeRequired"}, SaslWanted},
       {{Part("kClosesOnRequest")}, ClosesOnRequest},

@@ -51,9 +51,13 @@ Rows CommonRows(const Outcomes& usual, const std::string& help) {
       {"--verbose", {"--verbose"}, usual},
   };
   rows.back().talks = true;
-  for (const char* option : {"--tls-ca", "--tls-cert", "--tls-key"}) {
-    rows.push_back({option, {option, "/a.pem"}, Everywhere({kConfiguration})});
-  }
+  rows.push_back({"--tls", {"--tls", "--tls-ca", "/a.pem"}, Everywhere({kConfiguration})});
+  rows.push_back({"--tls-ca", {"--tls-ca", "/a.pem"}, Everywhere({kConfiguration})});
+  rows.push_back({"--tls-cert", {"--tls-cert", "/a.pem"}, Everywhere({kConfiguration})});
+  rows.push_back({"--tls-key", {"--tls-key", "/a.pem"}, Everywhere({kUsage})});
+  rows.push_back({"--sasl", {"--sasl", "digest-md5"}, Everywhere({kUsage})});
+  rows.push_back({"--sasl-service", {"--sasl-service", "zk"}, usual});
+  rows.push_back({"--tls-verify", {"--tls-verify", "ca"}, usual});
   return rows;
 }
 

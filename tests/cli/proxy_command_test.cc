@@ -121,7 +121,7 @@ TEST_CASE("what a failing proxy command writes last is the reason that zklock re
   CHECK_THAT(ReasonOf("socat - TCP:127.0.0.1:1"), Catch::Contains("Connection refused"));
   CHECK(ReasonOf("echo stuck >&2; sleep 1000") == "stuck");
   CHECK_THAT(ReasonOf("false"), Catch::Contains("closed the connection at once"));
-  CHECK_THAT(ReasonOf("sleep 1000"), Catch::Contains("no answer through the proxy command"));
+  CHECK_THAT(ReasonOf("sleep 1000"), Catch::Contains("no answer through the proxy command or TLS"));
   CHECK_THAT(ReasonOf("echo something else entirely; sleep 1000"),
              Catch::Contains("not as a ZooKeeper server"));
   CHECK_THAT(ReasonOf("yes much | head -n 50000 >&2; echo end >&2; exit 1", "3s"),

@@ -1,0 +1,140 @@
+// zklock-transport: zklock's connection to one server, with TLS and SASL. Only zklock starts it,
+// with its end of the connection as standard input and output:
+//
+//   zklock-transport ADDRESS:PORT NAME [--fd N] [--tls] [--tls-ca FILE] [--tls-cert FILE]
+//       [--tls-key FILE] [--tls-verify full|ca] [--sasl gssapi|digest-md5] [--sasl-service NAME]
+//
+// NAME is the server as the user wrote it, for which its certificate must be. With --fd the
+// connection to the server exists already: a proxy command has made it. Descriptor 4 has
+// USER:PASSWORD for digest-md5, which must not be arguments. The last line on standard error is
+// what zklock reports if no server can be used.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "transport/channel.h"
+#include "transport/sasl.h"
+#include "transport/tls.h"
+
+namespace zklock::transport {
+namespace {
+
+constexpr int kExitUsage = 64;
+constexpr int kSecret = 4;
+
+struct Options {
+  std::string address;
+  std::string name;
+  int fd = -1;
+  bool tls = false;
+  TlsOptions tls_options;
+  SaslOptions sasl;
+};
+
+/// "zk1" of "zk1:2281", "::1" of "[::1]:2281".
+std::string HostOf(const std::string& name) {
+  std::string host = name.substr(0, name.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host.substr(0, host.find('%'));
+}
+
+void ReadSecret(SaslOptions& sasl) {
+  std::string text;
+  std::array<char, 1024> buffer{};
+  const UniqueFd secret(kSecret);
+  for (ssize_t size = 0; (size = read(kSecret, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) std::exit(kExitUsage);
+  sasl.user = text.substr(0, colon);
+  sasl.password = text.substr(colon + 1);
+}
+
+Options ReadOptions(int argc, char** argv) {
+  Options options;
+  const auto value = [&](int& i) -> std::string {
+    if (++i >= argc) std::exit(kExitUsage);
+    return argv[i];
+  };
+  if (argc < 3) std::exit(kExitUsage);
+  options.address = argv[1];
+  options.name = argv[2];
+  for (int i = 3; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--fd") {
+      options.fd = std::atoi(value(i).c_str());
+    } else if (word == "--tls") {
+      options.tls = true;
+    } else if (word == "--tls-ca") {
+      options.tls_options.ca = value(i);
+    } else if (word == "--tls-cert") {
+      options.tls_options.cert = value(i);
+    } else if (word == "--tls-key") {
+      options.tls_options.key = value(i);
+    } else if (word == "--tls-verify") {
+      options.tls_options.checks_name = value(i) != "ca";
+    } else if (word == "--sasl") {
+      options.sasl.mechanism = value(i);
+    } else if (word == "--sasl-service") {
+      options.sasl.service = value(i);
+    } else {
+      std::exit(kExitUsage);
+    }
+  }
+  if (options.sasl.mechanism == "digest-md5") ReadSecret(options.sasl);
+  return options;
+}
+
+void Connect(const Options& options) {
+  UniqueFd socket(options.fd);
+  if (socket) {
+    fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+  } else {
+    Report("does not answer connection attempts: a firewall?");
+    socket = ConnectTo(options.address);
+  }
+  std::unique_ptr<Channel> channel;
+  if (options.tls) {
+    Report(
+        "accepts the connection, but does not answer in TLS: a port without TLS, or is it hung?");
+    channel = OpenTls(std::move(socket), HostOf(options.name), options.tls_options);
+  } else {
+    channel = std::make_unique<PlainChannel>(std::move(socket));
+  }
+  if (!options.sasl.mechanism.empty()) {
+    Report("accepts the connection, but does not complete SASL: is it hung?");
+    Authenticate(*channel, HostOf(options.name), options.sasl);
+  }
+  DiscardReport();
+  Relay(*channel);
+}
+
+}  // namespace
+}  // namespace zklock::transport
+
+int main(int argc, char** argv) {
+  using namespace zklock::transport;
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
+  try {
+    Connect(ReadOptions(argc, argv));
+    return 0;
+  } catch (const Failure& failure) {
+    DiscardReport();
+    Report((failure.refusal ? kRefusalMark : "") + std::string(failure.what()));
+    return 1;
+  } catch (const std::exception& error) {
+    DiscardReport();
+    Report(std::string("zklock-transport: ") + error.what());
+    return 1;
+  }
+}
