@@ -15,6 +15,7 @@
 #include "cli/messages.h"
 #include "cli/option_values.h"
 #include "cli/printable.h"
+#include "cli/queue_view.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::cli {
@@ -85,17 +86,6 @@ UniqueFd OpenEvents(const std::string& target, const std::string& place) {
   return fd;
 }
 
-std::string Rfc3339(std::chrono::system_clock::time_point time) {
-  const auto since_1970 =
-      std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
-  const std::time_t seconds = since_1970 / 1000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     since_1970 % 1000);
-}
-
 std::optional<std::string> EventLine(const Event& event, const EventContext& context) {
   const auto name = std::visit(NameOf{}, event);
   if (!name) return std::nullopt;
@@ -127,7 +117,9 @@ void EventWriter::OnEvent(const Event& event) {
 }
 
 void EventWriter::Write(const Event& event) {
-  EventContext context{.time = Rfc3339(std::chrono::system_clock::now()),
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  EventContext context{.time = FormatUtc(now.count()).value_or(""),
                        .lock = std::visit(LockOf{}, event),
                        .dropped = dropped_};
   if (!context.lock && locks_.size() == 1) context.lock = locks_.front();

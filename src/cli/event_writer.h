@@ -31,9 +31,6 @@ struct EventContext {
 /// event that is not written there.
 [[nodiscard]] std::optional<std::string> EventLine(const Event& event, const EventContext& context);
 
-/// "2024-03-01T14:03:11.042Z".
-[[nodiscard]] std::string Rfc3339(std::chrono::system_clock::time_point time);
-
 /// Writes the events of a run to the target of --events, without ever waiting for its reader.
 /// Events that do not fit are dropped whole, and counted in the next one that does.
 class EventWriter final : public EventListener, public EventSource {

@@ -39,10 +39,8 @@ std::string_view ReasonText(WaitEdge::Reason reason) {
 
 /// Two lines: the position, and the process.
 std::string Label(const ContenderView& contender) {
-  const lock::ContenderData& data = contender.data;
-  std::string who = data.host.value_or("");
-  if (data.pid) who += fmt::format(":{}", *data.pid);
-  std::string what = data.command.value_or("");
+  const std::string who = HostAndPid(contender);
+  std::string what = contender.data.command.value_or("");
   if (what.empty()) what = fmt::format("({})", ProgramName(contender));
   if (!who.empty()) what = who + " " + what;
   const std::string place =

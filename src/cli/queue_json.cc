@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,17 +22,8 @@ ordered_json OrNull(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-/// RFC 3339, in UTC, with milliseconds; null for an impossible time.
 ordered_json Moment(const std::optional<std::int64_t>& ms_since_1970) {
-  if (!ms_since_1970 || *ms_since_1970 < 0) return nullptr;
-  const auto seconds = static_cast<std::time_t>(*ms_since_1970 / 1000);
-  std::tm utc{};
-  std::array<char, 64> text{};
-  if (gmtime_r(&seconds, &utc) == nullptr || utc.tm_year + 1900 > 9999 ||
-      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
-    return nullptr;
-  }
-  return fmt::format("{}.{:03}Z", text.data(), *ms_since_1970 % 1000);
+  return OrNull(ms_since_1970 ? FormatUtc(*ms_since_1970) : std::nullopt);
 }
 
 /// A string: a token has 64 bits, and most JSON parsers keep fewer of a number.

@@ -56,8 +56,7 @@ std::string CommandText(const ContenderView& contender) {
 
 /// "host:pid command"; unknown parts are left out.
 std::string HolderText(const ContenderView& contender) {
-  std::string holder = contender.data.host.value_or("");
-  if (contender.data.pid) holder += fmt::format(":{}", *contender.data.pid);
+  const std::string holder = HostAndPid(contender);
   return holder + (holder.empty() ? "" : " ") + CommandText(contender);
 }
 

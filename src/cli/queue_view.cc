@@ -138,6 +138,12 @@ std::string_view ProgramName(const ContenderView& contender) {
   return "unknown";
 }
 
+std::string HostAndPid(const ContenderView& contender) {
+  std::string text = contender.data.host.value_or("");
+  if (contender.data.pid) text += fmt::format(":{}", *contender.data.pid);
+  return text;
+}
+
 std::string_view StateName(ContenderState state) {
   switch (state) {
     case ContenderState::kHeld:
@@ -160,6 +166,17 @@ std::string FormatTime(std::int64_t ms_since_1970, bool with_year) {
     return "-";
   }
   return text.data();
+}
+
+std::optional<std::string> FormatUtc(std::int64_t ms_since_1970) {
+  const auto seconds = static_cast<std::time_t>(ms_since_1970 / 1000);
+  std::tm utc{};
+  std::array<char, 64> text{};
+  if (ms_since_1970 < 0 || gmtime_r(&seconds, &utc) == nullptr || utc.tm_year + 1900 > 9999 ||
+      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+    return std::nullopt;
+  }
+  return fmt::format("{}.{:03}Z", text.data(), ms_since_1970 % 1000);
 }
 
 }  // namespace zklock::cli

@@ -66,10 +66,14 @@ class QueueDescriber {
 
 /// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
+/// "build7:4242"; unknown parts are left out.
+[[nodiscard]] std::string HostAndPid(const ContenderView& contender);
 /// "held", "waiting", "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 
 /// Local time, "2024-03-01 14:03:11", or without the year.
 [[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);
+/// RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for an impossible time.
+[[nodiscard]] std::optional<std::string> FormatUtc(std::int64_t ms_since_1970);
 
 }  // namespace zklock::cli

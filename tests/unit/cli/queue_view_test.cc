@@ -1,6 +1,9 @@
 #include "cli/queue_view.h"
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,13 @@ ContenderView Only(const lock::QueueEntry& entry) {
 }
 
 }  // namespace
+
+TEST_CASE("A time for programs is in UTC, with milliseconds, and none if it is impossible") {
+  CHECK(FormatUtc(1709301791042) == "2024-03-01T14:03:11.042Z");
+  CHECK(FormatUtc(0) == "1970-01-01T00:00:00.000Z");
+  CHECK(FormatUtc(-1) == std::nullopt);
+  CHECK(FormatUtc(std::numeric_limits<std::int64_t>::max()) == std::nullopt);
+}
 
 TEST_CASE("A queue is described with its holders first, and each waiter's predecessor") {
   const auto queue = DescribeQueue(Found(
