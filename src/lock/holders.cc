@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/lock_path.h"
 #include "protocol/queue.h"
 
 namespace zklock::lock {
@@ -60,9 +59,9 @@ void Holders::Begin() {
 
 void Holders::OnChildren() {
   const auto& semaphore = children_->semaphore();
-  if (!semaphore) return Read(children_->children());
-  const std::size_t permits = protocol::Contenders(semaphore->permits).size();
-  queue_.emplace(LockSurvey{}, *children_, std::min(kMostHolders, permits));
+  const std::size_t holders = semaphore ? protocol::Contenders(semaphore->permits).size()
+                                        : protocol::HoldersIn(children_->children()).size();
+  queue_.emplace(LockSurvey{}, *children_, std::min(kMostHolders, holders));
   queue_->TakeHead(nullptr, 0);
   AskOn();
 }
@@ -85,23 +84,6 @@ void Holders::AskOn() {
   HolderSink sink(holders_);
   (void)queue_->ReportContenders(sink);
   Succeed();
-}
-
-void Holders::Read(const protocol::Children& children) {
-  std::vector<protocol::ContenderName> holding = protocol::HoldersIn(children);
-  if (holding.size() > kMostHolders) holding.resize(kMostHolders);
-  to_come_ = holding.size();
-  if (to_come_ == 0) return Succeed();
-  for (auto& name : holding) {
-    store().Get(protocol::ChildPath(lock_.path, name.full), Watch::kNo,
-                OnReply([this, name](const zookeeper::GetReply& reply) {
-                  if (reply.error == Error::kNone && reply.stat.ephemeral_owner != 0) {
-                    holders_.push_back({name, protocol::ChildPath(lock_.path, name.full),
-                                        reply.stat, reply.data.substr(0, kMostDataKept)});
-                  }
-                  if (--to_come_ == 0) Succeed();
-                }));
-  }
 }
 
 }  // namespace zklock::lock

@@ -36,13 +36,12 @@ class Holders final : public ServerOperation {
 
  private:
   void OnChildren();
-  void Read(const protocol::Children& children);
   void AskOn();
 
   const LockName lock_;
   std::vector<Holder> holders_;
   std::optional<LockChildren> children_;
-  std::optional<SurveyQueue> queue_;  ///< of a semaphore
+  std::optional<SurveyQueue> queue_;
   std::size_t to_come_ = 0;
 };
 

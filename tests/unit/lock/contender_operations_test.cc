@@ -153,6 +153,20 @@ TEST_CASE("The holders are the first contender or the first readers") {
   CHECK(readers.holders().size() == 2);
 }
 
+TEST_CASE("A znode at the head of the queue that no session owns does not hide the holder") {
+  Bench bench;
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/h", 0);
+  servers.Put("/h/_c_x-lock-", 0, true);
+  const std::string holder = servers.Put("/h/_c_y-lock-", 7, true);
+  servers.Put("/h/_c_z-lock-", 7, true);
+  Holders holders(store, bench.clock, {"/h", ""}, 15s);
+  store.Run();
+  REQUIRE(holders.holders().size() == 1);
+  CHECK(holders.holders().front().path == holder);
+}
+
 TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
   Bench bench;
   FakeServers servers;
