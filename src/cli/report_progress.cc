@@ -59,12 +59,14 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   ProgressView without_holder = view;
   without_holder.holder.clear();
   without_holder.connected = true;
-  const std::size_t with_all = left_by(DisplayWidth("zklock: " + LineFor(view, "")));
-  // One column for the ellipsis that stands for the holder.
-  const std::size_t with_position =
-      left_by(DisplayWidth("zklock: " + LineFor(without_holder, "")) + 1);
+  // One column for the ellipsis in place of the holder.
+  const std::size_t position = DisplayWidth(LineFor(without_holder, "")) + 1;
+  const std::string named = "zklock: ";
+  const std::string prefix = left_by(position + named.size()) < kLeastLock ? "" : named;
+  const std::size_t with_all = left_by(prefix.size() + DisplayWidth(LineFor(view, "")));
+  const std::size_t with_position = left_by(prefix.size() + position);
   const std::size_t room = std::max(with_all, std::min(kLeastLock, with_position));
-  return Printable("zklock: " + LineFor(view, PrintableEnd(view.lock, room)), columns);
+  return Printable(prefix + LineFor(view, PrintableEnd(view.lock, room)), columns);
 }
 
 std::string ProcessText(const std::string& name, const std::string& data) {

@@ -22,8 +22,9 @@ struct ProgressView {
 
 /// "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1) for 18s".
 [[nodiscard]] std::string ProgressLine(const ProgressView& view);
-/// The live line, with "zklock: ", in at most `columns`: a long LOCK loses its beginning, then the
-/// line its end, so that the position and the time stay visible as long as possible.
+/// The live line, in at most `columns`: a long LOCK loses its beginning, then the line its end, so
+/// that the position and the time stay visible as long as possible. It begins with "zklock: "
+/// unless that would leave too little of the LOCK.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
 
 /// "backup.sh (pid 3185 on web1)" if the contender's data say so, else its name.
