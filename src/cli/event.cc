@@ -165,8 +165,10 @@ EventFields LeaseRanOutEvent::Fields() const {
 std::string LeaseRanOutEvent::Text() const { return fmt::format(message::kLeaseRanOut, locks); }
 
 EventFields ExitedEvent::Fields() const {
-  EventFields fields = {{"status", process::ShellStatus(wait_status)}, {"signal", nullptr}};
-  if (WIFSIGNALED(wait_status)) fields.back().value = SignalName(WTERMSIG(wait_status));
+  EventFields fields = {{"status", process::ShellStatus(wait_status)},
+                        {"signal", nullptr},
+                        {"contained", is_contained}};
+  if (WIFSIGNALED(wait_status)) fields[1].value = SignalName(WTERMSIG(wait_status));
   return fields;
 }
 

@@ -168,7 +168,8 @@ struct LeaseRanOutEvent {
 struct ExitedEvent {
   static constexpr const char* kName = "exited";
   static constexpr Level kLevel = Level::kVerbose;
-  int wait_status = 0;  ///< as from waitpid
+  int wait_status = 0;        ///< as from waitpid
+  bool is_contained = false;  ///< it ran in a cgroup of its own
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };

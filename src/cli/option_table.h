@@ -40,6 +40,13 @@ enum class OnLost {
   kWarn,  ///< the loss is reported; the command runs on without mutual exclusion
 };
 
+/// Whether the command gets a cgroup of its own.
+enum class Contain {
+  kAuto,     ///< where zklock may make one
+  kRequire,  ///< it is not run without one
+  kOff,
+};
+
 /// One of the LOCKs that a run acquires.
 struct WantedLock {
   std::string path;  ///< absolute, checked, below the chroot
@@ -73,6 +80,7 @@ struct RunOptions {
   OnLost on_lost = OnLost::kStop;
   bool no_nest = false;  ///< queue although a zklock above holds the LOCK for us
   process::Descendants descendants = process::Descendants::kLeave;
+  Contain contain = Contain::kAuto;
   ProgressStyle progress = ProgressStyle::kAuto;
   std::string events;        ///< a descriptor's number or a file; empty: none
   std::string events_place;  ///< file and line, if a configuration file sets it

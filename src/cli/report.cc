@@ -9,6 +9,7 @@
 #include "cli/duration.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/report_reasons.h"
 #include "cli/run_messages.h"
 #include "cli/server_messages.h"
 #include "process/process_tree.h"
@@ -53,6 +54,9 @@ void Report::Explain(const RunEnd& end) {
 void Report::Defect(const std::string& what) { Error(message::kDefect, Printable(what)); }
 
 void Report::SystemRefused(const std::system_error& error) {
+  if (const auto* unavailable = dynamic_cast<const process::CgroupUnavailable*>(&error)) {
+    return Error(fmt::format(message::kContainRequired, NoCgroupText(unavailable->reason())));
+  }
   const std::string what = error.what();
   switch (error.code().value()) {
     case EAGAIN:
@@ -68,6 +72,24 @@ void Report::SystemRefused(const std::system_error& error) {
 }
 
 void Report::NoMemory() { Error(message::kNoMemory); }
+
+void Report::Contained(const std::string& cgroup) {
+  Write(Level::kVerbose, fmt::format(message::kContained, Printable(cgroup)));
+}
+
+void Report::NotContained(const process::NoCgroup& reason) {
+  Write(Level::kVerbose, fmt::format(message::kNotContained, NoCgroupText(reason)));
+}
+
+void Report::Undelegated(const std::string& cgroup) {
+  Write(Level::kVerbose, fmt::format(message::kUndelegated, Printable(cgroup)));
+}
+
+void Report::OrphanEnded(const process::EndedOrphan& orphan) {
+  const std::string path = Printable(orphan.path);
+  if (!orphan.is_gone) return Error(fmt::format(message::kOrphansAlive, path));
+  Say(fmt::format(message::kOrphansEnded, path));
+}
 
 void Report::Survivor(const process::Survivor& survivor) {
   Error(message::kSurvivor, survivor.pid, Printable(survivor.name));

@@ -10,6 +10,7 @@
 #include "cli/end_reason.h"
 #include "cli/event.h"
 #include "cli/parsed_command_line.h"
+#include "process/cgroup.h"
 #include "process/ended.h"
 #include "process/executable.h"
 #include "process/message_sink.h"
@@ -50,6 +51,13 @@ class Report final : public EventListener {
   void Defect(const std::string& what);
   void SystemRefused(const std::system_error& error);
   void NoMemory();
+
+  /// --contain: where the command runs (--verbose only).
+  void Contained(const std::string& cgroup);
+  void NotContained(const process::NoCgroup& reason);
+  /// --contain require, in a cgroup that systemd owns (--verbose only).
+  void Undelegated(const std::string& cgroup);
+  void OrphanEnded(const process::EndedOrphan& orphan);
 
   // While it runs, and after.
   void Survivor(const process::Survivor& survivor);

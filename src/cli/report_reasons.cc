@@ -76,6 +76,27 @@ std::string AttemptText(const zookeeper::AttemptEnd& end) {
 
 }  // namespace
 
+std::string NoCgroupText(const process::NoCgroup& reason) {
+  using Why = process::NoCgroup::Why;
+  const std::string path = Printable(reason.path);
+  const std::string error = std::generic_category().message(reason.error);
+  switch (reason.why) {
+    case Why::kNotMounted:
+      return message::kNoHierarchy;
+    case Why::kNotDelegated:
+      return fmt::format(message::kNotDelegated, path);
+    case Why::kOldKernel:
+      return message::kNoCgroupKill;
+    case Why::kThreaded:
+      return fmt::format(message::kThreadedCgroup, path);
+    case Why::kNotCreated:
+      return fmt::format(message::kCgroupNotCreated, path, error);
+    case Why::kNotEntered:
+      break;
+  }
+  return fmt::format(message::kCgroupNotEntered, path, error);
+}
+
 const char* PathText(protocol::BadPath bad) {
   using enum protocol::BadPath;
   switch (bad) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "lock/contender_data.h"
 #include "lock/outcome.h"
+#include "process/cgroup.h"
 #include "process/name_lookup.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
@@ -32,6 +33,9 @@ namespace zklock::cli {
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
 /// The sender of a request to release: "root on web1 ('for a restart')".
 [[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
+
+/// Why a command has no cgroup of its own.
+[[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
 
 /// What is wrong with a path, and with a list of servers.
 [[nodiscard]] const char* PathText(protocol::BadPath bad);

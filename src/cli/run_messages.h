@@ -39,6 +39,24 @@ inline constexpr char kGuardFailed[] =
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
+// The command's cgroup.
+inline constexpr char kContained[] = "the command runs in the cgroup {}";
+inline constexpr char kNotContained[] = "the command runs without a cgroup of its own: {}";
+inline constexpr char kUndelegated[] =
+    "{} is not delegated by systemd; a cgroup is created in it because of --contain require";
+inline constexpr char kContainRequired[] = "--contain require: {}";
+inline constexpr char kOrphansEnded[] =
+    "ended processes in {}, left by a zklock that was killed together with its guard";
+inline constexpr char kOrphansAlive[] =
+    "processes in {}, left by a zklock that was killed together with its guard, do not end: end "
+    "them yourself";
+inline constexpr char kNoHierarchy[] = "no cgroup hierarchy of version 2 is mounted";
+inline constexpr char kNotDelegated[] = "{} is not delegated by systemd";
+inline constexpr char kNoCgroupKill[] = "the kernel cannot kill a cgroup, which needs Linux 5.14";
+inline constexpr char kThreadedCgroup[] = "{} is a threaded cgroup";
+inline constexpr char kCgroupNotCreated[] = "cannot create a cgroup in {}: {}";
+inline constexpr char kCgroupNotEntered[] = "cannot start a process in a cgroup in {}: {}";
+
 // The system.
 inline constexpr char kNoMemory[] = "out of memory; see ulimit -v";
 inline constexpr char kNoProcesses[] = "{}; too many processes? see ulimit -u";

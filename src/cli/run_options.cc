@@ -17,8 +17,8 @@ std::vector<std::string> ReadCommand(const Grammar& grammar,
                                      const std::optional<std::vector<std::string>>& command) {
   if (grammar.WasGiven("--hold")) {
     if (command || grammar.WasGiven("-c")) throw grammar.Error(message::kHoldsOnly);
-    for (const char* option :
-         {"--stop-signal", "--on-lost", "--descendants", "--publish-command", "--events"}) {
+    for (const char* option : {"--stop-signal", "--on-lost", "--descendants", "--contain",
+                               "--publish-command", "--events"}) {
       if (!grammar.IsArgument(option)) continue;
       throw grammar.Error(fmt::format(message::kForCommand, option));
     }

@@ -45,6 +45,7 @@ class LockAcquisition {
         std::make_unique<SessionDriver>(context_.loop, context_.options.server, context_.clock);
     // Sends the request for a session: the server works on it while this process prepares.
     context_.loop.RunReady();
+    if (task_.command != nullptr) task_.command->FindCgroup();
     // A `try` that finds the lock busy creates no contender, and two forks would be a large part of
     // its cost: it forks only when it joins.
     if (task_.command != nullptr && FirstContenderMayHold() && !context_.options.try_only) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
+#include <variant>
 
 #include "protocol/lease.h"
 
@@ -14,6 +16,43 @@ using namespace std::chrono_literals;
 constexpr Duration kForkTime = 1s;
 
 }  // namespace
+
+void PreforkedCommand::RequireCgroup() {
+  FindCgroup();
+  if (!no_cgroup_) no_cgroup_ = process::Cgroup::Probe(cgroup_parent_);
+  if (no_cgroup_) throw process::CgroupUnavailable(*no_cgroup_);
+}
+
+void PreforkedCommand::FindCgroup() {
+  const cli::Contain contain = context_.options.contain;
+  if (contain == cli::Contain::kOff || std::exchange(has_searched_, true)) return;
+  const auto found = process::FindOwnCgroup();
+  if (const auto* none = std::get_if<process::NoCgroup>(&found)) {
+    no_cgroup_ = *none;
+    return;
+  }
+  const auto& own = std::get<process::OwnCgroup>(found);
+  if (!own.is_delegated && contain == cli::Contain::kAuto) {
+    no_cgroup_ = process::NoCgroup{process::NoCgroup::Why::kNotDelegated, own.directory};
+    return;
+  }
+  if (!own.is_delegated) context_.report.Undelegated(own.directory);
+  cgroup_parent_ = own.directory;
+  for (const auto& orphan : process::EndOrphans(cgroup_parent_)) {
+    context_.report.OrphanEnded(orphan);
+  }
+}
+
+void PreforkedCommand::ReportContainment() const {
+  const process::Containment& containment = supervisor_->containment();
+  if (const auto* cgroup = std::get_if<std::string>(&containment)) {
+    context_.report.Contained(*cgroup);
+  } else if (const auto* none = std::get_if<process::NoCgroup>(&containment)) {
+    context_.report.NotContained(*none);
+  } else if (no_cgroup_) {
+    context_.report.NotContained(*no_cgroup_);
+  }
+}
 
 void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
   shared_.Clear();
@@ -58,6 +97,8 @@ process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
           .kill_after = grace,
           .descendants = options.descendants,
           .outlives_lease = options.on_lost == cli::OnLost::kWarn,
+          .cgroup_parent = cgroup_parent_,
+          .requires_cgroup = options.contain == cli::Contain::kRequire,
           .kept_open = context_.ancestors.descriptors(),
           .when_orphaned = nullptr};
 }
@@ -72,18 +113,24 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
   const Duration timeout = session.lease().timeout();
   shared_.Set(session);
   try {
-    if (supervisor_) return supervisor_->Await(lease_end, GraceWith(timeout));
+    if (supervisor_) {
+      supervisor_->Await(lease_end, GraceWith(timeout));
+      return ReportContainment();
+    }
   } catch (const std::system_error&) {
     // The system may grant by now what it refused before we held the lock.
   }
   Prepare(timeout);
   supervisor_->Await(lease_end, GraceWith(timeout));
+  ReportContainment();
 }
 
 void PreforkedCommand::FinishForksUnderAncestors() {
+  FindCgroup();
   const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
   supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
   supervisor_->Await(context_.ancestors.lease_end(), grace);
+  ReportContainment();
 }
 
 }  // namespace zklock::commands

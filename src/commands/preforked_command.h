@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "commands/run_context.h"
 #include "commands/shared_session.h"
+#include "process/cgroup.h"
 #include "process/command_spec.h"
 #include "process/supervisor.h"
 #include "zookeeper/session.h"
@@ -25,6 +27,13 @@ class PreforkedCommand {
   /// FindExecutable.
   PreforkedCommand(RunContext& context, std::string executable)
       : context_(context), executable_(std::move(executable)), shared_(context.options.server) {}
+
+  /// --contain require, before the wait: throws process::CgroupUnavailable where the command cannot
+  /// have a cgroup.
+  void RequireCgroup();
+  /// Before a contender exists: finds where the command's cgroup can be made (--contain), and ends
+  /// what killed zklocks have left there. Does nothing if called again.
+  void FindCgroup();
 
   /// For a new session: the first contender to be created may be the holder.
   void PrepareEarly(const zookeeper::Session& session);
@@ -47,6 +56,7 @@ class PreforkedCommand {
  private:
   void Prepare(Duration session_timeout);
   void TryPrepare(Duration session_timeout);
+  void ReportContainment() const;
   /// The grace that a session time-out of ours and the ancestors' leases allow.
   [[nodiscard]] Duration GraceWith(Duration session_timeout) const;
   [[nodiscard]] process::CommandSpec Spec(Duration grace) const;
@@ -54,6 +64,9 @@ class PreforkedCommand {
   RunContext& context_;
   const std::string executable_;
   SharedSession shared_;
+  bool has_searched_ = false;
+  std::string cgroup_parent_;                   // empty: the command gets no cgroup
+  std::optional<process::NoCgroup> no_cgroup_;  // why, if --contain is not off
   std::unique_ptr<process::Supervisor> supervisor_;
   bool is_early_ = false;  // no contender has been created yet, and the first may be the holder
 };

@@ -57,6 +57,7 @@ int RunCommand(RunContext& context) {
   }
   process::RequireProcessTree();  // a command that could not be ended must not be queued for
   auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
+  if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
   // The shell that holds by --hold may have become this zklock, by exec: the beneficiary is this
   // process, not its parent.
   auto acquired =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/exit_status.h"
 #include "cli/report_reasons.h"
@@ -67,7 +68,8 @@ void RunningCommand::PublishEnd() {
   if (ended_.by_order && !loss_published_ && !request_reported_) {
     context_.events.Publish(cli::LeaseRanOutEvent{locks_});
   }
-  context_.events.Publish(cli::ExitedEvent{ended_.wait_status});
+  const bool is_contained = std::holds_alternative<std::string>(supervisor_.containment());
+  context_.events.Publish(cli::ExitedEvent{ended_.wait_status, is_contained});
 }
 
 int RunningCommand::Status() const {

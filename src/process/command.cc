@@ -63,13 +63,19 @@ int ExecImage::Execute() const {
   return errno;
 }
 
-UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic<pid_t>& pid) {
+UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic<pid_t>& pid,
+                     const Cgroup* cgroup, std::atomic<int>& cgroup_error) {
   int ends[2];
   Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
   UniqueFd link(ends[0]);
   const UniqueFd commands_end(ends[1]);
   const pid_t parent = getpid();
-  const pid_t forked = Check(fork(), "fork");
+  pid_t forked = -1;
+  if (cgroup != nullptr) {
+    forked = ForkIntoCgroup(cgroup->directory());
+    if (forked < 0) cgroup_error = errno;
+  }
+  if (forked < 0) forked = Check(fork(), "fork");
   if (forked == 0) {
     pid = getpid();
     link.Reset();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "process/cgroup.h"
 #include "process/shared_environment.h"
 #include "process/signals.h"
 
@@ -38,8 +39,12 @@ class ExecImage {
 /// Returns a link to it, which carries one int, the errno of execve, if that failed. At the link's
 /// end the command is running, or was killed before. `pid` is in memory that both processes share,
 /// and is written by whichever is first. Throws std::system_error.
+///
+/// With a `cgroup` the command begins in it. If the kernel refuses that, `cgroup_error` gets the
+/// errno, and the command begins where this process is.
 [[nodiscard]] UniqueFd ForkCommand(const ExecImage& image, const Signals& signals,
-                                   std::atomic<pid_t>& pid);
+                                   std::atomic<pid_t>& pid, const Cgroup* cgroup,
+                                   std::atomic<int>& cgroup_error);
 
 /// Once. Does nothing if the command was killed meanwhile.
 void LetCommandRun(const UniqueFd& link);

@@ -23,6 +23,9 @@ struct CommandSpec {
   Duration kill_after{};               ///< between the stop signal and KILL, until SetLease()
   Descendants descendants = Descendants::kLeave;
   bool outlives_lease = false;  ///< once executed, the command is not ended with the lease
+  /// The directory of the cgroup below which the command gets its own; empty: it gets none.
+  std::string cgroup_parent{};
+  bool requires_cgroup = false;  ///< it is not started without one
   /// Stay open in the guard until the tree has ended, even if zklock dies.
   std::vector<int> kept_open{};
   /// Run in the guard after zklock died unexpectedly and the tree has ended: closes the session.

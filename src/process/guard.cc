@@ -29,6 +29,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Processes that are reaped before anything else is looked at: a fork bomb leaves zombies without
+// end.
+constexpr int kMostReaped = 1000;
 // How often the tree is walked while it gets the stop signal.
 constexpr Duration kStopPause = milliseconds(50);
 // One round over a huge tree may take this long before zklock assumes that the guard hangs.
@@ -66,6 +69,8 @@ class Guard {
   void Kill();
   void Finish();
 
+  [[nodiscard]] bool HasProcesses() const;
+  [[nodiscard]] std::vector<Survivor> Survivors() const;
   [[nodiscard]] TimePoint LeaseEnd() const;
   [[nodiscard]] TimePoint StopTime() const;
   [[nodiscard]] TimePoint KillTime() const;
@@ -80,7 +85,7 @@ class Guard {
   UniqueFd timer_;
   UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
   UniqueFd link_;     // to the command, until it has been executed
-  GuardedTree tree_{duty_.spec.stop_signal};
+  GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -88,6 +93,7 @@ class Guard {
   int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
   bool leaves_job_ = false;            // zklock stays suspended: a shell's job ended with its lease
   bool has_children_ = true;
+  bool reaps_more_ = false;  // Reap() has not reaped all that have ended
   bool is_orphaned_ = false;
   bool is_executed_ = false;
   bool lease_ran_out_ = false;
@@ -107,7 +113,7 @@ void Guard::Run() {
     kill(duty_.zklock, SIGCONT);
     poll(nullptr, 0, 1);
   }
-  if (ZklockIsGone() && tree_.survivors().empty() && duty_.spec.when_orphaned) {
+  if (ZklockIsGone() && Survivors().empty() && duty_.spec.when_orphaned) {
     duty_.spec.when_orphaned();
   }
 }
@@ -128,8 +134,10 @@ void Guard::Begin() {
   if (ZklockIsGone())
     raise(SIGCONT);  // zklock died before the prctl: no CONT will come, and Wait() must see it
 
-  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command);
+  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command, duty_.cgroup,
+                      duty_.page.cgroup_error);
   command_ = duty_.page.command;
+  if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
   // Not before the fork: the command stays in zklock's session and process group. Outside of them
   // the guard is spared a KILL or STOP of the group. It takes a session of its own, not just a
   // group, so that it does not keep the command's group from being orphaned (setpgid(2), stops from
@@ -138,7 +146,8 @@ void Guard::Begin() {
   Send(socket_.get(), {.kind = Message::Kind::kReady});
   LeaveWorkingDirectory();
   std::vector<int> kept = duty_.spec.kept_open;
-  kept.insert(kept.end(), {socket_.get(), timer_.get(), signals_.get(), link_.get(), tree_.fd()});
+  kept.insert(kept.end(), {socket_.get(), timer_.get(), signals_.get(), link_.get()});
+  for (const int descriptor : tree_.descriptors()) kept.push_back(descriptor);
   KeepOnlyDescriptors(kept);
 }
 
@@ -176,6 +185,7 @@ void Guard::ReadExecResult() {
       kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
       waitpid(command_, nullptr, 0);
     }
+    tree_.RemoveCgroup();
     Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
     phase_ = Phase::kFinished;
     return;
@@ -214,7 +224,8 @@ void Guard::Forward(int signal_number) const {
 }
 
 void Guard::Reap() {
-  for (;;) {
+  reaps_more_ = false;
+  for (int i = 0; i < kMostReaped; ++i) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED | WCONTINUED);
     if (pid > 0) {
@@ -224,6 +235,8 @@ void Guard::Reap() {
     has_children_ = !(pid < 0 && errno == ECHILD);
     return;
   }
+  has_children_ = true;
+  reaps_more_ = true;
 }
 
 void Guard::CommandChanged(int wait_status) {
@@ -255,11 +268,15 @@ TimePoint Guard::KillTime() const {
 }
 
 TimePoint Guard::NextLook() const {
+  if (reaps_more_) return BootClock::now();
   if (phase_ <= Phase::kReported && MustContinueZklock()) return BootClock::now() + kStopPause;
   switch (phase_) {
     case Phase::kReady:
       return kNever;
     case Phase::kRunning:
+      // Of what is only in the cgroup, no signal tells the end.
+      if (command_status_ && !has_children_) return BootClock::now() + kStopPause;
+      return StopTime();
     case Phase::kReported:
       return StopTime();
     case Phase::kEnding:
@@ -280,7 +297,7 @@ void Guard::Advance(TimePoint now) {
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kEnding) {
-    if (!has_children_) {
+    if (!HasProcesses()) {
       Finish();
     } else if (MustKill() || now >= KillTime()) {
       phase_ = Phase::kKilling;
@@ -291,16 +308,28 @@ void Guard::Advance(TimePoint now) {
   if (phase_ == Phase::kKilling) Kill();
 }
 
+// A process that /proc hides looks alive to the walk until it is reaped.
+std::vector<Survivor> Guard::Survivors() const {
+  return has_children_ ? tree_.survivors() : std::vector<Survivor>();
+}
+
+// Orphans become children of this process. Without children and with an empty cgroup there is
+// nothing to look for.
+bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
+
 void Guard::CommandEnded(TimePoint now) {
   ReadExecResult();  // its execve may have failed, or it may have run and ended, since the last
                      // look
   if (phase_ == Phase::kFinished) return;
-  if (has_children_ && duty_.spec.descendants == Descendants::kWait) return;
-  if (has_children_ && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
+  const bool has_processes = HasProcesses();
+  if (has_processes && duty_.spec.descendants == Descendants::kWait) return;
+  if (has_processes && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
 
-  // Orphans become children of this process: without children there is nothing to look for.
-  if (has_children_) {
+  if (has_processes) {
+    tree_.MarkAsLeft();
     SendProcesses(socket_.get(), Message::Kind::kLeftBehind, tree_.Living());
+  } else {
+    tree_.RemoveCgroup();
   }
   SendStatus(Message::Kind::kCommandEnded, false);
   phase_ = Phase::kReported;
@@ -318,13 +347,14 @@ void Guard::BeginEnding(TimePoint now) {
 void Guard::Kill() {
   const bool only_survivors = tree_.KillRound(LeaseEnd());
   Reap();
-  if (has_children_ && !only_survivors) return;
+  if ((has_children_ && !only_survivors) || tree_.HasContained()) return;
   Finish();
 }
 
 void Guard::Finish() {
   ReadExecResult();
-  SendProcesses(socket_.get(), Message::Kind::kSurvivor, tree_.survivors());
+  tree_.RemoveCgroup();
+  SendProcesses(socket_.get(), Message::Kind::kSurvivor, Survivors());
   SendStatus(Message::Kind::kTreeEnded, lease_ran_out_ || duty_.page.order != Order::kGuard);
   phase_ = Phase::kFinished;
 }

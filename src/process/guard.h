@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include "base/unique_fd.h"
+#include "process/cgroup.h"
 #include "process/command.h"
 #include "process/command_spec.h"
 #include "process/guard_link.h"
@@ -16,6 +17,7 @@ struct GuardDuty {
   const ExecImage& image;
   const Signals& signals;
   GuardPage& page;
+  Cgroup* cgroup;  ///< the command's; may be null
   pid_t zklock;
 };
 

@@ -34,6 +34,8 @@ struct GuardPage {
   /// again until this is false, once the command continues or has ended.
   std::atomic<bool> zklock_is_suspended{false};
   std::atomic<pid_t> command{0};  ///< written when it is forked
+  /// Written by the guard before kReady: why the command is not in its cgroup. 0: it is.
+  std::atomic<int> cgroup_error{0};
 };
 
 /// One datagram between zklock and the guard.

@@ -1,11 +1,17 @@
 #include "process/guard_name.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
 
 namespace zklock::process {
 
@@ -22,6 +28,15 @@ void TakeGuardName() {
 }
 
 void DropGuardName() { prctl(PR_SET_NAME, "lock-command"); }
+
+bool HasGuardName(pid_t pid) {
+  const UniqueFd file(
+      open(("/proc/" + std::to_string(pid) + "/comm").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, sizeof kGuardName> name{};  // a newline in place of the null
+  const ssize_t size = file ? read(file.get(), name.data(), name.size()) : 0;
+  return size == sizeof kGuardName &&
+         std::string_view(name.data(), sizeof kGuardName - 1) == kGuardName;
+}
 
 bool IsGuard(const ProcessStat& process) {
   if (process.name != kGuardName) return false;

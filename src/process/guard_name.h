@@ -11,6 +11,9 @@ void TakeGuardName();
 /// Renames a process that a guard has forked. Async-signal-safe.
 void DropGuardName();
 
+/// Whether a process has a guard's name: a quick check before IsGuard().
+[[nodiscard]] bool HasGuardName(pid_t pid);
+
 /// Whether a process is a guard: it has a guard's name and executes the same file as this process.
 /// A guard that was started from another build of zklock is not recognised. Any program can pretend
 /// to be a guard.

@@ -24,11 +24,11 @@ void WaitFor(pid_t child) {
 
 }  // namespace
 
-GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals) {
+GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals, Cgroup* cgroup) {
   page().lease.Set(TimePoint(), command.kill_after);
   const ExecImage image(command.executable, command.arguments, shared_->environment);
   GuardSocket ends = MakeGuardSocket();
-  const GuardDuty duty{command, image, signals, page(), getpid()};
+  const GuardDuty duty{command, image, signals, page(), cgroup, getpid()};
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

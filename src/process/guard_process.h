@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "process/cgroup.h"
 #include "process/command_spec.h"
 #include "process/guard_link.h"
 #include "process/shared_environment.h"
@@ -18,8 +19,8 @@ namespace zklock::process {
 /// dismissed or discarded, and reaped. What it does is in guard.cc.
 class GuardProcess {
  public:
-  /// Forks the guard. Throws std::system_error.
-  GuardProcess(const CommandSpec& command, const Signals& signals);
+  /// Forks the guard. `cgroup`: the command's; may be null. Throws std::system_error.
+  GuardProcess(const CommandSpec& command, const Signals& signals, Cgroup* cgroup);
   GuardProcess(const GuardProcess&) = delete;
   GuardProcess& operator=(const GuardProcess&) = delete;
 

@@ -26,13 +26,29 @@ constexpr Duration kSlowKillPause = milliseconds(100);
 
 }  // namespace
 
-GuardedTree::GuardedTree(int stop_signal)
+GuardedTree::GuardedTree(int stop_signal, Cgroup* cgroup)
     : stop_signal_(stop_signal),
+      cgroup_(cgroup),
       killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }) {}
 
 void GuardedTree::Open() {
   children_.Reset(
       Check(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC), "opening children"));
+}
+
+std::vector<int> GuardedTree::descriptors() const {
+  std::vector<int> all = {children_.get()};
+  if (cgroup_ == nullptr) return all;
+  for (const int descriptor : cgroup_->descriptors()) all.push_back(descriptor);
+  return all;
+}
+
+void GuardedTree::MarkAsLeft() const {
+  if (cgroup_ != nullptr) cgroup_->MarkAsLeft();
+}
+
+void GuardedTree::RemoveCgroup() const {
+  if (cgroup_ != nullptr) cgroup_->Remove();
 }
 
 // The unreaped ones among them. A child keeps its pid until this process reaps it: until then
@@ -98,6 +114,8 @@ void GuardedTree::StopSignalRound() {
 bool GuardedTree::KillRound(TimePoint lease_end) {
   if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
   nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
+  // First: it also ends a fork bomb, which a walk may never catch up with.
+  if (cgroup_ != nullptr) cgroup_->Kill(nested_guards_until_);
   const bool only_survivors = killer_.Round();
   if (!killer_.is_complete()) {
     // The children of those that die become children of this process, a subreaper: each round

@@ -33,6 +33,19 @@ int MillisecondsUntil(TimePoint moment) {
   return static_cast<int>(std::chrono::ceil<milliseconds>(span).count());
 }
 
+/// Null if the command has none.
+std::unique_ptr<Cgroup> MakeCgroup(const CommandSpec& command, Containment& containment) {
+  if (command.cgroup_parent.empty()) return nullptr;
+  auto made = Cgroup::Make(command.cgroup_parent);
+  if (auto* none = std::get_if<NoCgroup>(&made)) {
+    containment = std::move(*none);
+    return nullptr;
+  }
+  auto& cgroup = std::get<std::unique_ptr<Cgroup>>(made);
+  containment = cgroup->path();
+  return std::move(cgroup);
+}
+
 }  // namespace
 
 struct Supervisor::State {
@@ -46,8 +59,8 @@ struct Supervisor::State {
   };
   /// zklock ends the tree itself. -> Ended
   struct TakenOver {
-    TakenOver(const GuardProcess& guard, Outsiders outsiders, bool was_slow)
-        : takeover(guard.pid(), guard.page().command, std::move(outsiders)),
+    TakenOver(const GuardProcess& guard, Outsiders outsiders, Cgroup* cgroup, bool was_slow)
+        : takeover(guard.pid(), guard.page().command, std::move(outsiders), cgroup),
           guard_was_slow(was_slow) {}
     TakeOver takeover;
     const bool guard_was_slow;
@@ -55,6 +68,9 @@ struct Supervisor::State {
   // The results: ExecFailed; std::system_error, if the guard could not be set up; Ended.
 
   const bool outlives_lease;
+  const bool requires_cgroup;
+  Containment containment;
+  std::unique_ptr<Cgroup> cgroup;
   Outsiders outsiders;
   GuardProcess guard;
 
@@ -74,6 +90,7 @@ struct Supervisor::State {
   void Give(Order order);
   void ReadMessages();
   void Handle(const Message& message);
+  void SeeContainment();
   void CommandEnded(int wait_status);
   template <typename Result>
   void SettleByGuard(Result result);
@@ -95,8 +112,10 @@ struct Supervisor::State {
 
 Supervisor::State::State(const CommandSpec& command, const Signals& signals)
     : outlives_lease(command.outlives_lease),
+      requires_cgroup(command.requires_cgroup),
+      cgroup(MakeCgroup(command, containment)),
       outsiders{.children = OwnChildren()},
-      guard(command, signals) {
+      guard(command, signals, cgroup.get()) {
   outsiders.tree_begins = guard.start_time();
 }
 
@@ -125,7 +144,7 @@ void Supervisor::State::Handle(const Message& message) {
   switch (message.kind) {
     case Message::Kind::kReady:
       progress = Progress::kForked;
-      return;
+      return SeeContainment();
     case Message::Kind::kStarted:
       progress = Progress::kStarted;
       if (outlives_lease) lease().Set(kNever, lease().grace());
@@ -157,6 +176,13 @@ void Supervisor::State::Handle(const Message& message) {
   }
 }
 
+void Supervisor::State::SeeContainment() {
+  const int error = guard.page().cgroup_error;
+  if (!cgroup || error == 0) return;
+  containment = cgroup->NotEntered(error);
+  cgroup.reset();  // the guard has removed it
+}
+
 void Supervisor::State::CommandEnded(int wait_status) {
   // If the end was ordered meanwhile, or the lease ran out before this was read, the guard has to
   // end what the command left behind, and reports again.
@@ -175,6 +201,9 @@ void Supervisor::State::SettleByGuard(Result result) {
 
 Supervisor::State::~State() {
   if (IsSettled()) guard.Reap();  // otherwise not dismissed: it may live on
+  const auto* ended = std::get_if<Ended>(&phase);
+  const bool leaves = ended != nullptr && !ended->by_order && ended->survivors.empty();
+  if (cgroup && leaves) cgroup->MoveOutAndRemove();
 }
 
 GuardTerms Supervisor::State::Terms() const {
@@ -206,7 +235,7 @@ void Supervisor::State::WatchGuard(TimePoint now) {
 
 void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
   // Kills the guard. Does not throw.
-  phase.emplace<TakenOver>(guard, std::move(outsiders), guard_was_slow);
+  phase.emplace<TakenOver>(guard, std::move(outsiders), cgroup.get(), guard_was_slow);
   guard.CloseSocket();
 }
 
@@ -261,6 +290,10 @@ void Supervisor::Await(TimePoint lease_end, Duration grace) {
   state.has_lease = true;
   while (state.progress == State::Progress::kForking && !state.IsSettled()) state.WaitOnce(kNever);
   if (const auto* error = std::get_if<std::system_error>(&state.phase)) throw *error;
+  const auto* none = std::get_if<NoCgroup>(&state.containment);
+  if (none == nullptr || !state.requires_cgroup) return;
+  state.has_lease = false;  // the destructor discards the command
+  throw CgroupUnavailable(*none);
 }
 
 void Supervisor::Begin(const std::vector<std::string>& environment) {
@@ -330,6 +363,8 @@ void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
 }
 
 void Supervisor::End() { state_->Give(Order::kEnd); }
+
+const Containment& Supervisor::containment() const { return state_->containment; }
 
 bool Supervisor::has_started() const { return state_->progress == State::Progress::kStarted; }
 

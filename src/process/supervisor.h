@@ -5,16 +5,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
+#include "process/cgroup.h"
 #include "process/command_spec.h"
 #include "process/ended.h"
 #include "process/executable.h"
 #include "process/signals.h"
 
 namespace zklock::process {
+
+/// The path of a command's cgroup, or why it has none. Empty if it was not to have one.
+using Containment = std::variant<std::monostate, std::string, NoCgroup>;
 
 /// The command under its guard, as zklock sees it:  zklock -- guard -- command -- its descendants.
 ///
@@ -26,6 +31,9 @@ namespace zklock::process {
 /// If the guard dies, or is too late with what it must do (GuardWatch), zklock ends the tree
 /// itself. All children of this process that did not exist at Prepare() then count as part of the
 /// tree.
+///
+/// With CommandSpec::cgroup_parent the command begins in a cgroup of its own. The destructor
+/// removes it; processes that the command left behind are moved to the parent before.
 class Supervisor final : public EventSource {
  public:
   /// Forks the guard, and through it the command, as far as this is possible without the lock.
@@ -82,6 +90,8 @@ class Supervisor final : public EventSource {
   [[nodiscard]] const Ended* ended() const;
   /// One of these two is not null.
   [[nodiscard]] bool is_over() const { return exec_failed() != nullptr || ended() != nullptr; }
+  /// After Await().
+  [[nodiscard]] const Containment& containment() const;
   /// The command's pid, for messages.
   [[nodiscard]] pid_t command_pid() const;
 

@@ -43,11 +43,12 @@ bool Outsiders::Include(const ProcessId& id) const {
   return children.count(id) > 0 || (id.start_time != 0 && id.start_time < tree_begins);
 }
 
-TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders)
+TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgroup)
     : guard_(guard),
       command_(command),
       command_status_(SIGKILL),
       outsiders_(std::move(outsiders)),
+      cgroup_(cgroup),
       began_(BootClock::now()),
       killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }),
       next_round_(began_) {
@@ -63,12 +64,13 @@ TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
 
 bool TakeOver::Round(TimePoint lease_end) {
   nested_guards_until_ = protocol::NestedGuardsUntil(began_, lease_end);
+  if (cgroup_ != nullptr) cgroup_->Kill(nested_guards_until_);
   const bool is_settled = killer_.Round();
   if (guard_ != 0 && Reap(guard_, nullptr)) guard_ = 0;
   // The command becomes a child of this process only once the guard is gone.
   if (guard_ == 0 && command_ != 0 && Reap(command_, &command_status_)) command_ = 0;
   next_round_ = BootClock::now() + kPause;
-  return is_settled && guard_ == 0;
+  return is_settled && guard_ == 0 && (cgroup_ == nullptr || !cgroup_->IsPopulated());
 }
 
 }  // namespace zklock::process

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "process/cgroup.h"
 #include "process/process_tree.h"
 
 namespace zklock::process {
@@ -28,8 +29,8 @@ struct Outsiders {
 /// guard and the command are reaped: somebody may be waiting for other children.
 class TakeOver {
  public:
-  /// Kills the guard.
-  TakeOver(pid_t guard, pid_t command, Outsiders outsiders);
+  /// Kills the guard. `cgroup`: the command's; may be null.
+  TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgroup);
   TakeOver(const TakeOver&) = delete;
   TakeOver& operator=(const TakeOver&) = delete;
 
@@ -49,6 +50,7 @@ class TakeOver {
   pid_t command_;  // 0: reaped
   int command_status_;
   Outsiders outsiders_;
+  Cgroup* const cgroup_;
   TimePoint began_;
   TimePoint nested_guards_until_ = kNever;
   TreeKiller killer_;

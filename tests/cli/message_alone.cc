@@ -14,6 +14,7 @@
 #include "cli/report_progress.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
+#include "process/cgroup.h"
 #include "process/message_sink.h"
 #include "process/process_tree.h"
 #include "support/temporary.h"
@@ -24,12 +25,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// What a Report writes.
-std::string Reported(const std::function<void(cli::Report&)>& tell) {
+std::string Reported(const std::function<void(cli::Report&)>& tell,
+                     cli::Verbosity verbosity = cli::Verbosity::kNormal) {
   const TemporaryDirectory directory;
   const std::string file = directory.Write("said", "");
   const UniqueFd fd(open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   process::MessageSink sink("", fd.get());
-  cli::Report report(sink, cli::Verbosity::kNormal);
+  cli::Report report(sink, verbosity);
   tell(report);
   return directory.Read("said");
 }
@@ -65,6 +67,26 @@ std::string LeaseRanOut() {
       [](cli::Report& report) { report.OnEvent(cli::LeaseRanOutEvent{"/jobs/backup"}); });
 }
 
+// What a host grants of cgroups is its own. Where a test may mount the hierarchy,
+// tests/cli/contain_test.cc has them from a whole zklock.
+std::string Containment() {
+  return Reported(
+      [](cli::Report& report) {
+        report.Contained("/sys/fs/cgroup/zklock-6fa459ea-ee8a-4ca4-894e-db77e160355e");
+        report.NotContained({.why = process::NoCgroup::Why::kNotMounted});
+        report.Undelegated("/sys/fs/cgroup");
+        report.OrphanEnded({.path = "/sys/fs/cgroup/a"});
+        report.OrphanEnded({.path = "/sys/fs/cgroup/a", .is_gone = false});
+        report.SystemRefused(process::CgroupUnavailable(
+            process::NoCgroup{.why = process::NoCgroup::Why::kOldKernel}));
+      },
+      cli::Verbosity::kVerbose);
+}
+
+std::string NoCgroup(process::NoCgroup::Why why) {
+  return cli::NoCgroupText({.why = why, .path = "/sys/fs/cgroup", .error = EROFS});
+}
+
 // All signals that zklock acts on have names.
 std::string SignalWithoutName() { return cli::SignalName(63); }
 
@@ -89,6 +111,21 @@ Provocations SaidAloneProvocations() {
       {{"kNoProc"}, NoProc},
       {{Part("kLookupEnded")}, LookupEnded},
       {{"kSurvivor"}, Survivor},
+      {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",
+        "kContainRequired"},
+       Containment},
+      {{Part("kNoHierarchy")}, [] { return NoCgroup(process::NoCgroup::Why::kNotMounted); }},
+      {{Part("kNotDelegated", "/sys/fs/cgroup is not delegated by systemd")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotDelegated); }},
+      {{Part("kNoCgroupKill")}, [] { return NoCgroup(process::NoCgroup::Why::kOldKernel); }},
+      {{Part("kThreadedCgroup", "/sys/fs/cgroup is a threaded cgroup")},
+       [] { return NoCgroup(process::NoCgroup::Why::kThreaded); }},
+      {{Part("kCgroupNotCreated",
+             "cannot create a cgroup in /sys/fs/cgroup: Read-only file system")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotCreated); }},
+      {{Part("kCgroupNotEntered",
+             "cannot start a process in a cgroup in /sys/fs/cgroup: Read-only file system")},
+       [] { return NoCgroup(process::NoCgroup::Why::kNotEntered); }},
       {{"kLeaseRanOut"}, LeaseRanOut},
       {{Part("kSignalNumber")}, SignalWithoutName},
   };

@@ -1,0 +1,687 @@
+// --contain: the command's cgroup, how it ends what a walk over /proc cannot, and that nothing of
+// it is left.
+
+#include <grp.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/zklock.h"
+#include "process/process_tree.h"
+#include "support/cgroup.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uid_t kNobody = 65534;
+
+void SayThatItCannotBeTested() { WARN("needs root and a cgroup hierarchy: not tested"); }
+
+void BecomeNobody() {
+  const bool is_nobody = setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&
+                         setresuid(kNobody, kNobody, kNobody) == 0;
+  if (!is_nobody) throw std::runtime_error("setuid");
+}
+
+/// `zklock WORDS LOCK -- sh -c SCRIPT` in a test's cgroup.
+ChildOptions In(const TestCgroup& cgroup, Words words, const std::string& lock,
+                const std::string& script) {
+  for (const std::string& word : Words{lock, "--", "sh", "-c", script}) words.push_back(word);
+  ChildOptions options = Zklock(words);
+  options.also_environment = {"PARENT=" + cgroup.path(), "ZKLOCK=" + Binary()};
+  options.prepare = [&cgroup] {
+    ResetSignals();
+    cgroup.Enter();
+  };
+  return options;
+}
+
+/// The same as nobody, to whom the cgroup is given. The binary is copied to where nobody may run
+/// it.
+class Nobody {
+ public:
+  explicit Nobody(const TestCgroup& cgroup) {
+    cgroup.GiveTo(kNobody);
+    std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
+    std::filesystem::copy_file(Binary(), directory_.Path("zklock"));
+    // As sudo, it becomes root for good.
+    std::filesystem::copy_file("/usr/bin/setpriv", directory_.Path("sudo"));
+    chmod(directory_.Path("sudo").c_str(), 04755);
+  }
+  [[nodiscard]] std::string sudo() const {
+    return directory_.Path("sudo") + " --reuid=0 --regid=0 --clear-groups ";
+  }
+  [[nodiscard]] bool has_sudo() const {
+    return Run({.argv = {"sh", "-c", sudo() + "true"}, .prepare = BecomeNobody}).exit == Exited(0);
+  }
+  [[nodiscard]] ChildOptions Options(ChildOptions options) const {
+    options.argv.front() = directory_.Path("zklock");
+    options.prepare = [prepare = options.prepare] {
+      prepare();
+      BecomeNobody();
+    };
+    return options;
+  }
+
+ private:
+  const TemporaryDirectory directory_;
+};
+
+void DeleteContender(const std::string& lock) {
+  Tree tree;
+  tree.Delete(lock + "/" + tree.WaitForChildren(lock, 1).front());
+}
+
+std::string CgroupOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("0::")) return BaseName(line);
+  }
+  return "";
+}
+
+bool IsAlive(pid_t pid) {
+  const auto stat = process::ReadProcessStat(pid);
+  return stat && !stat->is_dead;
+}
+
+/// Ignores TERM, and leaves a daemon that does so, forked twice, in a session of its own.
+const std::string kStubborn =
+    "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
+
+/// A process that both promises count: with the output open it has not ended.
+std::vector<pid_t> ReadPids(Child& child, int count) {
+  std::vector<pid_t> pids;
+  for (int i = 0; i < count; ++i) pids.push_back(std::stoi(child.ReadLine()));
+  return pids;
+}
+
+}  // namespace
+
+TEST_CASE("the command runs in a cgroup of its own, which is removed") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  const Finished finished =
+      Run(In(cgroup, {"exclusive", "-v"}, lock, "grep ^0:: /proc/self/cgroup"));
+  CHECK(finished.exit == Exited(0));
+  const std::string name = BaseName(Lines(finished.out).at(0));
+  CHECK(name.size() == std::string("zklock-").size() + 36);
+  CHECK(name.starts_with("zklock-"));
+  CHECK_THAT(finished.err, Catch::Contains("the command runs in the cgroup " + cgroup.path() + "/" +
+                                           name + "\n"));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("with --contain off the command stays in the cgroup of zklock") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const Finished finished = Run(In(cgroup, {"exclusive", "-v", "--contain", "off"},
+                                   NewLock("contain"), "grep ^0:: /proc/self/cgroup"));
+  CHECK(BaseName(Lines(finished.out).at(0)) == BaseName(cgroup.path()));
+  CHECK_THAT(finished.err, !Catch::Contains("cgroup"));
+}
+
+TEST_CASE("a try that finds the lock busy leaves no cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = StartHolder({"exclusive", "--contain", "off"}, lock);
+  CHECK(Run(In(cgroup, {"try"}, lock, "true")).exit == Exited(75));
+  CHECK(Run(In(cgroup, {"exclusive", "--wait", "100ms"}, lock, "true")).exit == Exited(75));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a command that cannot be executed leaves no cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const TemporaryDirectory directory;
+  const std::string program = directory.WriteProgram("program", "#!/nowhere\n");
+  ChildOptions options = In(cgroup, {"exclusive"}, NewLock("contain"), "");
+  options.argv.resize(options.argv.size() - 3);
+  options.argv.push_back(program);
+  CHECK(Run(options).exit == Exited(127));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a command that ignores the stop signal and leaves daemons ends with its cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock, kStubborn));
+  ReadPids(holder, 2);
+  SECTION("the lock is lost") {
+    DeleteContender(lock);
+    CHECK(holder.Wait() == Exited(76));
+    CHECK(cgroup.Below().empty());
+  }
+  SECTION("zklock is killed") {
+    holder.Signal(SIGKILL);
+    // The guard removes the cgroup before it closes the session.
+    Tree().WaitForChildren(lock, 0, 10s);
+    CHECK(cgroup.Below().empty());
+  }
+  SECTION("the guard is killed") {
+    const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
+    kill(guard, SIGKILL);
+    CHECK(holder.Wait() == Exited(128 + SIGKILL));
+    CHECK(cgroup.Below().empty());
+  }
+  holder.ReadToEnd();  // nothing is alive
+}
+
+TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const Nobody nobody(cgroup);
+  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  const std::string script =
+      nobody.sudo() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exec sleep 1000";
+  Child holder = Child::Start(nobody.Options(
+      In(cgroup, {"exclusive", "-k", "50ms", "--session-timeout", "40s"}, lock, script)));
+  const pid_t pid = ReadPids(holder, 1).front();
+  SECTION("the lock is lost") {
+    DeleteContender(lock);
+    CHECK(holder.Wait() == Exited(76));
+    CHECK_THAT(holder.err(), !Catch::Contains("could not be signalled"));
+    CHECK_FALSE(IsAlive(pid));
+  }
+  SECTION("zklock is killed: the guard closes the session, since nothing survives") {
+    holder.Signal(SIGKILL);
+    Tree().WaitForChildren(lock, 0, 20s);
+    CHECK_FALSE(IsAlive(pid));
+  }
+  SECTION("the guard is killed") {
+    kill(process::ChildrenOf(holder.pid()).at(0), SIGKILL);
+    CHECK(holder.Wait() == Exited(128 + SIGKILL));
+    CHECK_FALSE(IsAlive(pid));
+  }
+  holder.ReadToEnd();
+  CHECK(cgroup.Below().empty());
+}
+
+namespace {
+
+/// A cgroup of version 1 in which processes do not die before it is thawed, whatever kills them.
+class Freezer {
+ public:
+  Freezer() {
+    std::ifstream mounts("/proc/self/mounts");
+    for (std::string device, point, type, options, rest;
+         mounts >> device >> point >> type >> options;) {
+      std::getline(mounts, rest);
+      if (type != "cgroup" || ("," + options + ",").find(",freezer,") == std::string::npos)
+        continue;
+      path_ = point + "/test-" + std::to_string(getpid());
+      works_ = mkdir(path_.c_str(), 0755) == 0;
+      return;
+    }
+  }
+  ~Freezer() {
+    if (!works_) return;
+    Set("THAWED");
+    while (rmdir(path_.c_str()) != 0 && errno == EBUSY) usleep(1000);
+  }
+  Freezer(const Freezer&) = delete;
+  Freezer& operator=(const Freezer&) = delete;
+
+  [[nodiscard]] bool works() const { return works_; }
+  void Freeze(pid_t pid) const {
+    std::ofstream(path_ + "/cgroup.procs") << pid << std::flush;
+    Set("FROZEN");
+    std::string state;
+    while (state != "FROZEN") std::ifstream(path_ + "/freezer.state") >> state;
+  }
+  void Thaw() const { Set("THAWED"); }
+
+ private:
+  void Set(const char* state) const {
+    std::ofstream(path_ + "/freezer.state") << state << std::flush;
+  }
+  std::string path_;
+  bool works_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("the lock is not released before the last process in the cgroup has ended") {
+  const TestCgroup cgroup;
+  const Freezer freezer;
+  if (!cgroup.works() || !freezer.works()) return SayThatItCannotBeTested();
+  const Nobody nobody(cgroup);
+  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  // The walk would not wait for a process that it may not signal.
+  const std::string script = nobody.sudo() + "sh -c 'echo $$; exec sleep 1000' & exec sleep 1000";
+  Child holder = Child::Start(nobody.Options(
+      In(cgroup, {"exclusive", "-k", "50ms", "--session-timeout", "40s"}, lock, script)));
+  const pid_t frozen = ReadPids(holder, 1).front();
+  freezer.Freeze(frozen);
+  SECTION("while zklock lives") {
+    const pid_t command = process::ChildrenOf(process::ChildrenOf(holder.pid()).at(0)).at(0);
+    DeleteContender(lock);
+    while (IsAlive(command)) usleep(1000);
+    usleep(300000);  // much longer than a round of KILLs
+    CHECK_FALSE(holder.HasEnded());
+    CHECK(IsAlive(frozen));
+    freezer.Thaw();
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("after zklock's death") {
+    holder.Signal(SIGKILL);
+    usleep(300000);
+    CHECK(Tree().Children(lock).size() == 1);
+    CHECK(IsAlive(frozen));
+    freezer.Thaw();
+    Tree().WaitForChildren(lock, 0, 20s);
+  }
+  CHECK_FALSE(IsAlive(frozen));
+  holder.ReadToEnd();
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a process that hidepid hides behind two others ends with its cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const Nobody nobody(cgroup);
+  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  const TemporaryDirectory directory;
+  const std::string hidden = directory.WriteProgram(
+      "hidden",
+      "#!/bin/sh\n/usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups "
+      "sh -c 'trap \"\" TERM; echo up; exec sleep 1000' &\nexec sleep 1000\n");
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  const std::string script =
+      nobody.sudo() + "sh -c '" + hidden + " & exec sleep 1000' & exec sleep 1000";
+  ChildOptions options = nobody.Options(In(cgroup, {"exclusive", "-k", "50ms"}, lock, script));
+  options.prepare = [prepare = options.prepare] {
+    if (unshare(CLONE_NEWNS) != 0 || mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) {
+      throw std::runtime_error("mounting /proc");
+    }
+    prepare();
+  };
+  Child holder = Child::Start(options);
+  CHECK(holder.ReadLine() == "up");
+  DeleteContender(lock);
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_THAT(holder.err(), !Catch::Contains("could not be signalled"));
+  holder.ReadToEnd();
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a fork bomb ends with its cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  // Twenty processes, each of which is replaced by its child at once: a walk meets none alive.
+  Child holder = Child::Start(
+      In(cgroup, {"exclusive", "--session-timeout", "40s"}, lock,
+         "exec perl -e '$| = 1; for (1 .. 20) { if (!fork) { while (1) { exit if fork } } } "
+         "print \"up\\n\"; sleep 1000'"));
+  CHECK(holder.ReadLine() == "up");
+  holder.Signal(SIGKILL);
+  Tree().WaitForChildren(lock, 0, 20s);
+  CHECK(cgroup.Below().empty());
+  holder.ReadToEnd();
+}
+
+TEST_CASE("processes that outlive the command are moved to the cgroup of zklock") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(
+      In(cgroup, {"exclusive"}, lock,
+         "mkdir $PARENT/zklock-*/own; (sleep 1000 & echo $!; "
+         "echo $! > $(echo $PARENT/zklock-*/own)/cgroup.procs); sleep 1000 & echo $!"));
+  const std::vector<pid_t> left = ReadPids(holder, 2);
+  CHECK(holder.Wait() == Exited(0));
+  for (const pid_t pid : left) {
+    CHECK(IsAlive(pid));
+    CHECK(CgroupOf(pid) == BaseName(cgroup.path()));
+    kill(pid, SIGKILL);
+  }
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("with --descendants kill, what the command leaves ends with its cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  Child holder = Child::Start(In(cgroup, {"exclusive", "--descendants", "kill", "-k", "50ms"},
+                                 NewLock("contain"), "trap '' TERM; sleep 1000 & exit 3"));
+  CHECK(holder.Wait() == Exited(3));
+  holder.ReadToEnd();
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a process that has moved to another cgroup is found by the walk") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
+                                 "trap '' TERM; echo $$ > $PARENT/cgroup.procs; "
+                                 "sh -c 'echo $$; exec sleep 1000' & echo $$; exec sleep 1000"));
+  const std::vector<pid_t> pids = ReadPids(holder, 2);
+  for (const pid_t pid : pids) CHECK(CgroupOf(pid) == BaseName(cgroup.path()));
+  DeleteContender(lock);
+  CHECK(holder.Wait() == Exited(76));
+  for (const pid_t pid : pids) CHECK_FALSE(IsAlive(pid));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder =
+      Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
+                      // Not while it is in it.
+                      "trap '' TERM; own=$(echo $PARENT/zklock-*); echo $$ > $PARENT/cgroup.procs; "
+                      "echo threaded > $own/cgroup.type && echo $$ > $own/cgroup.threads && "
+                      "echo $$; exec sleep 1000"));
+  const pid_t pid = ReadPids(holder, 1).front();
+  DeleteContender(lock);
+  CHECK(holder.Wait() == Exited(76));
+  CHECK_FALSE(IsAlive(pid));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("a command that has frozen its cgroup is ended") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
+                                 "echo up; echo 1 > $(echo $PARENT/zklock-*)/cgroup.freeze"));
+  CHECK(holder.ReadLine() == "up");
+  DeleteContender(lock);
+  CHECK(holder.Wait() == Exited(76));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("what zklock and its guard leave when killed together, the next zklock ends") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  const std::string other = NewLock("contain");
+  Child holder = Child::Start(In(cgroup, {"exclusive"}, lock, kStubborn));
+  const std::vector<pid_t> pids = ReadPids(holder, 2);
+  const pid_t daemon = getsid(pids[0]) == pids[0] ? pids[0] : pids[1];
+  const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  kill(guard, SIGSTOP);
+  kill(guard, SIGKILL);
+  holder.Signal(SIGKILL);
+  CHECK(holder.Wait() == Killed(SIGKILL));
+  while (IsAlive(guard)) usleep(1000);
+  CHECK(IsAlive(daemon));
+  CHECK(cgroup.Below().size() == 1);
+
+  // Before it queues: what it waits for is gone.
+  const Finished next = Run(In(cgroup, {"try"}, other,
+                               "kill -0 " + std::to_string(daemon) + " 2>/dev/null || echo gone"));
+  CHECK(next.exit == Exited(0));
+  CHECK(next.out == "gone\n");
+  CHECK_THAT(next.err, Catch::Contains("ended processes in " + cgroup.path() + "/zklock-"));
+  CHECK(cgroup.Below().empty());
+}
+
+TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
+  const std::vector<pid_t> pids = ReadPids(holder, 2);
+  SECTION("zklock and its guard are alive") {}
+  SECTION("its zklock is stopped") { holder.Signal(SIGSTOP); }
+  CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+  for (const pid_t pid : pids) CHECK(IsAlive(pid));
+  CHECK(cgroup.Below().size() == 1);
+}
+
+TEST_CASE("an empty cgroup that a crash has left is removed, and others are not touched") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string orphan = cgroup.path() + "/zklock-6fa459ea-ee8a-4ca4-894e-db77e160355e";
+  REQUIRE(mkdir(orphan.c_str(), 0755) == 0);
+  REQUIRE(mkdir((orphan + "/below").c_str(), 0755) == 0);
+  REQUIRE(mkdir((cgroup.path() + "/zklock-mine").c_str(), 0755) == 0);
+  const Finished finished = Run(In(cgroup, {"exclusive"}, NewLock("contain"), "true"));
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.err.empty());
+  CHECK(cgroup.Below() == Words{"zklock-mine"});
+}
+
+TEST_CASE("a nested run has its cgroup in that of the outer command, and none is left") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string inner = NewLock("contain");
+  SECTION("it ends first") {
+    const Finished finished =
+        Run(In(cgroup, {"exclusive"}, NewLock("contain"),
+               "$ZKLOCK exclusive " + inner + " -- grep ^0:: /proc/self/cgroup"));
+    CHECK(finished.exit == Exited(0));
+    const std::string path = Lines(finished.out).at(0);
+    CHECK(path.find("/zklock-") != path.rfind("/zklock-"));
+  }
+  SECTION("it outlives the outer run") {
+    Child outer = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"),
+                                  "setsid $ZKLOCK exclusive " + inner +
+                                      " -- sh -c 'echo $$; exec sleep 1000' & read x < /dev/null; "
+                                      "while test $(ls -d $PARENT/zklock-*/zklock-* | wc -l) = 0; "
+                                      "do sleep 0.1; done; echo $!"));
+    const std::vector<pid_t> pids = ReadPids(outer, 2);
+    CHECK(outer.Wait() == Exited(0));
+    const pid_t command = CgroupOf(pids[0]) == BaseName(cgroup.path()) ? pids[1] : pids[0];
+    CHECK(IsAlive(command));
+    CHECK(CgroupOf(command).starts_with("zklock-"));  // it is still contained
+    // Another run does not take the two for orphans that have to be killed.
+    CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+    CHECK(IsAlive(command));
+    kill(command, SIGKILL);
+    Tree().WaitForChildren(inner, 0, 20s);
+  }
+  cgroup.WaitUntilEmpty();
+}
+
+TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  ChildOptions options = In(cgroup, {"exclusive", "--contain", "require"}, NewLock("contain"),
+                            "cat /proc/self/cgroup");
+  options.prepare = [prepare = options.prepare] {
+    prepare();
+    if (unshare(CLONE_NEWCGROUP) != 0) throw std::runtime_error("unshare");
+  };
+  SECTION("with the hierarchy mounted anew") {
+    options.argv.insert(options.argv.begin(),
+                        {"unshare", "-m", "sh", "-c",
+                         "umount " + cgroup.mount_point() + " && mount -t cgroup2 cgroup2 " +
+                             cgroup.mount_point() + " && exec \"$@\"",
+                         "sh"});
+    const Finished finished = Run(options);
+    CHECK(finished.exit == Exited(0));
+    CHECK_THAT(finished.out, Catch::Contains("0::/zklock-"));
+  }
+  SECTION("where only the whole hierarchy is mounted") {
+    // Its root is outside of the namespace, and so shows no cgroup of this process by name.
+    const Finished finished = Run(options);
+    CHECK((finished.exit == Exited(0) || finished.exit == Exited(71)));
+  }
+  CHECK(cgroup.Below().empty());
+}
+
+namespace {
+
+/// Runs it with --contain auto, where it must fall back with this reason, and with require.
+void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
+                  const std::function<void()>& prepare, bool is_refused = true,
+                  const std::string& binary = Binary()) {
+  const std::string lock = NewLock("contain");
+  const auto run = [&](const std::string& contain) {
+    ChildOptions options = In(cgroup, {"exclusive", "-v", "--contain", contain}, lock, "echo ran");
+    options.argv.front() = binary;
+    options.prepare = [prepare, enter = options.prepare] {
+      enter();
+      prepare();
+    };
+    return Run(options);
+  };
+  const Finished automatic = run("auto");
+  CAPTURE(automatic.err);
+  CHECK(automatic.exit == Exited(0));
+  CHECK(automatic.out == "ran\n");
+  CHECK_THAT(automatic.err,
+             Catch::Contains("\nzklock: the command runs without a cgroup of its own: " + reason));
+  const Finished required = run("require");
+  CAPTURE(required.err);
+  if (is_refused) {
+    CHECK(required.exit == Exited(71));
+    CHECK(required.out.empty());
+    CHECK(required.err.starts_with("zklock: --contain require: " + reason));
+    CHECK_FALSE(Tree().Exists(lock + "/refused"));
+  } else {
+    CHECK(required.exit == Exited(0));
+  }
+  CHECK(cgroup.Below().empty());
+}
+
+void MustMount(const char* source, const std::string& target, const char* type,
+               unsigned long flags) {
+  if (mount(source, target.c_str(), type, flags, nullptr) != 0) throw std::runtime_error("mount");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "where no cgroup can be had, the command runs without, and --contain require is refused") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const auto in_own_mounts = [] {
+    if (unshare(CLONE_NEWNS) != 0) throw std::runtime_error("unshare");
+  };
+  SECTION("no hierarchy of version 2 is mounted") {
+    MustFallBack(cgroup, "no cgroup hierarchy of version 2 is mounted", [&] {
+      in_own_mounts();
+      const std::string mounts = [] {
+        std::ifstream file("/proc/self/mounts");
+        return std::string(std::istreambuf_iterator<char>(file), {});
+      }();
+      for (const std::string& line : Lines(mounts)) {
+        const std::size_t begin = line.find(' ') + 1;
+        const std::size_t end = line.find(' ', begin);
+        if (line.substr(end, 9) == " cgroup2 ") {
+          umount2(line.substr(begin, end - begin).c_str(), MNT_DETACH);
+        }
+      }
+    });
+  }
+  SECTION("it is mounted read-only") {
+    MustFallBack(cgroup, "cannot create a cgroup in ", [&] {
+      in_own_mounts();
+      MustMount("none", cgroup.mount_point(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY);
+      // Others, if there are any.
+      umount2("/sys/fs/cgroup", MNT_DETACH);
+    });
+  }
+  SECTION("no rights") {
+    const TemporaryDirectory directory;
+    std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+    std::filesystem::copy_file(Binary(), directory.Path("zklock"));
+    MustFallBack(cgroup, "cannot create a cgroup in " + cgroup.path() + ": Permission denied",
+                 BecomeNobody, true, directory.Path("zklock"));
+  }
+  SECTION("too many cgroups") {
+    cgroup.Write("cgroup.max.descendants", "0");
+    MustFallBack(
+        cgroup, "cannot create a cgroup in " + cgroup.path() + ": Resource temporarily unavailable",
+        [] {});
+  }
+  SECTION("a threaded cgroup") {
+    REQUIRE(mkdir((cgroup.path() + "/domain").c_str(), 0755) == 0);
+    const std::string threaded = cgroup.path() + "/domain/threaded";
+    REQUIRE(mkdir(threaded.c_str(), 0755) == 0);
+    std::ofstream(threaded + "/cgroup.type") << "threaded";
+    const std::string lock = NewLock("contain");
+    for (const std::string contain : {"auto", "require"}) {
+      ChildOptions options =
+          In(cgroup, {"exclusive", "-v", "--contain", contain}, lock, "echo ran");
+      options.prepare = [&] {
+        ResetSignals();
+        std::ofstream(cgroup.path() + "/domain/cgroup.procs") << "0" << std::flush;
+        std::ofstream(threaded + "/cgroup.threads") << "0" << std::flush;
+      };
+      const Finished finished = Run(options);
+      CAPTURE(finished.err);
+      CHECK(finished.exit == Exited(contain == "auto" ? 0 : 71));
+      CHECK_THAT(finished.err, Catch::Contains(threaded + " is a threaded cgroup"));
+    }
+  }
+  SECTION("systemd has not delegated it; require insists") {
+    cgroup.Undelegate();
+    MustFallBack(
+        cgroup, cgroup.path() + " is not delegated by systemd",
+        [&] {
+          in_own_mounts();
+          MustMount("none", "/run", "tmpfs", 0);
+          std::filesystem::create_directories("/run/systemd/system");
+        },
+        false);
+  }
+}
+
+TEST_CASE("a delegated cgroup is used on a host with systemd too") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  ChildOptions options = In(cgroup, {"exclusive", "-v"}, NewLock("contain"), "true");
+  const auto with_systemd = [&cgroup](const std::string& name, bool is_marked) {
+    const std::string below = cgroup.path() + "/" + name;
+    mkdir(below.c_str(), 0755);
+    if (is_marked) setxattr(below.c_str(), "user.delegate", "1", 1, 0);
+    return [below] {
+      ResetSignals();
+      if (unshare(CLONE_NEWNS) != 0) throw std::runtime_error("unshare");
+      MustMount("none", "/run", "tmpfs", 0);
+      std::filesystem::create_directories("/run/systemd/system");
+      std::ofstream(below + "/cgroup.procs") << "0" << std::flush;
+    };
+  };
+  const std::string contained = "the command runs in the cgroup ";
+  SECTION("a plain cgroup below the delegated one") {
+    options.prepare = with_systemd("mine", false);
+    CHECK_THAT(Run(options).err, Catch::Contains(contained + cgroup.path() + "/mine/zklock-"));
+  }
+  SECTION("a unit of another manager below it, which is not delegated") {
+    options.prepare = with_systemd("app.service", false);
+    CHECK_THAT(Run(options).err, Catch::Contains("app.service is not delegated by systemd"));
+  }
+  SECTION("a unit below it that is") {
+    options.prepare = with_systemd("run-7.scope", true);
+    CHECK_THAT(Run(options).err, Catch::Contains(contained + cgroup.path() + "/run-7.scope/"));
+  }
+}
+
+TEST_CASE("the end of a contained command is marked in the events") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  for (const std::string contain : {"auto", "off"}) {
+    const Finished finished = Run(In(cgroup, {"exclusive", "--events", "2", "--contain", contain},
+                                     NewLock("contain"), "true"));
+    CHECK_THAT(finished.err,
+               Catch::Contains(contain == "auto" ? "\"contained\":true" : "\"contained\":false"));
+  }
+}
+
+}  // namespace zklock::test
