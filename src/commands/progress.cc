@@ -13,9 +13,6 @@ using namespace std::chrono_literals;
 using cli::ProgressStyle;
 
 constexpr Duration kRedraw = 1s;
-// A shorter wait is not worth a line.
-constexpr Duration kFirstLine = 1s;
-constexpr Duration kBetweenLines = 1min;
 // How long a line that is due waits for the servers' answers.
 constexpr Duration kLookupPatience = 1s;
 constexpr Duration kLeastBetweenLookups = 2s;
@@ -40,10 +37,17 @@ ProgressStyle ResolveProgress(ProgressStyle asked, cli::Verbosity verbosity) {
 }
 
 Progress::Progress(ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
-                   zookeeper::Store& store, const Clock& clock)
-    : style_(style), sink_(sink), terminal_(std::move(terminal)), store_(store), clock_(clock) {}
+                   zookeeper::Store& store, const Clock& clock, PlainLines lines)
+    : style_(style),
+      sink_(sink),
+      terminal_(std::move(terminal)),
+      store_(store),
+      clock_(clock),
+      lines_(std::move(lines)) {}
 
-Progress::~Progress() { interrupted_ ? sink_.ClearLive() : sink_.EraseLive(); }
+Progress::~Progress() {
+  if (!lines_.write) interrupted_ ? sink_.ClearLive() : sink_.EraseLive();
+}
 
 void Progress::OnEvent(const cli::Event& event) {
   if (style_ == ProgressStyle::kNone) return;
@@ -58,7 +62,7 @@ void Progress::OnEvent(const cli::Event& event) {
     if (waiting->lock != lock_) WaitFor(waiting->lock);
     if (waiting_since_) return;
     waiting_since_ = now;
-    next_show_ = style_ == ProgressStyle::kBar ? now : now + kFirstLine;
+    next_show_ = style_ == ProgressStyle::kBar ? now : now + lines_.first;
   }
 }
 
@@ -128,8 +132,9 @@ void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
 
 void Progress::Show() {
   shows_lookup_ = false;
-  sink_.WriteLine("zklock: " + cli::ProgressLine(View()));
-  next_show_ = clock_.Now() + kBetweenLines;
+  const std::string line = cli::ProgressLine(View());
+  lines_.write ? lines_.write(line) : sink_.WriteLine("zklock: " + line);
+  next_show_ = clock_.Now() + lines_.between;
 }
 
 void Progress::ShowLive() {

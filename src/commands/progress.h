@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -25,16 +26,23 @@ struct TerminalInfo {
 [[nodiscard]] cli::ProgressStyle ResolveProgress(cli::ProgressStyle asked,
                                                  cli::Verbosity verbosity);
 
+/// Where plain lines go, and how often.
+struct PlainLines {
+  std::function<void(const std::string&)> write{};  ///< empty: to the sink
+  Duration first = std::chrono::seconds(1);         ///< a shorter wait is not worth a line
+  Duration between = std::chrono::minutes(1);
+};
+
 /// Shows a waiter's position: a live line that is redrawn each second, or a line of its own once
-/// the wait has lasted a second and each minute after that. Reads the queue only for what it is
-/// about to show, at most every two seconds, and less often where the queue is long.
+/// the wait has lasted a second and each minute after that (PlainLines). Reads the queue only for
+/// what it is about to show, at most every two seconds, and less often where the queue is long.
 ///
 /// Passive, like all sources. Its destructor erases the live line.
 class Progress final : public cli::EventListener, public EventSource {
  public:
   /// `style` as from ResolveProgress.
   Progress(cli::ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
-           zookeeper::Store& store, const Clock& clock);
+           zookeeper::Store& store, const Clock& clock, PlainLines lines = {});
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -45,6 +53,8 @@ class Progress final : public cli::EventListener, public EventSource {
   /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
   /// was erased, so the line is erased once more with the message that follows.
   void Interrupt() { interrupted_ = true; }
+  /// Whether another contender was ahead.
+  [[nodiscard]] bool has_waited() const { return waiting_since_.has_value(); }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -62,6 +72,7 @@ class Progress final : public cli::EventListener, public EventSource {
   const TerminalInfo terminal_;
   zookeeper::Store& store_;
   const Clock& clock_;
+  const PlainLines lines_;
   /// Our contender in one LOCK, and when it queued, to compare with the holder's age.
   struct Place {
     lock::Ticket ticket;

@@ -1,6 +1,7 @@
 #include "commands/queue_wait.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
 #include <utility>
@@ -10,10 +11,12 @@
 #include "commands/console.h"
 #include "commands/failure_end.h"
 #include "process/identity.h"
+#include "process/service_manager.h"
 
 namespace zklock::commands {
 namespace {
 
+using namespace std::chrono_literals;
 using cli::EndReason;
 using cli::EndRun;
 using cli::EndWithStatus;
@@ -43,6 +46,44 @@ struct Overloaded : F... {
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
+// What the service manager is asked for with each status. The rest of it is the time that the
+// command has to start once the lock is held; 90 s are systemd's own default.
+constexpr Duration kStartTime = 120s;
+constexpr Duration kBetweenStatuses = 30s;
+
+/// Tells a service manager what the wait is for, so that its service does not fail to start
+/// meanwhile.
+class ServiceStatus {
+ public:
+  /// Both outlive it.
+  ServiceStatus(RunContext& context, zookeeper::Store& store)
+      : context_(context), manager_(process::ServiceManager::FromEnvironment()) {
+    if (!manager_) return;
+    const PlainLines lines{
+        .write = [this](const std::string& line) { manager_->Notify(line, kStartTime); },
+        .first = Duration::zero(),
+        .between = kBetweenStatuses};
+    progress_.emplace(cli::ProgressStyle::kPlain, context.sink, TerminalInfo{}, store,
+                      context.clock, lines);
+    context_.events.Add(*progress_);
+    context_.loop.Add(*progress_);
+  }
+  /// From now on the status is the command's.
+  ~ServiceStatus() {
+    if (!progress_) return;
+    context_.events.Remove(*progress_);
+    context_.loop.Remove(*progress_);
+    if (progress_->has_waited()) manager_->Notify("", kStartTime);
+  }
+  ServiceStatus(const ServiceStatus&) = delete;
+  ServiceStatus& operator=(const ServiceStatus&) = delete;
+
+ private:
+  RunContext& context_;
+  const std::optional<process::ServiceManager> manager_;
+  std::optional<Progress> progress_;
+};
+
 }  // namespace
 
 WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
@@ -55,6 +96,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.events.Add(progress);
   context_.loop.Add(acquire);
   context_.loop.Add(progress);
+  const ServiceStatus service_status(context_, session);
   std::optional<WaitOutcome> outcome;
   while (!outcome) {
     context_.loop.RunOnce();

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace zklock::process {
+
+/// The service manager that started this process as (part of) a service, reached by the protocol of
+/// sd_notify(3). $NOTIFY_SOCKET stays in the environment: it is the command that is ready.
+class ServiceManager {
+ public:
+  /// None if the environment names no socket, or not one that can be used.
+  [[nodiscard]] static std::optional<ServiceManager> FromEnvironment();
+
+  /// Sets the status text of the service, one line, and asks for this much more time before its
+  /// start is considered failed. Never blocks; a message that the manager has no room for is lost.
+  void Notify(const std::string& status, Duration start_time) const;
+
+ private:
+  ServiceManager(UniqueFd socket, std::string address)
+      : socket_(std::move(socket)), address_(std::move(address)) {}
+
+  UniqueFd socket_;
+  std::string address_;  // a sockaddr_un, or the part of it that counts
+};
+
+}  // namespace zklock::process
