@@ -36,6 +36,10 @@ install(FILES completions/zklock.fish COMPONENT zklock
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT zklock)
+install(FILES packaging/systemd/zklock-example.service
+              packaging/systemd/zklock-example-job.service
+              packaging/systemd/zklock-example-job.timer
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT zklock)
 install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT zklock)
 install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})
 # Debian also requires its own changelog format. SOURCE_DATE_EPOCH, if set, gives the time.
