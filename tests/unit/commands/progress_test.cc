@@ -164,7 +164,7 @@ TEST_CASE("A job in the background draws nothing and asks nothing") {
   CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m1s"));
 }
 
-TEST_CASE("The live line is erased before a message, before a stop and at the end") {
+TEST_CASE("The live line is erased before a message, before a suspension and at the end") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(1s);
   waiter.Said();
@@ -174,7 +174,7 @@ TEST_CASE("The live line is erased before a message, before a stop and at the en
     waiter.sink->WriteLine("zklock: another");
     CHECK(waiter.Said() == "zklock: another\n");
   }
-  SECTION("a stop, after which it is drawn at once") {
+  SECTION("a suspension, after which it is drawn at once") {
     waiter.progress->Pause();
     CHECK(waiter.Said() == kErased);
     waiter.Pass(0s);
