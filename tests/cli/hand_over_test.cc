@@ -189,15 +189,15 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
 
 TEST_CASE("a waiter that has waited for longer than T is handed the lock without a commit") {
   const std::string lock = NewLock("old");
+  // A progress line would cause requests too.
+  const Words words = {"exclusive", "--verbose", "--progress", "none", "--session-timeout", "4s"};
   Child holder = StartHolder(lock);
   const Proxy proxy(TestServers());
-  Child next = Child::Start(
-      Through(proxy, HolderOptions({"exclusive", "--verbose", "--session-timeout", "4s"}, lock)));
+  Child next = Child::Start(Through(proxy, HolderOptions(words, lock)));
   next.ReadErrUntil("waiting for " + lock);
   // Only the next in line sends heartbeats. The one further back reads LOCK.
   const Proxy other_proxy(TestServers());
-  Child behind = Child::Start(Through(
-      other_proxy, HolderOptions({"exclusive", "--verbose", "--session-timeout", "4s"}, lock)));
+  Child behind = Child::Start(Through(other_proxy, HolderOptions(words, lock)));
   behind.ReadErrUntil("waiting for " + lock);
   const auto is_heartbeat = [](const std::string& what) { return what.starts_with("check "); };
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
