@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -190,6 +191,20 @@ SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   }
 }
 
+namespace {
+
+/// Whether /proc hides a child of this process that has ended. Until it is reaped it can be
+/// signalled, and looks alive.
+bool IsHiddenZombie(const Descendant& process) {
+  if (process.stat || process.parent != getpid()) return false;
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(process.pid), &info,
+                WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+         info.si_pid == process.pid;
+}
+
+}  // namespace
+
 TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment)
     : root_(root), treatment_(std::move(treatment)) {}
 
@@ -202,7 +217,7 @@ bool TreeKiller::Round() {
   is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
     const Treatment treatment = treatment_(process);
     if (treatment == Treatment::kLeave) return false;
-    if (process.is_dead()) {
+    if (process.is_dead() || IsHiddenZombie(process)) {
       if (dead_.insert(process.id()).second) is_settled = false;
     } else if (treatment == Treatment::kKill &&
                SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {

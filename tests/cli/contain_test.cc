@@ -300,10 +300,12 @@ TEST_CASE("a process that hidepid hides behind two others ends with its cgroup")
   if (!nobody.has_sudo()) return SayThatItCannotBeTested();
   const std::string lock = NewLock("contain");
   const TemporaryDirectory directory;
-  const std::string hidden = directory.WriteProgram(
-      "hidden",
-      "#!/bin/sh\n/usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups "
-      "sh -c 'trap \"\" TERM; echo up; exec sleep 1000' &\nexec sleep 1000\n");
+  // A process that has given up its rights without an exec can be signalled, but is hidden.
+  const std::string hidden =
+      directory.WriteProgram("hidden",
+                             "#!/bin/sh\nperl -e 'use POSIX; POSIX::setgid(65534); "
+                             "POSIX::setuid(65534); $SIG{TERM} = \"IGNORE\"; $| = 1; "
+                             "print \"up\\n\"; sleep 1000' &\nexec sleep 1000\n");
   std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
   const std::string script =
       nobody.sudo() + "sh -c '" + hidden + " & exec sleep 1000' & exec sleep 1000";
@@ -316,8 +318,14 @@ TEST_CASE("a process that hidepid hides behind two others ends with its cgroup")
   };
   Child holder = Child::Start(options);
   CHECK(holder.ReadLine() == "up");
-  DeleteContender(lock);
-  CHECK(holder.Wait() == Exited(76));
+  SECTION("the lock is lost") {
+    DeleteContender(lock);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("the guard is killed, and zklock does not reap what the guard would have reaped") {
+    kill(process::ChildrenOf(holder.pid()).at(0), SIGKILL);
+    CHECK(holder.Wait() == Exited(128 + SIGKILL));
+  }
   CHECK_THAT(holder.err(), !Catch::Contains("could not be signalled"));
   holder.ReadToEnd();
   CHECK(cgroup.Below().empty());
@@ -430,9 +438,11 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   CHECK(IsAlive(daemon));
   CHECK(cgroup.Below().size() == 1);
 
-  // Before it queues: what it waits for is gone.
-  const Finished next = Run(In(cgroup, {"try"}, other,
-                               "kill -0 " + std::to_string(daemon) + " 2>/dev/null || echo gone"));
+  // It has ended before the next command begins; who reaps it is another matter.
+  const std::string status = "/proc/" + std::to_string(daemon) + "/status";
+  const Finished next =
+      Run(In(cgroup, {"try"}, other,
+             "test ! -e " + status + " || grep -q '^State:.[ZX]' " + status + " && echo gone"));
   CHECK(next.exit == Exited(0));
   CHECK(next.out == "gone\n");
   CHECK_THAT(next.err, Catch::Contains("ended processes in " + cgroup.path() + "/zklock-"));
