@@ -89,6 +89,7 @@ class Plan:
     releases: bool = False  # the shell calls `zklock release` rather than just ending
     kill_after: str | None = None
     stalls: bool = False  # standard error is a full pipe that is never read
+    through: list = dataclasses.field(default_factory=list)  # what executes zklock
 
 
 def draw_plan(numbers, locks, timeouts):
@@ -350,7 +351,7 @@ class Crowd:
         if plan.nested:
             recorder = self._nested_run(plan, host, [], recorder)
         if not plan.held:
-            return [*outer, *ending, plan.lock, "--", *recorder]
+            return [*plan.through, *outer, *ending, plan.lock, "--", *recorder]
         hold = [*outer, *kill_after, "--label", contender.label, "--hold", plan.lock]
         nested = self._nested_run(plan, host, [*timeout, *ending], recorder)
         release = [self._zklock, "release", "--servers", self._servers_of(host),

@@ -30,13 +30,14 @@ class Made:
 class Faults:
     """Makes one fault at a time. `crowd` provides the victims."""
 
-    def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces):
+    def __init__(self, *, seed, crowd, ensemble, links, tick, namespaces, cgroups=None):
         self._numbers = random.Random(f"{seed} faults")
         self._crowd = crowd
         self._ensemble = ensemble
         self._links = links
         self._tick = tick
         self._namespaces = namespaces
+        self._cgroups = cgroups  # None: commands have no cgroups
         self._lasting = 0
         self._deck = []
         self.made = []
@@ -51,7 +52,8 @@ class Faults:
 
     def all_names(self):
         names = [name[len("_do_"):] for name in dir(self) if name.startswith("_do_")]
-        return [name for name in names if self._namespaces or "one_way" not in name]
+        return [name for name in names if (self._namespaces or "one_way" not in name)
+                and (self._cgroups is not None or "contained" not in name)]
 
     def make(self, name):
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
@@ -140,17 +142,25 @@ class Faults:
                 return server
         return None
 
-    def _launch_lasting(self, lock, timeout=30.0, stalls=False, host=None, options=()):
+    def _launch_lasting(self, lock, timeout=30.0, stalls=False, host=None, options=(),
+                        manner=("tree", "daemon"), through=()):
         plan = Plan(lock=lock, word="exclusive", options=list(options), timeout=timeout,
-                    milliseconds=60_000, manner=["tree", "daemon"], stalls=stalls)
+                    milliseconds=60_000, manner=list(manner), stalls=stalls,
+                    through=list(through))
         return self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
 
-    def _start_lasting(self, timeout=30.0, stalls=False, lock=None, host=None, options=()):
-        """A command with a long lease on its own lock."""
+    def _start_lasting(self, timeout=30.0, stalls=False, lock=None, host=None, options=(),
+                       lives=1, **plan):
+        """A command with a long lease on its own lock, once that many processes have left
+        stamps."""
         self._lasting += 1
         contender = self._launch_lasting(lock or f"/torture/lasting-{self._lasting}", timeout,
-                                         stalls, host, options)
-        self._wait(lambda: contender.file.read() is not None, 15)
+                                         stalls, host, options, **plan)
+
+        def has_begun():
+            record = contender.file.read()
+            return record is not None and len(record.lives) >= lives
+        self._wait(has_begun, 15)
         if contender.file.read() is None:
             self._end_lasting(contender)
             return None
@@ -291,6 +301,54 @@ class Faults:
             time.sleep(0.5)
             victim.send("command", signal.SIGCONT)
         self._allow_to_end([victim])
+
+    # --- what only a cgroup can end --------------------------------------------------------------
+
+    def _start_contained(self, kind, timeout=5.0):
+        """A command with processes that are hard to find or to signal."""
+        manner, through = [kind], []
+        if kind != "bomb":
+            manner = self._cgroups.foreign_manner(kind)
+            through = self._cgroups.as_nobody(hides=kind == "hidden")
+        return self._start_lasting(timeout, manner=manner, through=through, lives=2)
+
+    def _strike_contained(self, kind, words):
+        for name, target in (("zklock killed", "zklock"), ("guard killed", "guard"),
+                             ("host cut off", None)):
+            victim = self._start_contained(kind)
+            if victim is None:
+                continue
+            follower = self._launch_lasting(victim.run.lock, victim.run.timeout)
+            time.sleep(0.5)
+            with self._fault(f"{name}, {words}", [victim], servers=target is None):
+                if target is None:
+                    self._cut_off(victim.run.host)
+                else:
+                    victim.send(target, signal.SIGKILL)
+                self._await_successors([victim])
+                self._links.mend_all()
+            self._end_lasting(victim, follower)
+
+    def _do_contained_foreign(self):
+        self._strike_contained("foreign", "the command runs a process as root")
+
+    def _do_contained_hidden(self):
+        self._strike_contained("hidden", "the command has a hidden process")
+
+    def _do_contained_bomb(self):
+        self._strike_contained("bomb", "the command is a fork bomb")
+
+    def _do_contained_kill_zklock_and_guard(self):
+        # What they leave is ended by the next zklock that starts on the host.
+        victim = self._victim(is_right=lambda one: not one.plan.held
+                              and {"tree", "daemon"} & set(one.plan.manner))
+        if victim is None:
+            return
+        with self._fault("zklock and guard killed at once, processes left", [victim]):
+            victim.send("zklock", signal.SIGSTOP)
+            victim.send("guard", signal.SIGKILL)
+            victim.send("zklock", signal.SIGKILL)
+            self._await_successors([victim])
 
     # --- contenders ------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The evidence after a run: the commands' own records and the servers' transaction logs."""
 
 import dataclasses
+import os
 import struct
 import time
 import zlib
@@ -41,6 +42,7 @@ class RecordFile:
         self.path = path
         with open(path, "wb") as file:
             file.truncate(_SIZE)
+        os.chmod(path, 0o666)  # some commands run as another user
 
     def hold_until(self, moment):
         with open(self.path, "r+b", buffering=0) as file:

@@ -2,6 +2,7 @@
  * the driver created, through a shared mapping, so that the record survives however it ends:
  *
  *   recorder FILE MILLISECONDS [tree] [daemon] [leave] [stubborn] [slow] [status=N]
+ *            [bomb] [foreign=PROGRAM] [hidden=PROGRAM]
  *
  * It stamps CLOCK_BOOTTIME into FILE every 4 ms. The first stamp is later than its start and the
  * last earlier than its end, so two commands with overlapping stamps did run at the same time.
@@ -9,6 +10,11 @@
  * tree: a child that ignores stop signals. daemon: a grandchild in a session of its own. Both leave
  * stamps too. leave: ends before them (they end 200 ms later) instead of after them.
  * stubborn: ignores TERM. slow: takes 150 ms to end on TERM. (histories.py reads the file.)
+ *
+ * Processes that are hard to end, one kind at a time, which share the last slot and live on when the
+ * main process is killed. bomb: some that are replaced by their children all the time. foreign: one
+ * of root, PROGRAM being this program with its setuid bit. hidden: one of the same user, behind two
+ * of root.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kSlots = 4, kSize = 4096, kTextSize = 3072, kTerminated = 40 };
+enum { kSlots = 4, kLastSlot = 3, kSize = 4096, kTextSize = 3072, kTerminated = 40, kBombs = 4 };
 
 struct Slot {
   int64_t pid;
@@ -64,7 +70,7 @@ static void Pause(void) {
   nanosleep(&span, NULL);
 }
 
-/* A process other than the main one. */
+/* A process other than the main one. `main_pid` 0: it lives on if that is killed. */
 static void LiveBeside(int index, pid_t main_pid) {
   volatile struct Slot* slot = Enter(index);
   signal(SIGTERM, SIG_IGN);
@@ -75,11 +81,47 @@ static void LiveBeside(int index, pid_t main_pid) {
     slot->last = now;
     if (record->finish != 0 && now >= record->finish) break;
     /* The main process was killed from outside and zklock leaves this one alone. */
-    if (record->finish == 0 && kill(main_pid, 0) < 0 && errno == ESRCH) break;
+    if (record->finish == 0 && main_pid != 0 && kill(main_pid, 0) < 0 && errno == ESRCH) break;
     Pause();
   }
   slot->ended = Now();
   _exit(0);
+}
+
+/* Is replaced by its child, and that by its own, until the end. */
+static void LiveAsBomb(int index) {
+  volatile struct Slot* slot = Enter(index);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  for (;;) {
+    const int64_t now = Now();
+    slot->last = now;
+    if (record->finish != 0 && now >= record->finish) break;
+    if (fork() > 0) _exit(0);
+  }
+  slot->ended = Now();
+  _exit(0);
+}
+
+/* `recorder FILE 0 foreign|hidden`, executed from a set-user-ID file. */
+static int LiveAsForeigner(int is_hidden) {
+  const uid_t user = getuid();
+  if (setresuid(0, 0, 0) != 0) return 99;
+  if (is_hidden) {
+    /* One more process of root between the two users' ones. */
+    const pid_t child = fork();
+    if (child == 0) {
+      if (fork() == 0) {
+        if (setresuid(user, user, user) != 0) _exit(99);
+        LiveBeside(kLastSlot, 0);
+      }
+      for (;;) pause();
+    }
+    for (;;) pause();
+  }
+  LiveBeside(kLastSlot, 0);
+  return 0;
 }
 
 static const char* Variable(const char* name) {
@@ -94,10 +136,15 @@ int main(int argc, char** argv) {
   int stubborn = 0;
   int slow = 0;
   int status = 0;
+  int bomb = 0;
+  const char* foreign = NULL; /* PROGRAM */
+  const char* hidden = NULL;  /* PROGRAM */
   if (argc < 3) return 99;
   const int fd = open(argv[1], O_RDWR | O_CLOEXEC);
   record = fd < 0 ? MAP_FAILED : mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (record == MAP_FAILED) return 99;
+  if (argc == 4 && strcmp(argv[3], "foreign") == 0) return LiveAsForeigner(0);
+  if (argc == 4 && strcmp(argv[3], "hidden") == 0) return LiveAsForeigner(1);
   const int64_t span = atoll(argv[2]) * 1000000;
   for (int i = 3; i < argc; ++i) {
     tree |= strcmp(argv[i], "tree") == 0;
@@ -106,6 +153,9 @@ int main(int argc, char** argv) {
     stubborn |= strcmp(argv[i], "stubborn") == 0;
     slow |= strcmp(argv[i], "slow") == 0;
     if (strncmp(argv[i], "status=", 7) == 0) status = atoi(argv[i] + 7);
+    bomb |= strcmp(argv[i], "bomb") == 0;
+    if (strncmp(argv[i], "foreign=", 8) == 0) foreign = argv[i] + 8;
+    if (strncmp(argv[i], "hidden=", 7) == 0) hidden = argv[i] + 7;
   }
 
   snprintf(record->text, kTextSize, "%s\n%s\n%s\n%s\n", Variable("ZKLOCK_LOCK"),
@@ -125,6 +175,15 @@ int main(int argc, char** argv) {
       if (fork() == 0) LiveBeside(2, main_pid);
       _exit(0);
     }
+  }
+
+  for (int i = 0; bomb && i < kBombs; ++i) {
+    if (fork() == 0) LiveAsBomb(kLastSlot);
+  }
+  if ((foreign || hidden) && fork() == 0) {
+    execl(foreign ? foreign : hidden, "recorder", argv[1], "0", foreign ? "foreign" : "hidden",
+          (char*)NULL);
+    _exit(99);
   }
 
   int64_t terminated_at = 0;

@@ -18,6 +18,7 @@ import time
 import checker
 import histories
 import report
+from cgroups import Cgroups
 from crowd import Crowd, Reaper
 from ensemble import Ensemble, Server
 from faults import Faults
@@ -137,6 +138,8 @@ class Torture:
         self._arguments = arguments
         self._directory = directory
         os.makedirs(f"{directory}/runs")
+        os.chmod(directory, 0o711)
+        self._cgroups = Cgroups(directory, arguments.recorder)
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         make = make_namespaces if network == "namespaces" else make_proxies
         self._links, servers, addresses = make(directory, arguments.tick, arguments.settings)
@@ -153,7 +156,8 @@ class Torture:
             directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS, timeouts=timeouts,
             slots_per_host=3)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
-                              links=self._links, tick=tick, namespaces=network == "namespaces")
+                              links=self._links, tick=tick, namespaces=network == "namespaces",
+                              cgroups=self._cgroups if self._cgroups.root else None)
 
     def run(self):
         """Returns the exit status."""
@@ -225,6 +229,8 @@ class Torture:
         history = histories.ServerHistory.read([server.logs() for server in self._ensemble.servers],
                                                "/torture/")
         violations = checker.check(runs, history, self._faults.had_trouble)
+        violations += [checker.Violation("cgroup", f"{path} is left", 0)
+                       for path in self._cgroups.left()]
         made = self._faults.made
         self._write_history(runs, history)
         violations += report.ended_without_need(made, runs)
@@ -266,12 +272,14 @@ class Torture:
             self._ensemble.end(server)
         time.sleep(0.3)
         self._reaper.stop()
+        self._cgroups.remove()
 
 
 def main():
     arguments = parse_arguments()
     if arguments.list:
-        faults = Faults(seed=0, crowd=None, ensemble=None, links=None, tick=1, namespaces=True)
+        faults = Faults(seed=0, crowd=None, ensemble=None, links=None, tick=1, namespaces=True,
+                        cgroups=True)
         print("\n".join(sorted(faults.all_names())))
         return 0
     network = enter(arguments)

@@ -1,0 +1,89 @@
+"""The cgroup that all contenders run in, where there can be one: as root, with a hierarchy of version
+2. Their zklocks then make the cgroups of their commands below it."""
+
+import os
+import shutil
+import stat
+import time
+
+NOBODY = 65534
+
+
+def _own_directory():
+    """The directory of this process's cgroup, or None."""
+    with open("/proc/self/cgroup") as file:
+        own = next((line[3:].rstrip("\n") for line in file if line.startswith("0::")), None)
+    with open("/proc/self/mountinfo") as file:
+        for line in file:
+            fields = line.split(" ")
+            kind = fields[fields.index("-") + 1]
+            if kind == "cgroup2" and fields[3] == "/" and own is not None:
+                return fields[4] + own.rstrip("/")
+    return None
+
+
+class Cgroups:
+    def __init__(self, directory, recorder):
+        """`directory`: for programs; everybody may enter it."""
+        self.root = None
+        self._foreign_recorder = None
+        if os.geteuid() != 0:
+            return
+        try:
+            self._parent = _own_directory()
+            root = f"{self._parent}/torture-{time.time_ns()}"
+            os.mkdir(root)
+            os.setxattr(root, "user.delegate", b"1")
+            self._enter(root)
+        except (OSError, TypeError):
+            return
+        self.root = root
+        # Another user's contenders, who may use a cgroup of theirs, and a recorder that becomes
+        # root, as through sudo.
+        self._users = f"{root}/nobody"
+        os.mkdir(self._users)
+        for name in ("", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"):
+            os.chown(self._users + name, NOBODY, NOBODY)
+        self._foreign_recorder = f"{directory}/foreign-recorder"
+        shutil.copy(recorder, self._foreign_recorder)
+        os.chmod(self._foreign_recorder, 0o755 | stat.S_ISUID)
+
+    @staticmethod
+    def _enter(path):
+        with open(f"{path}/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+
+    def as_nobody(self, *, hides):
+        """Arguments that run a command as another user, in a cgroup of this user's; with `hides`,
+        where /proc does not show other users' processes."""
+        enter = f"echo $$ >{self._users}/cgroup.procs && "
+        if hides:
+            enter += "mount -t proc -o hidepid=2 proc /proc && "
+        become = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups"
+        return [*(["unshare", "--mount"] if hides else []),
+                "sh", "-c", f'{enter} HOME=/ exec {become} "$@"', "sh"]
+
+    def foreign_manner(self, kind):
+        """For recorder.c: "foreign" for a process of root, "hidden" for one behind it."""
+        return [f"{kind}={self._foreign_recorder}"]
+
+    def left(self):
+        """The cgroups of commands that still exist."""
+        if self.root is None:
+            return []
+        return [path for path, _, _ in os.walk(self.root)
+                if os.path.basename(path).startswith("zklock-")]
+
+    def remove(self):
+        if self.root is None:
+            return
+        self._enter(self._parent)
+        with open(f"{self.root}/cgroup.kill", "w") as file:
+            file.write("1")
+        for path, _, _ in sorted(os.walk(self.root), reverse=True):
+            for _ in range(100):
+                try:
+                    os.rmdir(path)
+                    break
+                except OSError:
+                    time.sleep(0.02)
