@@ -42,7 +42,7 @@ TEST_CASE("The first word is a subcommand") {
 
 TEST_CASE("Options are those that the subcommand has") {
   CHECK(Fitting({"exclusive", "--con"}) ==
-        Words{"--conflict-exit-code", "--connect-timeout", "--config"});
+        Words{"--conflict-exit-code", "--connect-timeout", "--config", "--contain"});
   CHECK(Fitting({"try", "--wa"}).empty());
   CHECK(Fitting({"try", "--wr"}) == Words{"--write"});
   CHECK(Fitting({"release", "--con"}) == Words{"--contender", "--connect-timeout", "--config"});
