@@ -408,7 +408,7 @@ constexpr OptionSpec kTable[] = {
     {.name = "sasl", .metavar = "gssapi|digest-md5", .help = "authenticate by SASL",
      .subcommands = kAll, .environment = "ZKLOCK_SASL", .in_file = true, .store = Sasl},
     {.name = "sasl-service", .metavar = "NAME", .fallback = "zookeeper",
-     .help = "first part of the servers' principal",
+     .help = "start of the servers' principal",
      .subcommands = kAll, .environment = "ZKLOCK_SASL_SERVICE", .in_file = true,
      .store = SaslService},
     {.name = "config", .metavar = "FILE", .help = "options by name (/etc/zklock.conf)",
