@@ -159,6 +159,16 @@ class Contender:
             return None
         return next((pid for pid in children_of(zklock) if name_of(pid) == "lock-guard"), None)
 
+    def helper(self):
+        """The pid of the process through which its zklock reaches a server, or None."""
+        zklock = self.zklock()
+        for pid in children_of(zklock) if zklock is not None else []:
+            if name_of(pid) == "zklock-transpor":
+                return pid
+            if name_of(pid) == "zklock-proxy":
+                return next(iter(children_of(pid)), None)
+        return None
+
     def _child_of_shell(self):
         """The zklock that the shell is waiting for: first --hold, then the nested one."""
         return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),

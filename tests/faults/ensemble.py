@@ -8,7 +8,9 @@ import socket
 import struct
 import time
 
-_JARS = "/usr/share/java/slf4j-simple.jar:/usr/share/java/zookeeper.jar"
+# The last two, which Netty needs, are missing from the server's own class path.
+_JARS = ":".join(f"/usr/share/java/{name}.jar" for name in
+                 ("slf4j-simple", "zookeeper", "netty-codec", "netty-resolver"))
 # Servers are killed when the driver ends, however it ends.
 _JAVA = ["setpriv", "--pdeathsig", "KILL", "java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC",
          "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
@@ -53,6 +55,10 @@ class Server:
                 # The whole history is read at the end.
                 "snapCount=10000000", "4lw.commands.whitelist=srvr,dump,ruok", *self._quorum,
                 *self._settings, *more, ""]))
+
+    def add_settings(self, settings):
+        self._settings = [*self._settings, *settings]
+        self.configure()
 
     def logs(self):
         return sorted(glob.glob(f"{self.directory}/data/version-2/log.*"))

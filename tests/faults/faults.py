@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import random
 import signal
 import time
@@ -283,6 +284,24 @@ class Faults:
             victim.send("guard", signal.SIGKILL)
             victim.send("zklock", signal.SIGKILL)
             self._await_successors([victim])
+
+    def _do_kill_helper(self):
+        self._strike_helper("helper of its connection killed", signal.SIGKILL)
+
+    def _do_stop_helper(self):
+        self._strike_helper("helper of its connection stopped", signal.SIGSTOP)
+
+    def _strike_helper(self, name, number):
+        # With --tls the helper is zklock-transport, and the proxy command is behind it.
+        victim = self._start_lasting(
+            5.0, options=["--proxy-command", "exec socat - TCP:%h:%p"])
+        helper = victim.helper() if victim is not None else None
+        if helper is not None:
+            with self._fault(name, [victim], harmless=True):
+                os.kill(helper, number)
+                # Longer than the lease, which is renewed through another helper.
+                time.sleep(1.5 * victim.run.timeout)
+        self._end_lasting(victim)
 
     def _do_kill_command(self):
         victim = self._victim(3.0)

@@ -42,6 +42,8 @@ def parse_arguments():
     parser.add_argument("--tick", type=int, default=500, help="the servers' tick, milliseconds")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
                         help="another line for the servers' configuration")
+    parser.add_argument("--tls", action="store_true",
+                        help="all contenders use TLS; only with namespaces")
     parser.add_argument("--network", choices=["namespaces", "proxies"], default=None)
     parser.add_argument("--only", action="append", metavar="FAULT", help="make only these faults")
     parser.add_argument("--mutation", action="store_true",
@@ -71,6 +73,8 @@ def enter(arguments):
         return os.environ[_INSIDE]
     network = arguments.network or ("namespaces" if can_have_namespaces() else "proxies")
     if network == "proxies":
+        if arguments.tls:
+            sys.exit("torture: --tls needs namespaces: run it as root")
         return network
     if arguments.seed is None:
         arguments.seed = random.SystemRandom().randrange(1_000_000)
@@ -125,6 +129,33 @@ def make_proxies(directory, tick, settings):
     return Links(arguments), servers, addresses
 
 
+# Key and certificate of the servers at these addresses, and of the authority that signed it.
+_CERTIFY = """
+key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+openssl req -x509 $key -keyout ca.key -out ca.pem -subj /CN=ca -days 9
+openssl req $key -keyout server.key -out server.csr -subj /CN=server
+echo "subjectAltName=$1" >names
+openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 9 -extfile names \\
+  -out server.crt
+cat server.key server.crt >server.pem
+"""
+_TLS_PORT = 2281
+
+
+def use_tls(directory, servers, addresses):
+    """Gives the servers a port with TLS, and makes every zklock use it."""
+    names = ",".join(f"IP:{server.address[0]}" for server in servers)
+    subprocess.run(["sh", "-ec", _CERTIFY, "sh", names], cwd=directory, check=True,
+                   stderr=subprocess.DEVNULL)
+    for server in servers:
+        server.add_settings([
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+            f"secureClientPort={_TLS_PORT}", f"ssl.keyStore.location={directory}/server.pem",
+            f"ssl.trustStore.location={directory}/ca.pem", "ssl.clientAuth=none"])
+    os.environ["ZKLOCK_TLS_CA"] = f"{directory}/ca.pem"
+    return {key: (host, _TLS_PORT) for key, (host, _) in addresses.items()}
+
+
 def stop_on_signals():
     def stop(number, _):
         raise KeyboardInterrupt(f"signal {number}")
@@ -143,6 +174,8 @@ class Torture:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         make = make_namespaces if network == "namespaces" else make_proxies
         self._links, servers, addresses = make(directory, arguments.tick, arguments.settings)
+        if arguments.tls:
+            addresses = use_tls(os.path.abspath(directory), servers, addresses)
         self._reaper = Reaper()
         self._ensemble = Ensemble(servers, self._links, self._reaper)
         tick = arguments.tick / 1000
