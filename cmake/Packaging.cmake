@@ -79,16 +79,18 @@ set(CPACK_DEBIAN_ZKLOCK_PACKAGE_RECOMMENDS zklock-transport)
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_NAME zklock-transport)
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_DEPENDS "zklock (= ${PROJECT_VERSION}-1), libsasl2-modules")
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_SUGGESTS libsasl2-modules-gssapi-mit)
+# The first line of a description is its summary. CPack would put the project's before it.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 set(CPACK_DEBIAN_TRANSPORT_DESCRIPTION
 "TLS and SASL to the ZooKeeper servers for zklock
- The helper process through which zklock speaks TLS to the servers and
- authenticates by SASL. zklock starts it for each connection if it is told to.")
+The helper process through which zklock speaks TLS to the servers and
+authenticates by SASL. zklock starts it for each connection if it is told to.")
 set(CPACK_DEBIAN_ZKLOCK_DESCRIPTION
 "runs a command while it holds a lock in ZooKeeper
- Runs a script at most once at a time, on however many hosts it is started.
- zklock queues for the lock, runs the command while it holds the lock, and
- releases the lock when the command has ended. If it can no longer prove that
- it holds the lock, the command is dead before the servers can give the lock
- away.")
+Runs a script at most once at a time, on however many hosts it is started.
+zklock queues for the lock, runs the command while it holds the lock, and
+releases the lock when the command has ended. If it can no longer prove that
+it holds the lock, the command is dead before the servers can give the lock
+away.")
 set(CPACK_STRIP_FILES OFF) # the linker strips it
 include(CPack)
