@@ -19,6 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
+// For a close over a new connection: what ssh needs to connect to a distant host.
+constexpr Duration kLeastHelperTime = 1s;
 
 using How = AttemptEnd::How;
 
@@ -194,7 +196,10 @@ Duration Session::AttemptTime(TimePoint now) const {
   } else if (connection_->state() == Connection::State::kHandshaking) {
     allowed = std::max<Duration>(2s, timeout / 3);
   }
-  if (closing_) return std::min(allowed, CloseAnswerTime() * doubled);
+  if (closing_) {
+    const Duration least = connection_->has_helper() ? kLeastHelperTime : Duration::zero();
+    return std::min(allowed, std::max(CloseAnswerTime(), least) * doubled);
+  }
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
   return allowed;
