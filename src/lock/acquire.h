@@ -80,9 +80,11 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// Does our contender still exist, or did the create succeed? -> Waiting, LeavingFull, Deciding,
   /// Confirming; CheckingFree, Joining if there is no contender
   struct Rejoining {};
-  /// A list, or what it depends on, is under way. -> Waiting, LeavingFull, Deciding, Confirming
+  /// A list, or what it depends on, is under way. -> Waiting, LeavingFull, Deciding, Confirming,
+  /// AwaitingLease; Done, with a lease in hand
   struct Deciding {};
-  /// The predecessor is watched. -> Deciding, Waiting, Confirming; Joining in Dialect::kSimple
+  /// The predecessor is watched. -> Deciding, Waiting, Confirming; Joining in Dialect::kSimple;
+  /// Done, with a lease in hand
   struct Waiting {
     std::optional<HolderSearch> search;
   };
