@@ -17,8 +17,8 @@
 namespace zklock::zookeeper {
 namespace {
 
-// After a list of this many names its memory, some 200 KiB, is returned to the kernel.
-constexpr int kLongList = 1000;
+// After a list of this many names its memory, two pages, is returned to the kernel.
+constexpr int kLongList = 32;
 
 // Between a throttled request and the next attempt. Heartbeats are at least half a second apart.
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
