@@ -15,8 +15,8 @@
 
 namespace zklock::commands {
 
-/// The command of a run and its guard, forked while the servers commit what may give us the lock:
-/// two forks take as long as a commit.
+/// The command of a run and its guard, forked while the servers commit what may give us the lock,
+/// or while we are next in line: two forks take as long as a commit.
 ///
 /// Where the first contender may be the holder they are forked even before it is created, while the
 /// servers make the session. The guard has left zklock's process group by then: if that group is

@@ -47,6 +47,10 @@ bool Acquire::IsAboutToHold() const {
   if (std::holds_alternative<Joining>(state_)) {
     return contender_.may_exist() && request_.held.empty();
   }
+  // The next in line starts its command when the holder is gone, without another commit.
+  if (std::holds_alternative<Waiting>(state_) || std::holds_alternative<Deciding>(state_)) {
+    return !request_.try_only && predecessor_.ahead.IsNextInLine();
+  }
   return std::holds_alternative<Confirming>(state_) ||
          std::holds_alternative<AwaitingLease>(state_);
 }

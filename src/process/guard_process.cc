@@ -46,6 +46,13 @@ GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals, C
   if (const auto stat = ReadProcessStat(pid_)) start_time_ = stat->id.start_time;
 }
 
+bool GuardProcess::HasEnded() const {
+  siginfo_t info{};
+  return pid_ == 0 ||
+         waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
 // KILL reaches the guard even if it is stopped. The next holder need not wait while the kernel
 // takes it apart, so it is reaped later. Until then the socket stays open: its end would tell the
 // guard to kill what the command left behind.

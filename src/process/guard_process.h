@@ -27,6 +27,8 @@ class GuardProcess {
   [[nodiscard]] GuardPage& page() const { return shared_->page; }
   /// 0 once it has been reaped.
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// It was killed, say. It may not have been reaped yet.
+  [[nodiscard]] bool HasEnded() const;
   /// Clock ticks since boot; 0 if /proc did not show it.
   [[nodiscard]] unsigned long long start_time() const { return start_time_; }
 

@@ -283,6 +283,8 @@ bool Supervisor::AwaitForks(Duration patience) {
   return true;
 }
 
+bool Supervisor::HasGuard() const { return !state_->guard.HasEnded(); }
+
 void Supervisor::Await(TimePoint lease_end, Duration grace) {
   State& state = *state_;
   state.lease().Set(lease_end, grace);

@@ -112,6 +112,15 @@ pid_t WaitForChild(const Child& zklock) {
   }
 }
 
+/// Waits until what zklock has forked has been reaped.
+void WaitUntilChildless(const Child& zklock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!process::ChildrenOf(zklock.pid()).empty()) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("has children");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 /// Returns once the process has ended, even if it is an orphan not reaped yet.
 void WaitUntilGone(pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -231,6 +240,40 @@ TEST_CASE("nothing is forked early if the first contender cannot be the holder")
   CHECK(zklock.Wait() == Exited(0));
 }
 
+TEST_CASE("the next in line has its guard and command ready, and no other waiter has") {
+  const std::string lock = NewPersistentLock("next");
+  Child holder = StartHolder({"exclusive", "--verbose"}, lock);
+  Child next = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  next.ReadErrUntil("waiting for " + lock);
+  const Ready ready = WaitForReady(next);
+  Child other = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  other.ReadErrUntil("waiting for " + lock);
+  WaitUntilChildless(other);
+  SECTION("its command is the one that was forked") {
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(next.ReadLine() == "held");
+    CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  }
+  SECTION("its guard closes its session when it is killed") {
+    next.Signal(SIGKILL);
+    WaitUntilGone(ready.command);
+    WaitUntilGone(ready.guard);
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(other.ReadLine() == "held");
+  }
+  SECTION("it forks again if its guard was killed") {
+    kill(ready.guard, SIGKILL);
+    WaitUntilGone(ready.command);
+    holder.CloseInput();
+    REQUIRE(holder.Wait() == Exited(0));
+    CHECK(next.ReadLine() == "held");
+    next.CloseInput();
+    CHECK(next.Wait() == Exited(0));
+  }
+}
+
 TEST_CASE("a waiter for a permit forks its command only while its turn is confirmed") {
   const std::string lock = NewPersistentLock("turn");
   const Words words = {"exclusive", "--verbose", "--permits", "1"};
@@ -238,11 +281,7 @@ TEST_CASE("a waiter for a permit forks its command only while its turn is confir
   Gate gate("check " + lock);
   Child waiter = Child::Start(gate.Before(HolderOptions(words, lock)));
   waiter.ReadErrUntil("waiting for " + lock);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!process::ChildrenOf(waiter.pid()).empty()) {
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-    std::this_thread::sleep_for(1ms);
-  }
+  WaitUntilChildless(waiter);
   holder.CloseInput();
   REQUIRE(holder.Wait() == Exited(0));
   gate.WaitUntilReached();

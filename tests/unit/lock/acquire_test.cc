@@ -28,18 +28,31 @@ TEST_CASE("A free lock is acquired with one create, one get of LOCK and one list
 TEST_CASE("A contender is about to hold while its create or its proof is being committed") {
   World world;
   const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+  const std::string waiter = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
   CHECK_FALSE(self.acquire.IsAboutToHold());
   self.store.Connect();
   CHECK(self.acquire.IsAboutToHold());
   self.store.Run();
-  CHECK_FALSE(self.acquire.IsAboutToHold());  // it waits
+  CHECK_FALSE(self.acquire.IsAboutToHold());  // it waits, and is not next
   world.servers.Remove(holder);
+  world.servers.Remove(waiter);
   bool at_proof = false;
   while (self.store.Step()) at_proof = at_proof || self.acquire.IsAboutToHold();
   CHECK(at_proof);
   CHECK(self.Holds());
   CHECK(self.acquire.IsAboutToHold());
+}
+
+TEST_CASE("The next in line is about to hold, but not a try") {
+  World world;
+  world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  CHECK(self.acquire.IsAboutToHold());
+  Contender tries(world.servers, world.clock, {.try_only = true});
+  tries.store.Run();
+  CHECK_FALSE(tries.acquire.IsAboutToHold());
 }
 
 TEST_CASE("A missing LOCK is created with its parents, as containers where the servers know them") {
