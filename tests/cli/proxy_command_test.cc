@@ -34,7 +34,7 @@ Child StartProxiedHolder(const Mark& mark, const std::string& line, const std::s
 }
 
 /// The only line of a run that finds no server, without what surrounds the reason.
-std::string ReasonOf(const std::string& line, const std::string& patience = "500ms") {
+std::string ReasonOf(const std::string& line, const std::string& patience = "1s") {
   const Mark mark;
   const Finished finished =
       Run(mark.On(Proxied(line, {"inspect", "--connect-timeout", patience, "/t/x"})));

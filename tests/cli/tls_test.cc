@@ -108,10 +108,11 @@ Words Joined(Words first, const Words& second) {
 }
 
 /// The reason that zklock gives for not using a server.
-std::string ReasonOf(const std::string& server, const Words& options) {
+std::string ReasonOf(const std::string& server, const Words& options,
+                     const std::string& patience = "1s") {
   const Mark mark;
-  const Finished finished = Run(mark.On(Zklock(
-      Joined({"inspect", "-z", server, "--connect-timeout", "1s"}, Joined(options, {"/t/x"})))));
+  const Finished finished = Run(mark.On(Zklock(Joined(
+      {"inspect", "-z", server, "--connect-timeout", patience}, Joined(options, {"/t/x"})))));
   CHECK(finished.exit == Exited(69));
   CHECK(mark.Processes().empty());
   const std::string begin = server + " (";
@@ -147,11 +148,11 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
       Run(Zklock(Joined({"exclusive", "-z", mutual.named()}, Joined(own, {"/x509", "--", "true"}))))
           .exit == Exited(0));
 
-  CHECK_THAT(ReasonOf(mutual.named(), ca), Catch::Contains("requires a client certificate"));
+  CHECK_THAT(ReasonOf(mutual.named(), ca, "5s"), Catch::Contains("requires a client certificate"));
   Words stranger = own;
   stranger[3] = certificates("stranger.crt");
   stranger[5] = certificates("stranger.key");
-  CHECK_THAT(ReasonOf(mutual.named(), stranger), Catch::Contains("client certificate"));
+  CHECK_THAT(ReasonOf(mutual.named(), stranger, "5s"), Catch::Contains("client certificate"));
   // The port without TLS, with TLS; and the other way round.
   CHECK_THAT(ReasonOf(open.plain(), ca), Catch::Contains("a port without TLS?"));
   CHECK(Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}))
