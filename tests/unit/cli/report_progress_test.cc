@@ -84,7 +84,7 @@ TEST_CASE("On a narrow terminal the LOCK loses its beginning first, then the lin
   CHECK(LiveProgress(view, 77) ==
         "zklock: waiting for …/nightly/backup: 2nd in line, 17s; held by backup.sh (p…");
   CHECK(LiveProgress(view, 55) == "zklock: waiting for …/nightly/backup: 2nd in line, 17s…");
-  CHECK(LiveProgress(view, 54) == "waiting for …/nightly/backup: 2nd in line, 17s; held b…");
+  CHECK(LiveProgress(view, 54) == "waiting for …/nightly/backup: 2nd in line, 17s; held …");
   CHECK(LiveProgress(view, 40) == "waiting for …y/backup: 2nd in line, 17s…");
   for (std::size_t columns = 0; columns < 120; ++columns) {
     CAPTURE(columns);
