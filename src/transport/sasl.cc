@@ -139,13 +139,15 @@ class Exchange {
     return {token == nullptr ? std::string() : std::string(token, size), result == SASL_OK};
   }
 
-  /// GSSAPI's own reason is in parentheses at the end: "... (Ticket expired)".
+  /// GSSAPI's own reason is in parentheses at the end: "... may provide more information (Ticket
+  /// expired)".
   [[nodiscard]] std::string ErrorText() const {
     const std::string detail = sasl_errdetail(connection_.get());
-    const std::size_t begin = detail.find("more information (");
-    if (begin == std::string::npos) return detail;
-    const std::size_t from = begin + std::strlen("more information (");
-    return std::string(mechanism_) + ": " + detail.substr(from, detail.rfind(')') - from);
+    const std::size_t error = detail.find("GSSAPI Error: ");
+    const std::size_t begin = error == std::string::npos ? error : detail.find(" (", error);
+    const std::size_t end = detail.rfind(')');
+    if (begin == std::string::npos || end == std::string::npos) return detail;
+    return std::string(mechanism_) + ": " + detail.substr(begin + 2, end - begin - 2);
   }
 
   static int OnLog(void* /*context*/, int /*level*/, const char* /*text*/) { return SASL_OK; }
