@@ -4,14 +4,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/read_file.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {
@@ -41,7 +40,8 @@ class Mark {
       const std::string number = entry.path().filename();
       if (number.find_first_not_of("0123456789") != std::string::npos) continue;
       if (!name.empty() && ReadFile(entry.path() / "comm") != name + "\n") continue;
-      const std::string environment = '\0' + ReadFile(entry.path() / "environ");
+      // Empty if the process has ended meanwhile.
+      const std::string environment = '\0' + ReadFile(entry.path() / "environ").value_or("");
       if (environment.find('\0' + variable_ + '\0') != std::string::npos) {
         found.push_back(std::stoi(number));
       }
@@ -59,10 +59,6 @@ class Mark {
   }
 
  private:
-  static std::string ReadFile(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   const std::string variable_;
 };
 
