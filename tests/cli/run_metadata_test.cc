@@ -42,8 +42,10 @@ std::string Alone(const Setting& setting, const Words& probe) {
   return finished.out;
 }
 
-std::string UnderZklock(const Setting& setting, const Words& probe) {
-  Words arguments = {"exclusive", NewLock("surroundings"), "--"};
+std::string UnderZklock(const Setting& setting, const Words& probe, const Words& options = {}) {
+  Words arguments = {"exclusive", NewLock("surroundings")};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.emplace_back("--");
   arguments.insert(arguments.end(), probe.begin(), probe.end());
   const Finished finished = Run(Apply(setting, Zklock(arguments)));
   CAPTURE(finished.err);
@@ -284,9 +286,11 @@ TEST_CASE("working directory, priority and limits are unchanged") {
   CHECK(UnderZklock(setting, {"nice"}) == Alone(setting, {"nice"}));
   const Words limits = {"cat", "/proc/self/limits"};
   CHECK(UnderZklock(setting, limits) == Alone(setting, limits));
-  const Words timer_slack = {"cat", "/proc/self/timerslack_ns", "/proc/self/oom_score_adj",
-                             "/proc/self/cgroup"};
+  const Words timer_slack = {"cat", "/proc/self/timerslack_ns", "/proc/self/oom_score_adj"};
   CHECK(UnderZklock(setting, timer_slack) == Alone(setting, timer_slack));
+  // Where zklock may create a cgroup, the command has its own, unless it is told otherwise.
+  const Words cgroups = {"cat", "/proc/self/cgroup"};
+  CHECK(UnderZklock(setting, cgroups, {"--contain", "off"}) == Alone(setting, cgroups));
 }
 
 TEST_CASE("the command stays in zklock's process group and session") {
