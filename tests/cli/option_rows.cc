@@ -191,7 +191,7 @@ Rows RunRows(const std::string& subcommand) {
 
 Rows HoldRows(const std::string& subcommand) {
   static const std::set<std::string> kOfCommands = {
-      "--stop-signal", "--on-lost", "--descendants", "--publish-command",
+      "--stop-signal", "--on-lost", "--descendants", "--contain", "--publish-command",
       "--events",      "-c",        "--min-interval"};
   Outcomes usual = Usual("");
   if (subcommand == "try") usual.erase(kFreed);
