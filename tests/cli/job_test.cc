@@ -112,10 +112,12 @@ TEST_CASE("zklock stops when only its command is stopped, and continues with it"
   SECTION("continued through the command alone") {
     REQUIRE(kill(job.command, SIGCONT) == 0);
     job.CheckThatBothRun();
+    kill(job.zklock, SIGTERM);  // a job in the background gets no HUP
   }
   SECTION("continued through zklock alone") {
     REQUIRE(kill(job.zklock, SIGCONT) == 0);
     job.CheckThatBothRun();
+    kill(job.zklock, SIGTERM);
   }
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("a proxy command gets a session of its own and no descriptor or creden
 TEST_CASE("what a failing proxy command writes last is the reason that zklock reports") {
   CHECK(ReasonOf("echo connecting >&2; exit 1") == "connecting");
   CHECK(ReasonOf("echo first >&2; printf 'one\\r\\ntwo' >&2; exit 1") == "one; two");
-  CHECK_THAT(ReasonOf("nosuchprogram"), Catch::Contains("nosuchprogram: not found"));
+  CHECK_THAT(ReasonOf("/nosuchprogram"), Catch::Contains("/nosuchprogram: not found"));
   CHECK_THAT(ReasonOf("socat - TCP:127.0.0.1:1"), Catch::Contains("Connection refused"));
   CHECK(ReasonOf("echo stuck >&2; sleep 1000") == "stuck");
   CHECK_THAT(ReasonOf("false"), Catch::Contains("closed the connection at once"));
