@@ -298,6 +298,7 @@ std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endp
   add("--sasl", spec_.sasl);
   add("--sasl-service", spec_.sasl_service);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 

@@ -142,7 +142,7 @@ class Exchange {
   /// GSSAPI's own reason is in parentheses at the end: "... may provide more information (Ticket
   /// expired)".
   [[nodiscard]] std::string ErrorText() const {
-    const std::string detail = sasl_errdetail(connection_.get());
+    std::string detail = sasl_errdetail(connection_.get());
     const std::size_t error = detail.find("GSSAPI Error: ");
     const std::size_t begin = error == std::string::npos ? error : detail.find(" (", error);
     const std::size_t end = detail.rfind(')');
