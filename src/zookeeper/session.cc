@@ -288,7 +288,7 @@ void Session::NoteCloser() {
   if (std::find(servers.begin(), servers.end(), name) == servers.end()) servers.push_back(name);
 }
 
-void Session::LoseConnection(AttemptEnd end) {
+void Session::LoseConnection(const AttemptEnd& end) {
   SetEnd(connection_->Explained(end));
   if (end.how == How::kClosed && !first_lost_.empty()) NoteCloser();
   phase_ = Phase::kApart;

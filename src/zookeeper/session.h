@@ -130,7 +130,7 @@ class Session final : public Store, public EventSource {
   void OnAccepted();
   void OnSessionGone();
   void OnAccessRefused(Error why);
-  void LoseConnection(AttemptEnd end);
+  void LoseConnection(const AttemptEnd& end);
   /// The helper could not authenticate the connection: there is no session on it.
   void OnHelperRefused(TimePoint now);
   void NoteCloser();
