@@ -143,8 +143,7 @@ bool Acquire::HasPlace() const {
   return contender_.ticket() || (request_.is_simple() && has_queued_);
 }
 
-// ---- our own contender and the lease
-// -----------------------------------------------------------------------
+// ---- our own contender and the lease --------------------------------------------------------
 
 void Acquire::WatchOwn() {
   const std::vector<ContenderId> all = contender_.All();

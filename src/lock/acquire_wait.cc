@@ -340,7 +340,8 @@ void Acquire::Confirm(Turn turn) {
       std::get<Confirming>(state_).proof = Proof::kCommit;
     }));
   }
-  // In the same write, and answered after it: not from a past that the heartbeat has not seen.
+  // Sent with the heartbeat and answered after it, so never older than what the heartbeat saw.
+  // Without a heartbeat it may be older: the record then does not name the predecessor.
   store_.Get(request_.QueuePath(), Watch::kNo,
              InState([this](const GetReply& reply) { OnConfirmed(reply); }));
 }
