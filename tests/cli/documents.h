@@ -37,9 +37,10 @@ inline std::string HelpOf(const std::string& subcommand) {
 
 /// Manual text as readers see it.
 inline std::string WithoutEscapes(const std::string& text) {
-  const std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
-  return std::regex_replace(std::regex_replace(plain, std::regex(R"(\\-)"), "-"),
-                            std::regex(R"(\\\(aq)"), "'");
+  std::string plain = std::regex_replace(text, std::regex(R"(\\&)"), "");
+  plain = std::regex_replace(plain, std::regex(R"(\\-)"), "-");
+  plain = std::regex_replace(plain, std::regex(R"(\\\(aq)"), "'");
+  return std::regex_replace(plain, std::regex(R"(\\e)"), "\\");
 }
 
 /// The lines between the line `begin` and the next line that starts with `end`.
