@@ -58,6 +58,8 @@ inline constexpr char kNoTransport[] =
 inline constexpr char kSaslNeedsSecret[] =
     "--sasl digest-md5 needs credentials: a line sasl:USER:PASSWORD in --auth-file";
 inline constexpr char kSecretNeedsSasl[] = "credentials of the scheme sasl need --sasl digest-md5";
+inline constexpr char kLongSecret[] =
+    "USER:PASSWORD for --sasl digest-md5 is too long; the maximum is {} bytes";
 inline constexpr char kNoService[] =
     "{}: invalid service name '{}'; expected one such as zookeeper";
 inline constexpr char kKeyNeedsCert[] = "--tls-key needs --tls-cert";

@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/transport_interface.h"
 #include "cli/config.h"
 #include "cli/credentials.h"
 #include "cli/duration.h"
@@ -257,6 +258,9 @@ std::string Sasl(const OptionValue& value, OptionFields& fields) {
   const bool has_secret = transport.sasl_secret.find(':') != std::string::npos;
   const bool needs_secret = transport.sasl == "digest-md5";
   if (needs_secret && !has_secret) return message::kSaslNeedsSecret;
+  if (transport.sasl_secret.size() > transport_interface::kLongestSecret) {
+    return fmt::format(message::kLongSecret, transport_interface::kLongestSecret);
+  }
   if (!needs_secret && has_line) return message::kSecretNeedsSasl;
   if (!transport.sasl.empty()) RequireTransport(value);
   return "";

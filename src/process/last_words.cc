@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/transport_interface.h"
+
 namespace zklock::process {
 namespace {
 
@@ -50,7 +52,7 @@ void LastWords::Take(const char* data, std::size_t size) {
       if (line_.size() < kMostBytes) line_ += data[i];
       continue;
     }
-    if (line_ == "\f") {
+    if (line_ == transport_interface::kDiscardLine) {
       previous_.clear();
       last_.clear();
     } else if (!line_.empty()) {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/transport_interface.h"
 #include "build_info.h"
 #include "process/descriptors.h"
 #include "process/last_words.h"
@@ -121,16 +122,10 @@ pid_t ForkBlocked() {
   return Check(child, "fork for the connection to a server");
 }
 
-// The descriptor of zklock-transport for the connection that a proxy command has made.
-constexpr int kConnection = 3;
-// Its descriptor for what must not be an argument.
-constexpr int kSecret = 4;
-static_assert(kSecret == kConnection + 1);
+// Higher than each descriptor that zklock-transport gets.
 constexpr int kAboveAll = 10;
-// Before what zklock-transport reports, if it is that the credentials were rejected.
-constexpr char kRefusalMark = '!';
 
-/// In the child: all is laid out before the fork.
+/// In the child: all is laid out before the fork. `others`: for kServer and kSecret, or -1.
 [[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
                                  const std::array<int, 2>& others) {
   setsid();
@@ -144,21 +139,30 @@ constexpr char kRefusalMark = '!';
   EnterHelper(socket, words);
   for (int i = 0; i < 2; ++i) {
     const int copy = copies.at(static_cast<std::size_t>(i));
-    if (copy < 0) close(kConnection + i);
-    if (copy >= 0 && dup2(copy, kConnection + i) < 0) _exit(1);
+    const int wanted = transport_interface::kServer + i;
+    if (copy < 0) close(wanted);
+    if (copy >= 0 && dup2(copy, wanted) < 0) _exit(1);
   }
-  closefrom(kSecret + 1);
+  closefrom(transport_interface::kSecret + 1);
   execv(arguments[0], arguments);
   constexpr std::string_view kNotExecuted = "zklock-transport cannot be executed\n";
   (void)!write(STDERR_FILENO, kNotExecuted.data(), kNotExecuted.size());
   _exit(127);
 }
 
-/// A pipe for what a helper reports: its reading and writing end.
+/// The reading and the writing end.
 std::pair<UniqueFd, UniqueFd> MakePipe() {
   std::array<int, 2> ends{};
   Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// The reading end of a pipe with this text, of kLongestSecret bytes at most: the write neither
+/// blocks nor is it incomplete.
+UniqueFd PipeWith(std::string_view text) {
+  auto [from, to] = MakePipe();
+  Check(write(to.get(), text.data(), text.size()), "write to a pipe");
+  return std::move(from);
 }
 
 /// Whether it has ended, and is reaped.
@@ -247,7 +251,7 @@ class ProgramTransport::Program final : public zookeeper::Helper {
     if (!before.empty()) text_ = before + "; " + text_;
     return text_;
   }
-  bool IsRefusal() override { return words_.Read().starts_with(kRefusalMark); }
+  bool IsRefusal() override { return words_.Read().starts_with(transport_interface::kRefusalMark); }
   void ForgetWords() override {
     words_.Forget();
     if (proxy_ != nullptr) proxy_->ForgetWords();
@@ -277,15 +281,11 @@ std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endp
     Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
     connection.Reset(ends[0]);
     proxy = proxy_->Start(endpoint, UniqueFd(ends[1]));
-    words.insert(words.end(), {"--fd", std::to_string(kConnection)});
+    words.emplace_back("--connected");
   }
   UniqueFd secret;
   if (!spec_.sasl_secret.empty()) {
-    // Shorter than the room of a pipe: the write does not block.
-    auto [from, to] = MakePipe();
-    const std::string& text = spec_.sasl_secret;
-    Check(write(to.get(), text.data(), text.size()), "write to a pipe");
-    secret = std::move(from);
+    secret = PipeWith(spec_.sasl_secret);
   }
   if (spec_.tls) words.emplace_back("--tls");
   const auto add = [&](const char* option, const std::string& value) {

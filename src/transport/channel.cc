@@ -8,20 +8,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string_view>
 #include <system_error>
+
+#include "base/transport_interface.h"
 
 namespace zklock::transport {
 namespace {
 
 [[noreturn]] void FailErrno(int error) { throw Failure(std::generic_category().message(error)); }
 
-void WriteWords(std::string_view text) {
+void WriteLine(std::string text) {
+  text += '\n';
   while (write(STDERR_FILENO, text.data(), text.size()) < 0 && errno == EINTR) {
   }
 }
@@ -151,9 +154,14 @@ Channel::Result PlainChannel::Write(std::span<const char> data) {
                   State::kWantsWrite);
 }
 
-void Report(const std::string& text) { WriteWords(text + "\n"); }
+void Report(std::string text) {
+  // Names in a certificate are a stranger's text, which must not make lines of its own.
+  const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < ' '; };
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  WriteLine(std::move(text));
+}
 
-void DiscardReport() { WriteWords("\f\n"); }
+void DiscardReport() { WriteLine(transport_interface::kDiscardLine); }
 
 void WaitFor(int fd, short events) {
   std::array<pollfd, 2> polled = {{{fd, events, 0}, {kZklock, POLLRDHUP, 0}}};

@@ -55,9 +55,7 @@ class PlainChannel final : public Channel {
 
 /// Standard error's last line is what zklock reports if it has to give this server up: what this
 /// process is waiting for, or why it ends.
-void Report(const std::string& text);
-/// Precedes a report of a refusal.
-inline constexpr const char* kRefusalMark = "!";
+void Report(std::string text);
 /// Discards it: the step is done.
 void DiscardReport();
 

@@ -1,13 +1,13 @@
 // zklock-transport: zklock's connection to one server, with TLS and SASL. Only zklock starts it,
 // with its end of the connection as standard input and output:
 //
-//   zklock-transport ADDRESS:PORT NAME [--fd N] [--tls] [--tls-ca FILE] [--tls-cert FILE]
+//   zklock-transport ADDRESS:PORT NAME [--connected] [--tls] [--tls-ca FILE] [--tls-cert FILE]
 //       [--tls-key FILE] [--tls-verify full|ca] [--sasl gssapi|digest-md5] [--sasl-service NAME]
 //
-// NAME is the server as the user wrote it, for which its certificate must be. With --fd the
-// connection to the server exists already: a proxy command has made it. Descriptor 4 has
-// USER:PASSWORD for digest-md5, which must not be arguments. The last line on standard error is
-// what zklock reports if no server can be used.
+// NAME is the server as the user wrote it, for which its certificate must be. With --connected a
+// proxy command has made the connection to the server: descriptor 3. Descriptor 4 has USER:PASSWORD
+// for digest-md5, which must not be an argument. The last line on standard error is what zklock
+// reports if it can use no server.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/transport_interface.h"
 #include "transport/channel.h"
 #include "transport/sasl.h"
 #include "transport/tls.h"
@@ -28,13 +29,14 @@
 namespace zklock::transport {
 namespace {
 
+using transport_interface::kSecret;
+
 constexpr int kExitUsage = 64;
-constexpr int kSecret = 4;
 
 struct Options {
   std::string address;
   std::string name;
-  int fd = -1;
+  bool is_connected = false;
   bool tls = false;
   TlsOptions tls_options;
   SaslOptions sasl;
@@ -71,8 +73,8 @@ Options ReadOptions(int argc, char** argv) {
   options.name = argv[2];
   for (int i = 3; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--fd") {
-      options.fd = std::atoi(value(i).c_str());
+    if (word == "--connected") {
+      options.is_connected = true;
     } else if (word == "--tls") {
       options.tls = true;
     } else if (word == "--tls-ca") {
@@ -96,8 +98,9 @@ Options ReadOptions(int argc, char** argv) {
 }
 
 void Connect(const Options& options) {
-  UniqueFd socket(options.fd);
-  if (socket) {
+  UniqueFd socket;
+  if (options.is_connected) {
+    socket.Reset(transport_interface::kServer);
     fcntl(socket.get(), F_SETFL, O_NONBLOCK);
   } else {
     Report("does not answer connection attempts: a firewall?");
@@ -130,7 +133,8 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const Failure& failure) {
     DiscardReport();
-    Report((failure.refusal ? kRefusalMark : "") + std::string(failure.what()));
+    const std::string mark(failure.refusal ? 1 : 0, zklock::transport_interface::kRefusalMark);
+    Report(mark + failure.what());
     return 1;
   } catch (const std::exception& error) {
     DiscardReport();
