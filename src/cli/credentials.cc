@@ -29,7 +29,8 @@ constexpr std::size_t kMostBytes = 65536;
 [[noreturn]] void RefuseErrno(const std::string& source, int error,
                               std::string_view option = "--auth-file") {
   const std::string why = std::generic_category().message(error);
-  ThrowUnread(source, error, source + ": " + fmt::format(message::kSecretsUnread, why, option));
+  const std::string shown = source.empty() ? "''" : source;
+  ThrowUnread(source, error, shown + ": " + fmt::format(message::kSecretsUnread, why, option));
 }
 
 /// What is wrong with a line; empty if it is a credential.
@@ -112,6 +113,15 @@ UniqueFd OpenSecret(const std::string& path, std::string_view option) {
 void RequireReadable(const std::string& path, std::string_view option) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) RefuseErrno(path, errno, option);
+}
+
+void RequireKey(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  std::string text(kMostBytes, '\0');
+  const ssize_t size = read(file.get(), text.data(), text.size());
+  if (size < 0 || static_cast<std::size_t>(size) == text.size()) return;
+  text.resize(static_cast<std::size_t>(size));
+  if (text.find("PRIVATE KEY-----") == std::string::npos) Refuse(path, message::kNoKey);
 }
 
 std::vector<zookeeper::AuthInfo> ReadCredentialsFile(const std::string& path) {

@@ -28,6 +28,9 @@ class UnsafeFile : public std::runtime_error {
 [[nodiscard]] UniqueFd OpenSecret(const std::string& path, std::string_view option);
 /// Throws ConfigError, which names the option, if the file cannot be read.
 void RequireReadable(const std::string& path, std::string_view option);
+/// Throws ConfigError if the file of a certificate contains no private key. Does nothing if it
+/// cannot be read, or is too large to tell.
+void RequireKey(const std::string& path);
 
 /// The credentials in a regular file that belongs to this user or root, and that no other user can
 /// read or write. Throws UnsafeFile, ConfigError.

@@ -62,6 +62,7 @@ inline constexpr char kLongSecret[] =
     "USER:PASSWORD for --sasl digest-md5 is too long; the maximum is {} bytes";
 inline constexpr char kNoService[] =
     "{}: invalid service name '{}'; expected one such as zookeeper";
+inline constexpr char kNoKey[] = "has no key; name the file that has it with --tls-key";
 inline constexpr char kKeyNeedsCert[] = "--tls-key needs --tls-cert";
 inline constexpr char kOnlyOptions[] = "--print-config takes only options, not '{}'";
 

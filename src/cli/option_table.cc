@@ -230,6 +230,7 @@ std::string TlsKey(const OptionValue& value, OptionFields& fields) {
   process::TransportSpec& transport = fields.server.transport;
   if (transport.tls_cert.empty()) return value.WasGiven() ? message::kKeyNeedsCert : "";
   const std::string file = value.WasGiven() ? value.text : transport.tls_cert;
+  if (!value.WasGiven()) RequireKey(file);
   (void)OpenSecret(file, value.spec->Name());
   transport.tls_key = AbsolutePath(file);
   return "";

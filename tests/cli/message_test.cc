@@ -81,6 +81,7 @@ std::vector<Case> WrongWords() {
        {"exclusive", "--sasl", "digest-md5", "RUN"},
        {"ZKLOCK_AUTH=sasl:me:" + std::string(4094, 'x')}},
       {"kNoService", 64, {"exclusive", "--sasl-service", "a/b", "RUN"}},
+      {"kNoKey", 78, {"exclusive", "--tls-cert", "/etc/passwd", "RUN"}},
       {"kKeyNeedsCert", 64, {"exclusive", "--tls-key", "/key.pem", "RUN"}},
       {"kOnlyOptions", 64, {"--print-config", "/l"}},
       {"kSimpleShared", 64, {"read", "--dialect", "simple", "RUN"}},
