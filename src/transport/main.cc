@@ -97,23 +97,29 @@ Options ReadOptions(int argc, char** argv) {
   return options;
 }
 
-void Connect(const Options& options) {
-  UniqueFd socket;
-  if (options.is_connected) {
-    socket.Reset(transport_interface::kServer);
-    fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-  } else {
+UniqueFd Connect(const Options& options) {
+  if (!options.is_connected) {
     Report("does not answer connection attempts: a firewall?");
-    socket = ConnectTo(options.address);
+    return ConnectTo(options.address);
   }
-  std::unique_ptr<Channel> channel;
-  if (options.tls) {
+  UniqueFd socket(transport_interface::kServer);
+  fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+  return socket;
+}
+
+std::unique_ptr<Channel> OpenChannel(const Options& options) {
+  if (!options.tls) return std::make_unique<PlainChannel>(Connect(options));
+  const auto connect = [&options] {
+    UniqueFd socket = Connect(options);
     Report(
         "accepts the connection, but does not answer in TLS: a port without TLS, or is it hung?");
-    channel = OpenTls(std::move(socket), HostOf(options.name), options.tls_options);
-  } else {
-    channel = std::make_unique<PlainChannel>(std::move(socket));
-  }
+    return socket;
+  };
+  return OpenTls(connect, HostOf(options.name), options.tls_options);
+}
+
+void Run(const Options& options) {
+  const std::unique_ptr<Channel> channel = OpenChannel(options);
   if (!options.sasl.mechanism.empty()) {
     Report("accepts the connection, but does not complete SASL: is it hung?");
     Authenticate(*channel, HostOf(options.name), options.sasl);
@@ -129,7 +135,7 @@ int main(int argc, char** argv) {
   using namespace zklock::transport;
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   try {
-    Connect(ReadOptions(argc, argv));
+    Run(ReadOptions(argc, argv));
     return 0;
   } catch (const Failure& failure) {
     DiscardReport();

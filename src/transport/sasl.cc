@@ -101,7 +101,9 @@ class Exchange {
     connection_.reset(connection);
     // Authentication only: what follows on the connection is not in SASL's frames.
     sasl_security_properties_t properties{};
-    sasl_setprop(connection, SASL_SEC_PROPS, &properties);
+    if (sasl_setprop(connection, SASL_SEC_PROPS, &properties) != SASL_OK) {
+      Refuse("Cyrus SASL cannot be limited to authentication");
+    }
   }
 
   Step Start() {
@@ -139,15 +141,21 @@ class Exchange {
     return {token == nullptr ? std::string() : std::string(token, size), result == SASL_OK};
   }
 
-  /// GSSAPI's own reason is in parentheses at the end: "... may provide more information (Ticket
-  /// expired)".
+  /// The reason and the remedy. GSSAPI's own reason is in parentheses at the end: "... may provide
+  /// more information (Ticket expired)".
   [[nodiscard]] std::string ErrorText() const {
     std::string detail = sasl_errdetail(connection_.get());
     const std::size_t error = detail.find("GSSAPI Error: ");
     const std::size_t begin = error == std::string::npos ? error : detail.find(" (", error);
     const std::size_t end = detail.rfind(')');
     if (begin == std::string::npos || end == std::string::npos) return detail;
-    return std::string(mechanism_) + ": " + detail.substr(begin + 2, end - begin - 2);
+    const std::string reason = detail.substr(begin + 2, end - begin - 2);
+    const auto has = [&](const char* words) { return reason.find(words) != std::string::npos; };
+    // The language is always English: this process sets no locale.
+    const char* remedy = has("expired") || has("credentials") ? "; run kinit"
+                         : has("not found in Kerberos")       ? "; see --sasl-service"
+                                                              : "";
+    return std::string(mechanism_) + ": " + reason + remedy;
   }
 
   static int OnLog(void* /*context*/, int /*level*/, const char* /*text*/) { return SASL_OK; }
@@ -188,7 +196,7 @@ std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_v
       others += frame;
       continue;
     }
-    if (reply->error != 0) Refuse("the server rejects the exchange: " + NameOf(reply->error));
+    if (reply->error != 0) Refuse("the server rejects the credentials: " + NameOf(reply->error));
     return reply->token;
   }
 }

@@ -82,9 +82,10 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
                                 : "the certificate of its authority " + subject;
   switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      return which + " expired on " + TimeText(X509_get0_notAfter(certificate));
+      return which + " expired on " + TimeText(X509_get0_notAfter(certificate)) + ": renew it";
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return which + " is not valid before " + TimeText(X509_get0_notBefore(certificate));
+      return which + " is not valid before " + TimeText(X509_get0_notBefore(certificate)) +
+             ": is a clock wrong?";
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
       return "its certificate (" + subject + ") is self-signed; see --tls-ca";
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
@@ -110,26 +111,25 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
                 (is_system ? std::generic_category().message(ERR_GET_REASON(error)) : otherwise));
 }
 
+/// Throws Failure if an OpenSSL call failed, so that no check is skipped silently.
+void Require(long is_done, const std::string& otherwise) {
+  if (is_done != 1) throw Failure(otherwise);
+}
+
 class TlsChannel final : public Channel {
  public:
-  TlsChannel(UniqueFd socket, std::string host, const TlsOptions& options)
-      : socket_(std::move(socket)), host_(std::move(host)), context_(MakeContext(options)) {
+  TlsChannel(std::string host, const TlsOptions& options)
+      : host_(std::move(host)), context_(MakeContext(options)) {
     ssl_.reset(SSL_new(context_.get()));
     if (ssl_ == nullptr) throw Failure("OpenSSL has no memory");
-    SSL_set_app_data(ssl_.get(), this);
-    SSL_set_fd(ssl_.get(), socket_.get());
     SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, OnVerify);
-    const bool is_address = host_.find(':') != std::string::npos || IsIpv4();
-    if (!is_address) SSL_set_tlsext_host_name(ssl_.get(), host_.c_str());
-    if (!options.checks_name) return;
-    if (is_address) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host_.c_str());
-    } else {
-      SSL_set1_host(ssl_.get(), host_.c_str());
-    }
+    Require(SSL_set_app_data(ssl_.get(), this), "OpenSSL has no memory");
+    SetName(options.checks_name);
   }
 
-  void Handshake() {
+  void Handshake(UniqueFd socket) {
+    socket_ = std::move(socket);
+    Require(SSL_set_fd(ssl_.get(), socket_.get()), "OpenSSL has no memory");
     for (;;) {
       ERR_clear_error();
       const int result = SSL_connect(ssl_.get());
@@ -162,14 +162,30 @@ class TlsChannel final : public Channel {
   [[nodiscard]] int fd() const override { return socket_.get(); }
 
  private:
+  /// The name to ask for and, if it is to be checked, the one that the certificate must have.
+  void SetName(bool checks_name) {
+    const std::string fault =
+        "'" + host_ + "' is not a name that a certificate can have; see --servers";
+    // OpenSSL takes an empty name for none, and checks nothing.
+    Require(!host_.empty(), fault);
+    const bool is_address = host_.find(':') != std::string::npos || IsIpv4();
+    if (!is_address) Require(SSL_set_tlsext_host_name(ssl_.get(), host_.c_str()), fault);
+    if (!checks_name) return;
+    X509_VERIFY_PARAM* param = SSL_get0_param(ssl_.get());
+    Require(is_address ? X509_VERIFY_PARAM_set1_ip_asc(param, host_.c_str())
+                       : X509_VERIFY_PARAM_set1_host(param, host_.data(), host_.size()),
+            fault);
+  }
+
   Context MakeContext(const TlsOptions& options) {
     Context context(SSL_CTX_new(TLS_client_method()));
     if (context == nullptr) throw Failure("OpenSSL has no memory");
-    SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+    Require(SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION), "OpenSSL has no TLS 1.2");
     SSL_CTX_set_mode(context.get(),
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     if (options.ca.empty()) {
-      SSL_CTX_set_default_verify_paths(context.get());
+      Require(SSL_CTX_set_default_verify_paths(context.get()),
+              "the system's authorities cannot be read; see --tls-ca");
     } else if (SSL_CTX_load_verify_file(context.get(), options.ca.c_str()) != 1) {
       FailFile(options.ca, "has no certificate in PEM; see --tls-ca");
     }
@@ -237,7 +253,7 @@ class TlsChannel final : public Channel {
         return "does not answer in TLS: a port without TLS?";
       case SSL_R_UNSUPPORTED_PROTOCOL:
       case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-        return "speaks no TLS of version 1.2 or newer";
+        return "speaks no TLS of version 1.2 or newer: see its ssl.enabledProtocols";
       case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
       case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
       case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
@@ -251,12 +267,12 @@ class TlsChannel final : public Channel {
     const std::string what = text == nullptr ? "unknown error" : text;
     // A reason above 1000 is an alert that the server sent.
     if (reason > SSL_AD_REASON_OFFSET && certificate_wanted_) {
-      return "rejects the client certificate or the handshake: " + what;
+      return "rejects the client certificate or the handshake: " + what + "; see --tls-cert";
     }
     return "TLS: " + what;
   }
 
-  const UniqueFd socket_;
+  UniqueFd socket_;
   const std::string host_;
   bool has_certificate_ = false;
   bool certificate_wanted_ = false;
@@ -267,10 +283,10 @@ class TlsChannel final : public Channel {
 
 }  // namespace
 
-std::unique_ptr<Channel> OpenTls(UniqueFd socket, const std::string& host,
+std::unique_ptr<Channel> OpenTls(const std::function<UniqueFd()>& connect, const std::string& host,
                                  const TlsOptions& options) {
-  auto channel = std::make_unique<TlsChannel>(std::move(socket), host, options);
-  channel->Handshake();
+  auto channel = std::make_unique<TlsChannel>(host, options);
+  channel->Handshake(connect());
   return channel;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,10 +16,11 @@ struct TlsOptions {
   bool checks_name = true;
 };
 
-/// Performs the handshake as a client, with TLS 1.2 or newer. `host`: the name or address that the
-/// certificate must be for. Throws Failure, which names what is wrong with the server's certificate
-/// or with ours.
-[[nodiscard]] std::unique_ptr<Channel> OpenTls(UniqueFd socket, const std::string& host,
-                                               const TlsOptions& options);
+/// Performs the handshake as a client, with TLS 1.2 or newer, on the socket that `connect` returns.
+/// That is called after the files have been read: what is wrong with them does not depend on the
+/// server. `host`: the name or address that the certificate must be for. Throws Failure, which
+/// names what is wrong with the server's certificate or with the client's.
+[[nodiscard]] std::unique_ptr<Channel> OpenTls(const std::function<UniqueFd()>& connect,
+                                               const std::string& host, const TlsOptions& options);
 
 }  // namespace zklock::transport

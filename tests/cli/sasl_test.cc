@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/mark.h"
+#include "cli/secure_servers.h"
 #include "cli/zklock.h"
 #include "support/kept_port.h"
 #include "support/own_server.h"
@@ -16,20 +17,6 @@
 
 namespace zklock::test {
 namespace {
-
-const Words kSaslSettings = {
-    "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"};
-
-const Words kSaslRequired = {kSaslSettings[0], "sessionRequireClientSASLAuth=true"};
-
-/// `words` as alice, by DIGEST-MD5.
-ChildOptions AsAlice(const Words& words, const std::string& password = "tulip") {
-  Words all = words;
-  all.insert(all.begin() + 1, {"--sasl", "digest-md5"});
-  ChildOptions options = Zklock(all);
-  options.also_environment.push_back("ZKLOCK_AUTH=sasl:alice:" + password);
-  return options;
-}
 
 /// The only line of a run that is refused.
 std::string RefusalOf(ChildOptions options) {
@@ -113,22 +100,13 @@ END
 }  // namespace
 
 TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to the SASL user") {
-  const TemporaryDirectory directory;
-  const std::string jaas = directory.Write(
-      "jaas.conf",
-      "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_alice=\"tulip\"; "
-      "};\n");
-  const Words java = {"--java", "-Djava.security.auth.login.config=" + jaas};
-  const OwnServer server(kSaslSettings, 1, java);
-  const OwnServer strict(kSaslRequired, 1, java);
+  const SaslUsers users;
+  const OwnServer server(kSaslSettings, 1, users.Options());
+  const OwnServer strict(kSaslRequired, 1, users.Options());
 
   const Mark mark;
-  Child holder = Child::Start(mark.On([&] {
-    ChildOptions options =
-        HolderOptions({"exclusive", "--sasl", "digest-md5", "-z", server.address()}, "/t/held");
-    options.also_environment.push_back("ZKLOCK_AUTH=sasl:alice:tulip");
-    return options;
-  }()));
+  Child holder = Child::Start(
+      mark.On(AsAlice(HolderOptions({"exclusive", "-z", server.address()}, "/t/held"))));
   REQUIRE(holder.ReadLine() == "held");
   CHECK(Tree("", server.address()).GetAcl("/t/held") == Words{"sasl:alice 31", "world:anyone 1"});
   // No argument and no variable has the password.
@@ -184,7 +162,8 @@ TEST_CASE("zklock authenticates by Kerberos, with a ticket or a keytab, and not 
     CAPTURE(finished.err);
     REQUIRE(finished.exit == Exited(0));
   };
-  CHECK_THAT(RefusalOf(run()), Catch::Contains("GSSAPI: No Kerberos credentials available"));
+  CHECK_THAT(RefusalOf(run()), Catch::Contains("GSSAPI: No Kerberos credentials available") &&
+                                   Catch::Contains("; run kinit"));
 
   ChildOptions by_keytab = run();
   by_keytab.also_environment.push_back("KRB5_CLIENT_KTNAME=" + kdc.Path("alice.keytab"));
@@ -196,10 +175,11 @@ TEST_CASE("zklock authenticates by Kerberos, with a ticket or a keytab, and not 
 
   kinit({});
   CHECK(Run(run()).exit == Exited(0));
-  CHECK_THAT(RefusalOf(run({"--sasl-service", "other"})), Catch::Contains("not found"));
+  CHECK_THAT(RefusalOf(run({"--sasl-service", "other"})),
+             Catch::Contains("not found") && Catch::Contains("; see --sasl-service"));
   kinit({"-l", "1s"});
   sleep(2);
-  CHECK_THAT(RefusalOf(run()), Catch::Contains("expired"));
+  CHECK_THAT(RefusalOf(run()), Catch::Contains("expired; run kinit"));
 }
 
 }  // namespace zklock::test

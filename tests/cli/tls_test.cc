@@ -10,110 +10,23 @@
 #include <vector>
 
 #include "cli/mark.h"
+#include "cli/secure_servers.h"
 #include "cli/zklock.h"
-#include "support/kept_port.h"
-#include "support/own_server.h"
 #include "support/peer.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
-/// A directory with two authorities (ca.pem, other-ca.pem) and keys with certificates, NAME.key,
-/// NAME.crt, and both as NAME.pem: server (for localhost and 127.0.0.1), host, named (for zk1 and
-/// zk2), expired, future-less self (signed by itself), and stranger (by other-ca).
-class Certificates {
- public:
-  Certificates() {
-    ChildOptions options;
-    options.argv = {"sh", "-ec", R"sh(
-      key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
-      for ca in ca other-ca; do
-        openssl req -x509 $key -keyout $ca.key -out $ca.pem -subj "/CN=$ca" -days 2
-      done
-      sign() {
-        openssl req $key -keyout $1.key -out $1.csr -subj "/CN=$1"
-        echo "subjectAltName=$4" >extensions
-        openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days $3 \
-          -extfile extensions -out $1.crt
-        cat $1.key $1.crt >$1.pem
-        chmod 600 $1.key $1.pem
-      }
-      here=DNS:localhost,IP:127.0.0.1
-      sign server ca 2 $here
-      sign host ca 2 DNS:host
-      sign named ca 2 DNS:zk1,DNS:zk2
-      sign expired ca -1 $here
-      sign stranger other-ca 2 $here
-      openssl req -x509 $key -keyout self.key -out self.crt -subj /CN=self -days 2)sh"};
-    options.directory = directory_.path();
-    const Finished made = Run(std::move(options));
-    CAPTURE(made.err);
-    REQUIRE(made.exit == Exited(0));
-  }
-  [[nodiscard]] std::string operator()(const std::string& name) const {
-    return directory_.Path(name);
-  }
-
- private:
-  TemporaryDirectory directory_;
-};
-
-/// A server that speaks TLS on its own port, and requires a client certificate or does not.
-class TlsServer {
- public:
-  TlsServer(const Certificates& certificates, const std::string& client_auth)
-      : server_(
-            {"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-             "secureClientPort=" + secure_.number(), "secureClientPortAddress=127.0.0.1",
-             "ssl.keyStore.location=" + certificates("server.pem"),
-             "ssl.trustStore.location=" + certificates("ca.pem"), "ssl.clientAuth=" + client_auth,
-             "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider"}) {}
-  [[nodiscard]] std::string address() const { return secure_.address(); }
-  /// By name, so that the certificate's name counts.
-  [[nodiscard]] std::string named() const { return "localhost:" + secure_.number(); }
-  [[nodiscard]] const std::string& plain() const { return server_.address(); }
-
- private:
-  KeptPort secure_;
-  OwnServer server_;
-};
-
-/// `openssl s_server` with these options.
-class OpenSslServer {
- public:
-  explicit OpenSslServer(Words options) {
-    options.insert(options.begin(), {"openssl", "s_server", "-accept", port_.address()});
-    ChildOptions child;
-    child.argv = std::move(options);
-    child.keep_stdin = true;
-    server_.emplace(Child::Start(std::move(child)));
-    server_->ReadUntil("ACCEPT");
-  }
-  [[nodiscard]] std::string address() const { return port_.address(); }
-
- private:
-  KeptPort port_;
-  std::optional<Child> server_;
-};
-
-Words Mutual(const Certificates& certificates) {
-  return {"--tls-ca",  certificates("ca.pem"),  "--tls-cert", certificates("host.crt"),
-          "--tls-key", certificates("host.key")};
-}
-
-Words Joined(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
-/// The reason that zklock gives for not using a server.
-std::string ReasonOf(const std::string& server, const Words& options,
-                     const std::string& patience = "1s") {
+/// The reason that zklock gives, within the time for a connection, for not using a server.
+std::string ReasonOf(const std::string& server, const Words& options, int seconds = 1) {
   const Mark mark;
-  const Finished finished = Run(mark.On(Zklock(Joined(
-      {"inspect", "-z", server, "--connect-timeout", patience}, Joined(options, {"/t/x"})))));
+  const auto began = std::chrono::steady_clock::now();
+  const Finished finished = Run(
+      mark.On(Zklock(Joined({"inspect", "-z", server, "--connect-timeout", std::to_string(seconds)},
+                            Joined(options, {"/t/x"})))));
   CHECK(finished.exit == Exited(69));
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(seconds + 10));
   CHECK(mark.Processes().empty());
   const std::string begin = server + " (";
   const std::size_t from = finished.err.find(begin);
@@ -130,11 +43,17 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   const Certificates certificates;
   const TlsServer open(certificates, "none");
   const TlsServer mutual(certificates, "need");
-  const Words ca = {"--tls-ca", certificates("ca.pem")};
-  const Words own = Mutual(certificates);
+  const Words ca = certificates.Ca();
+  const Words own = certificates.Client("host");
 
-  for (const auto& [server, options] : std::vector<std::pair<std::string, Words>>{
-           {open.named(), ca}, {open.address(), ca}, {mutual.named(), own}}) {
+  // The key in the certificate's file, and in one of its own.
+  const Words apart =
+      Joined(ca, {"--tls-cert", certificates("host.crt"), "--tls-key", certificates("host.key")});
+  for (const auto& [server, options] :
+       std::vector<std::pair<std::string, Words>>{{open.named(), ca},
+                                                  {open.address(), ca},
+                                                  {mutual.named(), own},
+                                                  {mutual.named(), apart}}) {
     const Mark mark;
     const Finished finished = Run(mark.On(
         Zklock(Joined({"try", "-z", server}, Joined(options, {"/x", "--", "echo", "locked"})))));
@@ -143,60 +62,45 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
     CHECK(finished.out == "locked\n");
     CHECK(mark.Processes().empty());
   }
-  // The client certificate is an identity.
-  CHECK(
-      Run(Zklock(Joined({"exclusive", "-z", mutual.named()}, Joined(own, {"/x509", "--", "true"}))))
-          .exit == Exited(0));
-
-  CHECK_THAT(ReasonOf(mutual.named(), ca, "5s"), Catch::Contains("requires a client certificate"));
-  Words stranger = own;
-  stranger[3] = certificates("stranger.crt");
-  stranger[5] = certificates("stranger.key");
-  CHECK_THAT(ReasonOf(mutual.named(), stranger, "5s"), Catch::Contains("client certificate"));
+  CHECK_THAT(ReasonOf(mutual.named(), ca, 5), Catch::Contains("requires a client certificate"));
+  CHECK_THAT(ReasonOf(mutual.named(), certificates.Client("stranger"), 5),
+             Catch::StartsWith("rejects the client certificate"));
   // The port without TLS, with TLS; and the other way round.
   CHECK_THAT(ReasonOf(open.plain(), ca), Catch::Contains("a port without TLS"));
   CHECK(Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}))
             .exit == Exited(69));
+}
 
-  SECTION("through a proxy command, too") {
-    const Finished finished =
-        Run(Zklock(Joined({"try", "-z", open.named(), "--proxy-command", "socat - TCP:%h:%p"},
-                          Joined(ca, {"/x", "--", "echo", "locked"}))));
-    CAPTURE(finished.err);
-    CHECK(finished.exit == Exited(0));
-  }
-  SECTION("inspect, waiters and the guard of a killed zklock use TLS") {
-    const Mark mark;
-    const auto at = [&](const std::string& subcommand) {
-      return Joined({subcommand, "-z", open.named()}, ca);
-    };
-    Child holder = Child::Start(mark.On(HolderOptions(at("exclusive"), "/killed")));
-    REQUIRE(holder.ReadLine() == "held");
-    Child next =
-        Child::Start(mark.On(HolderOptions(Joined(at("exclusive"), {"--verbose"}), "/killed")));
-    next.ReadErrUntil("waiting for /killed");
-    CHECK_THAT(Run(Zklock(Joined(at("inspect"), {"/killed"}))).out, Catch::Contains("held"));
-    const auto killed = std::chrono::steady_clock::now();
-    holder.Signal(SIGKILL);
-    CHECK(next.ReadLine() == "held");
-    // Far below the session time-out of 30 s, which would end the session otherwise.
-    CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(5));
-    // The helper dies: the command lives on.
-    kill(mark.One("zklock-transpor"), SIGKILL);
-    WaitUntil([&] { return !mark.Processes("zklock-transpor").empty(); });
-    next.CloseInput();
-    CHECK(next.Wait() == Exited(0));
-    mark.WaitForEnd();
-  }
+TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "none");
+  const Mark mark;
+  const auto at = [&](const std::string& subcommand, const Words& more = {}) {
+    return Joined({subcommand, "-z", server.named()}, Joined(certificates.Ca(), more));
+  };
+  Child holder = Child::Start(mark.On(HolderOptions(at("exclusive"), "/killed")));
+  REQUIRE(holder.ReadLine() == "held");
+  Child next = Child::Start(mark.On(HolderOptions(at("exclusive", {"--verbose"}), "/killed")));
+  next.ReadErrUntil("waiting for /killed");
+  CHECK_THAT(Run(Zklock(at("inspect", {"/killed"}))).out, Catch::Contains("held"));
+  const auto killed = std::chrono::steady_clock::now();
+  holder.Signal(SIGKILL);
+  CHECK(next.ReadLine() == "held");
+  // Far below the session time-out of 30 s, which would end the session otherwise.
+  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(5));
+  // The helper dies: the command lives on.
+  kill(mark.One("zklock-transpor"), SIGKILL);
+  next.ReadErrUntil("confirmed");
+  next.CloseInput();
+  CHECK(next.Wait() == Exited(0));
+  mark.WaitForEnd();
 }
 
 TEST_CASE("each fault of a server's TLS has a reason of its own") {
   const Certificates certificates;
-  const Words ca = {"--tls-ca", certificates("ca.pem")};
+  const Words ca = certificates.Ca();
   const auto reason = [&](const std::string& name, const Words& options) {
-    const OpenSslServer server(
-        {"-cert", certificates(name + ".crt"), "-key", certificates(name + ".key")});
-    return ReasonOf(server.address(), options);
+    return ReasonOf(OpenSslServer(certificates, name).address(), options);
   };
   CHECK_THAT(reason("expired", ca), Catch::StartsWith("its certificate expired on 20"));
   CHECK(reason("stranger", ca) ==
@@ -206,12 +110,14 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK(reason("self", ca) == "its certificate (self) is self-signed; see --tls-ca");
   CHECK_THAT(reason("named", ca),
              Catch::StartsWith("its certificate is for zk1, zk2, not for 127.0.0.1;"));
-  // Without a check of the name the handshake succeeds.
-  CHECK(reason("named", Joined(ca, {"--tls-verify", "ca"})).find("zk1") == std::string::npos);
+  // Without a check of the name the handshake succeeds, and no session follows.
+  CHECK_THAT(reason("named", Joined(ca, {"--tls-verify", "ca"})),
+             Catch::Contains("is the server hung?"));
 
   const OpenSslServer old({"-cert", certificates("server.crt"), "-key", certificates("server.key"),
                            "-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"});
-  CHECK(ReasonOf(old.address(), ca) == "speaks no TLS of version 1.2 or newer");
+  CHECK(ReasonOf(old.address(), ca) ==
+        "speaks no TLS of version 1.2 or newer: see its ssl.enabledProtocols");
   CHECK_THAT(ReasonOf(Peer(Peer::Manner::kSpeaksHttp).address(), ca),
              Catch::Contains("does not answer in TLS"));
   CHECK_THAT(ReasonOf(Peer(Peer::Manner::kClosesAtOnce).address(), ca),
@@ -221,6 +127,55 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK(ReasonOf(ClosedPort().address(), ca) == "Connection refused");
   CHECK_THAT(ReasonOf(BlackHole().address(), ca),
              Catch::Contains("does not answer connection attempts"));
+}
+
+TEST_CASE("a server whose name cannot be checked is not used") {
+  const Certificates certificates;
+  const OpenSslServer server(certificates, "server");
+  const std::string port = server.address().substr(server.address().rfind(':'));
+  // Its name is not looked up by zklock, and is too long to be asked for in TLS.
+  const std::string name(256, 'x');
+  CHECK_THAT(ReasonOf(name + port,
+                      Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p"})),
+             Catch::Contains("is not a name that a certificate can have"));
+  // What zklock refuses in --servers, zklock-transport refuses too.
+  const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
+  for (const std::string bad : {"", "[::g]"}) {
+    const Finished finished = Run({.argv = {program, server.address(), bad + port, "--tls",
+                                            "--tls-ca", certificates("ca.pem")}});
+    CAPTURE(bad, finished.err);
+    CHECK(finished.exit == Exited(1));
+    CHECK_THAT(finished.err, Catch::Contains("is not a name that a certificate can have"));
+  }
+}
+
+TEST_CASE("a certificate's names cannot make a line of their own in a reason") {
+  const Certificates certificates;
+  const TemporaryDirectory directory;
+  ChildOptions options;
+  options.argv = {"openssl",
+                  "req",
+                  "-x509",
+                  "-newkey",
+                  "ec",
+                  "-pkeyopt",
+                  "ec_paramgen_curve:P-256",
+                  "-nodes",
+                  "-keyout",
+                  "liar.key",
+                  "-out",
+                  "liar.crt",
+                  "-subj",
+                  "/CN=liar\n!rejected",
+                  "-days",
+                  "2"};
+  options.argv[13] = "/CN=liar\n!rejected";
+  options.directory = directory.path();
+  REQUIRE(Run(std::move(options)).exit == Exited(0));
+  const OpenSslServer server(
+      {"-cert", directory.Path("liar.crt"), "-key", directory.Path("liar.key")});
+  CHECK_THAT(ReasonOf(server.address(), certificates.Ca()),
+             Catch::StartsWith("its certificate (liar?!rejected) is self-signed"));
 }
 
 TEST_CASE("files of TLS that cannot be used are named") {
@@ -250,11 +205,34 @@ TEST_CASE("files of TLS that cannot be used are named") {
     }
     CHECK(run({"--tls-key", key}).exit == Exited(64));
   }
+  SECTION("a certificate without its key") {
+    const Finished finished = run({"--tls-cert", cert});
+    CHECK(finished.exit == Exited(78));
+    CHECK_THAT(finished.err, Catch::Contains("host.crt: has no key; name the file"));
+  }
   SECTION("files with something else, and a key of another certificate") {
-    const std::string server = TestServers();
-    CHECK_THAT(run({"--tls-ca", key}).err, Catch::Contains(key + ": has no certificate in PEM"));
-    CHECK_THAT(run({"--tls-cert", cert, "--tls-key", certificates("server.key")}).err,
+    // Found before a server is asked.
+    const ClosedPort closed;
+    const auto reason = [&](const Words& options) { return ReasonOf(closed.address(), options); };
+    CHECK_THAT(reason({"--tls-ca", key}), Catch::StartsWith(key + ": has no certificate in PEM"));
+    CHECK_THAT(reason({"--tls-cert", certificates("ca.key"), "--tls-key", key}),
+               Catch::StartsWith(certificates("ca.key") + ": has no certificate in PEM"));
+    CHECK_THAT(reason({"--tls-cert", cert, "--tls-key", certificates("server.key")}),
                Catch::Contains("is not the key of " + cert));
+    REQUIRE(Run({.argv = {"openssl", "ec", "-in", key, "-aes128", "-passout", "pass:x", "-out",
+                          certificates("locked.key")}})
+                .exit == Exited(0));
+    REQUIRE(chmod(certificates("locked.key").c_str(), 0600) == 0);
+    CHECK_THAT(reason({"--tls-cert", cert, "--tls-key", certificates("locked.key")}),
+               Catch::Contains("has no key in PEM without a passphrase"));
+  }
+}
+
+TEST_CASE("zklock itself needs neither OpenSSL nor Cyrus SASL") {
+  const Finished libraries = Run({.argv = {"ldd", Binary()}});
+  CHECK_THAT(libraries.out, Catch::Contains("libc.so"));
+  for (const char* name : {"libssl", "libcrypto", "libsasl"}) {
+    CHECK_THAT(libraries.out, !Catch::Contains(name));
   }
 }
 
@@ -269,8 +247,17 @@ TEST_CASE("without zklock-transport the options of TLS name the package that has
   CHECK(Lines(finished.err).size() == 1);
   CHECK_THAT(finished.err, Catch::Contains("zklock-transport"));
   CHECK_THAT(Run({.argv = {alone, "--version"}}).out,
-             Catch::Contains("transports: proxy command\n"));
-  CHECK_THAT(Run({.argv = {Binary(), "--version"}}).out, Catch::Contains("TLS"));
+             Catch::EndsWith("transports: proxy command\n"));
+  CHECK_THAT(Run({.argv = {Binary(), "--version"}}).out,
+             Catch::EndsWith("transports: proxy command, TLS, SASL\n"));
+
+  // One that the system cannot execute is a reason like others.
+  REQUIRE(chmod(directory.Write("zklock-transport", "not a program").c_str(), 0755) == 0);
+  ChildOptions broken = Zklock({"inspect", "--tls", "--connect-timeout", "1s", "/t/x"});
+  broken.argv.front() = alone;
+  const Finished tried = Run(std::move(broken));
+  CHECK(tried.exit == Exited(69));
+  CHECK_THAT(tried.err, Catch::Contains("zklock-transport cannot be executed"));
 }
 
 }  // namespace zklock::test
