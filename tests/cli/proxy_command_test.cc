@@ -140,29 +140,60 @@ TEST_CASE("a server that stalls behind the proxy command does not keep zklock fr
   CHECK(mark.Processes().empty());
 }
 
-TEST_CASE("a command survives the death and the stop of the helper that its lock is held through") {
-  const Mark mark;
-  const std::string lock = NewLock("proxy-death");
-  Child holder =
-      StartProxiedHolder(mark, kSocat, lock, {"exclusive", "--verbose", "--session-timeout", "6s"});
-  const pid_t first = mark.One("socat");
-  SECTION("killed") { kill(first, SIGKILL); }
-  SECTION("its minder killed") { kill(mark.One("zklock-proxy"), SIGKILL); }
-  SECTION("stopped") { kill(first, SIGSTOP); }
-  SECTION("stopped with its minder") {
-    kill(mark.One("zklock-proxy"), SIGSTOP);
-    kill(first, SIGSTOP);
+// A lock is held through a helper, which dies or falls silent. The command runs on: its lease is
+// renewed through a second helper in time.
+namespace {
+
+class HeldThroughHelper {
+ public:
+  HeldThroughHelper()
+      : holder_(StartProxiedHolder(mark_, kSocat, NewLock("proxy-death"),
+                                   {"exclusive", "--verbose", "--session-timeout", "6s"})),
+        helper_(mark_.One("socat")) {}
+  [[nodiscard]] pid_t helper() const { return helper_; }
+  [[nodiscard]] pid_t minder() const { return mark_.One("zklock-proxy"); }
+
+  void CheckThatCommandLivesOn() {
+    holder_.ReadErrUntil("confirmed");
+    const std::vector<pid_t> now = mark_.Processes("socat");
+    CHECK(std::any_of(now.begin(), now.end(), [&](pid_t pid) { return pid != helper_; }));
+    CHECK_FALSE(holder_.HasEnded());
+    holder_.CloseInput();
+    CHECK(holder_.Wait() == Exited(0));
+    mark_.WaitForEnd();
   }
-  WaitUntil([&] {
-    const std::vector<pid_t> now = mark.Processes("socat");
-    return std::any_of(now.begin(), now.end(), [&](pid_t pid) { return pid != first; });
-  });
-  // Longer than the lease: it is renewed through the second helper.
-  sleep(7);
-  CHECK_FALSE(holder.HasEnded());
-  holder.CloseInput();
-  CHECK(holder.Wait() == Exited(0));
-  mark.WaitForEnd();
+
+ private:
+  const Mark mark_;
+  Child holder_;
+  const pid_t helper_;
+};
+
+}  // namespace
+
+TEST_CASE("a command survives the KILL of the helper that its lock is held through") {
+  HeldThroughHelper held;
+  kill(held.helper(), SIGKILL);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the KILL of its helper's minder") {
+  HeldThroughHelper held;
+  kill(held.minder(), SIGKILL);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the stop of the helper that its lock is held through") {
+  HeldThroughHelper held;
+  kill(held.helper(), SIGSTOP);
+  held.CheckThatCommandLivesOn();
+}
+
+TEST_CASE("a command survives the stop of its helper and of the minder") {
+  HeldThroughHelper held;
+  kill(held.minder(), SIGSTOP);
+  kill(held.helper(), SIGSTOP);
+  held.CheckThatCommandLivesOn();
 }
 
 TEST_CASE("after KILL of zklock the guard closes the session through a proxy command of its own") {
