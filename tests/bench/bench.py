@@ -13,7 +13,8 @@ import report
 from parts import PARTS, Bench
 from servers import Etcd, ZooKeeper
 
-_DEFAULT = [name for name in PARTS if name != "scale"]
+_TABLES = ["scale", "ways"]  # parts that have a table of their own in the page
+_DEFAULT = [name for name in PARTS if name not in _TABLES]
 _PAGE = "tests/bench/README.md"
 
 
@@ -29,8 +30,8 @@ def parse_arguments():
     for name in arguments.parts:
         if name not in PARTS:
             parser.exit(64, f"bench: unknown part '{name}' (expected {', '.join(PARTS)})\n")
-    if arguments.readme and arguments.parts not in ([], ["scale"]):
-        parser.exit(64, "bench: --readme needs all default parts, or scale alone\n")
+    if arguments.readme and arguments.parts not in ([], *([name] for name in _TABLES)):
+        parser.exit(64, "bench: --readme needs all default parts, or scale or ways alone\n")
     return arguments
 
 
@@ -105,7 +106,7 @@ def main():
         with open(f"{arguments.out}/handover.svg", "w") as file:
             file.write(plot)
     if arguments.readme and arguments.parts:
-        report.put_into_page(_PAGE, "scale", text)
+        report.put_into_page(_PAGE, arguments.parts[0], text)
     elif arguments.readme:
         report.put_into_page(_PAGE, "bench", f"{text}\n![hand-over by length of the queue]"
                              "(handover.svg)\n")

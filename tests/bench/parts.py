@@ -10,13 +10,15 @@ import time
 
 import peers
 import scale
+import ways
 from relay import Relay
+from report import text_of
 from servers import ZooKeeper
 
 PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
-         "killed": "killed", "binary": "binary", "scale": "scale"}
+         "killed": "killed", "binary": "binary", "scale": "scale", "ways": "ways"}
 
 _LENGTHS = [2, 10, 100, 1000]
 _PATIENCE = 120
@@ -32,6 +34,10 @@ _LATE = "hand-over to a waiter of three session time-outs, each fsync 5 ms slowe
 def _children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
+
+
+def _tree(pid):
+    return [pid, *(one for child in _children(pid) for one in _tree(child))]
 
 
 def _pss(pid):
@@ -508,6 +514,32 @@ class Bench:
                 spans = [self._kill_holder(self._peers[word]) for _ in range(times)]
                 self._results.add(what, word, statistics.median(spans), "s")
         self._results.target(what, self._results.get(what, "zklock"), 0.02, "s")
+
+    def ways(self):
+        """Each way to a server, with all the processes that it needs on the client's host."""
+        if lacking := ways.missing():
+            self._results.note(f"The ways to a server were not measured: no {', '.join(lacking)}.")
+            return
+        with ways.open_ways(self._tools) as found:
+            runs = {way.word: way.run("/free", ["true"]) for way in found}
+            self._in_turn(runs, 5)  # the server compiles what it has to do often
+            free = self._in_turn(runs, self._rounds)
+            lines = ["| way to the server | free lock, `true`, release | CPU time | memory of a waiter"
+                     " (PSS) | killed holder to the next running |\n",
+                     "| --- | --- | --- | --- | --- |\n"]
+            for way in found:
+                with self._queue(way, f"/memory-{way.word}") as queue:
+                    queue.start(["cat", self._fifo])
+                    queue.settle()
+                    waiters = [queue.start(["true"]) for _ in range(10)]
+                    queue.settle()
+                    kib = statistics.median(
+                        sum(map(_pss, _tree(waiter.pid))) for waiter in waiters)
+                span = statistics.median(self._kill_holder(way) for _ in range(9))
+                wall, cpu = free[way.word]
+                lines.append(f"| {way.title} | {text_of(wall, 's')} | {text_of(cpu, 's')} |"
+                             f" {text_of(kib, 'KiB')} | {text_of(span, 's')} |\n")
+        self._results.table("ways", "".join(lines))
 
     def scale(self):
         """10,000 contenders of one LOCK, and 10,000 LOCKs with one contender each."""

@@ -19,10 +19,10 @@ def _free_port():
 class ZooKeeper:
     """A server or an ensemble. Leaving the `with` removes it."""
 
-    def __init__(self, size=1, preload=None):
+    def __init__(self, size=1, preload=None, options=()):
         self._directory = tempfile.mkdtemp(prefix="zklock-bench-")
         self._environment = {**os.environ, "ZKLOCK_ZOOKEEPER_DIR": self._directory}
-        self.size, self._preload = size, preload
+        self.size, self._preload, self._options = size, preload, options
         self.servers = None
 
     def __enter__(self):
@@ -32,8 +32,8 @@ class ZooKeeper:
         words = ["start"] if self.size == 1 else ["ensemble", str(self.size)]
         # Long enough session time-outs for the peers that ask for 60 s.
         self.servers = subprocess.run(
-            [f"{_PROJECT}/scripts/zookeeper", *words, "--max-session", "60000"], check=True,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [f"{_PROJECT}/scripts/zookeeper", *words, "--max-session", "60000",
+             *self._options], check=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True).stdout.strip()
         return self
 
