@@ -100,7 +100,7 @@ struct InspectOptions {
   bool watch = false;
   bool mine = false;        ///< only check what is held for the caller
   bool by_status = false;   ///< print nothing
-  bool with_names = false;  ///< show the names of the contenders
+  bool with_names = false;  ///< --verbose
   /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
   std::string path;
 };

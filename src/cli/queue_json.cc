@@ -71,6 +71,7 @@ ordered_json ContenderJson(const ContenderView& view) {
   contender["sinceExact"] = view.since_ms ? ordered_json(view.since_exact) : nullptr;
   contender["command"] = OrNull(view.data.command);
   contender["label"] = OrNull(view.data.label);
+  contender["contained"] = OrNull(view.data.contained);
   contender["token"] = Token(view.token);
   contender["session"] =
       view.session ? ordered_json(fmt::format("0x{:x}", static_cast<std::uint64_t>(*view.session)))

@@ -24,6 +24,10 @@ std::string OrDash(const std::optional<std::string>& text) {
   return text && !text->empty() ? *text : std::string(kNotKnown);
 }
 
+std::string OrDash(const std::optional<bool>& answer) {
+  return answer ? (*answer ? "yes" : "no") : std::string(kNotKnown);
+}
+
 template <typename Number>
 std::string OrDash(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : std::string(kNotKnown);
@@ -74,6 +78,7 @@ Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
                               {.title = "COMMAND", .least = 12}};
   if (style.with_names) {
     columns.back().dispensable = 1;
+    columns.push_back({.title = "CGROUP", .dispensable = 8});
     columns.push_back({.title = "CONTENDER"});
   }
   return {std::move(columns), style.width, style.colours};
@@ -271,8 +276,10 @@ void QueueText::AddContender(const ContenderView& contender) {
                           {Since(contender), since},
                           OrDash(contender.token),
                           CommandText(contender)};
-  // A stray znode is identified by nothing else.
-  if (style_.with_names) cells.emplace_back(contender.name);
+  if (style_.with_names) {
+    cells.emplace_back(OrDash(contender.data.contained));
+    cells.emplace_back(contender.name);  // a stray znode is identified by nothing else
+  }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
   if (contender.state == ContenderState::kHeld) ++holders_;

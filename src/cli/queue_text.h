@@ -15,9 +15,10 @@ namespace zklock::cli {
 
 /// How much space there is, and how much to show.
 struct ViewStyle {
-  std::size_t width = 0;       ///< of the terminal; 0: no limit
-  bool colours = false;        ///< whether the terminal shows them
-  bool with_names = false;     ///< with each contender's name, for `release --contender`
+  std::size_t width = 0;  ///< of the terminal; 0: no limit
+  bool colours = false;   ///< whether the terminal shows them
+  bool with_names =
+      false;  ///< with each contender's cgroup, and its name for `release --contender`
   std::size_t most_waits = 8;  ///< lines of who waits for whom
   std::size_t most_locks = 0;  ///< of a tree; 0: no limit
 };

@@ -36,6 +36,8 @@ void PreforkedCommand::FindCgroup() {
     no_cgroup_ = process::NoCgroup{process::NoCgroup::Why::kNotDelegated, own.directory};
     return;
   }
+  no_cgroup_ = process::FindObstacle(own.directory);
+  if (no_cgroup_) return;
   if (!own.is_delegated) context_.report.Undelegated(own.directory);
   cgroup_parent_ = own.directory;
   for (const auto& orphan : process::EndOrphans(cgroup_parent_)) {

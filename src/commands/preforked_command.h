@@ -34,6 +34,8 @@ class PreforkedCommand {
   /// Before a contender exists: finds where the command's cgroup can be made (--contain), and ends
   /// what killed zklocks have left there. Does nothing if called again.
   void FindCgroup();
+  /// Whether the command is to run in a cgroup, by what FindCgroup() has found.
+  [[nodiscard]] bool HasCgroup() const { return !cgroup_parent_.empty(); }
 
   /// For a new session: the first contender to be created may be the holder.
   void PrepareEarly(const zookeeper::Session& session);

@@ -64,8 +64,9 @@ int RunCommand(RunContext& context) {
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
                              .contender_data =
-                                 [&context](protocol::Mode mode) {
-                                   return ContenderDataFor(context.options, mode, context.Self());
+                                 [&context, &command](protocol::Mode mode) {
+                                   return ContenderDataFor(context.options, mode, context.Self(),
+                                                           command->HasCgroup());
                                  },
                              .command = command.get()});
   if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;

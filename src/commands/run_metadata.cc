@@ -43,7 +43,7 @@ std::optional<std::string> GetEnvironment(const char* name) {
 }
 
 std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
-                             const process::Identity& self) {
+                             const process::Identity& self, bool contained) {
   std::string command = options.command.front();
   if (options.publish_command) {
     for (std::size_t i = 1; i < options.command.size(); ++i) command += " " + options.command[i];
@@ -52,6 +52,7 @@ std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode
   }
   lock::ContenderData data = DataFor(options, mode, self);
   data.command = command;
+  data.contained = contained;
   return lock::FormatContenderData(data);
 }
 

@@ -17,9 +17,10 @@ namespace zklock::commands {
 /// A variable of our own environment.
 [[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
 
-/// The data of our contender, which everyone who can read the LOCK can read.
+/// The data of our contender, which everyone who can read the LOCK can read. `contained`: the
+/// command gets a cgroup of its own.
 [[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
-                                           const process::Identity& self);
+                                           const process::Identity& self, bool contained);
 
 struct KeeperIdentity {
   const process::Identity& self;

@@ -66,6 +66,7 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
   const std::vector<std::string> under = Innermost(data.under);
   if (!under.empty()) object["under"] = under;
   Put(object, "pidNamespace", data.pid_namespace);
+  Put(object, "contained", data.contained);
   if (data.owner) {
     object["owner"] = {{"pid", data.owner->pid},
                        {"startTime", data.owner->start_time},
@@ -91,6 +92,12 @@ std::optional<std::int64_t> Number(const json& object, const char* name, std::in
   const auto value = found->get<std::int64_t>();
   if (value < least || value > most) return std::nullopt;
   return value;
+}
+
+std::optional<bool> Boolean(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_boolean()) return std::nullopt;
+  return found->get<bool>();
 }
 
 std::optional<std::string> Word(const json& object, const char* name) {
@@ -158,6 +165,7 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.label = Word(object, "label");
   data.under = Words(object, "under");
   data.pid_namespace = Number(object, "pidNamespace", 0, kLargest);
+  data.contained = Boolean(object, "contained");
   data.owner = ReadOwner(object);
   data.release_request = ReadReleaseRequest(object);
   return data;

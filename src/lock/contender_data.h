@@ -49,6 +49,7 @@ struct ContenderData {
   std::optional<std::string> label{};
   std::optional<std::uint64_t> pid_namespace{};  ///< that `pid` belongs to
   std::optional<OwnerData> owner{};              ///< with --hold
+  std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};
 
   /// The contenders that hold the locks under which it runs, by their paths on the servers. The

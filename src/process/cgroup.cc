@@ -276,6 +276,25 @@ std::variant<OwnCgroup, NoCgroup> FindOwnCgroup() {
   return OwnCgroup{directory, !HasSystemd() || IsDelegated(directory, mount_point)};
 }
 
+std::optional<NoCgroup> FindObstacle(const std::string& parent) {
+  using Why = NoCgroup::Why;
+  const auto may_write = [](const std::string& path) {
+    return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+  };
+  // The root of the hierarchy has neither a type nor cgroup.kill.
+  const std::string type = ReadFile(parent + "/cgroup.type").value_or("");
+  if (!type.empty()) {
+    if (type != "domain\n") return NoCgroup{Why::kThreaded, parent, EOPNOTSUPP};
+    if (access((parent + "/cgroup.kill").c_str(), F_OK) != 0 && errno == ENOENT) {
+      return NoCgroup{Why::kOldKernel, parent, ENOENT};
+    }
+  }
+  if (!may_write(parent)) return NoCgroup{Why::kNotCreated, parent, errno};
+  // The kernel asks for this right when a process is moved or created below.
+  if (!may_write(parent + "/cgroup.procs")) return NoCgroup{Why::kNotEntered, parent, errno};
+  return std::nullopt;
+}
+
 std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& parent) {
   using Why = NoCgroup::Why;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -56,6 +56,10 @@ struct OwnCgroup {
 };
 [[nodiscard]] std::variant<OwnCgroup, NoCgroup> FindOwnCgroup();
 
+/// Why no command can have a cgroup below the directory `parent`, as far as that can be seen
+/// without making one: a limit on the number of cgroups, for example, cannot.
+[[nodiscard]] std::optional<NoCgroup> FindObstacle(const std::string& parent);
+
 /// The cgroup (version 2) of one command: all its descendants are in it, unless they move
 /// elsewhere, and the kernel kills it as a whole. No controller is enabled in it, so that limits
 /// and accounting remain those of the parent. Its name is "zklock-" and a UUID.

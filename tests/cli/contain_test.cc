@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -100,6 +101,64 @@ bool IsAlive(pid_t pid) {
 /// Ignores TERM, and leaves a daemon that does so, forked twice, in a session of its own.
 const std::string kStubborn =
     "trap '' TERM; ( setsid sh -c 'echo $$; exec sleep 1000' & ); echo $$; exec sleep 1000";
+
+void Await(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) throw std::runtime_error("it took too long");
+    usleep(1000);
+  }
+}
+
+/// Waits until a process has slept this many times more: a guard that waits for the end of what it
+/// has killed looks again and again.
+void AwaitRounds(pid_t pid, int rounds) {
+  const auto switches = [pid] {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string word; status >> word;) {
+      if (long count = 0; word == "voluntary_ctxt_switches:" && status >> count) return count;
+    }
+    throw std::runtime_error("a process has ended");
+  };
+  const long begin = switches();
+  Await([&] { return switches() >= begin + rounds; });
+}
+
+/// KILL is pending.
+bool IsToBeKilled(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  unsigned long long all = 0;
+  for (std::string word; status >> word;) {
+    unsigned long long pending = 0;
+    if ((word == "SigPnd:" || word == "ShdPnd:") && status >> std::hex >> pending) all |= pending;
+  }
+  return ((all >> (SIGKILL - 1)) & 1U) != 0;
+}
+
+/// Kills zklock and its guard, without a moment in which only one of them is alive.
+void KillWithGuard(Child& holder) {
+  const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  kill(guard, SIGSTOP);
+  kill(guard, SIGKILL);
+  holder.Signal(SIGKILL);
+  CHECK(holder.Wait() == Killed(SIGKILL));
+  Await([&] { return !IsAlive(guard); });
+}
+
+/// `contained` of each contender in `inspect --json`: true, false or null.
+Words ContainedOf(const std::string& lock) {
+  const Finished finished = RunZklock({"inspect", "--json", lock});
+  CHECK(finished.exit == Exited(0));
+  Words found;
+  const std::string key = "\"contained\":";
+  for (std::size_t at = 0; (at = finished.out.find(key, at)) != std::string::npos;) {
+    at += key.size();
+    found.push_back(finished.out.substr(at, finished.out.find(',', at) - at));
+  }
+  return found;
+}
 
 /// A process that both promises count: with the output open it has not ended.
 std::vector<pid_t> ReadPids(Child& child, int count) {
@@ -270,11 +329,12 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
       In(cgroup, {"exclusive", "-k", "50ms", "--session-timeout", "40s"}, lock, script)));
   const pid_t frozen = ReadPids(holder, 1).front();
   freezer.Freeze(frozen);
+  const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
   SECTION("while zklock lives") {
-    const pid_t command = process::ChildrenOf(process::ChildrenOf(holder.pid()).at(0)).at(0);
+    const pid_t command = process::ChildrenOf(guard).at(0);
     DeleteContender(lock);
-    while (IsAlive(command)) usleep(1000);
-    usleep(300000);  // much longer than a round of KILLs
+    Await([&] { return !IsAlive(command) && IsToBeKilled(frozen); });
+    AwaitRounds(guard, 10);
     CHECK_FALSE(holder.HasEnded());
     CHECK(IsAlive(frozen));
     freezer.Thaw();
@@ -282,7 +342,8 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
   }
   SECTION("after zklock's death") {
     holder.Signal(SIGKILL);
-    usleep(300000);
+    Await([&] { return IsToBeKilled(frozen); });
+    AwaitRounds(guard, 10);
     CHECK(Tree().Children(lock).size() == 1);
     CHECK(IsAlive(frozen));
     freezer.Thaw();
@@ -427,14 +488,7 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   Child holder = Child::Start(In(cgroup, {"exclusive"}, lock, kStubborn));
   const std::vector<pid_t> pids = ReadPids(holder, 2);
   const pid_t daemon = getsid(pids[0]) == pids[0] ? pids[0] : pids[1];
-  const pid_t guard = process::ChildrenOf(holder.pid()).at(0);
-  holder.Signal(SIGSTOP);
-  holder.WaitUntilStopped();
-  kill(guard, SIGSTOP);
-  kill(guard, SIGKILL);
-  holder.Signal(SIGKILL);
-  CHECK(holder.Wait() == Killed(SIGKILL));
-  while (IsAlive(guard)) usleep(1000);
+  KillWithGuard(holder);
   CHECK(IsAlive(daemon));
   CHECK(cgroup.Below().size() == 1);
 
@@ -528,7 +582,8 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
   SECTION("where only the whole hierarchy is mounted") {
     // Its root is outside of the namespace, and so shows no cgroup of this process by name.
     const Finished finished = Run(options);
-    CHECK((finished.exit == Exited(0) || finished.exit == Exited(71)));
+    CHECK(finished.exit == Exited(71));
+    CHECK_THAT(finished.err, Catch::Contains("no cgroup hierarchy of version 2 is mounted"));
   }
   CHECK(cgroup.Below().empty());
 }
@@ -536,26 +591,32 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
 namespace {
 
 /// Runs it with --contain auto, where it must fall back with this reason, and with require.
+/// `is_foreseen`: zklock knows the reason before it queues.
 void MustFallBack(const TestCgroup& cgroup, const std::string& reason,
                   const std::function<void()>& prepare, bool is_refused = true,
-                  const std::string& binary = Binary()) {
+                  const std::string& binary = Binary(), bool is_foreseen = true) {
   const std::string lock = NewLock("contain");
-  const auto run = [&](const std::string& contain) {
-    ChildOptions options = In(cgroup, {"exclusive", "-v", "--contain", contain}, lock, "echo ran");
+  const auto options_for = [&](const std::string& contain) {
+    ChildOptions options =
+        In(cgroup, {"exclusive", "-v", "--contain", contain}, lock, "echo ran; read x || :");
     options.argv.front() = binary;
     options.prepare = [prepare, enter = options.prepare] {
       enter();
       prepare();
     };
-    return Run(options);
+    return options;
   };
-  const Finished automatic = run("auto");
-  CAPTURE(automatic.err);
-  CHECK(automatic.exit == Exited(0));
-  CHECK(automatic.out == "ran\n");
-  CHECK_THAT(automatic.err,
+  ChildOptions options = options_for("auto");
+  options.keep_stdin = true;
+  Child automatic = Child::Start(options);
+  CHECK(automatic.ReadLine() == "ran");
+  CHECK(ContainedOf(lock) == Words{is_foreseen ? "false" : "true"});
+  automatic.CloseInput();
+  CHECK(automatic.Wait() == Exited(0));
+  CAPTURE(automatic.err());
+  CHECK_THAT(automatic.err(),
              Catch::Contains("\nzklock: the command runs without a cgroup of its own: " + reason));
-  const Finished required = run("require");
+  const Finished required = Run(options_for("require"));
   CAPTURE(required.err);
   if (is_refused) {
     CHECK(required.exit == Exited(71));
@@ -617,7 +678,7 @@ TEST_CASE(
     cgroup.Write("cgroup.max.descendants", "0");
     MustFallBack(
         cgroup, "cannot create a cgroup in " + cgroup.path() + ": Resource temporarily unavailable",
-        [] {});
+        [] {}, true, Binary(), false);
   }
   SECTION("a threaded cgroup") {
     REQUIRE(mkdir((cgroup.path() + "/domain").c_str(), 0755) == 0);
@@ -681,6 +742,25 @@ TEST_CASE("a delegated cgroup is used on a host with systemd too") {
     options.prepare = with_systemd("run-7.scope", true);
     CHECK_THAT(Run(options).err, Catch::Contains(contained + cgroup.path() + "/run-7.scope/"));
   }
+}
+
+TEST_CASE("inspect shows which commands have, or are to have, a cgroup of their own") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  const auto start = [&](const Words& words) {
+    ChildOptions options = In(cgroup, words, lock, "echo up; read x");
+    options.keep_stdin = true;
+    return Child::Start(options);
+  };
+  Child holder = start({"read"});
+  CHECK(holder.ReadLine() == "up");
+  Child second = start({"read", "--contain", "off"});
+  CHECK(second.ReadLine() == "up");
+  Child waiter = start({"write", "-v"});
+  waiter.ReadErrUntil("waiting for");
+  CHECK(ContainedOf(lock) == Words{"true", "false", "true"});
+  CHECK_THAT(RunZklock({"inspect", "-v", lock}).out, Catch::Contains("CGROUP"));
 }
 
 TEST_CASE("the end of a contained command is marked in the events") {

@@ -123,6 +123,22 @@ TEST_CASE("Contenders' whole names are shown on request, even on a narrow termin
   }
 }
 
+TEST_CASE("With the names it is shown which commands have a cgroup of their own") {
+  lock::LockSurvey lock{.path = "/l"};
+  const auto data = [](std::optional<bool> contained) {
+    return lock::FormatContenderData({.host = "b7", .contained = contained});
+  };
+  lock.entries = {Contender(OurName("b7", "lock-", 1), 1, data(true)),
+                  Contender(OurName("b7", "lock-", 2), 2, data(false)),
+                  Contender(OurName("b7", "lock-", 3), 3, data(std::nullopt))};
+  const std::string text = Render({Found(lock)}, {.with_names = true});
+  CHECK_THAT(text, Catch::Contains("  CGROUP  CONTENDER\n") &&
+                       Catch::Contains("  yes     " + OurName("b7", "lock-", 1) + "\n") &&
+                       Catch::Contains("  no      " + OurName("b7", "lock-", 2) + "\n") &&
+                       Catch::Contains("  -       " + OurName("b7", "lock-", 3) + "\n"));
+  CHECK_THAT(Render({Found(lock)}), !Catch::Contains("CGROUP"));
+}
+
 TEST_CASE("A stray znode is shown last and without a position") {
   lock::LockSurvey lock = Busy();
   lock.entries.push_back(Contender("build-2024010203", 5));

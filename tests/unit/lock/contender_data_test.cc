@@ -51,6 +51,7 @@ TEST_CASE("Data is parsed as it was formatted") {
       .label = "caf\xc3\xa9",
       .pid_namespace = 4026531836,
       .owner = OwnerData{17, 42, "zklock-1"},
+      .contained = false,
       .release_request = ReleaseRequest{.by = "root on web1", .reason = "for a restart"},
       .under = {"/a/h-1-lock-0000000000", "/b/h-2-lock-0000000007"}};
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
@@ -74,6 +75,7 @@ TEST_CASE("Fields with a wrong type or an impossible value are unknown") {
            R"({"version":"1","mode":7,"host":1,"user":null,"pid":"4","bootId":[],"startTime":{}})",
            R"({"mode":"EXCLUSIVE","pid":0,"owner":-1,"startTime":-1,"version":-1})",
            R"({"pid":1.5,"owner":true,"startTime":1e3,"command":{},"label":false})",
+           R"({"contained":1,"under":true})",
            R"({"pid":2147483648,"owner":18446744073709551615,"startTime":18446744073709551615})",
            R"({"pid":1e99,"owner":99999999999999999999999999})",
        }) {

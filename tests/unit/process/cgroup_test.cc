@@ -1,7 +1,13 @@
 #include "process/cgroup.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include "support/temporary.h"
 
 namespace zklock::process {
 namespace {
@@ -49,6 +55,54 @@ TEST_CASE("a cgroup outside of the namespace, or a removed one, is not found") {
   CHECK(CgroupDirectory(kUnified, "").empty());
   CHECK(CgroupDirectory("", "0::/a\n").empty());
   CHECK(CgroupDirectory("nonsense\n\n29 23\n", "0::/a\n").empty());
+}
+
+/// A directory that looks like a cgroup.
+class FakeCgroup {
+ public:
+  explicit FakeCgroup(const std::string& type) {
+    for (const char* file : {"cgroup.procs", "cgroup.kill"}) std::ofstream(Path(file)) << "";
+    if (!type.empty()) std::ofstream(Path("cgroup.type")) << type << "\n";
+  }
+  [[nodiscard]] std::string Path(const std::string& name) const { return directory_.Path(name); }
+  [[nodiscard]] std::optional<NoCgroup::Why> Obstacle() const {
+    const auto found = FindObstacle(directory_.path());
+    if (!found) return std::nullopt;
+    CHECK(found->path == directory_.path());
+    CHECK(found->error != 0);
+    return found->why;
+  }
+
+ private:
+  const test::TemporaryDirectory directory_;
+};
+
+TEST_CASE("a cgroup in which one can be made has no obstacle") {
+  CHECK_FALSE(FakeCgroup("domain").Obstacle());
+  CHECK_FALSE(FakeCgroup("").Obstacle());  // the root of the hierarchy has no type
+}
+
+TEST_CASE("below a threaded cgroup no command can have one") {
+  for (const char* const type : {"threaded", "domain threaded", "domain invalid"}) {
+    CHECK(FakeCgroup(type).Obstacle() == NoCgroup::Why::kThreaded);
+  }
+}
+
+TEST_CASE("a kernel that cannot kill cgroups is recognized") {
+  const FakeCgroup cgroup("domain");
+  std::filesystem::remove(cgroup.Path("cgroup.kill"));
+  CHECK(cgroup.Obstacle() == NoCgroup::Why::kOldKernel);
+}
+
+TEST_CASE("the obstacle to a new cgroup is found before it is made") {
+  const FakeCgroup cgroup("domain");
+  SECTION("processes may not be moved") {
+    std::filesystem::remove(cgroup.Path("cgroup.procs"));
+    CHECK(cgroup.Obstacle() == NoCgroup::Why::kNotEntered);
+  }
+  SECTION("there is no such cgroup") {
+    CHECK(FindObstacle(cgroup.Path("none")).value().why == NoCgroup::Why::kNotCreated);
+  }
 }
 
 }  // namespace
