@@ -40,8 +40,8 @@ void PreforkedCommand::FindCgroup() {
   if (no_cgroup_) return;
   if (!own.is_delegated) context_.report.Undelegated(own.directory);
   cgroup_parent_ = own.directory;
-  for (const auto& orphan : process::EndOrphans(cgroup_parent_)) {
-    context_.report.OrphanEnded(orphan);
+  for (const std::string& parent : process::OrphanParents(cgroup_parent_)) {
+    for (const auto& orphan : process::EndOrphans(parent)) context_.report.OrphanEnded(orphan);
   }
 }
 

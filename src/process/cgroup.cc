@@ -30,6 +30,7 @@ namespace zklock::process {
 namespace {
 
 constexpr std::string_view kPrefix = "zklock-";
+constexpr std::string_view kScope = ".scope";
 constexpr std::size_t kUuidSize = 36;
 constexpr mode_t kMode = 0755;
 
@@ -102,7 +103,7 @@ bool HasMark(const std::string& directory, const char* attribute) {
 }
 
 bool IsUnitName(std::string_view path) {
-  return path.ends_with(".service") || path.ends_with(".scope") || path.ends_with(".slice");
+  return path.ends_with(".service") || path.ends_with(kScope) || path.ends_with(".slice");
 }
 
 /// As sd_booted(3).
@@ -388,6 +389,15 @@ pid_t ForkIntoCgroup(int directory) {
   return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
+std::vector<std::string> OrphanParents(const std::string& parent) {
+  std::vector<std::string> parents{parent};
+  if (!parent.ends_with(kScope)) return parents;
+  for (const std::string& path : SubdirectoriesOf(ParentOf(parent))) {
+    if (path != parent && path.ends_with(kScope)) parents.push_back(path);
+  }
+  return parents;
+}
+
 std::vector<EndedOrphan> EndOrphans(const std::string& parent) {
   std::vector<EndedOrphan> ended;
   for (const std::string& path : SubdirectoriesOf(parent)) {
@@ -399,8 +409,9 @@ std::vector<EndedOrphan> EndOrphans(const std::string& parent) {
       MoveOut(path);
     } else if (ReadPopulated(events.get())) {
       const UniqueFd kill = OpenIn(directory, "cgroup.kill", O_WRONLY);
-      WriteTo(kill.get(), "1");
-      AwaitEmpty(events.get(), BootClock::now() + kOrphanTime);
+      if (!kill) continue;  // another user's
+      // A threaded cgroup refuses.
+      if (WriteTo(kill.get(), "1")) AwaitEmpty(events.get(), BootClock::now() + kOrphanTime);
       ended.push_back({path, !ReadPopulated(events.get())});
     }
     // Also what is below: no run in it can be alive that has not been killed.

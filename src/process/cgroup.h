@@ -126,9 +126,13 @@ struct EndedOrphan {
   std::string path;
   bool is_gone = true;  ///< false: some of its processes have not ended after KILL
 };
+/// The directories in which earlier runs can have left orphans, for a run in `parent`: `parent`
+/// itself, and if it is a scope of systemd, the scopes next to it, since each run may have its own.
+[[nodiscard]] std::vector<std::string> OrphanParents(const std::string& parent);
+
 /// Ends what zklocks that were killed together with their guards have left below `parent`: kills
 /// their commands' processes, waits for their end, but not for long, and removes the cgroups.
-/// Returns those that had processes to kill.
+/// Returns those that had processes to kill. Does not touch those of other users.
 std::vector<EndedOrphan> EndOrphans(const std::string& parent);
 
 }  // namespace zklock::process

@@ -436,6 +436,133 @@ TEST_CASE("with --descendants kill, what the command leaves ends with its cgroup
   CHECK(cgroup.Below().empty());
 }
 
+TEST_CASE("cgroups that the command makes end with its own") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
+                                 "own=$(echo $PARENT/zklock-*); mkdir -p $own/a/b; "
+                                 "(trap '' TERM; exec setsid sleep 1000) & "
+                                 "echo $! > $own/a/b/cgroup.procs; echo $!; exec sleep 1000"));
+  const pid_t pid = ReadPids(holder, 1).front();
+  CHECK(CgroupOf(pid) == "b");
+  SECTION("the lock is lost") {
+    DeleteContender(lock);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("zklock is killed") {
+    holder.Signal(SIGKILL);
+    Tree().WaitForChildren(lock, 0, 20s);
+  }
+  SECTION("zklock and its guard are killed") {
+    KillWithGuard(holder);
+    CHECK(IsAlive(pid));
+    CHECK(Run(In(cgroup, {"try"}, NewLock("contain"), "true")).exit == Exited(0));
+  }
+  CHECK_FALSE(IsAlive(pid));
+  CHECK(cgroup.Below().empty());
+}
+
+namespace {
+
+/// A limit on the number of processes: the controller's of version 1, or of version 2 where it may
+/// be enabled for the test's cgroup.
+class ProcessLimit {
+ public:
+  explicit ProcessLimit(const TestCgroup& cgroup) {
+    std::ifstream mounts("/proc/self/mounts");
+    for (std::string device, point, type, options, rest;
+         mounts >> device >> point >> type >> options;) {
+      std::getline(mounts, rest);
+      if (type != "cgroup" || ("," + options + ",").find(",pids,") == std::string::npos) continue;
+      path_ = point + "/test-" + std::to_string(getpid());
+      works_ = is_own_ = mkdir(path_.c_str(), 0755) == 0;
+      return;
+    }
+    std::ofstream(cgroup.path() + "/../cgroup.subtree_control") << "+pids" << std::flush;
+    path_ = cgroup.path();
+    works_ = std::filesystem::exists(path_ + "/pids.max");
+  }
+  ~ProcessLimit() {
+    while (is_own_ && rmdir(path_.c_str()) != 0 && errno == EBUSY) usleep(1000);
+  }
+  ProcessLimit(const ProcessLimit&) = delete;
+  ProcessLimit& operator=(const ProcessLimit&) = delete;
+
+  [[nodiscard]] bool works() const { return works_; }
+  [[nodiscard]] ChildOptions Around(ChildOptions options, int most) const {
+    std::ofstream(path_ + "/pids.max") << most << std::flush;
+    // The leak detector forks.
+    options.also_environment.push_back("ASAN_OPTIONS=detect_leaks=0");
+    options.prepare = [prepare = options.prepare, this] {
+      prepare();
+      std::ofstream(path_ + "/cgroup.procs") << "0" << std::flush;
+    };
+    return options;
+  }
+
+ private:
+  std::string path_;
+  bool works_ = false;
+  bool is_own_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("where no more processes may be created, nothing is left, whoever is refused") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const ProcessLimit limit(cgroup);
+  if (!limit.works()) return SayThatItCannotBeTested();
+  const std::string contain = GENERATE("auto", "require");
+  CAPTURE(contain);
+  // zklock, its guard and the command: each more that is allowed lets one more of them be.
+  bool has_failed = false;
+  for (int most = 1;; ++most) {
+    CAPTURE(most);
+    REQUIRE(most < 10);
+    const std::string lock = NewLock("contain");
+    const Finished finished =
+        Run(limit.Around(In(cgroup, {"exclusive", "--contain", contain}, lock, ":"), most));
+    CAPTURE(finished.err);
+    CHECK(cgroup.Below().empty());
+    if (finished.exit == Exited(0)) break;
+    has_failed = true;
+    CHECK(finished.exit == Exited(71));
+    CHECK_THAT(finished.err, Catch::Contains("Resource temporarily unavailable"));
+    Tree().WaitForChildren(lock, 0, 20s);
+  }
+  CHECK(has_failed);
+}
+
+TEST_CASE("a command that has reached the limit on processes ends with its cgroup") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const ProcessLimit limit(cgroup);
+  if (!limit.works()) return SayThatItCannotBeTested();
+  const std::string lock = NewLock("contain");
+  Child holder = Child::Start(
+      limit.Around(In(cgroup, {"exclusive", "--session-timeout", "40s", "-k", "50ms"}, lock,
+                      "exec perl -e '$SIG{TERM} = \"IGNORE\"; $| = 1; fork // last for 1 .. 100; "
+                      "print \"up\\n\"; sleep 1000'"),
+                   30));
+  CHECK(holder.ReadLine() == "up");
+  SECTION("the lock is lost") {
+    DeleteContender(lock);
+    CHECK(holder.Wait() == Exited(76));
+  }
+  SECTION("zklock is killed") {
+    holder.Signal(SIGKILL);
+    Tree().WaitForChildren(lock, 0, 20s);
+  }
+  SECTION("the guard is killed") {
+    kill(process::ChildrenOf(holder.pid()).at(0), SIGKILL);
+    CHECK(holder.Wait() == Exited(128 + SIGKILL));
+  }
+  holder.ReadToEnd();
+  CHECK(cgroup.Below().empty());
+}
+
 TEST_CASE("a process that has moved to another cgroup is found by the walk") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return SayThatItCannotBeTested();
@@ -501,6 +628,67 @@ TEST_CASE("what zklock and its guard leave when killed together, the next zklock
   CHECK(next.out == "gone\n");
   CHECK_THAT(next.err, Catch::Contains("ended processes in " + cgroup.path() + "/zklock-"));
   CHECK(cgroup.Below().empty());
+}
+
+namespace {
+
+/// A scope of systemd below a test's cgroup, in which a run begins.
+struct Scope {
+  Scope(const TestCgroup& cgroup, const std::string& name) : path(cgroup.path() + "/" + name) {
+    if (mkdir(path.c_str(), 0755) != 0) throw std::runtime_error("mkdir");
+    setxattr(path.c_str(), "user.delegate", "1", 1, 0);
+  }
+  [[nodiscard]] ChildOptions Into(ChildOptions options) const {
+    options.prepare = [prepare = options.prepare, this] {
+      prepare();
+      std::ofstream(path + "/cgroup.procs") << "0" << std::flush;
+    };
+    return options;
+  }
+  const std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("what a crash leaves in one scope is ended by the next zklock in another") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const Scope first(cgroup, "session-1.scope");
+  const Scope second(cgroup, "session-2.scope");
+  const Scope service(cgroup, "cron.service");
+  Child holder = Child::Start(first.Into(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn)));
+  const std::vector<pid_t> pids = ReadPids(holder, 2);
+  const auto alive = [&] { return IsAlive(pids[0]) || IsAlive(pids[1]); };
+  const auto run_in = [&](const Scope& scope) {
+    return Run(scope.Into(In(cgroup, {"try"}, NewLock("contain"), "true")));
+  };
+  SECTION("the run is alive: it is not touched") {
+    CHECK(run_in(second).err.empty());
+    CHECK((IsAlive(pids[0]) && IsAlive(pids[1])));
+  }
+  SECTION("zklock and its guard were killed") {
+    KillWithGuard(holder);
+    CHECK(run_in(service).err.empty());
+    CHECK(alive());  // a service is always in the same cgroup, and looks only there
+    const Finished next = run_in(second);
+    CHECK(next.exit == Exited(0));
+    CHECK_THAT(next.err, Catch::Contains("ended processes in " + first.path + "/zklock-"));
+    CHECK_FALSE(alive());
+  }
+}
+
+TEST_CASE("what another user's crash has left is not this user's to end") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  const Nobody nobody(cgroup);
+  Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
+  const std::vector<pid_t> pids = ReadPids(holder, 2);
+  KillWithGuard(holder);
+  const Finished next = Run(nobody.Options(In(cgroup, {"try"}, NewLock("contain"), "true")));
+  CHECK(next.exit == Exited(0));
+  CHECK(next.err.empty());
+  CHECK((IsAlive(pids[0]) || IsAlive(pids[1])));
+  CHECK(cgroup.Below().size() == 1);
 }
 
 TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
@@ -575,6 +763,17 @@ TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") 
                          "umount " + cgroup.mount_point() + " && mount -t cgroup2 cgroup2 " +
                              cgroup.mount_point() + " && exec \"$@\"",
                          "sh"});
+    const Finished finished = Run(options);
+    CHECK(finished.exit == Exited(0));
+    CHECK_THAT(finished.out, Catch::Contains("0::/zklock-"));
+  }
+  SECTION("in a container, with a PID namespace too, as its first process") {
+    options.argv.insert(options.argv.begin(),
+                        {"unshare", "-m", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c",
+                         "umount " + cgroup.mount_point() + " && mount -t cgroup2 cgroup2 " +
+                             cgroup.mount_point() + " && exec \"$@\"",
+                         "sh"});
+    options.argv.back() = "( setsid sleep 1000 & ); cat /proc/self/cgroup";
     const Finished finished = Run(options);
     CHECK(finished.exit == Exited(0));
     CHECK_THAT(finished.out, Catch::Contains("0::/zklock-"));

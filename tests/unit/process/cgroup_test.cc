@@ -105,5 +105,17 @@ TEST_CASE("the obstacle to a new cgroup is found before it is made") {
   }
 }
 
+TEST_CASE("orphans are looked for in the same cgroup, and in the scopes next to a scope") {
+  const FakeCgroup slice("domain");
+  for (const char* const name : {"a.scope", "b.scope", "c.service", "d.slice", "e"}) {
+    std::filesystem::create_directory(slice.Path(name));
+  }
+  const auto parents_of = [&](const char* name) { return OrphanParents(slice.Path(name)); };
+  using Paths = std::vector<std::string>;
+  CHECK(parents_of("a.scope") == Paths{slice.Path("a.scope"), slice.Path("b.scope")});
+  CHECK(parents_of("c.service") == Paths{slice.Path("c.service")});
+  CHECK(parents_of("e") == Paths{slice.Path("e")});
+}
+
 }  // namespace
 }  // namespace zklock::process
