@@ -324,6 +324,39 @@ TEST_CASE("One fault at any request of the hand-over leaves one contender, which
   }
 }
 
+TEST_CASE("Two faults at requests of the hand-over leave one contender, which holds") {
+  const auto first_fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
+  const auto second_fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredReplyLost,
+                                     Fault::kAnsweredAndClosed);
+  const bool in_hand = GENERATE(true, false);
+  const bool leaves_record = GENERATE(true, false);
+  for (std::size_t at = 0; at < 6; ++at) {
+    for (std::size_t more = 1; more <= 6; ++more) {
+      CAPTURE(at, more, static_cast<int>(first_fault), static_cast<int>(second_fault));
+      CAPTURE(in_hand, leaves_record);
+      World world;
+      Contender first(world.servers, world.clock);
+      first.store.Run();
+      Contender second(world.servers, world.clock);
+      second.store.Run();
+      Contender self(world.servers, world.clock);
+      self.store.Run();
+      if (!in_hand) world.clock.Advance(kPastLeaseInHand);
+      first.Release(world.servers);
+      second.store.Run();
+      REQUIRE(second.Holds());
+      const std::size_t before = self.store.requests_sent();
+      self.store.PlaceFault(before + at, first_fault);
+      self.store.PlaceFault(before + at + more, second_fault);
+      leaves_record ? second.Release(world.servers) : second.Leave(world.servers);
+      self.store.Run();
+      REQUIRE(self.Holds());
+      CHECK(world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
+      CHECK(world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
+    }
+  }
+}
+
 TEST_CASE("A contender deleted before its turn is proven never holds, whatever the record says") {
   const bool in_hand = GENERATE(true, false);
   for (const bool while_confirming : {false, true}) {

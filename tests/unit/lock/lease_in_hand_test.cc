@@ -32,13 +32,14 @@ std::size_t Commits(const Requests& requests) {
       }));
 }
 
-/// Lets time pass as an event loop would; the servers answer at once.
+/// Lets time pass as an event loop would, until it is over; the servers answer at once.
 void Pass(Contender& contender, Duration span) {
   const TimePoint end = contender.clock.Now() + span;
   for (;;) {
     contender.store.Run();
     const TimePoint wake = contender.acquire.GetInterest().wake;
-    if (contender.acquire.outcome() || wake > end) break;
+    if (contender.acquire.outcome()) return;
+    if (wake > end) break;
     contender.clock.Set(std::max(wake, contender.clock.Now()));
     contender.acquire.OnReady(0);
   }
@@ -232,6 +233,29 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, which ho
   REQUIRE(self.Holds());
   CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
   CHECK(queue.world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
+}
+
+TEST_CASE("A fault at the turn after which a server shortens the session time-out") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
+  const std::string request = GENERATE("get /l", "list /l", "check ");
+  const bool in_hand = GENERATE(true, false);
+  const Duration granted = std::chrono::seconds(GENERATE(4, 8));
+  CAPTURE(static_cast<int>(fault), request, in_hand, granted.count());
+  QueueOf queue(3);
+  Contender& self = queue[2];
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  REQUIRE(queue[1].Holds());
+  if (!in_hand) queue.world.clock.Advance(kPastLeaseInHand);
+  self.store.SetGranted(granted);
+  self.store.PlaceFault(request, fault);
+  queue[1].Leave(queue.world.servers);  // without a record: the list is read, too
+  Pass(self, 60s);
+  REQUIRE(self.Holds());
+  const bool is_sent = !in_hand || request != "check ";
+  CHECK(self.store.lease().timeout() == (is_sent ? granted : 30s));
+  CHECK(self.store.lease().SufficesToStart(queue.world.clock.Now()));
+  CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
 }
 
 TEST_CASE("A session that expires before its turn does not hold, though its lease seemed in hand") {
