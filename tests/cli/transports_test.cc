@@ -39,9 +39,10 @@ void CheckStallBetween(const std::string& real, const std::string& stalling,
                        const std::function<ChildOptions(ChildOptions)>& with) {
   Proxy proxy(real);
   const Mark mark;
-  Child holder = Child::Start(mark.On(with(HolderOptions(
-      {"exclusive", "--verbose", "--session-timeout", "6s", "-z", proxy.address() + "," + stalling},
-      "/stall"))));
+  Child holder =
+      Child::Start(mark.On(with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "12s",
+                                               "-z", proxy.address() + "," + stalling},
+                                              "/stall"))));
   REQUIRE(holder.ReadLine() == "held");
   proxy.Cut();
   holder.ReadErrUntil("confirmed");
@@ -99,7 +100,7 @@ TEST_CASE(
     "through a proxy command, the reason has what both the command and zklock-transport report") {
   const Certificates certificates;
   const Finished finished = Run(Zklock(
-      Joined({"inspect", "--connect-timeout", "1s", "--proxy-command", "echo no way >&2; exit 1"},
+      Joined({"inspect", "--connect-timeout", "3s", "--proxy-command", "echo no way >&2; exit 1"},
              Joined(certificates.Ca(), {"/t/x"}))));
   CHECK(finished.exit == Exited(69));
   CHECK_THAT(finished.err, Catch::Contains("(no way; closes the connection in the TLS handshake"));
