@@ -20,7 +20,9 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
          "killed": "killed", "binary": "binary", "scale": "scale", "ways": "ways"}
 
-_LENGTHS = [2, 10, 100, 1000]
+# An only waiter has known for a while that it is next, as most waiters do behind commands that take
+# longer than these. In the longer queues most learn it at their turn.
+_LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
 _SETTLE = 0.3  # after the last one has queued: it sets its watch and more
 
@@ -265,7 +267,7 @@ class Bench:
             if word in found and not (word == "curator" and length > 3) \
                     and not (word == "flock" and length > 100):
                 wanted[word] = min(self._rounds,
-                                   10 if word in ("kazoo", "curator") else
+                                   10 if length == 1 or word in ("kazoo", "curator") else
                                    20 if length < 10 else 40)
         while waiting := [word for word in wanted if len(spans[word]) < wanted[word]]:
             for word in waiting:
@@ -276,7 +278,8 @@ class Bench:
         for length in _LENGTHS:
             what = f"hand-over, {length} waiting"
             spans = self._hand_overs(
-                self._peers, ["zklock", "floor", "flock", "etcdctl", "kazoo", "curator"], length)
+                self._peers,
+                ["zklock", "floor", "floor-guard", "flock", "etcdctl", "kazoo", "curator"], length)
             while len(spans["herd"]) < min(self._rounds, 6):
                 spans["herd"] += self._hand_over_herd(length)
             for word, taken in spans.items():
