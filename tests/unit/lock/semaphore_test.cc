@@ -143,6 +143,24 @@ TEST_CASE("As many hold as there are permits, and the next one waits for any of 
   }
 }
 
+TEST_CASE("A permit is not taken by a lease in hand, but after a heartbeat") {
+  // The heartbeat comes before the last look at the number of permits.
+  World world;
+  Permit holder(world, 1);
+  holder.Run();
+  Permit waiter(world, 1);
+  waiter.Run();
+  REQUIRE(holder.Holds());
+  REQUIRE_FALSE(waiter.Holds());
+  REQUIRE(waiter.store.lease().IsInHand(world.clock.Now()));
+  bool held_before = true;
+  waiter.store.Before("check ", [&] { held_before = waiter.Holds(); });
+  holder.Leave();
+  waiter.Run();
+  CHECK(waiter.Holds());
+  CHECK_FALSE(held_before);
+}
+
 // ---- a try ----------------------------------------------------------------------------------
 
 /// Contenders of another session in /l: some have a permit, some are in the turnstile, and the
