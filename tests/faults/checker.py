@@ -35,6 +35,8 @@ class Run:
     descendants: str = "leave"
     nested: bool = False  # the command is another zklock, under the same lock
     held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
+    # It has no cgroup, and a process that is hard to end: that one may outlive the lock.
+    may_remain: bool = False
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
@@ -58,7 +60,11 @@ class Run:
         lives = self.record.lives
         # Processes that a killed command leaves behind are left, and reported.
         left = self.descendants == "leave" and self.was_sent("command", signal.SIGKILL)
-        return max(life.last for life in (lives[:1] if left else lives))
+        return self.last_of(lives[:1] if left else lives)
+
+    def last_of(self, lives):
+        """When the last of them that must end was seen alive."""
+        return max(life.last for life in lives if not (self.may_remain and life.hard))
 
 
 @dataclasses.dataclass

@@ -1,5 +1,6 @@
 """The checker finds the violations that it should find, and no others."""
 
+import collections
 import os
 import signal
 import struct
@@ -14,6 +15,7 @@ import checker
 import histories
 import report
 from checker import Run, Sent
+from faults import Made
 from histories import Life, Record, ServerHistory, Znode
 
 
@@ -76,6 +78,15 @@ class Overlaps(unittest.TestCase):
     def test_a_reader_overlaps_with_the_writer_before_it(self):
         runs = [run(1, 10, 12, 1, mode="write"), run(2, 11, 13, 2, mode="read")]
         self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+
+    def test_a_process_that_may_remain_without_a_cgroup_does_not_overlap(self):
+        first, second = run(1, 10, 11, 1), run(2, 12, 13, 2)
+        first.record.lives.append(Life(9, 10, 12.5, None, hard=True))
+        self.assertEqual(1, len(checker.overlaps([first, second])))
+        first.may_remain = True
+        self.assertEqual([], checker.overlaps([first, second]))
+        first.record.lives.append(Life(8, 10, 12.5, None))
+        self.assertEqual(1, len(checker.overlaps([first, second])))
 
     def test_a_long_overlap_is_found_after_shorter_runs(self):
         runs = [run(1, 10, 20, 1), run(2, 11, 12, 2), run(3, 19, 21, 3)]
@@ -309,16 +320,17 @@ class TransactionLogs(unittest.TestCase):
 class Recorders(unittest.TestCase):
     """With the real recorder, if $ZKLOCK_RECORDER names it."""
 
+    LOCK = {"ZKLOCK_LOCK": "/l", "ZKLOCK_MODE": "read", "ZKLOCK_TOKEN": "42",
+            "ZKLOCK_NODE": "/l/x"}
+
     @unittest.skipUnless("ZKLOCK_RECORDER" in os.environ, "no $ZKLOCK_RECORDER")
     def test_the_recorders_file_can_be_read(self):
         with tempfile.TemporaryDirectory() as directory:
             file = histories.RecordFile(f"{directory}/record")
             self.assertIsNone(file.read())
             before = histories.now()
-            environment = {"ZKLOCK_LOCK": "/l", "ZKLOCK_MODE": "read", "ZKLOCK_TOKEN": "42",
-                           "ZKLOCK_NODE": "/l/x"}
             status = subprocess.run([os.environ["ZKLOCK_RECORDER"], file.path, "50", "tree",
-                                     "daemon", "status=7"], env=environment).returncode
+                                     "daemon", "status=7"], env=self.LOCK).returncode
             record = file.read()
             self.assertEqual(7, status)
             self.assertEqual(("/l", "read", 42, "/l/x"),
@@ -327,6 +339,28 @@ class Recorders(unittest.TestCase):
             for life in record.lives:
                 self.assertTrue(before < life.begin < life.ended < histories.now())
             self.assertGreaterEqual(record.lives[0].last - record.lives[0].begin, 0.05)
+            self.assertFalse(any(life.hard for life in record.lives))
+
+    @unittest.skipUnless("ZKLOCK_RECORDER" in os.environ, "no $ZKLOCK_RECORDER")
+    def test_a_daemon_that_is_hard_to_end_lives_on_until_the_driver_ends_it(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = histories.RecordFile(f"{directory}/record")
+            process = subprocess.Popen([os.environ["ZKLOCK_RECORDER"], file.path, "60000",
+                                        "lasting"], env=self.LOCK)
+            self.wait_until(lambda: file.read() is not None and len(file.read().lives) == 2)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(checker.TERMINATED, process.wait())
+            main, hard = file.read().lives
+            self.assertEqual((False, True), (main.hard, hard.hard))
+            self.wait_until(lambda: file.read().lives[1].last > main.ended + 0.05)
+            file.finish()
+            self.wait_until(lambda: file.read().lives[1].ended is not None)
+
+    def wait_until(self, is_so):
+        deadline = time.monotonic() + 60
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.005)
 
 
 class Reports(unittest.TestCase):
@@ -341,6 +375,26 @@ class Reports(unittest.TestCase):
         servers.znodes[2] = Znode("/l/left-lock-2", 2, 9, 8, 16.0, expired=True)
         runs[1].record.token = 4
         self.assertAlmostEqual(0.1, report.succession(victim, runs, 15.0, servers))
+
+
+    def test_waits_are_counted_from_the_creation_of_the_contender(self):
+        runs = [run(1, 10, 11, 1), run(2, 13, 14, 2), run(3, 30, 31, 3), idle(75)]
+        servers = history(runs)
+        for token, created in ((1, 9), (2, 10), (3, 11)):
+            servers.znodes[token].created = created
+        self.assertEqual((2, 1), report.long_waits(runs, servers))
+
+    def test_what_remains_without_a_cgroup_has_a_row(self):
+        one = run(1, 10, 12, 1, may_remain=True)
+        one.record.lives.append(Life(9, 10, 15, None, hard=True))
+        fault = Made("zklock killed", 11.0, False, False, [Victim(one)], 15.1)
+        self.assertEqual("| zklock killed | 1 | 1.00 s | 1 of 1 | 4.00 s |",
+                         report.remains_table([fault]).splitlines()[-1])
+        one.may_remain = False
+        self.assertEqual("", report.remains_table([fault]))
+
+
+Victim = collections.namedtuple("Victim", "run")
 
 
 if __name__ == "__main__":

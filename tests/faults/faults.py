@@ -109,19 +109,21 @@ class Faults:
     def _is_dead(contender):
         if not contender.is_alive():
             return True
-        record = contender.file.read()
-        return max(life.last for life in record.lives) < histories.now() - 0.2
+        return Faults._last_of(contender) < histories.now() - 0.2
+
+    @staticmethod
+    def _last_of(contender):
+        return contender.run.last_of(contender.file.read().lives)
 
     def _has_successor(self, contender):
         """Whether a conflicting command has begun on its lock since it was last seen alive."""
         if not self._is_dead(contender):
             return False
-        own = contender.file.read()
-        end = max(life.last for life in own.lives)
-        if any(record.lock == own.lock and record.lives[0].begin > end
+        end = self._last_of(contender)
+        if any(record.lock == contender.run.lock and record.lives[0].begin > end
                for _, record in self._crowd.running()):
             return True
-        return any(run.record is not None and run.lock == own.lock and run.begin() > end
+        return any(run.record is not None and run.lock == contender.run.lock and run.begin() > end
                    for run in self._crowd.runs()[-200:])
 
     def _await_successors(self, victims, beyond=0.0):
@@ -323,51 +325,74 @@ class Faults:
 
     # --- what only a cgroup can end --------------------------------------------------------------
 
-    def _start_contained(self, kind, timeout=5.0):
-        """A command with processes that are hard to find or to signal."""
+    def _start_hard(self, kind, contained, timeout=5.0):
+        """A command with a process that is hard to end, in a cgroup or not."""
         manner, through = [kind], []
-        if kind != "bomb":
+        if kind in ("foreign", "hidden"):
             manner = self._cgroups.foreign_manner(kind)
             through = self._cgroups.as_nobody(hides=kind == "hidden")
-        return self._start_lasting(timeout, manner=manner, through=through, lives=2)
+        return self._start_lasting(timeout, manner=manner, through=through, lives=2,
+                                   options=[] if contained else ["--contain", "off"])
 
-    def _strike_contained(self, kind, words):
-        for name, target in (("zklock killed", "zklock"), ("guard killed", "guard"),
-                             ("host cut off", None)):
-            victim = self._start_contained(kind)
-            if victim is None:
-                continue
-            follower = self._launch_lasting(victim.run.lock, victim.run.timeout)
-            time.sleep(0.5)
-            with self._fault(f"{name}, {words}", [victim], servers=target is None):
-                if target is None:
-                    self._cut_off(victim.run.host)
-                else:
-                    victim.send(target, signal.SIGKILL)
-                self._await_successors([victim])
-                self._links.mend_all()
-            self._end_lasting(victim, follower)
+    def _strike_hard(self, kind, words, contained, may_remain=False):
+        for name, target in (("zklock killed", ["zklock"]), ("guard killed", ["guard"]),
+                             ("host cut off", [])):
+            self._strike_one_hard(kind, f"{name}, {words}", target, contained, may_remain)
+
+    def _strike_one_hard(self, kind, name, targets, contained, may_remain):
+        victim = self._start_hard(kind, contained)
+        if victim is None:
+            return
+        victim.run.may_remain = may_remain
+        follower = self._launch_lasting(victim.run.lock, victim.run.timeout)
+        time.sleep(0.5)
+        name += "" if contained else ", `--contain off`"
+        with self._fault(name, [victim], servers=not targets):
+            if len(targets) == 2:
+                victim.send("zklock", signal.SIGSTOP)  # so that it does not see the guard die
+            for target in reversed(targets):
+                victim.send(target, signal.SIGKILL)
+            if not targets:
+                self._cut_off(victim.run.host)
+            self._await_successors([victim])
+            self._links.mend_all()
+        victim.file.finish()
+        self._end_lasting(victim, follower)
 
     def _do_contained_foreign(self):
-        self._strike_contained("foreign", "the command runs a process as root")
+        self._strike_hard("foreign", "the command runs a process as root", True)
 
     def _do_contained_hidden(self):
-        self._strike_contained("hidden", "the command has a hidden process")
+        self._strike_hard("hidden", "the command has a hidden process", True)
 
     def _do_contained_bomb(self):
-        self._strike_contained("bomb", "the command is a fork bomb")
+        self._strike_hard("bomb", "the command is a fork bomb", True)
+
+    def _do_contained_daemon(self):
+        self._strike_hard("lasting", "the command has a daemon that ignores TERM", True)
 
     def _do_contained_kill_zklock_and_guard(self):
         # What they leave is ended by the next zklock that starts on the host.
-        victim = self._victim(is_right=lambda one: not one.plan.held
-                              and {"tree", "daemon"} & set(one.plan.manner))
-        if victim is None:
-            return
-        with self._fault("zklock and guard killed at once, processes left", [victim]):
-            victim.send("zklock", signal.SIGSTOP)
-            victim.send("guard", signal.SIGKILL)
-            victim.send("zklock", signal.SIGKILL)
-            self._await_successors([victim])
+        self._strike_one_hard("lasting", "zklock and guard killed at once, a daemon left",
+                              ["zklock", "guard"], True, False)
+
+    # The same without a cgroup: what may remain is in zklock(1), CAVEATS. Everything else ends.
+
+    def _do_uncontained_foreign(self):
+        self._strike_hard("foreign", "the command runs a process as root", False, True)
+
+    def _do_uncontained_hidden(self):
+        self._strike_hard("hidden", "the command has a hidden process", False, True)
+
+    def _do_uncontained_bomb(self):
+        self._strike_hard("bomb", "the command is a fork bomb", False, True)
+
+    def _do_uncontained_daemon(self):
+        self._strike_hard("lasting", "the command has a daemon that ignores TERM", False)
+
+    def _do_uncontained_kill_zklock_and_guard(self):
+        self._strike_one_hard("lasting", "zklock and guard killed at once, a daemon left",
+                              ["zklock", "guard"], False, True)
 
     # --- contenders ------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class Life:
     begin: float
     last: float  # last seen alive
     ended: float | None  # by itself
+    hard: bool = False  # to find or to signal: recorder.c's last slot
 
 
 @dataclasses.dataclass
@@ -48,6 +49,12 @@ class RecordFile:
         with open(self.path, "r+b", buffering=0) as file:
             file.write(struct.pack("=q", int(moment * 1e9)))
 
+    def finish(self):
+        """Ends the processes that have survived the main one."""
+        with open(self.path, "r+b", buffering=0) as file:
+            file.seek(8)
+            file.write(struct.pack("=q", int(now() * 1e9)))
+
     def read(self):
         """The record, or None if the command has not begun."""
         with open(self.path, "rb", buffering=0) as file:
@@ -57,7 +64,7 @@ class RecordFile:
             pid, begin, last, ended = _SLOT.unpack_from(data, 16 + index * _SLOT.size)
             if begin:
                 lives.append(Life(pid, begin / 1e9, max(begin, last) / 1e9,
-                                  ended / 1e9 if ended else None))
+                                  ended / 1e9 if ended else None, index == _SLOTS - 1))
         if not lives:
             return None
         lock, mode, token, node = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]

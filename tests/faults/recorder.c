@@ -2,7 +2,7 @@
  * the driver created, through a shared mapping, so that the record survives however it ends:
  *
  *   recorder FILE MILLISECONDS [tree] [daemon] [leave] [stubborn] [slow] [status=N]
- *            [bomb] [foreign=PROGRAM] [hidden=PROGRAM]
+ *            [bomb] [lasting] [foreign=PROGRAM] [hidden=PROGRAM]
  *
  * It stamps CLOCK_BOOTTIME into FILE every 4 ms. The first stamp is later than its start and the
  * last earlier than its end, so two commands with overlapping stamps did run at the same time.
@@ -11,10 +11,10 @@
  * stamps too. leave: ends before them (they end 200 ms later) instead of after them.
  * stubborn: ignores TERM. slow: takes 150 ms to end on TERM. (histories.py reads the file.)
  *
- * Processes that are hard to end, one kind at a time, which share the last slot and live on when the
- * main process is killed. bomb: some that are replaced by their children all the time. foreign: one
- * of root, PROGRAM being this program with its setuid bit. hidden: one of the same user, behind two
- * of root.
+ * Processes that are hard to end, one kind at a time, which share the last slot and live on when
+ * the main process is killed. bomb: some that are replaced by their children all the time. lasting:
+ * one that has become a daemon by two forks. foreign: one of root, PROGRAM being this program with
+ * its setuid bit. hidden: one of the same user, behind two of root.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kSlots = 4, kLastSlot = 3, kSize = 4096, kTextSize = 3072, kTerminated = 40, kBombs = 4 };
+enum { kSlots = 4, kLastSlot = 3, kSize = 4096, kTextSize = 3072, kTerminated = 40 };
+enum { kBombs = 4, kGenerations = 4000 };
 
 struct Slot {
   int64_t pid;
@@ -88,16 +89,19 @@ static void LiveBeside(int index, pid_t main_pid) {
   _exit(0);
 }
 
-/* Is replaced by its child, and that by its own, until the end. */
+/* Is replaced by its child, and that by its own, until the end. Bounded: if nobody reaped them,
+ * they must not use up the PIDs of the machine. */
 static void LiveAsBomb(int index) {
   volatile struct Slot* slot = Enter(index);
   signal(SIGTERM, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
-  for (;;) {
+  for (int generation = 0; generation < kGenerations; ++generation) {
     const int64_t now = Now();
     slot->last = now;
     if (record->finish != 0 && now >= record->finish) break;
+    const struct timespec span = {0, 2000000};
+    nanosleep(&span, NULL);
     if (fork() > 0) _exit(0);
   }
   slot->ended = Now();
@@ -116,12 +120,19 @@ static int LiveAsForeigner(int is_hidden) {
         if (setresuid(user, user, user) != 0) _exit(99);
         LiveBeside(kLastSlot, 0);
       }
-      for (;;) pause();
     }
-    for (;;) pause();
+    while (record->finish == 0) Pause();
+    _exit(0);
   }
   LiveBeside(kLastSlot, 0);
   return 0;
+}
+
+static void StartDaemon(int index, pid_t main_pid) {
+  if (fork() != 0) return;
+  setsid();
+  if (fork() == 0) LiveBeside(index, main_pid);
+  _exit(0);
 }
 
 static const char* Variable(const char* name) {
@@ -137,6 +148,7 @@ int main(int argc, char** argv) {
   int slow = 0;
   int status = 0;
   int bomb = 0;
+  int lasting = 0;
   const char* foreign = NULL; /* PROGRAM */
   const char* hidden = NULL;  /* PROGRAM */
   if (argc < 3) return 99;
@@ -154,6 +166,7 @@ int main(int argc, char** argv) {
     slow |= strcmp(argv[i], "slow") == 0;
     if (strncmp(argv[i], "status=", 7) == 0) status = atoi(argv[i] + 7);
     bomb |= strcmp(argv[i], "bomb") == 0;
+    lasting |= strcmp(argv[i], "lasting") == 0;
     if (strncmp(argv[i], "foreign=", 8) == 0) foreign = argv[i] + 8;
     if (strncmp(argv[i], "hidden=", 7) == 0) hidden = argv[i] + 7;
   }
@@ -168,15 +181,8 @@ int main(int argc, char** argv) {
   if (tree) {
     if (fork() == 0) LiveBeside(1, main_pid);
   }
-  if (daemon_too) {
-    const pid_t child = fork();
-    if (child == 0) {
-      setsid();
-      if (fork() == 0) LiveBeside(2, main_pid);
-      _exit(0);
-    }
-  }
-
+  if (daemon_too) StartDaemon(2, main_pid);
+  if (lasting) StartDaemon(kLastSlot, 0);
   for (int i = 0; bomb && i < kBombs; ++i) {
     if (fork() == 0) LiveAsBomb(kLastSlot);
   }
@@ -186,6 +192,7 @@ int main(int argc, char** argv) {
     _exit(99);
   }
 
+  const int is_hard = bomb || lasting || foreign || hidden;
   int64_t terminated_at = 0;
   for (;;) {
     const int64_t now = Now();
@@ -199,7 +206,8 @@ int main(int argc, char** argv) {
     }
     Pause();
   }
-  record->finish = Now() + (leave ? 200000000 : 0);
+  /* If the main process was told to end, the others that are hard to end are zklock's to end. */
+  if (terminated_at == 0 || !is_hard) record->finish = Now() + (leave ? 200000000 : 0);
   if (!leave) {
     for (int i = 1; i <= 2; ++i) {
       const int there = i == 1 ? tree : daemon_too;

@@ -125,6 +125,44 @@ def table(made, runs, history, violations):
     return "\n".join(lines)
 
 
+def remains_table(made):
+    """Markdown on the commands that had no cgroup, and a process that zklock may not be able to
+    end; empty if there were none."""
+    rows = {}
+    for fault in made:
+        for victim in fault.victims:
+            run = victim.run
+            hard = next((life for life in run.record.lives if life.hard), None) if (
+                run.may_remain and run.record) else None
+            if hard is None:
+                continue
+            row = rows.setdefault(fault.name, [0, 0.0, 0, 0.0])
+            row[0] += 1
+            row[1] = max(row[1], run.last() - fault.begin)
+            # The driver ended it, or it was dead with the rest.
+            row[2] += hard.last > fault.end - 10 * STAMPS
+            row[3] = max(row[3], hard.last - fault.begin)
+    if not rows:
+        return ""
+    lines = ["| without a cgroup | made | all other processes dead after, longest |"
+             " that process remained | seen alive for, longest |",
+             "| --- | ---: | ---: | ---: | ---: |"]
+    for name, (count, rest, left, seen) in sorted(rows.items()):
+        lines.append(f"| {name} | {count} | {rest:.2f} s | {left} of {count} | {seen:.2f} s |")
+    return "\n".join(lines)
+
+
+def long_waits(runs, history):
+    """How many commands began after their contender had queued for longer than T/2, and for longer
+    than 2 T."""
+    waits = []
+    for run in runs:
+        znode = history.znodes.get(run.record.token) if run.record is not None else None
+        if znode is not None:
+            waits.append((run.begin() - znode.created) / run.timeout)
+    return sum(wait > 0.5 for wait in waits), sum(wait > 2 for wait in waits)
+
+
 def _needless(made, runs):
     """Yields (run, fault) for each command that zklock ended although it could have continued."""
     for run in runs:

@@ -278,9 +278,15 @@ class Torture:
                     run.last()))
         say("")
         say(report.table(made, runs, history, violations))
+        remains = report.remains_table(made)
+        if remains:
+            say("\n" + remains)
         commands = sum(run.record is not None for run in runs)
         say(f"\n{len(runs)} contenders, {commands} commands, {len(made)} faults, seed"
             f" {self._arguments.seed}, tick {self._arguments.tick} ms")
+        half, double = report.long_waits(runs, history)
+        say(f"{half} commands began after a wait in the queue of more than T/2, {double} of more"
+            " than 2 T")
         for violation in violations:
             say(f"VIOLATION  {violation}")
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
