@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import select
 import signal
 import statistics
 import subprocess
@@ -18,13 +19,21 @@ from servers import ZooKeeper
 PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
-         "killed": "killed", "binary": "binary", "scale": "scale", "ways": "ways"}
+         "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
+         "ways": "ways"}
 
 # An only waiter has known for a while that it is next, as most waiters do behind commands that take
 # longer than these. In the longer queues most learn it at their turn.
 _LENGTHS = [1, 2, 10, 100, 1000]
 _PATIENCE = 120
 _SETTLE = 0.3  # after the last one has queued: it sets its watch and more
+
+# A command with many processes that ignore the stop signal. As long as one of them is alive, the FIFO
+# has a writer.
+_TREE = ('$SIG{TERM} = "IGNORE"; open my $alive, ">", $ARGV[0] or die;'
+         'for (1 .. $ARGV[1]) { defined(my $pid = fork) or die; if (!$pid) { sleep 1000; exit } }'
+         'syswrite $alive, "x"; sleep 1000')
+_CONTAIN = {"in a cgroup": "require", "without": "off"}
 
 _FREE = "free lock, `true`, release"
 _SLOW = "the same, each fsync 5 ms slower"
@@ -543,6 +552,57 @@ class Bench:
                 lines.append(f"| {way.title} | {text_of(wall, 's')} | {text_of(cpu, 's')} |"
                              f" {text_of(kib, 'KiB')} | {text_of(span, 's')} |\n")
         self._results.table("ways", "".join(lines))
+
+    def _end_tree(self, contain, count):
+        """Seconds from the KILL of a holder to the end of all processes of its command."""
+        fifo = f"{self._directory}/tree-{time.monotonic_ns()}"
+        os.mkfifo(fifo)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        argv = self._peers["zklock"].run("/contain", ["perl", "-e", _TREE, fifo, str(count)])
+        argv[2:2] = ["--contain", contain]
+        holder = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        try:
+            ready = select.poll()
+            ready.register(reader, select.POLLIN)
+            if not ready.poll(_PATIENCE * 1000) or not os.read(reader, 1):
+                raise RuntimeError(f"{count} processes do not start")
+            killed = time.clock_gettime(time.CLOCK_MONOTONIC)
+            holder.kill()
+            if not ready.poll(_PATIENCE * 1000):
+                raise RuntimeError(f"{count} processes do not end")
+            return time.clock_gettime(time.CLOCK_MONOTONIC) - killed
+        finally:
+            holder.kill()
+            holder.wait()
+            os.close(reader)
+            os.unlink(fifo)
+
+    def contain(self):
+        """What --contain costs, and how fast it ends many processes; side by side."""
+        zklock = self._peers["zklock"]
+        commands = {}
+        for words, contain in _CONTAIN.items():
+            commands[words] = zklock.run(f"/free-{contain}", ["true"])
+            commands[words][2:2] = ["--contain", contain]
+        if subprocess.run(commands["in a cgroup"], stderr=subprocess.DEVNULL).returncode == 71:
+            return self._results.note("Without cgroups: zklock may create none here.")
+        what = "free lock, `true`, release: {}"
+        for words, (seconds, cpu) in self._in_turn(commands, 2 * self._rounds).items():
+            self._results.add(what.format(words), "zklock", seconds, "s")
+            self._results.add(f"{what.format(words)}: CPU time", "zklock", cpu, "s")
+        self._results.ratio("free lock: in a cgroup to without",
+                            (what.format("in a cgroup"), "zklock"),
+                            (what.format("without"), "zklock"), 1.15)
+        for count in (10, 500):
+            what = f"from the KILL of zklock to the end of {count} processes: {{}}"
+            for words, contain in _CONTAIN.items():
+                self._end_tree(contain, count)
+            taken = {words: [] for words in _CONTAIN}
+            for _ in range(9):
+                for words, contain in _CONTAIN.items():
+                    taken[words].append(self._end_tree(contain, count))
+            for words, spans in taken.items():
+                self._results.add(what.format(words), "zklock", statistics.median(spans), "s")
 
     def scale(self):
         """10,000 contenders of one LOCK, and 10,000 LOCKs with one contender each."""
