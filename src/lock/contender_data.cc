@@ -72,6 +72,15 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
                        {"startTime", data.owner->start_time},
                        {"socket", data.owner->socket}};
   }
+  if (!data.reserve.empty()) object["reserve"] = data.reserve;
+  if (data.reservation) {
+    json& reservation = object["reservation"] = json::object();
+    reservation["id"] = data.reservation->id;
+    Put(reservation, "reason", std::optional(data.reservation->reason),
+        std::min(most_text, kMostReason));
+    if (data.reservation->lasts) reservation["for"] = data.reservation->lasts->count();
+    reservation["token"] = data.reservation->token;
+  }
   if (data.release_request) {
     json& request = object["revoke"] = json::object();
     Put(request, "by", std::optional(data.release_request->by), std::min(most_text, 2 * kMostName));
@@ -125,6 +134,27 @@ std::optional<OwnerData> ReadOwner(const json& object) {
   return OwnerData{*pid, static_cast<std::uint64_t>(*start), Word(*found, "socket").value_or("")};
 }
 
+std::string ReadReservationId(const json& object, const char* name) {
+  const std::string id = Word(object, name).value_or("");
+  return protocol::IsReservationId(id) ? id : "";
+}
+
+std::optional<protocol::Reservation> ReadReservation(const json& object) {
+  const auto found = object.find("reservation");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  protocol::Reservation reservation{.id = ReadReservationId(*found, "id"),
+                                    .reason = Word(*found, "reason").value_or("")};
+  const auto token = Number(*found, "token", 1, std::numeric_limits<std::int64_t>::max());
+  if (reservation.id.empty() || !token) return std::nullopt;
+  reservation.token = *token;
+  if (found->contains("for")) {
+    const auto lasts = Number(*found, "for", 1, protocol::kLongestReservation.count());
+    if (!lasts) return std::nullopt;
+    reservation.lasts = std::chrono::milliseconds(*lasts);
+  }
+  return reservation;
+}
+
 std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
   const auto found = object.find("revoke");
   if (found == object.end() || !found->is_object()) return std::nullopt;
@@ -168,6 +198,8 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.contained = Boolean(object, "contained");
   data.owner = ReadOwner(object);
   data.release_request = ReadReleaseRequest(object);
+  data.reserve = ReadReservationId(object, "reserve");
+  data.reservation = ReadReservation(object);
   return data;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/contender_name.h"
+#include "protocol/reservation.h"
 
 namespace zklock::lock {
 
@@ -51,6 +52,8 @@ struct ContenderData {
   std::optional<OwnerData> owner{};              ///< with --hold
   std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};
+  std::string reserve{};  ///< the ID of the reservation that it is to become; empty without one
+  std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()
 
   /// The contenders that hold the locks under which it runs, by their paths on the servers. The
   /// innermost is the last.

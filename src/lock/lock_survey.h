@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/reserved.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/store.h"
 
@@ -31,12 +32,15 @@ struct QueueEntry {
   std::string data{};                     ///< cut; of another program, any bytes
   std::optional<std::size_t> position{};  ///< from 1; none: not a contender
   std::optional<Predecessor>
-      waits_for{};  ///< none: it holds, is not a contender, or a permit is free
+      waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
+  std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
   /// Of a permit whose contender is still in the turnstile: the name of that znode.
   std::string turnstile_name{};
 
-  /// False for a znode that no session owns: a LOCK below this one, or another program's znode.
-  [[nodiscard]] bool IsContender() const { return !readable || stat.ephemeral_owner != 0; }
+  /// False for a LOCK below this one, or another program's znode, which no session owns.
+  [[nodiscard]] bool IsContender() const {
+    return !readable || stat.ephemeral_owner != 0 || reserved;
+  }
   /// Only for a contender that was reported.
   [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
 };

@@ -199,6 +199,7 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
       entry.readable = true;
       entry.stat = reply.stat;
       entry.data = reply.data.substr(0, most_data);
+      entry.reserved = FindReservation(entry.name.full, reply.data, reply.stat);
       break;
     case Error::kNoNode:
       state = State::kGone;

@@ -97,16 +97,24 @@ bool IsUuid(std::string_view text) {
 }
 
 constexpr std::string_view kNewest = "-newest";
-constexpr std::string_view kNewestDash = "-newest-";
+constexpr std::string_view kReserve = "-reserve";
+
+/// Removes `word` from the end of `text`, if it is there.
+bool RemoveWord(std::string_view& text, std::string_view word) {
+  if (!text.ends_with(word)) return false;
+  text.remove_suffix(word.size());
+  return true;
+}
 
 /// `HOST-UUID-`, or `HOST-UUID` before one of kazoo's marks, as MakeContenderPrefix writes it, with
-/// or without `-newest`.
+/// or without `-newest` and `-reserve`.
 bool IsOurPrefix(std::string_view before_mark, bool kazoo_mark) {
   if (!kazoo_mark) {
     if (!before_mark.ends_with('-')) return false;
     before_mark.remove_suffix(1);
   }
-  if (before_mark.ends_with(kNewest)) before_mark.remove_suffix(kNewest.size());
+  RemoveWord(before_mark, kReserve);
+  RemoveWord(before_mark, kNewest);
   if (before_mark.size() < kUuidLength + 2) return false;
   const std::size_t uuid = before_mark.size() - kUuidLength;
   const std::string_view host = before_mark.substr(0, uuid - 1);
@@ -191,12 +199,20 @@ bool ContenderNameView::is_curators() const {
 }
 
 bool ContenderNameView::supersedes() const {
-  return (before_mark.ends_with(kNewest) || before_mark.ends_with(kNewestDash)) &&
-         program() == Program::kZklock;
+  std::string_view words = before_mark;
+  RemoveWord(words, "-");
+  RemoveWord(words, kReserve);
+  return words.ends_with(kNewest) && program() == Program::kZklock;
+}
+
+bool ContenderNameView::reserves() const {
+  std::string_view words = before_mark;
+  RemoveWord(words, "-");
+  return words.ends_with(kReserve) && program() == Program::kZklock;
 }
 
 ContenderName ContenderNameView::ToName() const {
-  return {std::string(full), number, mark, program(), supersedes()};
+  return {std::string(full), number, mark, program(), supersedes(), reserves()};
 }
 
 std::optional<ContenderNameView> ViewContenderName(std::string_view name) {
@@ -222,9 +238,10 @@ std::optional<ContenderName> ParseContenderName(std::string_view name) {
 }
 
 std::string MakeContenderPrefix(std::string_view host, std::string_view uuid, Mode mode,
-                                Dialect dialect, bool supersedes) {
+                                Dialect dialect, bool supersedes, bool reserves) {
   std::string prefix = HostAndUuid(host, uuid);
   if (supersedes) prefix += kNewest;
+  if (reserves) prefix += kReserve;
   switch (dialect) {
     case Dialect::kCurator:
       return prefix.append(CuratorMark(mode));
@@ -240,8 +257,8 @@ bool IsOfHost(const ContenderName& contender, std::string_view host) {
   return contender.full.starts_with(HostAndUuid(host, ""));
 }
 
-std::string MakePermitPrefix(std::string_view host, std::string_view uuid) {
-  return HostAndUuid(host, uuid) + "-lease-";
+std::string MakePermitPrefix(std::string_view host, std::string_view uuid, bool reserves) {
+  return HostAndUuid(host, uuid).append(reserves ? kReserve : "").append("-lease-");
 }
 
 std::string_view ModeName(Mode mode) {

@@ -51,6 +51,7 @@ struct ContenderName {
   Mark mark = Mark::kNone;
   Program program = Program::kUnknown;
   bool supersedes = false;  ///< made with --supersede: older ones of its kind leave the queue
+  bool reserves = false;    ///< made with --reserve: a reservation, or to become one
 
   /// True for readers' marks.
   [[nodiscard]] bool reads() const { return Reads(mark); }
@@ -72,6 +73,7 @@ struct ContenderNameView {
   /// Like program() == Program::kCurator, but quicker for other programs.
   [[nodiscard]] bool is_curators() const;
   [[nodiscard]] bool supersedes() const;
+  [[nodiscard]] bool reserves() const;
   [[nodiscard]] ContenderName ToName() const;
 };
 
@@ -79,18 +81,21 @@ struct ContenderNameView {
 [[nodiscard]] std::optional<ContenderName> ParseContenderName(std::string_view name);
 [[nodiscard]] std::optional<ContenderNameView> ViewContenderName(std::string_view name);
 
-/// The part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes, and the
-/// mark. Of `host`, 40 characters are used, and those outside `[A-Za-z0-9.-]` become '-'; an empty
-/// one becomes "host". `uuid` is used as it is.
+/// The part of a name before the server's number: `HOST-UUID`, `-newest` if it supersedes,
+/// `-reserve` if it is to become a reservation, and the mark. Of `host`, 40 characters are used,
+/// and those outside `[A-Za-z0-9.-]` become '-'; an empty one becomes "host". `uuid` is used as it
+/// is.
 [[nodiscard]] std::string MakeContenderPrefix(std::string_view host, std::string_view uuid,
-                                              Mode mode, Dialect dialect, bool supersedes = false);
+                                              Mode mode, Dialect dialect, bool supersedes = false,
+                                              bool reserves = false);
 
 /// Whether the name begins as MakeContenderPrefix makes it for `host`. That is also true for a host
 /// whose name is `host`, a dash and more.
 [[nodiscard]] bool IsOfHost(const ContenderName& contender, std::string_view host);
 
 /// Like MakeContenderPrefix, for a permit of a semaphore.
-[[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid);
+[[nodiscard]] std::string MakePermitPrefix(std::string_view host, std::string_view uuid,
+                                           bool reserves = false);
 
 /// Higher numbers are refused: the server's counter is about to overflow, after which it gives the
 /// same number twice (measured; see zklock-protocol(7) on sequence numbers).

@@ -32,8 +32,11 @@ std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
 std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                          const std::optional<ReleaseRecord>& record,
                                          ServerTime released) {
-  // A reader uses the results of a run. It must not keep the next run from happening.
-  if (!record || record->status != 0 || record->mode == Mode::kRead) return kept;
+  // A reader uses the results of a run, and under a reservation nothing need have run. Neither must
+  // keep the next run from happening.
+  if (!record || record->is_reservation || record->status != 0 || record->mode == Mode::kRead) {
+    return kept;
+  }
   const LastSuccess recorded{released - record->ran, record->host};
   return kept && kept->began >= recorded.began ? kept : recorded;
 }

@@ -29,7 +29,7 @@ struct LastSuccess {
 [[nodiscard]] std::optional<LastSuccess> ParseLastSuccess(std::string_view text);
 
 /// The newer of `kept`, which --min-interval has recorded, and `record`, the release record written
-/// at `released`, if that is a success and not a reader's.
+/// at `released`, if that is a successful run and not a reader's.
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);

@@ -10,7 +10,7 @@ QueueAhead::QueueAhead(const Contenders& contenders, std::string_view own_name,
   const ContenderNameView* const nearest = contenders.Find(predecessor);
   if (own == nullptr || nearest == nullptr) return;
   known_ = true;
-  predecessor_is_zklocks_ = nearest->program() == Program::kZklock;
+  leaves_for_good_ = nearest->program() == Program::kZklock && !nearest->reserves();
   predecessor_reads_ = nearest->reads();
 
   const ContenderNameView* last_excluding = nullptr;
@@ -36,7 +36,7 @@ void QueueAhead::Take(const ReleaseRecord& record) {
 }
 
 bool QueueAhead::IsSettledByDeletion() const {
-  return known_ && predecessor_is_zklocks_ && last_excluding_.empty() && !readers_before_;
+  return known_ && leaves_for_good_ && last_excluding_.empty() && !readers_before_;
 }
 
 bool QueueAhead::IsNextInLine() const {

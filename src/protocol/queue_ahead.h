@@ -13,7 +13,9 @@ namespace zklock::protocol {
 ///
 /// The contenders before ours in a list that has ours too can only leave. There is one exception: a
 /// writer of Curator that becomes a reader creates, while it holds, a reader with its own number.
-/// So only the deletion of a zklock contender can settle anything.
+/// So only the deletion of a zklock contender can settle anything. And a contender that becomes a
+/// reservation is deleted and created again with the same name, in one transaction: its deletion
+/// settles nothing.
 class QueueAhead {
  public:
   /// Nothing is known.
@@ -32,7 +34,7 @@ class QueueAhead {
 
  private:
   bool known_ = false;
-  bool predecessor_is_zklocks_ = false;
+  bool leaves_for_good_ = false;  ///< the predecessor, when it is deleted
   bool predecessor_reads_ = false;
   bool waiters_between_ = false;  ///< between the predecessor and ours, when the list was read
   bool readers_before_ = false;   ///< between last_excluding_ and the predecessor, likewise

@@ -53,8 +53,10 @@ std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
   const auto& [contender, mode_word, token, seconds, status, host] = words;
   const auto mode = ParseMode(mode_word);
   ReleaseRecord record;
-  const bool numbers = ReadNumber(token, record.token) && ReadSeconds(seconds, record.ran) &&
-                       ReadNumber(status, record.status);
+  record.is_reservation = seconds == "-" && status == "-";
+  const bool numbers = ReadNumber(token, record.token) &&
+                       (record.is_reservation ||
+                        (ReadSeconds(seconds, record.ran) && ReadNumber(status, record.status)));
   if (!mode || !numbers || record.token <= 0 || record.status < 0 || record.status > 255 ||
       contender.find('/') != std::string_view::npos) {
     return std::nullopt;
@@ -80,8 +82,10 @@ std::string FormatLockData(const LockData& data) {
   if (data.last_release) {
     const ReleaseRecord& record = *data.last_release;
     text += ' ' + RecordWord(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
-            std::to_string(record.token) + ' ' + Seconds(record.ran) + ' ' +
-            std::to_string(record.status) + ' ' + RecordWord(record.host);
+            std::to_string(record.token) + ' ' +
+            (record.is_reservation ? std::string("- -")
+                                   : Seconds(record.ran) + ' ' + std::to_string(record.status)) +
+            ' ' + RecordWord(record.host);
   }
   return text;
 }

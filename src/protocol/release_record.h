@@ -10,8 +10,8 @@
 
 namespace zklock::protocol {
 
-/// The last run under a LOCK. Its holder writes this in the same transaction that releases the
-/// lock.
+/// The last run under a LOCK, or the last reservation of it. This is written in the same
+/// transaction that releases the lock.
 ///
 /// The contender named here held until that transaction. If it was not a reader, all contenders
 /// before it were gone, so that the next in the queue need not list it (zklock-protocol(7), section
@@ -23,6 +23,7 @@ struct ReleaseRecord {
   std::chrono::milliseconds ran{};  ///< how long the command ran; not negative
   int status = 0;                   ///< the command's, as in a shell: 0 to 255
   std::string host;                 ///< on which it ran
+  bool is_reservation = false;      ///< no run: `ran` and `status` are 0
   friend bool operator==(const ReleaseRecord&, const ReleaseRecord&) = default;
 };
 
@@ -37,7 +38,8 @@ struct LockData {
 [[nodiscard]] std::string RecordWord(std::string_view text);
 
 /// `zklock/1` before the first release, `zklock/1 CONTENDER MODE TOKEN SECONDS STATUS HOST` after
-/// it. SECONDS has three decimals; CONTENDER and HOST are made words by RecordWord.
+/// it. SECONDS has three decimals; CONTENDER and HOST are made words by RecordWord. Of a
+/// reservation, SECONDS and STATUS are `-`.
 [[nodiscard]] std::string FormatLockData(const LockData& data);
 
 /// Accepts exactly what FormatLockData writes. Other data belongs to another program and is left

@@ -30,6 +30,11 @@ void RequirePossible(const ContenderData& data) {
     Require(!pid || (*pid >= 1 && *pid <= kLargestPid), "a pid is in range");
   }
   Require(data.version.value_or(0) >= 0, "a version is not negative");
+  Require(data.reserve.empty() || protocol::IsReservationId(data.reserve), "an ID is one");
+  if (data.reservation) {
+    Require(protocol::IsReservationId(data.reservation->id) && data.reservation->token > 0,
+            "a reservation is possible");
+  }
   for (const Word word : kWords) {
     Require(DecodeUtf8((data.*word).value_or("")).has_value(), "text is UTF-8");
   }
@@ -72,6 +77,11 @@ void TryForeign(std::string_view text) {
       Require(read.*word == expected.*word, "short text is kept");
     }
     (expected.*word) = (read.*word);
+  }
+  if (expected.reservation && read.reservation) {
+    std::string& reason = expected.reservation->reason;
+    Require(reason.starts_with(read.reservation->reason), "a reason is only shortened");
+    reason = read.reservation->reason;
   }
   Require(read == expected, "all other fields are kept");
 }

@@ -98,6 +98,10 @@ void TryName(const std::string& name) {
     Require(parsed->program == Program::kZklock && name.find("-newest") != std::string::npos,
             "only a zklock name with -newest supersedes");
   }
+  if (parsed->reserves) {
+    Require(parsed->program == Program::kZklock && name.find("-reserve") != std::string::npos,
+            "only a zklock name with -reserve reserves");
+  }
   if (parsed->program == Program::kKazoo) {
     Require(HasKazooMark(*parsed), "kazoo's contenders have kazoo's marks");
   } else if (HasKazooMark(*parsed)) {
@@ -109,17 +113,19 @@ void TryName(const std::string& name) {
 void TryHost(const std::string& host) {
   for (const Mode mode : kModes) {
     for (const Dialect dialect : kDialects) {
-      for (const bool supersedes : {false, true}) {
+      for (const int words : {0, 1, 2, 3}) {
+        const bool supersedes = (words & 1) != 0;
+        const bool reserves = (words & 2) != 0;
         const std::string prefix =
-            protocol::MakeContenderPrefix(host, kUuid, mode, dialect, supersedes);
-        Require(prefix.size() <= 40 + 1 + kUuid.size() + (supersedes ? 7 : 0) + 9,
-                "a long host name is cut");
+            protocol::MakeContenderPrefix(host, kUuid, mode, dialect, supersedes, reserves);
+        const std::size_t most_words = (supersedes ? 7 : 0) + (reserves ? 8 : 0);
+        Require(prefix.size() <= 40 + 1 + kUuid.size() + most_words + 9, "a long host name is cut");
         for (const std::int64_t number : {std::int64_t{0}, protocol::kLastUsableNumber}) {
           const auto parsed = protocol::ParseContenderName(prefix + Numbered(number));
           Require(parsed && parsed->number == number && parsed->program == Program::kZklock &&
                       parsed->reads() == (mode == Mode::kRead) &&
                       HasKazooMark(*parsed) == (dialect == Dialect::kKazoo) &&
-                      parsed->supersedes == supersedes,
+                      parsed->supersedes == supersedes && parsed->reserves == reserves,
                   "a zklock name is read back as one");
         }
       }

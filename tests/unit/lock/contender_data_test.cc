@@ -57,6 +57,37 @@ TEST_CASE("Data is parsed as it was formatted") {
   CHECK(ParseContenderData(FormatContenderData(data)) == data);
 }
 
+TEST_CASE("The data of a reservation says for what, for how long, and with which token") {
+  ContenderData data{.host = "h", .label = "l", .reserve = "freeze"};
+  CHECK(ParseContenderData(FormatContenderData(data)) == data);
+  data.reserve.clear();
+  data.reservation = {.id = "ci:4711@main",
+                      .reason = "incident \"4711\"",
+                      .lasts = std::chrono::hours(4),
+                      .token = 4294967342};
+  CHECK(ParseContenderData(FormatContenderData(data)) == data);
+  data.reservation = {.id = "x", .token = 1};
+  CHECK(FormatContenderData(data) ==
+        R"({"host":"h","label":"l","reservation":{"id":"x","token":1},"version":1})");
+}
+
+TEST_CASE("A reservation with an impossible value is none") {
+  for (const char* const text :
+       {R"({})", R"({"id":"x"})", R"({"token":7})", R"({"id":"","token":7})",
+        R"({"id":"a b","token":7})", R"({"id":7,"token":7})", R"({"id":"x","token":0})",
+        R"({"id":"x","token":-1})", R"({"id":"x","token":"7"})",
+        R"({"id":"x","token":9223372036854775808})", R"({"id":"x","token":7,"for":0})",
+        R"({"id":"x","token":7,"for":-1})", R"({"id":"x","token":7,"for":"1h"})",
+        R"({"id":"x","token":7,"for":null})", R"({"id":"x","token":7,"for":34560000001})", "[]",
+        "null", "\"x\""}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseContenderData(std::string(R"({"reservation":)") + text + "}")->reservation);
+  }
+  CHECK(
+      ParseContenderData(R"({"reservation":{"id":"x","token":7,"for":34560000000}})")->reservation);
+  CHECK(ParseContenderData(R"({"reserve":"not an id"})")->reserve.empty());
+}
+
 TEST_CASE("Data that is not a JSON object is rejected") {
   for (const char* const text : {"", "127.0.0.1", "42", "null", "[]", "\"x\"", "{", "{}x",
                                  R"({"pid":1e999})", "{\"host\":}", "\x12\x34", "\xff\xfe"}) {

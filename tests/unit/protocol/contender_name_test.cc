@@ -10,6 +10,8 @@
 namespace zklock::protocol {
 namespace {
 
+using namespace std::string_literals;
+
 const std::string kUuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 
 struct Known {
@@ -276,6 +278,40 @@ TEST_CASE("Only a zklock name can say that its contender supersedes") {
       }
     }
   }
+}
+
+TEST_CASE("Only a zklock name can say that its contender reserves") {
+  const std::string uuid = "db1-" + kUuid;
+  for (const char* const name : {"-reserve-lock-0000000001", "-reserve-__READ__0000000001",
+                                 "-newest-reserve-__WRIT__0000000001", "-reserve__lock__0000000001",
+                                 "-reserve-lease-0000000001"}) {
+    CAPTURE(name);
+    CHECK(ParseContenderName(uuid + name)->program == Program::kZklock);
+    CHECK(ParseContenderName(uuid + name)->reserves);
+    CHECK(ViewContenderName(uuid + name)->reserves());
+  }
+  for (const std::string& name :
+       {uuid + "-lock-0000000001", "a-reserve-" + kUuid + "-lock-0000000001",
+        "_c_" + kUuid + "-reserve-lock-0000000001", "the-reserve-lock-0000000001"s,
+        uuid + "-reserve-reserve-lock-0000000001", uuid + "-reserve-newest-lock-0000000001",
+        uuid + "-reserve-0000000001", "x-reserve-0000000001"s}) {
+    CAPTURE(name);
+    CHECK_FALSE(ParseContenderName(name)->reserves);
+  }
+  for (const bool supersedes : {false, true}) {
+    for (const bool reserves : {false, true}) {
+      for (const Dialect dialect : {Dialect::kCurator, Dialect::kKazoo}) {
+        const auto parsed = ParseContenderName(
+            MakeContenderPrefix("db1", kUuid, Mode::kRead, dialect, supersedes, reserves) +
+            "0000000001");
+        REQUIRE(parsed);
+        CHECK(parsed->program == Program::kZklock);
+        CHECK(parsed->supersedes == supersedes);
+        CHECK(parsed->reserves == reserves);
+      }
+    }
+  }
+  CHECK(ParseContenderName(MakePermitPrefix("db1", kUuid, true) + "0000000001")->reserves);
 }
 
 TEST_CASE("A permit's name is zklock's or Curator's, and its mode is exclusive") {

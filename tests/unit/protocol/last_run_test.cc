@@ -43,6 +43,9 @@ TEST_CASE("The newest success is the last run, or an older recorded one") {
   CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
   CHECK_FALSE(NewestSuccess(std::nullopt, record, ServerTime(9000)));
   record.mode = Mode::kExclusive;
+  record.is_reservation = true;
+  CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
+  record.is_reservation = false;
   record.status = 1;
   CHECK(NewestSuccess(kept, record, ServerTime(9000)) == kept);
   CHECK_FALSE(NewestSuccess(std::nullopt, record, ServerTime(9000)));

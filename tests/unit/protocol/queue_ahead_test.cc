@@ -71,6 +71,14 @@ TEST_CASE("What the list of the queue shows to the last contender in it") {
   CHECK(ahead.IsNextInLine() == next);
 }
 
+TEST_CASE(
+    "The deletion of a contender that reserves settles nothing, since it may be a conversion") {
+  const QueueAhead ahead = AheadOfLast({Zklock("-reserve-lock-", 0), Exclusive(1)});
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK(ahead.IsNextInLine());
+  CHECK(AheadOfLast({Exclusive(0), Zklock("-reserve-lock-", 1)}).IsSettledByDeletion());
+}
+
 TEST_CASE("A record of the last excluding contender before the predecessor shows who is next") {
   const Names queue{Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)};
   const std::string released = GENERATE(Exclusive(5), Writer(6));

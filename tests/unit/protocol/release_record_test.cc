@@ -39,6 +39,14 @@ TEST_CASE("A release record is one line of words, parsed as it was formatted") {
   CHECK(ParseLockData(FormatLockData({longest})) == LockData{longest});
 }
 
+TEST_CASE("The record of a reservation has neither a duration nor a status") {
+  const ReleaseRecord freeze{.contender = "x", .token = 7, .host = "web1", .is_reservation = true};
+  CHECK(FormatLockData({freeze}) == "zklock/1 x exclusive 7 - - web1");
+  CHECK(ParseLockData("zklock/1 x exclusive 7 - - web1") == LockData{freeze});
+  CHECK_FALSE(ParseLockData("zklock/1 x exclusive 7 - 0 web1"));
+  CHECK_FALSE(ParseLockData("zklock/1 x exclusive 7 0.000 - web1"));
+}
+
 TEST_CASE("Names are made single words and cut to the maximum length") {
   ReleaseRecord record = kNightly;
   record.host = "two words\n\x7f\xc3\xa4";

@@ -1,0 +1,48 @@
+#include "lock/reserved.h"
+
+#include "lock/contender_data.h"
+
+namespace zklock::lock {
+
+using std::chrono::milliseconds;
+
+std::optional<Reserved> FindReservation(std::string_view name, const std::string& data,
+                                        const zookeeper::NodeStat& stat) {
+  if (stat.ephemeral_owner != 0) return std::nullopt;
+  const auto contender = protocol::ParseContenderName(name);
+  if (!contender || !contender->reserves) return std::nullopt;
+  const auto parsed = ParseContenderData(data);
+  if (!parsed || !parsed->reservation) return std::nullopt;
+  const protocol::Reservation& reservation = *parsed->reservation;
+  if (reservation.token >= stat.created_zxid) return std::nullopt;
+  Reserved reserved{.reservation = reservation,
+                    .mode = contender->mode(),
+                    .host = parsed->host.value_or(""),
+                    .since = milliseconds(stat.created_ms),
+                    .version = stat.version};
+  // Kazoo's names do not tell a writer from an exclusive contender.
+  const bool is_kazoos = contender->mark == protocol::Mark::kKazooLock;
+  if (is_kazoos && parsed->mode == protocol::Mode::kWrite) reserved.mode = *parsed->mode;
+  if (reservation.lasts) reserved.until = reserved.since + *reservation.lasts;
+  return reserved;
+}
+
+protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved) {
+  return {.contender = std::string(name),
+          .mode = reserved.mode,
+          .token = reserved.reservation.token,
+          .host = reserved.host,
+          .is_reservation = true};
+}
+
+std::string FormatReservation(std::string_view contender,
+                              const protocol::ReservationRequest& request, std::int64_t token) {
+  ContenderData data = ParseContenderData(contender).value_or(ContenderData{});
+  data.reserve.clear();
+  data.contained.reset();  // a reservation has no command
+  data.reservation = {
+      .id = request.id, .reason = request.reason, .lasts = request.lasts, .token = token};
+  return FormatContenderData(data);
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/contender_name.h"
+#include "protocol/release_record.h"
+#include "protocol/reservation.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// A reservation as its znode shows it.
+struct Reserved {
+  protocol::Reservation reservation;
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  std::string host{};  ///< on which it was made; may be empty
+  /// When it was made and when it ends, by the servers' clock, since 1970. Without an end, until it
+  /// is released.
+  std::chrono::milliseconds since{};
+  std::optional<std::chrono::milliseconds> until{};
+  std::int32_t version = 0;  ///< of the znode's data
+};
+
+/// The reservation that the child `name` of a queue with this data and metadata is; none if it is
+/// none. A reservation is persistent, has a name of zklock's with `-reserve`, and valid data whose
+/// token is older than the znode. All that anyone with the right to create znodes can forge.
+[[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
+                                                      const std::string& data,
+                                                      const zookeeper::NodeStat& stat);
+
+/// The record of its release.
+[[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
+
+/// The data of the reservation that a contender with data `contender`, which is our own, becomes.
+[[nodiscard]] std::string FormatReservation(std::string_view contender,
+                                            const protocol::ReservationRequest& request,
+                                            std::int64_t token);
+
+}  // namespace zklock::lock
