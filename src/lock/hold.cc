@@ -119,7 +119,7 @@ std::size_t Hold::Release(const FinishedRun& run) {
       all = false;
     } else {
       store_.WriteAndDelete(ticket.lock.path, data, *ticket.lock_version, ticket.path,
-                            ignore_reply);
+                            zookeeper::kAnyVersion, ignore_reply);
     }
   }
   return all ? tickets_.size() : 0;

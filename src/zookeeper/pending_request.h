@@ -30,11 +30,12 @@ struct PendingRequest {
   bool is_write = false;       // not to be done twice
   std::string_view operation;  // the name of Session's function; a literal
   std::function<int(PendingRequest&, zhandle_t*)> send;
-  std::variant<Done<Reply>, Done<CreateReply>, Done<GetReply>, Done<ListReply>> done;
+  std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>>
+      done;
   std::function<void()> deliver;
   // The library reads and writes these until the answer to a multi arrives.
   std::vector<std::string> paths;
-  std::string data;
+  std::vector<std::string> data;
   std::vector<zoo_op_t> operations;
   std::vector<zoo_op_result_t> results;
 };

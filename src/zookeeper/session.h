@@ -97,9 +97,12 @@ class Session final : public Store, public EventSource {
   void Exists(const std::string& path, Watch watch, Done<Reply> done) override;
   void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
-           Done<Reply> done) override;
+           Done<SetReply> done) override;
   void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                      const std::string& gone, Done<Reply> done) override;
+                      const std::string& gone, std::int32_t gone_version,
+                      Done<Reply> done) override;
+  void MakePersistent(const std::vector<Conversion>& conversions,
+                      const std::vector<std::string>& checked, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
   void SetHolding(TimePoint stop) override { stop_time_ = stop; }

@@ -240,7 +240,12 @@ void Session::OnListed(int result, const ::String_vector* names, const void* dat
   pending->session->Complete(*pending, result, std::move(reply));
 }
 
-void Session::OnSet(int result, const ::Stat* /*stat*/, const void* data) { OnDone(result, data); }
+void Session::OnSet(int result, const ::Stat* stat, const void* data) {
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
+  SetReply reply;
+  if (result == ZOK) reply.stat = ToNodeStat(stat);
+  pending->session->Complete(*pending, result, std::move(reply));
+}
 
 void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
   OnDone(result, data);
@@ -329,7 +334,7 @@ void Session::Delete(const std::string& path, std::int32_t version, Done<Reply> 
 }
 
 void Session::Set(const std::string& path, const std::string& data, std::int32_t version,
-                  Done<Reply> done) {
+                  Done<SetReply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Set";
   pending->done = std::move(done);
@@ -343,19 +348,48 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
 }
 
 void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                             const std::string& gone, Done<Reply> done) {
+                             const std::string& gone, std::int32_t gone_version, Done<Reply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "WriteAndDelete";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->releases = true;
   pending->paths = {path, gone};
-  pending->data = data;
+  pending->data = {data};
   pending->operations.resize(2);
   pending->results.resize(2);
-  zoo_set_op_init(&pending->operations[0], pending->paths[0].c_str(), pending->data.data(),
-                  static_cast<int>(pending->data.size()), version, nullptr);
-  zoo_delete_op_init(&pending->operations[1], pending->paths[1].c_str(), -1);
+  zoo_set_op_init(&pending->operations[0], pending->paths[0].c_str(), pending->data[0].data(),
+                  static_cast<int>(pending->data[0].size()), version, nullptr);
+  zoo_delete_op_init(&pending->operations[1], pending->paths[1].c_str(), gone_version);
+  pending->send = SendMulti;
+  Request(std::move(pending));
+}
+
+void Session::MakePersistent(const std::vector<Conversion>& conversions,
+                             const std::vector<std::string>& checked, Done<Reply> done) {
+  auto pending = std::make_unique<PendingRequest>();
+  pending->operation = "MakePersistent";
+  pending->done = std::move(done);
+  pending->is_write = true;
+  pending->commits = true;
+  pending->paths = checked;
+  for (const Conversion& one : conversions) {
+    pending->paths.push_back(one.path);
+    pending->data.push_back(one.data);
+  }
+  pending->operations.resize(checked.size() + 2 * conversions.size());
+  pending->results.resize(pending->operations.size());
+  zoo_op_t* operation = pending->operations.data();
+  for (std::size_t i = 0; i < checked.size(); ++i) {
+    zoo_check_op_init(operation++, pending->paths[i].c_str(), -1);
+  }
+  for (std::size_t i = 0; i < conversions.size(); ++i) {
+    const char* const path = pending->paths[checked.size() + i].c_str();
+    const std::string& data = pending->data[i];
+    zoo_delete_op_init(operation++, path, conversions[i].version);
+    zoo_create_op_init(operation++, path, data.data(), static_cast<int>(data.size()),
+                       ToAclVector(access_.acl), ZOO_PERSISTENT, nullptr, 0);
+  }
   pending->send = SendMulti;
   Request(std::move(pending));
 }

@@ -56,6 +56,9 @@ struct CreateReply : Reply {
   std::string path;
   NodeStat stat;
 };
+struct SetReply : Reply {
+  NodeStat stat;
+};
 struct GetReply : Reply {
   std::string data;
   NodeStat stat;
@@ -71,6 +74,13 @@ enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential 
 
 /// For a write or a delete regardless of the version.
 inline constexpr std::int32_t kAnyVersion = -1;
+
+/// A znode that becomes persistent, for Store::MakePersistent().
+struct Conversion {
+  std::string path;
+  std::int32_t version = 0;
+  std::string data;  ///< the new data
+};
 
 /// Whether the servers shall send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
@@ -133,12 +143,17 @@ class Store {
   virtual void Delete(const std::string& path, std::int32_t version, Done<Reply> done) = 0;
   /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
-                   Done<Reply> done) = 0;
-  /// One transaction, done as a whole or not at all: writes `data` to the znode `path`, if its data
-  /// still has this version, and deletes the znode `gone`. Sent together with the next request, the
-  /// close of the session.
+                   Done<SetReply> done) = 0;
+  /// One transaction, done as a whole or not at all: writes `data` to the znode `path` and deletes
+  /// the znode `gone`, if the data of both still has these versions. Sent together with the next
+  /// request, the close of the session.
   virtual void WriteAndDelete(const std::string& path, const std::string& data,
-                              std::int32_t version, const std::string& gone, Done<Reply> done) = 0;
+                              std::int32_t version, const std::string& gone,
+                              std::int32_t gone_version, Done<Reply> done) = 0;
+  /// One transaction: replaces each of `conversions` by a persistent znode with the same path, if
+  /// each still has its version and all znodes of `checked` exist. kNoNode if one of them is gone.
+  virtual void MakePersistent(const std::vector<Conversion>& conversions,
+                              const std::vector<std::string>& checked, Done<Reply> done) = 0;
   virtual void Sync(const std::string& path, Done<Reply> done) = 0;
   /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
   /// watch, and fails with kNoNode if one of the znodes is gone.

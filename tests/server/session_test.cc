@@ -57,6 +57,11 @@ Reply Delete(Client& client, const std::string& path) {
 Reply Set(Client& client, const std::string& path, const std::string& data, int version) {
   return Answer<Reply>(client, [&](auto done) { client.session().Set(path, data, version, done); });
 }
+Reply MakePersistent(Client& client, const std::vector<zookeeper::Conversion>& conversions,
+                     const std::vector<std::string>& checked = {}) {
+  return Answer<Reply>(
+      client, [&](auto done) { client.session().MakePersistent(conversions, checked, done); });
+}
 Reply Sync(Client& client, const std::string& path) {
   return Answer<Reply>(client, [&](auto done) { client.session().Sync(path, done); });
 }
@@ -166,6 +171,49 @@ TEST_CASE("data is only written over the version that was read") {
   CHECK(Get(client, node).stat.version == read.stat.version + 1);
   tree.Delete(node);
   CHECK(Set(client, node, "third", 0).error == Error::kNoNode);
+}
+
+TEST_CASE("a write is answered with the time that the servers give to it") {
+  Tree tree;
+  const std::string node = MadeLock(tree, "set");
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  const auto set = Answer<zookeeper::SetReply>(
+      client, [&](auto done) { client.session().Set(node, "", zookeeper::kAnyVersion, done); });
+  CHECK(set.stat.modified_ms > 0);
+  CHECK(set.stat.modified_ms == Get(client, node).stat.modified_ms);
+}
+
+TEST_CASE("znodes are made persistent all together, and outlive the session") {
+  Tree tree;
+  const std::string lock = MadeLock(tree, "convert");
+  const std::string x = lock + "/x";
+  const std::string y = lock + "/y";
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  const auto created = Create(client, x, NodeKind::kEphemeral, "before").stat.created_zxid;
+  Create(client, y);
+  SECTION("all of them") {
+    CHECK(MakePersistent(client, {{x, 0, "after"}, {y, 0, ""}}, {lock}).error == Error::kNone);
+    client.session().BeginClose();
+    client.RunUntil([&] { return client.session().IsClosed(); });
+    CHECK(tree.Children(lock).size() == 2);
+    Client other({TestServers()}, 10s);
+    other.Connect();
+    const GetReply read = Get(other, x);
+    CHECK(read.data == "after");
+    CHECK(read.stat.ephemeral_owner == 0);
+    CHECK(read.stat.created_zxid > created);
+  }
+  SECTION("or none") {
+    CHECK(MakePersistent(client, {{x, 0, ""}, {y, 7, ""}}).error == Error::kBadVersion);
+    CHECK(MakePersistent(client, {{x, 0, ""}, {lock + "/z", 0, ""}}).error == Error::kNoNode);
+    CHECK(MakePersistent(client, {{x, 0, ""}}, {lock + "/z"}).error == Error::kNoNode);
+    CHECK(Get(client, x).stat.created_zxid == created);
+    client.session().BeginClose();
+    client.RunUntil([&] { return client.session().IsClosed(); });
+    CHECK(tree.Children(lock).empty());
+  }
 }
 
 TEST_CASE("a check succeeds while all of its znodes exist") {
@@ -598,7 +646,8 @@ TEST_CASE("a session that has released everything does not wait for the close") 
   Create(client, lock + "/x");
   proxy.LoseCloses(true);
   client.session().Sync(lock, [](const Reply&) {});
-  client.session().WriteAndDelete(lock, "record", 0, lock + "/x", [](const Reply&) {});
+  client.session().WriteAndDelete(lock, "record", 0, lock + "/x", zookeeper::kAnyVersion,
+                                  [](const Reply&) {});
   client.session().BeginClose(1);
   client.RunUntil([&] { return client.session().IsClosed(); });
   CHECK(tree.Children(lock).empty());
@@ -615,7 +664,8 @@ TEST_CASE("a session that has not released everything waits for the close") {
   Create(client, lock + "/y");
   proxy.LoseCloses(true);
   const auto release = [&](std::int32_t version, const std::string& gone) {
-    client.session().WriteAndDelete(lock, "record", version, gone, [](const Reply&) {});
+    client.session().WriteAndDelete(lock, "record", version, gone, zookeeper::kAnyVersion,
+                                    [](const Reply&) {});
   };
   SECTION("if the record was refused, and the delete with it") {
     release(7, lock + "/x");

@@ -18,8 +18,22 @@ using zookeeper::Error;
 using zookeeper::GetReply;
 using zookeeper::ListReply;
 using zookeeper::NodeKind;
+using zookeeper::NodeStat;
 using zookeeper::Reply;
+using zookeeper::SetReply;
 using zookeeper::Watch;
+
+namespace {
+
+NodeStat StatOf(const FakeServers::Node& node) {
+  return {.created_zxid = node.czxid,
+          .created_ms = node.created_ms,
+          .modified_ms = node.modified_ms,
+          .ephemeral_owner = node.owner,
+          .version = node.version};
+}
+
+}  // namespace
 
 // ---- the servers ----------------------------------------------------------------------------
 
@@ -28,7 +42,8 @@ std::string FakeServers::Put(const std::string& path, std::int64_t owner, bool s
   std::string full = path;
   Node& parent = nodes.at(ParentOf(path));
   if (sequential) full += fmt::format("{:010d}", parent.next_number++);
-  nodes[full] = {.data = data, .owner = owner, .czxid = ++zxid};
+  nodes[full] = {
+      .data = data, .owner = owner, .czxid = ++zxid, .created_ms = now_ms, .modified_ms = now_ms};
   Fire(full, Change::kCreated);
   Fire(ParentOf(full), Change::kChildren);
   return full;
@@ -44,6 +59,7 @@ void FakeServers::Remove(const std::string& path) {
 void FakeServers::Write(const std::string& path, const std::string& data) {
   Node& node = nodes.at(path);
   node.data = data;
+  node.modified_ms = now_ms;
   ++node.version;
   ++zxid;
   Fire(path, Change::kData);
@@ -230,8 +246,7 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
     if (!sequential && servers_.Has(path)) return Error::kNodeExists;
     const bool ephemeral = sequential || kind == NodeKind::kEphemeral;
     reply.path = servers_.Put(path, ephemeral ? session_ : 0, sequential, data);
-    reply.stat.created_zxid = servers_.nodes.at(reply.path).czxid;
-    reply.stat.ephemeral_owner = servers_.nodes.at(reply.path).owner;
+    reply.stat = StatOf(servers_.nodes.at(reply.path));
     return Error::kNone;
   });
 }
@@ -243,10 +258,7 @@ void FakeStore::Get(const std::string& path, Watch watch, zookeeper::Done<GetRep
     if (!node->second.readable) return Error::kNoAuth;
     if (watch == Watch::kYes) servers_.watchers_.insert({path, {this, false}});
     reply.data = node->second.data;
-    reply.stat = {.created_zxid = node->second.czxid,
-                  .created_ms = node->second.created_ms,
-                  .ephemeral_owner = node->second.owner,
-                  .version = node->second.version};
+    reply.stat = StatOf(node->second);
     return Error::kNone;
   });
 }
@@ -283,8 +295,8 @@ void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper:
 }
 
 void FakeStore::Set(const std::string& path, const std::string& data, std::int32_t version,
-                    zookeeper::Done<Reply> done) {
-  Send<Reply>("set " + path, true, std::move(done), [=, this](Reply&) {
+                    zookeeper::Done<SetReply> done) {
+  Send<SetReply>("set " + path, true, std::move(done), [=, this](SetReply& reply) {
     const auto node = servers_.nodes.find(path);
     if (node == servers_.nodes.end()) return Error::kNoNode;
     if (!node->second.writable) return Error::kNoAuth;
@@ -292,21 +304,47 @@ void FakeStore::Set(const std::string& path, const std::string& data, std::int32
       return Error::kBadVersion;
     }
     servers_.Write(path, data);
+    reply.stat = StatOf(node->second);
     return Error::kNone;
   });
 }
 
 void FakeStore::WriteAndDelete(const std::string& path, const std::string& data,
                                std::int32_t version, const std::string& gone,
-                               zookeeper::Done<Reply> done) {
+                               std::int32_t gone_version, zookeeper::Done<Reply> done) {
   Send<Reply>("write " + path + ", delete " + gone, false, std::move(done), [=, this](Reply&) {
     const auto node = servers_.nodes.find(path);
     if (node == servers_.nodes.end() || !servers_.Has(gone)) return Error::kNoNode;
     if (!node->second.writable) return Error::kNoAuth;
-    if (node->second.version != version) return Error::kBadVersion;
+    if (node->second.version != version || !servers_.HasVersion(gone, gone_version)) {
+      return Error::kBadVersion;
+    }
     if (!servers_.Children(gone).empty()) return Error::kNotEmpty;
     servers_.Write(path, data);
     servers_.Remove(gone);
+    return Error::kNone;
+  });
+}
+
+void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
+                               const std::vector<std::string>& checked,
+                               zookeeper::Done<Reply> done) {
+  std::string text = "convert";
+  for (const auto& one : conversions) text += " " + one.path;
+  for (const std::string& path : checked) text += " " + path;
+  Send<Reply>(text, true, std::move(done), [=, this](Reply&) {
+    for (const std::string& path : checked) {
+      if (!servers_.Has(path)) return Error::kNoNode;
+    }
+    for (const auto& one : conversions) {
+      if (!servers_.Has(one.path)) return Error::kNoNode;
+      if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
+      if (!servers_.nodes.at(ParentOf(one.path)).writable) return Error::kNoAuth;
+    }
+    for (const auto& one : conversions) {
+      servers_.Remove(one.path);
+      servers_.Put(one.path, 0, false, one.data);
+    }
     return Error::kNone;
   });
 }

@@ -28,6 +28,7 @@ class FakeServers {
     std::int64_t next_number = 0;
     std::int32_t version = 0;
     std::int64_t created_ms = 0;
+    std::int64_t modified_ms = 0;
     bool readable = true;
     bool writable = true;  ///< children may be created
     bool full = false;     ///< a hard quota on it is used up: nothing may be created below it
@@ -47,9 +48,14 @@ class FakeServers {
   [[nodiscard]] std::vector<std::string> Children(const std::string& path) const;
   [[nodiscard]] bool Has(const std::string& path) const { return nodes.count(path) != 0; }
 
+  [[nodiscard]] bool HasVersion(const std::string& path, std::int32_t version) const {
+    return version == zookeeper::kAnyVersion || nodes.at(path).version == version;
+  }
+
   std::map<std::string, Node> nodes;
   std::int64_t zxid = 100;
   std::int64_t next_session = 1000;
+  std::int64_t now_ms = 0;  ///< their clock
   /// Servers that do not know a request answer so, and close the connection.
   bool knows_containers = true;
   bool knows_create2 = true;
@@ -161,9 +167,13 @@ class FakeStore final : public zookeeper::Store {
   void Delete(const std::string& path, std::int32_t version,
               zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
-           zookeeper::Done<zookeeper::Reply> done) override;
+           zookeeper::Done<zookeeper::SetReply> done) override;
   void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                      const std::string& gone, zookeeper::Done<zookeeper::Reply> done) override;
+                      const std::string& gone, std::int32_t gone_version,
+                      zookeeper::Done<zookeeper::Reply> done) override;
+  void MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
+                      const std::vector<std::string>& checked,
+                      zookeeper::Done<zookeeper::Reply> done) override;
   void Sync(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
   void Check(const std::vector<std::string>& paths,
              zookeeper::Done<zookeeper::Reply> done) override;
