@@ -203,6 +203,9 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kOtherPermits, lock, unusable.permits, unusable.permits);
     case kUnknownPermits:
       return fmt::format(message::kUnknownPermits, lock, lock);
+    case kReservedInOtherMode:
+      return fmt::format(message::kReservedInOtherMode, lock,
+                         protocol::ModeName(unusable.reserved_mode), Printable(unusable.child));
     case kIncompatible:
       break;
   }

@@ -77,6 +77,8 @@ inline constexpr char kOtherPermits[] =
 inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
     "many permits there are; wait until that zklock has ended, or write the number there";
+inline constexpr char kReservedInOtherMode[] =
+    "{} is reserved with this ID as {}, in its child '{}'; use another ID";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
 
 // An incompatible contender, and how to make zklock compatible with it.

@@ -136,8 +136,9 @@ std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
 
 WaitOutcome QueueWait::OutcomeOf(const lock::AcquireSet& acquire) {
   const lock::AcquireOutcome& outcome = *acquire.outcome();
-  if (std::holds_alternative<lock::Acquired>(outcome)) {
-    return TakenLocks{acquire.tickets(), acquire.passed()};
+  if (std::holds_alternative<lock::Acquired>(outcome) ||
+      std::holds_alternative<lock::ReservedLock>(outcome)) {
+    return TakenLocks{acquire.tickets(), acquire.passed(), acquire.reserved()};
   }
   if (const auto* held = std::get_if<lock::HeldForUs>(&outcome)) {
     return KeeperFound{
@@ -177,6 +178,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   return std::visit(
       Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
                  [&](const lock::Acquired& acquired) { return no_end(acquired); },
+                 [&](const lock::ReservedLock& reserved) { return no_end(reserved); },
                  [&](const lock::HeldForUs& held) { return no_end(held); },
                  FailureEnd(session_driver_, context_.options.server.connect_timeout, ended_at_)},
       outcome);

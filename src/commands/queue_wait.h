@@ -21,7 +21,8 @@ namespace zklock::commands {
 /// All LOCKs were acquired.
 struct TakenLocks {
   std::vector<lock::Ticket> tickets;
-  std::vector<std::string> passed;  ///< contenders in turnstiles, to be deleted
+  std::vector<std::string> passed;             ///< contenders in turnstiles, to be deleted
+  std::vector<lock::ReservedLock> reserved{};  ///< those that the ID of --reserve has already
 };
 /// A signal ended the wait.
 struct Interrupted {
@@ -35,7 +36,7 @@ struct AskedToLeave {
 struct Cancelled {};
 
 /// The locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome is
-/// neither Acquired nor HeldForUs.
+/// none of Acquired, ReservedLock and HeldForUs.
 using WaitFailure =
     std::variant<lock::AcquireOutcome, Interrupted, AskedToLeave, Cancelled, cli::UsageError>;
 /// How the wait ended.

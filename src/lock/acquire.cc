@@ -27,6 +27,7 @@ Acquire::Acquire(zookeeper::Store& store, const Clock& clock, AcquireRequest req
       observer_(observer),
       contender_(store_, clock_, request_, std::move(make_uuid)),
       compatibility_(store_, request_, observer_),
+      reservations_(store_, request_),
       creation_(store_, request_),
       permit_number_(store_, request_),
       unserved_since_(clock.Now()) {
@@ -93,6 +94,9 @@ void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
   if (contender_.IsOneOfAll(path)) {
     WatchOwn();  // deleted, or only written to: the read tells, and renews the watch
   } else if (std::holds_alternative<Waiting>(state_)) {
+    if (request_.is_for_turnstile() && path == request_.ReservationsPath()) {
+      return WatchReservations();
+    }
     if (path != ChildPath(predecessor_.name)) return request_.is_simple() ? Join() : ListAgain();
     change == zookeeper::Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
   }
@@ -102,8 +106,10 @@ EventSource::Interest Acquire::GetInterest() {
   if (IsOver()) return {};
   const TimePoint wait_end = HasPlace() ? wait_deadline_ : kNever;
   const auto* lease = std::get_if<AwaitingLease>(&state_);
+  const ReservationExpiry* const expiry = NextExpiry();
   return {.wake = std::min({UnreachableAt(), wait_end, answer_deadline_, connection_.next_proof,
-                            lease == nullptr ? kNever : lease->confirm_at})};
+                            lease == nullptr ? kNever : lease->confirm_at,
+                            expiry == nullptr ? kNever : expiry->due()})};
 }
 
 void Acquire::OnReady(short /*revents*/) {
@@ -121,6 +127,8 @@ void Acquire::OnReady(short /*revents*/) {
     store_.GiveUpServer();
   } else if (lease != nullptr && now >= lease->confirm_at) {
     Confirm(Turn::kShownByList);
+  } else if (auto* const expiry = NextExpiry(); expiry != nullptr && now >= expiry->due()) {
+    RunNextExpiry();
   } else if (now >= connection_.next_proof) {
     KeepProving();
   }

@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/event_source.h"
@@ -19,6 +21,8 @@
 #include "lock/outcome.h"
 #include "lock/own_contender.h"
 #include "lock/permit_number.h"
+#include "lock/reservation_expiry.h"
+#include "lock/reservation_search.h"
 #include "protocol/queue.h"
 #include "protocol/queue_ahead.h"
 #include "protocol/release_record.h"
@@ -26,7 +30,8 @@
 
 namespace zklock::lock {
 
-/// Acquires one LOCK: joins its queue, decides, watches the predecessor, decides again.
+/// Acquires one LOCK: joins its queue, decides, watches the predecessor, decides again. Or finds
+/// that it is reserved for our ID already.
 ///
 /// Passive: driven by the store's callbacks and by OnReady() at its moments. The store's listener
 /// while it lives. All znodes that it leaves behind are the session's: unless the outcome is
@@ -69,8 +74,12 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   // The states, each with those that may follow it. A lost connection leads from all but Done to
   // Disconnected, a failure to Done.
 
-  /// No connection. -> CheckingFree, Joining (new session); Rejoining (same session)
+  /// No connection. -> FindingReservation, CheckingFree, Joining (new session); Rejoining (same
+  /// session)
   struct Disconnected {};
+  /// Is there a reservation with our ID? Nothing has been created yet. -> CheckingFree, Joining,
+  /// Done
+  struct FindingReservation {};
   /// `try`: is the lock free? Nothing has been created yet. -> Joining, Done
   struct CheckingFree {
     std::optional<HolderSearch> search;
@@ -88,6 +97,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// Done, with a lease in hand
   struct Waiting {
     std::optional<HolderSearch> search;
+    /// Of the reservations that we wait for and that end by themselves, without one that runs.
+    std::vector<std::unique_ptr<ReservationExpiry>> expiries{};
+    std::size_t unread = 0;  ///< permits that may be such reservations
   };
   /// As many contenders wait as are allowed to: leaves, unless the lock is held for us. -> Done
   struct LeavingFull {
@@ -116,6 +128,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   // The way in: acquire_join.cc.
   void Begin();
+  void FindReservationOfOurs();
+  void Queue();
   void CheckIfFree();
   void JoinOrLeave(const QueueList& list);
   void Join();
@@ -130,7 +144,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void ListAgain();
   void ListQueue(Proof proof);
   void DecideIfCompatible(const protocol::Children& children, Proof proof);
-  void Decide(const QueueList& list, Proof proof);
+  void FindRival(const QueueList& list, Proof proof);
+  void Decide(const QueueList& list, Proof proof, const std::string& rival);
   [[nodiscard]] bool AgreeOnPermits(const protocol::Contenders& permits);
   [[nodiscard]] bool LeaveIfSuperseded(const protocol::Contenders& contenders);
   void BeginWait(const std::string& predecessor, const QueueList& list);
@@ -139,6 +154,16 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void ReadPredecessor();
   void OnPredecessor(const zookeeper::GetReply& reply);
   void WatchChildren();
+  void WatchReservations();
+  void FindReservationIn(const protocol::Contenders& contenders);
+  [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
+  [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
+  void OnReservationAhead(const Reserved& reserved);
+  void ReadReservedPermits(const protocol::Contenders& permits);
+  void AddExpiry(const std::string& name, const Reserved& reserved);
+  void RunNextExpiry();
+  void OnExpiry(ReservationExpiry::Result result);
+  [[nodiscard]] ReservationExpiry* NextExpiry() const;
   void OnPredecessorGone();
   void CountPermits(std::size_t ahead);
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
@@ -195,14 +220,15 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   const AcquireRequest request_;
   AcquireObserver& observer_;
 
-  std::variant<Disconnected, CheckingFree, Joining, Rejoining, Deciding, Waiting, LeavingFull,
-               Confirming, AwaitingLease, Done>
+  std::variant<Disconnected, FindingReservation, CheckingFree, Joining, Rejoining, Deciding,
+               Waiting, LeavingFull, Confirming, AwaitingLease, Done>
       state_;
   CallbackScope state_scope_;
   TimePoint answer_deadline_ = kNever;  ///< then the server is given up
 
   OwnContender contender_;
   CompatibilityCheck compatibility_;
+  ReservationSearch reservations_;
   LockCreation creation_;
   PermitNumber permit_number_;
 
@@ -213,6 +239,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     CallbackScope watches{};
     bool proof_pending = false;
     TimePoint next_proof = kNever;
+    /// The one that runs. Not in Waiting: the deletion ends that state before its reply arrives.
+    std::unique_ptr<ReservationExpiry> expiry{};
   };
   Connection connection_;
 
@@ -229,6 +257,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::string data{};
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
+    bool is_rival = false;         ///< it does not exclude ours, but has our ID (--reserve)
   };
   Predecessor predecessor_;
 

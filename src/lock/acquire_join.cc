@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "lock/acquire.h"
@@ -25,9 +26,36 @@ std::string FindBlocker(const AcquireRequest& request, const QueueList& list) {
   return blocker == nullptr ? "" : std::string(blocker->full);
 }
 
+bool HasReservation(const protocol::Contenders& contenders) {
+  return std::any_of(contenders.begin(), contenders.end(),
+                     [](const auto& one) { return one.reserves(); });
+}
+
 }  // namespace
 
-void Acquire::Begin() { request_.try_only ? CheckIfFree() : Join(); }
+void Acquire::Begin() { request_.reserve ? FindReservationOfOurs() : Queue(); }
+
+/// With --reserve: before there is a contender, so that a reservation of ours is found even where
+/// no contender can be created any more.
+void Acquire::FindReservationOfOurs() {
+  Enter<FindingReservation>();
+  const std::string path = request_.ReservationsPath();
+  // The job that made it may have ended a moment ago: sync first.
+  store_.Sync(path, [](const Reply&) {});
+  store_.List(path, Watch::kNo, InState([this](const ListReply& reply) {
+                if (reply.error == Error::kNoNode) return Queue();
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                reservations_.Search(reply.children, "",
+                                     InState([this](const ReservationSearch::Found& found) {
+                                       // Whether it has ended is shown by our contender, once that
+                                       // exists.
+                                       if (found.reserved && found.reserved->until) return Join();
+                                       if (!FinishIfReserved(found)) Queue();
+                                     }));
+              }));
+}
+
+void Acquire::Queue() { request_.try_only ? CheckIfFree() : Join(); }
 
 void Acquire::CheckIfFree() {
   Enter<CheckingFree>();
@@ -43,6 +71,8 @@ void Acquire::CheckIfFree() {
 void Acquire::JoinOrLeave(const QueueList& list) {
   const std::string blocker = FindBlocker(request_, list);
   if (blocker.empty()) return Join();
+  // One of the permits may be a reservation that has ended, which only our contender can show.
+  if (request_.permits && HasReservation(list.contenders)) return Join();
   predecessor_ = {.name = blocker};
   store_.Get(ChildPath(blocker), Watch::kNo, InState([this](const GetReply& reply) {
                // It was deleted meanwhile: the queue decides.

@@ -12,6 +12,8 @@
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
+#include "protocol/reservation.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 
@@ -40,6 +42,9 @@ struct AcquireRequest {
   /// For the turnstile of a `try`: the number of permits, one of which must be left for us. Being
   /// in the turnstile is not a wait; it leaves when the contenders before it take all permits.
   std::optional<std::size_t> permit_limit{};
+  /// The lock is to be reserved for an ID: one that this ID has already will do, and our contender
+  /// is going to be converted (MakeReservations).
+  std::optional<protocol::ReservationRequest> reserve{};
   /// Asked when the lock is not free: is it held for ourselves? Empty: do not ask.
   HoldsForUs holds_for_us{};
   /// How long to go without a server: before joining the queue, and in it for at least as long as
@@ -49,6 +54,11 @@ struct AcquireRequest {
   /// The znode whose children are the queue.
   [[nodiscard]] std::string QueuePath() const {
     return below.empty() ? lock.path : protocol::ChildPath(lock.path, below);
+  }
+  [[nodiscard]] bool is_for_turnstile() const { return below == protocol::kTurnstileChild; }
+  /// The parent of the contenders that can become reservations.
+  [[nodiscard]] std::string ReservationsPath() const {
+    return is_for_turnstile() ? protocol::PermitsPath(lock.path) : QueuePath();
   }
   [[nodiscard]] bool is_simple() const { return dialect == protocol::Dialect::kSimple; }
 };
@@ -69,6 +79,8 @@ class AcquireObserver {
   virtual void OnPlaceLost(const LockName& /*lock*/) {}
   /// The data of a contender of ours: when the wait begins, and whenever it is written to.
   virtual void OnOwnData(const std::string& /*data*/) {}
+  /// We have deleted a reservation that had ended.
+  virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
   /// A contender that cannot see ours arrived after ours; both may hold.
   virtual void OnIncompatible(const LockName& /*lock*/,
                               const protocol::IncompatibleContender& /*incompatible*/) {}

@@ -35,23 +35,23 @@ bool AcquireSet::IsAboutToHold() const {
 
 std::vector<Ticket> AcquireSet::tickets() const {
   std::vector<Ticket> tickets;
-  for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (requests_[i].below != protocol::kTurnstileChild) tickets.push_back(tickets_[i]);
+  for (const Won& won : won_) {
+    if (!requests_[won.request].is_for_turnstile()) tickets.push_back(won.ticket);
   }
   return tickets;
 }
 
 std::vector<std::string> AcquireSet::passed() const {
   std::vector<std::string> paths;
-  for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    if (requests_[i].below == protocol::kTurnstileChild) paths.push_back(tickets_[i].path);
+  for (const Won& won : won_) {
+    if (requests_[won.request].is_for_turnstile()) paths.push_back(won.ticket.path);
   }
   return paths;
 }
 
 void AcquireSet::Start(std::size_t index) {
   AcquireRequest request = requests_[index];
-  for (const Ticket& ticket : tickets_) request.held.push_back(ticket.id());
+  for (const Won& won : won_) request.held.push_back(won.ticket.id());
   if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
   current_ = index;
   acquire_.reset();
@@ -80,20 +80,37 @@ void AcquireSet::OnReady(short revents) {
 void AcquireSet::Advance() {
   if (!acquire_->outcome()) return;
   const AcquireOutcome outcome = *acquire_->outcome();
-  const auto* acquired = std::get_if<Acquired>(&outcome);
-  if (acquired == nullptr) return Finish(outcome);
-  tickets_.push_back(acquired->ticket);
+  std::size_t next = current_ + 1;
+  if (const auto* acquired = std::get_if<Acquired>(&outcome)) {
+    won_.push_back({current_, acquired->ticket});
+  } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
+    reserved_.push_back(*reserved);
+    if (requests_[current_].is_for_turnstile()) {
+      ++next;  // the permit behind it is ours
+    } else if (requests_[current_].permits) {
+      store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
+      won_.pop_back();  // we leave the turnstile
+    }
+  } else {
+    return Finish(outcome);
+  }
   wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
-  if (tickets_.size() == requests_.size()) return Finish(outcome);
-  Start(current_ + 1);
+  if (next == requests_.size()) return Finish(outcome);
+  Start(next);
 }
 
 void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
 
 bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) const {
   const AcquireRequest& request = requests_[index];
-  if (request.permits) return contenders.size() >= *request.permits;
-  return protocol::IsBusy(contenders, request.mode);
+  // A reservation may have ended, or be ours: Acquire finds out.
+  if (request.permits) {
+    const bool has_reservation = std::any_of(contenders.begin(), contenders.end(),
+                                             [](const auto& one) { return one.reserves(); });
+    return contenders.size() >= *request.permits && !has_reservation;
+  }
+  const auto* const blocker = protocol::FirstConflict(contenders, request.mode);
+  return blocker != nullptr && !blocker->reserves();
 }
 
 void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& children) {
@@ -126,7 +143,7 @@ void AcquireSet::CheckAllFree() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     // A contender in a turnstile may have its permit already, and may leave between two lists. Only
     // our own contender, after them in the turnstile, can count the permits that they leave.
-    if (requests_[i].below == protocol::kTurnstileChild) {
+    if (requests_[i].is_for_turnstile()) {
       --lists_pending_;
       continue;
     }
@@ -158,11 +175,12 @@ void AcquireSet::OnDisconnected() {
 
 void AcquireSet::OnExpired() {
   if (outcome_) return;
-  if (!tickets_.empty()) {
+  if (!won_.empty()) {
     // One session: the LOCKs acquired so far are lost as well.
     observer_.OnPlaceLost(requests_.front().lock);
     wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
-    tickets_.clear();
+    won_.clear();
+    reserved_.clear();
     Start(0);
   }
   acquire_->OnExpired();

@@ -18,6 +18,8 @@ namespace zklock::lock {
 /// follows. If the session expires on the way, they are lost, and it starts again with the first.
 /// One wait counts for the whole set. A `try` lists all queues before it joins the first.
 ///
+/// A LOCK that is reserved for our ID already (AcquireRequest::reserve) is not queued for.
+///
 /// A LOCK that is a semaphore has two requests, one for its turnstile and the next for its permits.
 ///
 /// Passive, like Acquire, which does the work for each LOCK.
@@ -30,12 +32,15 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   AcquireSet(const AcquireSet&) = delete;
   AcquireSet& operator=(const AcquireSet&) = delete;
 
-  /// Set once, when it is over: Acquired if all are held, else the outcome for lock().
+  /// Set once, when it is over: Acquired or ReservedLock if all are held or reserved, else the
+  /// outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
   /// The answer to a commit that is under way may complete the set, or has just done so.
   [[nodiscard]] bool IsAboutToHold() const;
   /// The contenders that hold, in the order of the requests, without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const;
+  /// What was reserved already, in the same order.
+  [[nodiscard]] const std::vector<ReservedLock>& reserved() const { return reserved_; }
   /// Contenders in turnstiles that have been passed, to be deleted.
   [[nodiscard]] std::vector<std::string> passed() const;
   /// The LOCK that is being acquired, or was when it ended.
@@ -70,7 +75,12 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
 
   std::size_t current_ = 0;
   std::unique_ptr<Acquire> acquire_;  // for the current LOCK
-  std::vector<Ticket> tickets_;
+  struct Won {
+    std::size_t request;
+    Ticket ticket;
+  };
+  std::vector<Won> won_;
+  std::vector<ReservedLock> reserved_;
   TimePoint wait_end_ = kNever;         // known once the first contender has joined
   bool checking_free_ = false;          // a `try`, before the first queue is joined
   std::size_t lists_pending_ = 0;       // while it checks that all are free

@@ -28,8 +28,8 @@ constexpr std::size_t kMostDataKept = 4096;
 
 /// How many contenders `max_queue` counts.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
-  if (request.permits) return 0;  // only ours is past the turnstile and waits
-  if (request.below == protocol::kTurnstileChild) return rank.ahead;  // all of them wait
+  if (request.permits) return 0;                      // only ours is past the turnstile and waits
+  if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
   // The contenders that ours supersedes will leave: do not count them.
   return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
 }
@@ -78,16 +78,33 @@ void Acquire::ListQueue(Proof proof) {
 
 void Acquire::DecideIfCompatible(const Children& children, Proof proof) {
   unserved_since_.reset();
-  IfCompatible(children, [this, proof](const QueueList& list) { Decide(list, proof); });
+  IfCompatible(children, [this, proof](const QueueList& list) { FindRival(list, proof); });
 }
 
-void Acquire::Decide(const QueueList& list, Proof proof) {
+/// With --reserve: the lock may be reserved for our ID by now, or another contender with our ID may
+/// be about to reserve it. We wait for that one even if both only read.
+void Acquire::FindRival(const QueueList& list, Proof proof) {
+  if (!request_.reserve || request_.is_for_turnstile()) return Decide(list, proof, "");
+  // The list is long, and copied only for the few that reserve.
+  reservations_.Search(
+      list.contenders, contender_.name(),
+      InState([this, proof, children = list.children](const ReservationSearch::Found& found) {
+        if (FinishIfReserved(found)) return;
+        Decide({children, Contenders(children)}, proof, found.name);
+      }));
+}
+
+/// `rival`: the contender that FindRival() has found, or a reservation of our ID that has ended.
+void Acquire::Decide(const QueueList& list, Proof proof, const std::string& rival) {
   ScheduleProof();
   contender_.DeleteStrays(list.children);
   if (LeaveIfSuperseded(list.contenders)) return;
   if (request_.permits && !AgreeOnPermits(list.contenders)) return;
   const protocol::Decision decision = MakeDecision(request_, list, contender_.name());
-  if (std::holds_alternative<protocol::MayHold>(decision)) {
+  if (std::holds_alternative<protocol::MayHold>(decision) && !rival.empty()) {
+    BeginWait(rival, list);
+    predecessor_.is_rival = true;
+  } else if (std::holds_alternative<protocol::MayHold>(decision)) {
     // The create proves the session, but not what is held in other LOCKs.
     const bool is_proven = proof == Proof::kCommit && request_.held.empty();
     if (is_proven) return TakeTurn();
@@ -150,8 +167,10 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
     return LeaveAfterSearch();
   }
   place_.ranked = true;
+  predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
   WatchPredecessor(predecessor);
+  if (request_.permits) ReadReservedPermits(list.contenders);
   SearchHolders(list.children, predecessor_.readable ? predecessor : "");
   if (request_.permit_limit) CountPermits(rank.ahead);
   if (request_.permits || request_.try_only) return;
@@ -187,7 +206,13 @@ void Acquire::OnPredecessor(const GetReply& reply) {
   switch (reply.error) {
     case Error::kNone:
       if (reply.stat.ephemeral_owner == 0) {
-        return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
+        const auto reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
+        if (!reserved) return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
+        OnReservationAhead(*reserved);
+        if (!std::holds_alternative<Waiting>(state_) &&
+            !std::holds_alternative<CheckingFree>(state_)) {
+          return;
+        }
       }
       // Our own create, whose reply was lost: a wait for it would never end.
       if (request_.is_simple() && reply.stat.ephemeral_owner == store_.session_id()) {
@@ -206,11 +231,13 @@ void Acquire::OnPredecessor(const GetReply& reply) {
   if (auto& search = *SearchOfState()) search->Take(predecessor_.name, reply);
   if (request_.try_only) return LeaveAfterSearch();
   answer_deadline_ = kNever;
-  if (!predecessor_.readable || request_.supersede || request_.permits) WatchChildren();
+  if (request_.reserve && request_.is_for_turnstile()) WatchReservations();
+  const bool reserves = request_.reserve && !request_.is_for_turnstile();
+  if (!predecessor_.readable || request_.supersede || request_.permits || reserves) WatchChildren();
 }
 
-/// For a predecessor that we may not read, for a newer contender that supersedes ours, and for
-/// permits, of which any may be released.
+/// For a predecessor that we may not read, for a newer contender that supersedes ours, for permits,
+/// of which any may be released, and for a reservation of our ID that another contender makes.
 void Acquire::WatchChildren() {
   store_.List(request_.QueuePath(), Watch::kYes, InState([this](const ListReply& reply) {
                 if (reply.error == Error::kNoNode) {
@@ -226,9 +253,11 @@ void Acquire::WatchChildren() {
                 if (LeaveIfSuperseded(contenders)) return;
                 const auto decision =
                     MakeDecision(request_, {reply.children, contenders}, contender_.name());
-                if (decision != protocol::Decision(protocol::WaitFor{predecessor_.name})) {
-                  DecideIfCompatible(reply.children, Proof::kNone);
-                }
+                const bool is_unchanged =
+                    predecessor_.is_rival ||
+                    decision == protocol::Decision(protocol::WaitFor{predecessor_.name});
+                if (!is_unchanged) return DecideIfCompatible(reply.children, Proof::kNone);
+                if (request_.reserve) FindReservationIn(contenders);
               }));
 }
 
@@ -236,7 +265,8 @@ void Acquire::WatchChildren() {
 /// it is known to have been the first contender; the record in LOCK's data, if it may have been; or
 /// else another list.
 void Acquire::OnPredecessorGone() {
-  if (request_.is_simple()) return Join();  // the first to create it holds the lock
+  if (request_.is_simple()) return Join();   // the first to create it holds the lock
+  if (request_.reserve) return ListAgain();  // for a reservation of our ID
   const bool in_hand = HasLeaseInHand();
   if (request_.supersede && in_hand) return ListAgain();  // for a newer contender
   if (predecessor_.ahead.IsSettledByDeletion()) {
@@ -253,6 +283,131 @@ void Acquire::OnPredecessorGone() {
       predecessor && predecessor->program == protocol::Program::kZklock && !predecessor->reads();
   if (may_leave_record && contender_.ticket()->lock_version) return Confirm(Turn::kNeedsRecord);
   ListAgain();
+}
+
+// ---- reservations ----------------------------------------------------------------------------
+
+/// With --reserve, in a turnstile: another contender with our ID may make the reservation.
+void Acquire::WatchReservations() {
+  store_.List(request_.ReservationsPath(), Watch::kYes, InState([this](const ListReply& reply) {
+                if (reply.error == Error::kNoNode) return;  // no permit was ever taken
+                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
+                FindReservationIn(reply.children);
+              }));
+}
+
+/// While we wait: `contenders` may have a reservation of our ID by now.
+void Acquire::FindReservationIn(const Contenders& contenders) {
+  reservations_.Search(
+      contenders, contender_.name(),
+      InState([this](const ReservationSearch::Found& found) { (void)FinishIfReserved(found); }));
+}
+
+/// True if the lock is reserved for our ID: then it is over.
+bool Acquire::FinishIfReserved(const ReservationSearch::Found& found) {
+  if (!found.reserved || HasEnded(*found.reserved)) return false;
+  // Other LOCKs may have to be waited for yet.
+  if (const auto& ticket = contender_.ticket()) {
+    store_.Delete(ticket->path, zookeeper::kAnyVersion, [](const Reply&) {});
+  }
+  if (found.reserved->mode == request_.mode) {
+    Finish(ReservedLock{request_.lock, protocol::ChildPath(request_.ReservationsPath(), found.name),
+                        *found.reserved});
+  } else {
+    Finish(Unusable{.why = Unusable::Why::kReservedInOtherMode,
+                    .child = found.name,
+                    .reserved_mode = found.reserved->mode});
+  }
+  return true;
+}
+
+/// By the servers' clock, as far as the creation of our contender shows it.
+bool Acquire::HasEnded(const Reserved& reserved) const {
+  return reserved.until && contender_.ticket() &&
+         contender_.ticket()->ServerTimeAt(clock_.Now()) >= *reserved.until;
+}
+
+/// The contender in the way is a reservation.
+void Acquire::OnReservationAhead(const Reserved& reserved) {
+  const bool is_our_id = request_.reserve && !request_.is_for_turnstile() &&
+                         request_.reserve->id == reserved.reservation.id;
+  if (is_our_id && contender_.ticket() && !HasEnded(reserved)) return ListAgain();
+  if (!reserved.until) return;
+  // Only the creation of a contender shows a `try` what time it is for the servers.
+  if (!contender_.ticket()) return Join();
+  AddExpiry(predecessor_.name, reserved);
+}
+
+/// Any permit may be a reservation that ends before the others.
+void Acquire::ReadReservedPermits(const Contenders& permits) {
+  for (const protocol::ContenderNameView& one : permits) {
+    if (!one.reserves() || one.full == contender_.name() || one.full == predecessor_.name) continue;
+    ++std::get<Waiting>(state_).unread;
+    store_.Get(ChildPath(one.full), Watch::kNo,
+               InState([this, name = std::string(one.full)](const GetReply& reply) {
+                 if (IsLost(reply.error)) return;
+                 --std::get<Waiting>(state_).unread;
+                 if (reply.error == Error::kNone) {
+                   const auto reserved = FindReservation(name, reply.data, reply.stat);
+                   if (reserved && reserved->until) AddExpiry(name, *reserved);
+                 }
+                 if (request_.try_only) LeaveAfterSearch();
+               }));
+  }
+}
+
+void Acquire::AddExpiry(const std::string& name, const Reserved& reserved) {
+  auto& expiries = std::get<Waiting>(state_).expiries;
+  std::erase_if(expiries, [&](const auto& one) { return one->name() == name; });
+  auto expiry = std::make_unique<ReservationExpiry>(store_, clock_, request_.QueuePath(), name,
+                                                    reserved, *contender_.ticket());
+  // A `try` does not wait for the end.
+  if (!request_.try_only || expiry->HadEnded()) expiries.push_back(std::move(expiry));
+}
+
+/// The one that is due first; null if there is none, or one runs.
+ReservationExpiry* Acquire::NextExpiry() const {
+  const auto* const waiting = std::get_if<Waiting>(&state_);
+  if (waiting == nullptr || waiting->expiries.empty() || connection_.expiry) return nullptr;
+  const auto& expiries = waiting->expiries;
+  return std::min_element(expiries.begin(), expiries.end(),
+                          [](const auto& a, const auto& b) { return a->due() < b->due(); })
+      ->get();
+}
+
+void Acquire::RunNextExpiry() {
+  const ReservationExpiry* const next = NextExpiry();
+  auto& expiries = std::get<Waiting>(state_).expiries;
+  const auto found = std::find_if(expiries.begin(), expiries.end(),
+                                  [&](const auto& one) { return one.get() == next; });
+  connection_.expiry = std::move(*found);
+  expiries.erase(found);
+  answer_deadline_ = std::min(answer_deadline_, clock_.Now() + AnswerTime());
+  connection_.expiry->Run(
+      scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));
+}
+
+void Acquire::OnExpiry(ReservationExpiry::Result result) {
+  using Result = ReservationExpiry::Result;
+  auto expiry = std::move(connection_.expiry);
+  if (IsOver()) return;
+  if (result == Result::kDeleted) {
+    observer_.OnReservationExpired(request_.lock, expiry->reserved());
+  }
+  auto* const waiting = std::get_if<Waiting>(&state_);
+  if (waiting == nullptr) return;  // an event has come first
+  if (!request_.try_only) answer_deadline_ = kNever;
+  switch (result) {
+    case Result::kDeleted:
+    case Result::kChanged:
+      return ListAgain();
+    case Result::kNotYet:
+      waiting->expiries.push_back(std::move(expiry));
+      return;
+    case Result::kMayNot:  // somebody else may
+      if (request_.try_only) LeaveAfterSearch();
+      return;
+  }
 }
 
 /// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if
@@ -310,7 +465,12 @@ void Acquire::OnSearchProgress() {
 /// Leaves with the contender in the way, once the search has shown that it does not hold for us.
 void Acquire::LeaveAfterSearch() {
   if (IsOver()) return;
-  if (SearchOfState()->has_value()) {
+  // Its place may be free in a moment.
+  const auto* const waiting = std::get_if<Waiting>(&state_);
+  const bool may_expire =
+      connection_.expiry ||
+      (waiting != nullptr && (waiting->unread > 0 || !waiting->expiries.empty()));
+  if (may_expire || SearchOfState()->has_value()) {
     answer_deadline_ = clock_.Now() + AnswerTime();  // each answer is one of a server that answers
     return;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "lock/reserved.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 #include "zookeeper/store.h"
@@ -48,6 +49,13 @@ struct HeldForUs {
   std::string data{};  ///< a claim: the caller asks the process that it names for proof
 };
 
+/// A LOCK that is reserved for our ID (AcquireRequest::reserve).
+struct ReservedLock {
+  LockName lock;
+  std::string path;  ///< of the reservation's znode, chroot included
+  Reserved reserved;
+};
+
 /// No server gave us a session in time.
 struct Unreachable {};
 
@@ -76,11 +84,14 @@ struct Unusable {
     kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number
     kUnknownPermits,    ///< a zklock holds a permit, but the number of permits is not written
     kIncompatible,      ///< `incompatible` cannot see our contender
+    /// --reserve: `child` is the reservation with our ID, but for `reserved_mode`
+    kReservedInOtherMode,
   };
   Why why = Why::kEphemeral;
   std::string child{};
   std::size_t permits = 0;
   std::optional<protocol::IncompatibleContender> incompatible{};
+  protocol::Mode reserved_mode = protocol::Mode::kExclusive;
 };
 
 /// A hard quota keeps us from creating or writing a znode.
@@ -102,7 +113,7 @@ struct Defect {
   zookeeper::Error error = zookeeper::Error::kOther;
 };
 
-using AcquireOutcome =
-    std::variant<Acquired, Busy, HeldForUs, Unreachable, Refused, Unusable, QuotaExceeded, Defect>;
+using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unreachable, Refused,
+                                    Unusable, QuotaExceeded, Defect>;
 
 }  // namespace zklock::lock

@@ -31,10 +31,12 @@ std::string_view OwnContender::name() const {
 void OwnContender::Create(zookeeper::Done<CreateReply> done) {
   create_sent_ = true;
   create_sent_at_ = clock_.Now();
+  const bool reserves = request_.reserve && !request_.is_for_turnstile();
   const std::string prefix =
-      request_.permits ? protocol::MakePermitPrefix(request_.host, uuid_)
-                       : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode,
-                                                       request_.dialect, request_.supersede);
+      request_.permits
+          ? protocol::MakePermitPrefix(request_.host, uuid_, reserves)
+          : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode, request_.dialect,
+                                          request_.supersede, reserves);
   store_.Create(ChildPath(prefix), request_.data,
                 request_.is_simple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
                 scope_.Wrap([this, done = std::move(done)](const CreateReply& reply) {

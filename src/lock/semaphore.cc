@@ -28,6 +28,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
       .below = std::string(protocol::kTurnstileChild),
       .permit_limit = permit.try_only ? permit.permits : std::nullopt,
+      .reserve = permit.reserve,
       .connect_timeout = permit.connect_timeout};
   return {std::move(turnstile), std::move(permit)};
 }

@@ -1,0 +1,59 @@
+#include "lock/reservation_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lock/contender_data.h"
+#include "lock/reserved.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+
+using protocol::ContenderNameView;
+using zookeeper::Error;
+using zookeeper::GetReply;
+
+void ReservationSearch::Search(const protocol::Contenders& contenders, std::string_view own_name,
+                               std::function<void(const Found& found)> done) {
+  const ContenderNameView* const own = contenders.Find(own_name);
+  std::vector<ContenderNameView> candidates;
+  for (const ContenderNameView& one : contenders) {
+    const bool counts = own == nullptr || (own != &one && protocol::IsBefore(one, *own));
+    if (counts && one.reserves() && others_.count(std::string(one.full)) == 0) {
+      candidates.push_back(one);
+    }
+  }
+  if (candidates.empty()) return done({});
+  std::sort(candidates.begin(), candidates.end(), protocol::IsBefore);
+  const auto found = std::make_shared<Found>();
+  for (const ContenderNameView& one : candidates) {
+    // Replies keep the order: the last one completes the search.
+    const bool is_last = &one == &candidates.back();
+    const std::string name(one.full);
+    store_.Get(protocol::ChildPath(request_.ReservationsPath(), name), zookeeper::Watch::kNo,
+               scope_.Wrap([this, name, is_last, found, done](const GetReply& reply) {
+                 if (IsLost(reply.error)) return;
+                 Take(name, reply, *found);
+                 if (is_last) done(*found);
+               }));
+  }
+}
+
+void ReservationSearch::Take(const std::string& name, const GetReply& reply, Found& found) {
+  // One that we may not read is not ours.
+  if (reply.error != Error::kNone) return;
+  const auto reserved = FindReservation(name, reply.data, reply.stat);
+  const auto data = reserved ? std::nullopt : ParseContenderData(reply.data);
+  const bool is_contender = reply.stat.ephemeral_owner != 0;
+  const std::string id = reserved               ? reserved->reservation.id
+                         : is_contender && data ? data->reserve
+                                                : std::string();
+  if (id != request_.reserve->id) {
+    others_.insert(name);
+  } else if (found.name.empty() || (reserved && !found.reserved)) {
+    found = {name, reserved};
+  }
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,641 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire_set.h"
+#include "lock/contender_data.h"
+#include "lock/make_reservations.h"
+#include "lock/semaphore.h"
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
+#include "unit/lock/contender.h"
+
+// Reservations: made, found again, waited for, and ended.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+constexpr std::int64_t kDay = 86'400'000;
+
+struct ReserveOptions {
+  std::vector<std::string> locks = {"/l"};
+  Mode mode = Mode::kExclusive;
+  bool try_only = false;
+  std::optional<std::size_t> permits{};
+  std::optional<std::chrono::milliseconds> lasts{};
+};
+
+std::vector<AcquireRequest> RequestsFor(const std::string& id, const ReserveOptions& options) {
+  std::vector<AcquireRequest> requests;
+  for (const std::string& lock : options.locks) {
+    AcquireRequest request{
+        .lock = {lock, ""},
+        .mode = options.mode,
+        .host = "host",
+        .data = FormatContenderData({.mode = options.mode, .host = "host", .reserve = id}),
+        .try_only = options.try_only,
+        .permits = options.permits,
+        .reserve = protocol::ReservationRequest{.id = id, .reason = "why", .lasts = options.lasts}};
+    if (id.empty()) request.reserve.reset();
+    if (options.permits) {
+      for (auto& one : RequestsForPermit(request)) requests.push_back(std::move(one));
+    } else {
+      requests.push_back(std::move(request));
+    }
+  }
+  return requests;
+}
+
+/// One zklock with --reserve, or without if `id` is empty, with a store of its own.
+struct Reserver {
+  Reserver(World& its_world, std::string its_id, const ReserveOptions& options = {})
+      : world(its_world),
+        id(std::move(its_id)),
+        requests(RequestsFor(id, options)),
+        store(world.servers, world.clock),
+        set(std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes)) {}
+
+  /// Runs until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      if (set) RunSet();
+      while (making && !making->IsOver() && making->GetInterest().wake <= world.clock.Now()) {
+        making->OnReady(0);
+      }
+    } while (store.Step());
+  }
+  void RunSet() {
+    while (set->GetInterest().wake <= world.clock.Now()) set->OnReady(0);
+    if (!set->outcome()) return;
+    outcome = *set->outcome();
+    found = set->reserved();
+    tickets = set->tickets();
+    set.reset();
+    if (id.empty() || tickets.empty()) return;
+    std::vector<MakeReservations::Held> held;
+    for (const Ticket& ticket : tickets) held.push_back({ticket, requests.front().data});
+    making = std::make_unique<MakeReservations>(store, world.clock, held, found,
+                                                *requests.front().reserve, 15s);
+  }
+  /// Lets time pass for this client and the servers. It sends its heartbeats meanwhile.
+  void Pass(std::chrono::milliseconds time) {
+    while (time > 0ms) {
+      const std::chrono::milliseconds step = std::min<std::chrono::milliseconds>(time, 5s);
+      time -= step;
+      world.clock.Set(world.clock.Now() + step);
+      world.servers.now_ms += step.count();
+      Run();
+    }
+  }
+  /// As run does at the end, whatever the outcome: ends the session.
+  void Leave() { world.servers.EndSession(store.session_id()); }
+
+  [[nodiscard]] bool HasReserved() const {
+    return making && making->IsOver() && !making->failure() &&
+           making->result() == MakeReservations::Result::kMade;
+  }
+  [[nodiscard]] bool HasFound() const {
+    return outcome && std::holds_alternative<ReservedLock>(*outcome) && tickets.empty();
+  }
+  [[nodiscard]] bool Holds() const { return outcome && std::holds_alternative<Acquired>(*outcome); }
+  [[nodiscard]] bool Waits() const { return !outcome; }
+  [[nodiscard]] bool IsBusy() const { return outcome && std::holds_alternative<Busy>(*outcome); }
+
+  World& world;
+  const std::string id;
+  const std::vector<AcquireRequest> requests;
+  AcquireNotes notes;
+  FakeStore store;
+  std::unique_ptr<AcquireSet> set;
+  std::unique_ptr<MakeReservations> making;
+  std::optional<AcquireOutcome> outcome;
+  std::vector<ReservedLock> found;
+  std::vector<Ticket> tickets;
+};
+
+/// Makes a reservation, and ends the session that has made it.
+ReservedLock MakeReservation(World& world, const std::string& id,
+                             const ReserveOptions& options = {}) {
+  Reserver reserver(world, id, options);
+  reserver.Run();
+  REQUIRE(reserver.HasReserved());
+  reserver.Leave();
+  return reserver.making->made().front();
+}
+
+/// As `zklock release --reserve` does.
+void Release(World& world, const ReservedLock& one) {
+  world.servers.Write(
+      "/l", protocol::FormatLockData({RecordOf(protocol::BaseOf(one.path), one.reserved)}));
+  world.servers.Remove(one.path);
+}
+
+std::string NameOf(const std::string& uuid_end, const std::string& mark = "-reserve-lock-") {
+  return "/l/host-0f8fad5b-d9cb-469f-a165-7086772895" + uuid_end + mark;
+}
+
+}  // namespace
+
+TEST_CASE("A reservation outlives the session that has made it, with its name and its token") {
+  World world;
+  world.servers.now_ms = 20'000 * kDay;
+  Reserver reserver(world, "freeze");
+  reserver.Run();
+  REQUIRE(reserver.HasReserved());
+  const Ticket ticket = reserver.tickets.front();
+  const ReservedLock made = reserver.making->made().front();
+  CHECK(made.path == ticket.path);
+  CHECK(made.reserved.reservation ==
+        protocol::Reservation{.id = "freeze", .reason = "why", .token = ticket.token});
+  CHECK(made.reserved.since == std::chrono::milliseconds(20'000 * kDay));
+  reserver.Leave();
+  const auto& node = world.servers.nodes.at(ticket.path);
+  CHECK(node.owner == 0);
+  CHECK(node.czxid > ticket.token);
+}
+
+TEST_CASE("Other contenders wait for a reservation until it is released") {
+  const bool reads = GENERATE(false, true);
+  const std::string id = GENERATE(as<std::string>{}, "", "other");
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze");
+  Reserver waiter(world, id, {.mode = reads ? Mode::kRead : Mode::kExclusive});
+  waiter.Run();
+  REQUIRE(waiter.Waits());
+  SECTION("with a record") { Release(world, freeze); }
+  SECTION("by force") { world.servers.Remove(freeze.path); }
+  waiter.Run();
+  CHECK(waiter.Holds());
+}
+
+TEST_CASE("A contender that waits while its predecessor is converted goes on waiting") {
+  World world;
+  Reserver first(world, "freeze");
+  Reserver second(world, "");
+  first.store.Before("convert ", [&] {
+    second.Run();
+    REQUIRE(second.Waits());
+  });
+  first.Run();
+  REQUIRE(first.HasReserved());
+  first.Leave();
+  second.Run();
+  CHECK(second.Waits());
+  Release(world, first.making->made().front());
+  second.Run();
+  CHECK(second.Holds());
+  CHECK(second.tickets.front().token > first.tickets.front().token);
+}
+
+TEST_CASE("The same ID finds its reservation without queueing, whoever waits for it") {
+  World world;
+  const ReservedLock made = MakeReservation(world, "ci:1");
+  Reserver other(world, "ci:2");
+  other.Run();
+  REQUIRE(other.Waits());
+  Reserver again(world, "ci:1", {.try_only = GENERATE(false, true)});
+  again.Run();
+  REQUIRE(again.HasFound());
+  CHECK(again.found.front().path == made.path);
+  CHECK(again.found.front().reserved.reservation == made.reserved.reservation);
+  CHECK(again.notes.queued.empty());
+  CHECK(world.servers.Children("/l").size() == 2);
+}
+
+TEST_CASE("The same ID in another mode is refused") {
+  World world;
+  const ReservedLock made = MakeReservation(world, "x");
+  Reserver again(world, "x", {.mode = Mode::kRead});
+  again.Run();
+  REQUIRE(again.outcome);
+  const auto& unusable = std::get<Unusable>(*again.outcome);
+  CHECK(unusable.why == Unusable::Why::kReservedInOtherMode);
+  CHECK(unusable.reserved_mode == Mode::kExclusive);
+  CHECK(unusable.child == protocol::BaseOf(made.path));
+}
+
+TEST_CASE("Of two with the same ID at one time one makes the reservation, the other finds it") {
+  const Mode mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
+  const bool with_one_between = GENERATE(false, true);
+  World world;
+  Reserver first(world, "x", {.mode = mode});
+  Reserver between(world, "");
+  Reserver second(world, "x", {.mode = mode});
+  first.store.Before("convert ", [&] {
+    if (with_one_between) between.Run();
+    second.Run();
+    REQUIRE(second.Waits());
+  });
+  first.Run();
+  REQUIRE(first.HasReserved());
+  second.Run();
+  REQUIRE(second.HasFound());
+  CHECK(second.found.front().path == first.making->made().front().path);
+  first.Leave();
+  second.Leave();
+  CHECK(world.servers.Children("/l").size() == (with_one_between ? 2 : 1));
+}
+
+TEST_CASE("If the first of two with the same ID gives up, the second makes the reservation") {
+  const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
+  World world;
+  Reserver first(world, "x", {.mode = mode});
+  Reserver second(world, "x", {.mode = mode});
+  bool has_left = false;
+  first.store.Before("convert ", [&] {
+    second.Run();
+    REQUIRE(second.Waits());
+    has_left = true;
+    first.store.Expire();
+  });
+  first.Run();
+  REQUIRE(has_left);
+  CHECK_FALSE(first.HasReserved());
+  second.Run();
+  CHECK(second.HasReserved());
+}
+
+TEST_CASE("Readers of different IDs reserve side by side") {
+  World world;
+  MakeReservation(world, "a", {.mode = Mode::kRead});
+  MakeReservation(world, "b", {.mode = Mode::kRead});
+  Reserver reader(world, "", {.mode = Mode::kRead});
+  reader.Run();
+  CHECK(reader.Holds());
+  Reserver writer(world, "", {.mode = Mode::kWrite});
+  writer.Run();
+  CHECK(writer.Waits());
+}
+
+TEST_CASE("Several LOCKs are reserved together, or none of them") {
+  World world;
+  world.servers.Put("/m", 0, false, "zklock/1");
+  SECTION("both are free") {
+    Reserver both(world, "x", {.locks = {"/l", "/m"}});
+    both.Run();
+    REQUIRE(both.HasReserved());
+    CHECK(both.making->made().size() == 2);
+    both.Leave();
+    CHECK(world.servers.Children("/l").size() == 1);
+    CHECK(world.servers.Children("/m").size() == 1);
+    Reserver again(world, "x", {.locks = {"/l", "/m"}, .try_only = true});
+    again.Run();
+    CHECK(again.HasFound());
+    CHECK(again.found.size() == 2);
+  }
+  SECTION("one is held") {
+    const std::string holder = world.servers.Put("/m/other-lock-", 7, true);
+    Reserver both(world, "x", {.locks = {"/l", "/m"}});
+    both.Run();
+    REQUIRE(both.Waits());
+    both.Leave();
+    CHECK(world.servers.Children("/l").empty());
+  }
+  SECTION("one is deleted before the conversion") {
+    Reserver both(world, "x", {.locks = {"/l", "/m"}});
+    both.store.Before("convert ", [&] { world.servers.Remove(both.notes.queued); });
+    both.Run();
+    REQUIRE(both.making);
+    CHECK(both.making->result() == MakeReservations::Result::kRemoved);
+    both.Leave();
+    CHECK(world.servers.Children("/l").empty());
+    CHECK(world.servers.Children("/m").empty());
+  }
+  SECTION("one is reserved already") {
+    const ReservedLock made = MakeReservation(world, "x");
+    Reserver both(world, "x", {.locks = {"/l", "/m"}});
+    SECTION("and stays") {
+      both.Run();
+      REQUIRE(both.HasReserved());
+      CHECK(both.found.size() == 1);
+      CHECK(both.making->made().size() == 1);
+    }
+    SECTION("and is released meanwhile") {
+      both.store.Before("convert ", [&] { world.servers.Remove(made.path); });
+      both.Run();
+      REQUIRE(both.making);
+      CHECK(both.making->result() == MakeReservations::Result::kRemoved);
+      both.Leave();
+      CHECK(world.servers.Children("/m").empty());
+    }
+  }
+}
+
+TEST_CASE("A fault at any request leaves one reservation, or nothing") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  World plain;
+  Reserver sample(plain, "x");
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(static_cast<int>(fault), at, sample.store.log()[at]);
+    World world;
+    Reserver self(world, "x");
+    self.store.PlaceFault(at, fault);
+    self.Run();
+    REQUIRE(self.making);
+    REQUIRE(self.making->IsOver());
+    CHECK_FALSE(self.making->failure());
+    self.Leave();
+    CHECK(world.servers.Children("/l").size() == (self.HasReserved() ? 1 : 0));
+    // Only a session that expires with the contender loses the place.
+    const bool may_lose = fault == Fault::kExpiredNotDone || fault == Fault::kExpiredReplyLost;
+    if (!may_lose) CHECK(self.HasReserved());
+    if (self.HasReserved()) {
+      CHECK(self.making->made().front().reserved.reservation.token == self.tickets.front().token);
+    }
+  }
+}
+
+TEST_CASE("A request to leave that arrives before the conversion is not lost with the contender") {
+  World world;
+  Reserver self(world, "x");
+  self.store.Before("convert ", [&] {
+    const std::string path = self.tickets.front().path;
+    world.servers.Write(path, AddReleaseRequest(world.servers.nodes.at(path).data,
+                                                {.by = "root on web1", .reason = "please"}));
+  });
+  self.Run();
+  REQUIRE(self.making);
+  CHECK(self.making->result() == MakeReservations::Result::kAskedToLeave);
+  CHECK(self.making->release_request().by == "root on web1");
+  self.Leave();
+  CHECK(world.servers.Children("/l").empty());
+}
+
+TEST_CASE("Without the right to delete in LOCK nothing is reserved") {
+  World world;
+  Reserver self(world, "x");
+  self.store.Refuse("convert ", zookeeper::Error::kNoAuth);
+  self.Run();
+  REQUIRE(self.making);
+  REQUIRE(self.making->failure());
+  CHECK(std::get<Refused>(*self.making->failure()).right == "DELETE");
+}
+
+TEST_CASE("A persistent child that is no reservation is nobody's contender") {
+  World world;
+  SECTION("without valid data") { world.servers.Put(NameOf("0e"), 0, true, "{}"); }
+  SECTION("without the name of a contender that reserves") {
+    world.servers.Put(NameOf("0e", "-lock-"), 0, true, FormatReservation("{}", {.id = "x"}, 1));
+  }
+  SECTION("with a token from the future") {
+    world.servers.Put(NameOf("0e"), 0, true, FormatReservation("{}", {.id = "x"}, 1'000'000));
+  }
+  Reserver self(world, GENERATE(as<std::string>{}, "", "x", "y"));
+  self.Run();
+  REQUIRE(self.outcome);
+  CHECK(std::get<Unusable>(*self.outcome).why == Unusable::Why::kNobodysContender);
+}
+
+TEST_CASE("An ephemeral contender with the data of a reservation is an ordinary contender") {
+  World world;
+  const std::string forged =
+      world.servers.Put(NameOf("0e"), 7, true, FormatReservation("{}", {.id = "x"}, 1));
+  Reserver self(world, "x");
+  self.Run();
+  REQUIRE(self.Waits());
+  world.servers.Remove(forged);
+  self.Run();
+  CHECK(self.HasReserved());
+}
+
+// ---- permits --------------------------------------------------------------------------------
+
+TEST_CASE("A reserved permit counts as taken, and the same ID has only one") {
+  World world;
+  const ReserveOptions two{.permits = 2};
+  const ReservedLock a = MakeReservation(world, "a", two);
+  CHECK(protocol::ParentOf(a.path) == "/l/leases");
+  Reserver again(world, "a", two);
+  again.Run();
+  CHECK(again.HasFound());
+  again.Leave();
+  const ReservedLock b = MakeReservation(world, "b", two);
+  CHECK(world.servers.Children("/l/leases").size() == 2);
+  CHECK(world.servers.Children("/l/locks").empty());
+
+  Reserver third(world, "c", two);
+  third.Run();
+  CHECK(third.Waits());
+  Reserver busy(world, "d", {.try_only = true, .permits = 2});
+  busy.Run();
+  CHECK(busy.IsBusy());
+  busy.Leave();
+  world.servers.Remove(a.path);
+  third.Run();
+  CHECK(third.HasReserved());
+}
+
+TEST_CASE("Two with the same ID in the turnstile get one permit") {
+  World world;
+  Reserver first(world, "x", {.permits = 3});
+  Reserver second(world, "x", {.permits = 3});
+  first.store.Before("convert ", [&] {
+    second.Run();
+    REQUIRE(second.Waits());
+  });
+  first.Run();
+  REQUIRE(first.HasReserved());
+  first.Leave();
+  second.Run();
+  CHECK(second.HasFound());
+  second.Leave();
+  CHECK(world.servers.Children("/l/leases").size() == 1);
+}
+
+TEST_CASE("A waiter for a permit ends the reservation that ends first") {
+  World world;
+  MakeReservation(world, "a", {.permits = 2});
+  const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});
+  Reserver waiter(world, "", {.permits = 2});
+  waiter.Run();
+  REQUIRE(waiter.Waits());
+  waiter.Pass(59s);
+  CHECK(waiter.Waits());
+  waiter.Pass(2s);
+  CHECK_FALSE(world.servers.Has(b.path));
+  waiter.Pass(30s);
+  CHECK(waiter.Holds());
+}
+
+// ---- the end --------------------------------------------------------------------------------
+
+TEST_CASE("A waiter ends a reservation that has lasted long enough, and leaves its record") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 4h});
+  Reserver waiter(world, "", {.mode = GENERATE(Mode::kExclusive, Mode::kRead)});
+  waiter.Run();
+  for (int quarter = 0; quarter < 15; ++quarter) {
+    waiter.Pass(16min);
+    REQUIRE(world.servers.Has(freeze.path) == (quarter < 14));
+    if (quarter < 14) REQUIRE(waiter.Waits());
+  }
+  waiter.Pass(30s);
+  CHECK(waiter.Holds());
+  const auto data = protocol::ParseLockData(world.servers.nodes.at("/l").data);
+  REQUIRE(data);
+  REQUIRE(data->last_release);
+  CHECK(data->last_release->is_reservation);
+  CHECK(data->last_release->token == freeze.reserved.reservation.token);
+  CHECK(data->last_release->contender == protocol::BaseOf(freeze.path));
+}
+
+TEST_CASE("The servers' clock ends a reservation, not the waiter's") {
+  World world;
+  world.servers.now_ms = 20'000 * kDay;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver waiter(world, "");
+  waiter.Run();
+  SECTION("the waiter's is ahead") {
+    world.clock.Set(world.clock.Now() + 2h);
+    waiter.Run();
+    CHECK(world.servers.Has(freeze.path));
+    CHECK(waiter.Waits());
+    waiter.Pass(2h);
+    CHECK(waiter.Holds());
+  }
+  SECTION("the servers' is set forward") {
+    world.servers.now_ms += 3 * kDay;
+    waiter.Run();
+    CHECK(world.servers.Has(freeze.path));
+    world.clock.Set(world.clock.Now() + 1h + 1ms);
+    waiter.Run();
+    CHECK_FALSE(world.servers.Has(freeze.path));
+    waiter.Pass(30s);
+    CHECK(waiter.Holds());
+  }
+}
+
+TEST_CASE("A contender that joins after the end does not wait, not even a try") {
+  const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
+  const bool try_only = GENERATE(false, true);
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  world.servers.now_ms += 3'600'000;
+  Reserver self(world, id, {.try_only = try_only});
+  self.Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  CHECK(self.Holds());
+  if (!id.empty()) CHECK(self.HasReserved());
+}
+
+TEST_CASE("A try that joins before the end leaves, and the same ID finds its reservation") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  world.servers.now_ms += 3'599'999;
+  Reserver other(world, GENERATE(as<std::string>{}, "", "other"), {.try_only = true});
+  other.Run();
+  CHECK(other.IsBusy());
+  other.Leave();
+  Reserver again(world, "freeze", {.try_only = GENERATE(false, true)});
+  again.Run();
+  CHECK(again.HasFound());
+  again.Leave();
+  CHECK(world.servers.Children("/l").size() == 1);
+}
+
+TEST_CASE("A try for a permit that has expired gets it") {
+  World world;
+  MakeReservation(world, "a", {.permits = 2});
+  const ReservedLock b = MakeReservation(world, "b", {.permits = 2, .lasts = 1min});
+  world.servers.now_ms += 60'000;
+  Reserver self(world, "", {.try_only = true, .permits = 2});
+  self.Run();
+  CHECK_FALSE(world.servers.Has(b.path));
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A reader with the same ID replaces its reservation that has ended") {
+  World world;
+  const ReservedLock old = MakeReservation(world, "x", {.mode = Mode::kRead, .lasts = 1h});
+  world.servers.now_ms += 3'600'000;
+  Reserver self(world, "x", {.mode = Mode::kRead});
+  self.Run();
+  REQUIRE(self.HasReserved());
+  self.Leave();
+  CHECK_FALSE(world.servers.Has(old.path));
+  CHECK(world.servers.Children("/l").size() == 1);
+}
+
+TEST_CASE("A reservation that is written to or deleted at its end is looked at again") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver waiter(world, "");
+  waiter.Run();
+  SECTION("it gets more time") {
+    waiter.store.Before("write /l", [&] {
+      world.servers.Write(freeze.path, FormatReservation("{}", {.id = "freeze", .lasts = 2h},
+                                                         freeze.reserved.reservation.token));
+    });
+    waiter.Pass(1h + 1s);
+    CHECK(world.servers.Has(freeze.path));
+    CHECK(waiter.Waits());
+    waiter.Pass(1h + 30s);
+    CHECK(waiter.Holds());
+  }
+  SECTION("it is released") {
+    waiter.store.Before("write /l", [&] { Release(world, freeze); });
+    waiter.Pass(1h + 31s);
+    CHECK(waiter.Holds());
+  }
+}
+
+TEST_CASE("Who may not delete a reservation that has ended waits on, and a try leaves") {
+  const bool try_only = GENERATE(false, true);
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  world.servers.now_ms += 3'600'000;
+  Reserver self(world, "", {.try_only = try_only});
+  self.store.Refuse("write /l", zookeeper::Error::kNoAuth);
+  self.store.Refuse("delete " + freeze.path, zookeeper::Error::kNoAuth);
+  self.Run();
+  CHECK(self.IsBusy() == try_only);
+  CHECK(self.Waits() == !try_only);
+  if (try_only) return;
+  Release(world, freeze);
+  self.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("In a LOCK of another program a reservation ends without a record") {
+  World world(true, "theirs");
+  MakeReservation(world, "freeze", {.lasts = 1h});
+  world.servers.now_ms += 3'600'000;
+  Reserver self(world, "");
+  self.Run();
+  CHECK(self.Holds());
+  CHECK(world.servers.nodes.at("/l").data == "theirs");
+}
+
+TEST_CASE("A fault at any request of a waiter ends a reservation once, and never too early") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 60; ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 30s});
+    Reserver waiter(world, "");
+    waiter.store.PlaceFault(at, fault);
+    waiter.Run();
+    waiter.Pass(29s);
+    REQUIRE(waiter.Waits());
+    REQUIRE(world.servers.Has(freeze.path));
+    waiter.Pass(1min);
+    REQUIRE_FALSE(world.servers.Has(freeze.path));
+    REQUIRE(waiter.Holds());
+  }
+}
+
+}  // namespace zklock::lock
