@@ -72,11 +72,15 @@ Completion CompleteValue(const OptionSpec& option, const std::string& typed,
 }
 
 /// The options among `words` that say where the servers are: those with a value that every
-/// subcommand has.
-Words ServerWords(const Words& words, const Options& options) {
+/// subcommand has. And the first LOCK, if `with_lock`.
+Words ServerWords(const Words& words, const Options& options, bool with_lock) {
   Words server;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const OptionSpec* option = Find(options, words[i]);
+    if (with_lock && option == nullptr && !words[i].starts_with('-')) {
+      server.push_back(words[i]);
+      with_lock = false;
+    }
     if (option == nullptr || option->IsFlag()) continue;
     const bool kept = (option->subcommands & kInspect) != 0;
     if (kept) server.push_back(words[i]);
@@ -86,13 +90,15 @@ Words ServerWords(const Words& words, const Options& options) {
   return server;
 }
 
-Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed) {
+/// What `complete` returns for `words`, read as those of inspect.
+template <typename F>
+Completion CompleteOnServers(const Words& words, F complete) {
   try {
     Grammar grammar(*FindSubcommand("inspect"));
-    if (!grammar.Read(ServerWords(words, options))) return CompleteWords{};
+    if (!grammar.Read(words)) return CompleteWords{};
     OptionFields fields;
     grammar.Store(fields);
-    return CompleteLock{std::move(fields.server), typed};
+    return complete(grammar, std::move(fields.server));
   } catch (const UsageError&) {
     return CompleteWords{};  // the line is not finished: there is nothing to report yet
   } catch (const ConfigError&) {
@@ -100,6 +106,23 @@ Completion CompleteLockOf(const Words& words, const Options& options, const std:
   } catch (const UnsafeFile&) {
     return CompleteWords{};
   }
+}
+
+Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed) {
+  return CompleteOnServers(ServerWords(words, options, false),
+                           [&](const Grammar& /*grammar*/, ServerOptions server) {
+                             return CompleteLock{std::move(server), typed};
+                           });
+}
+
+/// `before`: as for CompleteValue.
+Completion CompleteReservationOf(const Words& words, const Options& options,
+                                 const std::string& typed, const std::string& before) {
+  return CompleteOnServers(
+      ServerWords(words, options, true), [&](const Grammar& grammar, ServerOptions server) {
+        const std::string lock = grammar.locks().empty() ? "" : grammar.ReadLock(server.root);
+        return CompleteReservation{std::move(server), lock, typed.substr(before.size()), before};
+      });
 }
 
 }  // namespace
@@ -116,15 +139,19 @@ Completion Complete(const Words& words) {
     return CompleteCommand{static_cast<std::size_t>(end - before.begin()) + 2};
   }
   const Options options = OptionsOf(subcommand->bit);
+  const auto complete_value = [&](const OptionSpec& option, const std::string& attached) {
+    return option.name == "reserve" ? CompleteReservationOf(before, options, typed, attached)
+                                    : CompleteValue(option, typed, attached);
+  };
   const OptionSpec* last = before.empty() ? nullptr : Find(options, before.back());
   if (last != nullptr && !last->IsFlag() && !HasValue(before.back())) {
-    return CompleteValue(*last, typed, "");
+    return complete_value(*last, "");
   }
   if (!typed.starts_with('-')) return CompleteLockOf(before, options, typed);
   if (!HasValue(typed)) return CompleteOption(options, typed);
   const OptionSpec* option = Find(options, typed);
   if (option == nullptr) return CompleteWords{};
-  return CompleteValue(*option, typed, typed.substr(0, typed.find('=') + 1));
+  return complete_value(*option, typed.substr(0, typed.find('=') + 1));
 }
 
 }  // namespace zklock::cli

@@ -32,7 +32,16 @@ struct CompleteLock {
   std::string typed;
 };
 
-using Completion = std::variant<CompleteWords, CompleteFile, CompleteCommand, CompleteLock>;
+/// The ID of a reservation that stands, to be looked up on the servers.
+struct CompleteReservation {
+  ServerOptions server;
+  std::string lock;    ///< where to look: a LOCK, absolute; empty: all below the root
+  std::string typed;   ///< of the ID
+  std::string before;  ///< "--reserve=", if both are one word
+};
+
+using Completion =
+    std::variant<CompleteWords, CompleteFile, CompleteCommand, CompleteLock, CompleteReservation>;
 
 /// Completes the last of `words`, which are the words after `zklock` up to the cursor; the last one
 /// is empty at the start of a new word. Options and their values are those of the table of options.

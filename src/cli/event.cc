@@ -6,6 +6,7 @@
 
 #include "cli/duration.h"
 #include "cli/printable.h"
+#include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
 #include "process/ended.h"
@@ -29,6 +30,10 @@ constexpr char kWaiting[] = "waiting for {}: {} ahead, predecessor {}";
 constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued again, at the tail";
 constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joined later, is {}";
 constexpr char kAcquired[] = "acquired {} ({}, token {})";
+constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
+constexpr char kAlreadyReserved[] = "{} is already reserved for {} ({}, token {}), since {}{}";
+constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, which ended at {}";
+constexpr char kUntil[] = " until {}";
 constexpr char kNested[] = "{} is already held by an outer zklock: running under it";
 constexpr char kRunning[] = "running {} (pid {})";
 constexpr char kSuspect[] = "{}: the server does not answer; trying another";
@@ -136,6 +141,28 @@ EventFields AcquiredEvent::Fields() const {
 std::string AcquiredEvent::Text() const {
   return fmt::format(message::kAcquired, ticket.lock.display_path(),
                      protocol::ModeName(ticket.mode), ticket.token);
+}
+
+EventFields ReservedEvent::Fields() const {
+  EventFields fields = {{"mode", std::string(protocol::ModeName(ticket.mode))},
+                        {"id", id},
+                        {"until", nullptr},
+                        {"new", !since_ms}};
+  if (until_ms) fields[2].value = FormatUtc(*until_ms).value_or("");
+  return fields;
+}
+
+std::string ReservedEvent::Text() const {
+  const std::string until = until_ms ? fmt::format(message::kUntil, FormatTime(*until_ms)) : "";
+  const std::string lock = Lock();
+  const std::string_view mode = protocol::ModeName(ticket.mode);
+  return since_ms ? fmt::format(message::kAlreadyReserved, lock, id, mode, ticket.token,
+                                FormatTime(*since_ms), until)
+                  : fmt::format(message::kReserved, lock, id, mode, ticket.token, until);
+}
+
+std::string ReservationEndedEvent::Text() const {
+  return fmt::format(message::kReservationEnded, lock, id, FormatTime(until_ms));
 }
 
 EventFields AcquiredByOuterEvent::Fields() const { return {{"nested", true}}; }

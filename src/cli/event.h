@@ -112,6 +112,30 @@ struct AcquiredEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// The lock is reserved. It stays so after this run.
+struct ReservedEvent {
+  static constexpr const char* kName = "reserved";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;  ///< of the reservation, which no session owns
+  std::string id;
+  // By the servers' clock, in ms since 1970:
+  std::optional<std::int64_t> since_ms{};  ///< of one that an earlier run made; none: new
+  std::optional<std::int64_t> until_ms{};  ///< none: until it is released
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// A reservation that was in the way had reached its end, and was deleted.
+struct ReservationEndedEvent {
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  std::string id;
+  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
 /// An outer zklock already holds the lock for this run.
 struct AcquiredByOuterEvent {
   static constexpr const char* kName = "acquired";
@@ -199,9 +223,9 @@ struct ReleasedEvent {
 
 using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, PlaceLostEvent,
-                 IncompatibleArrivedEvent, AcquiredEvent, AcquiredByOuterEvent, StartedEvent,
-                 SuspectEvent, ConfirmedEvent, LostEvent, LeaseRanOutEvent, ExitedEvent,
-                 NestedRunsLeftEvent, ReleasedEvent>;
+                 IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent, ReservationEndedEvent,
+                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
+                 LeaseRanOutEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

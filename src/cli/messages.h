@@ -101,6 +101,13 @@ inline constexpr char kPermitsShared[] =
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
 inline constexpr char kIntervalShared[] =
     "--min-interval is not for readers: use exclusive, write or try";
+inline constexpr char kNoReservationId[] =
+    "--reserve: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
+inline constexpr char kForReservation[] = "{} requires --reserve";
+inline constexpr char kNothingEndsIt[] =
+    "--on-lost cannot be used with --reserve: no lease ends a command under a reservation";
+inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
+inline constexpr char kReserveDialect[] = "--reserve does not work with --dialect simple";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
 inline constexpr char kNoEvents[] = "--events is empty: name a file or a descriptor number";
 inline constexpr char kNoDescriptor[] =
@@ -149,7 +156,10 @@ inline constexpr char kWaitsForOwner[] =
 // Options of inspect and release.
 inline constexpr char kPrintsNothing[] =
     "{} prints nothing, and cannot be used with --json, --dot or --watch";
-inline constexpr char kOneTarget[] = "--contender, --holders and --all cannot be used together";
+inline constexpr char kOneTarget[] =
+    "--contender, --holders, --all and --reserve cannot be used together";
+inline constexpr char kReleasedAtOnce[] =
+    "{} cannot be used with --reserve: a reservation is released at once";
 inline constexpr char kNoName[] =
     "--contender '{}' is not the name of a znode; 'zklock inspect -v' shows the names";
 inline constexpr char kForceDoesNotWait[] =

@@ -19,6 +19,7 @@
 #include "cli/option_values.h"
 #include "cli/report_reasons.h"
 #include "protocol/lock_path.h"
+#include "protocol/reservation.h"
 
 namespace zklock::cli {
 namespace {
@@ -157,6 +158,28 @@ std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
   if (!fault.empty() || fields.server.session_timeout <= kLongestSessionTimeout) return fault;
   return fmt::format(message::kTooLong, value.spec->Name(), value.text,
                      FormatDuration(kLongestSessionTimeout));
+}
+
+std::string ReservationId(const OptionValue& value, std::string& field) {
+  if (!value.WasGiven()) return "";
+  field = value.text;
+  return protocol::IsReservationId(field) ? "" : fmt::format(message::kNoReservationId, field);
+}
+
+std::string Reserve(const OptionValue& value, OptionFields& fields) {
+  return ReservationId(value, fields.run.reserve);
+}
+
+std::string ReserveFor(const OptionValue& value, OptionFields& fields) {
+  std::string fault = DurationValue<&RunOptions::reserve_for, kNotZero>(value, fields);
+  constexpr Duration kLongest = protocol::kLongestReservation;
+  if (!fault.empty() || fields.run.reserve_for.value_or(kLongest) <= kLongest) return fault;
+  return fmt::format(message::kTooLong, value.spec->Name(), value.text, FormatDuration(kLongest));
+}
+
+std::string ReleasedReservation(const OptionValue& value, OptionFields& fields) {
+  if (value.WasGiven()) fields.release.target = ReleaseOptions::Target::kReservation;
+  return ReservationId(value, fields.release.reserve);
 }
 
 std::string Credentials(const OptionValue& value, OptionFields& fields) {
@@ -354,6 +377,8 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRelease, .store = EnumFlag<&ReleaseOptions::target, Target::kHolders>},
     {.name = "all", .help = "every holder and every waiter",
      .subcommands = kRelease, .store = EnumFlag<&ReleaseOptions::target, Target::kAll>},
+    {.name = "reserve", .metavar = "ID", .help = "the reservation for this ID",
+     .subcommands = kRelease, .store = ReleasedReservation},
     {.name = "force", .help = "delete the contender, do not ask its program",
      .subcommands = kRelease, .store = Flag<&ReleaseOptions::force>},
     {.name = "reason", .metavar = "TEXT", .help = "shown to the loser",
@@ -366,6 +391,12 @@ constexpr OptionSpec kTable[] = {
     // Those that run a command: the queue
     {.name = "permits", .metavar = "N", .help = "a semaphore: at most N holders together",
      .subcommands = kRuns, .in_file = true, .store = Number<&RunOptions::permits, 1>},
+    {.name = "reserve", .metavar = "ID", .help = "keep the lock for ID after we have ended",
+     .subcommands = kRuns, .store = Reserve},
+    {.name = "for", .metavar = "DURATION", .help = "when the reservation ends by itself",
+     .subcommands = kRuns, .store = ReserveFor},
+    {.name = "reason", .metavar = "TEXT", .help = "why it is reserved, shown by inspect",
+     .subcommands = kRuns, .store = Text<&RunOptions::reserve_reason>},
     {.name = "min-interval", .metavar = "DURATION",
      .help = "not if it succeeded less than this ago",
      .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::min_interval, kNotZero>},
@@ -487,7 +518,9 @@ constexpr SubcommandSpec kSubcommandTable[] = {
     {"write", kWrite, kRunArguments, "run it as a writer, alone"},
     {"try", kTry, kRunArguments, "run it at once or not at all"},
     {"inspect", kInspect, "[OPTIONS] [LOCK]", "show who holds and who waits"},
-    {"release", kRelease, "[OPTIONS] LOCK [--contender NAME|--holders|--all]",
+    {"release", kRelease,
+     "[OPTIONS] LOCK [--contender NAME|--holders|--all]\n"
+     "       zklock release [OPTIONS] LOCK... --reserve ID",
      "release a lock, or take one away"},
 };
 constexpr SubcommandSpec kPrintConfig = {"--print-config", kExclusive, "[OPTIONS]",

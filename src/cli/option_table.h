@@ -75,6 +75,9 @@ struct RunOptions {
   int stop_signal = 0;
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
+  std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
+  std::optional<Duration> reserve_for;   ///< when a new reservation ends; none: when released
+  std::string reserve_reason;            ///< of a new reservation
   std::optional<std::size_t> max_queue;  ///< leave if this many already wait
   bool supersede = false;                ///< leave when a newer contender with --supersede arrives
   OnLost on_lost = OnLost::kStop;
@@ -114,9 +117,12 @@ struct ReleaseOptions {
     kOwn,        ///< the one that the calling shell holds with --hold
     kContender,  ///< `contender`
     kHolders,
-    kAll,  ///< holders and waiters
+    kAll,          ///< holders and waiters
+    kReservation,  ///< the reservation for `reserve`, in each of `locks`
   };
   Target target = Target::kOwn;
+  std::vector<std::string> locks;  ///< with kReservation, in place of `lock`
+  std::string reserve;
   std::string contender;  ///< the name of a child of `lock`
   bool force = false;     ///< delete the contender instead of asking its program
   std::string reason;     ///< shown to the loser

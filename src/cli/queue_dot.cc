@@ -43,6 +43,7 @@ std::string Label(const ContenderView& contender) {
   std::string what = contender.data.command.value_or("");
   if (what.empty()) what = fmt::format("({})", ProgramName(contender));
   if (!who.empty()) what = who + " " + what;
+  if (contender.reserved) what = ReservationText(*contender.reserved, contender.overdue);
   const std::string place =
       fmt::format("{} {} {}", contender.position.value_or(0), StateName(contender.state),
                   protocol::ModeName(contender.mode));
@@ -90,7 +91,7 @@ void QueueDot::OnEnd() {
     for (; node < nodes_.size() && nodes_[node].lock == i; ++node) {
       const ContenderView& contender = nodes_[node].contender;
       text += fmt::format("    n{} [label={}{}{}];\n", node, Label(contender),
-                          contender.state == ContenderState::kHeld ? ", style=bold" : "",
+                          contender.Holds() ? ", style=bold" : "",
                           cycles[node] != 0 ? ", color=red" : "");
     }
     out_(text + "  }\n");

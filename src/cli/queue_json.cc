@@ -46,7 +46,7 @@ std::string_view KindName(lock::LockKind kind) {
 }
 
 ordered_json LastRunJson(const std::optional<protocol::LastRelease>& last) {
-  if (!last) return nullptr;
+  if (!last || last->record.is_reservation) return nullptr;
   ordered_json run;
   run["host"] = last->record.host;
   run["mode"] = protocol::ModeName(last->record.mode);
@@ -55,6 +55,18 @@ ordered_json LastRunJson(const std::optional<protocol::LastRelease>& last) {
   run["seconds"] = std::chrono::duration<double>(last->record.ran).count();
   run["status"] = last->record.status;
   return run;
+}
+
+ordered_json ReservationJson(const ContenderView& view) {
+  if (!view.reserved) return nullptr;
+  const std::string& reason = view.reserved->reservation.reason;
+  const auto& until = view.reserved->until;
+  ordered_json reservation;
+  reservation["id"] = view.reserved->reservation.id;
+  reservation["reason"] = reason.empty() ? ordered_json(nullptr) : ordered_json(reason);
+  reservation["until"] = Moment(until ? std::optional(until->count()) : std::nullopt);
+  reservation["overdue"] = view.overdue;
+  return reservation;
 }
 
 ordered_json ContenderJson(const ContenderView& view) {
@@ -78,6 +90,7 @@ ordered_json ContenderJson(const ContenderView& view) {
                    : ordered_json(nullptr);
   contender["waitsFor"] =
       view.waits_for ? ordered_json(view.waits_for->name) : ordered_json(nullptr);
+  contender["reservation"] = ReservationJson(view);
   return contender;
 }
 

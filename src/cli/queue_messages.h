@@ -21,6 +21,7 @@ inline constexpr char kNoLongerMine[] =
 // release.
 inline constexpr char kHolder[] = "{} holds {} ({}): {}";
 inline constexpr char kWaiter[] = "{} waits for {} ({}): {}";
+inline constexpr char kReserver[] = "{} reserves {} for {} ({}): {}";
 inline constexpr char kPermit[] = "a permit";
 inline constexpr char kUserOn[] = "user {} on {}";
 inline constexpr char kOn[] = "on {}";
@@ -37,6 +38,10 @@ inline constexpr char kChildNotContender[] =
     "{} in {} is not a contender (not ephemeral): nothing was released";
 inline constexpr char kNothingReleased[] = "{}: nothing was released";
 inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
+inline constexpr char kStaysReserved[] =
+    "{} reserves {} for {}, and was not released; use --reserve, or --force with --contender";
+inline constexpr char kNotReserved[] = "{} is not reserved for {}: nothing was released";
+inline constexpr char kReservationReleased[] = "released {}, which was reserved for {}";
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {} (with --hold): nothing was released";
 inline constexpr char kReleaseWaits[] =

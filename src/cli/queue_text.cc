@@ -33,10 +33,12 @@ std::string OrDash(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : std::string(kNotKnown);
 }
 
-Tone ToneOf(ContenderState state) {
-  switch (state) {
+Tone ToneOf(const ContenderView& contender) {
+  switch (contender.state) {
     case ContenderState::kHeld:
       return Tone::kHeld;
+    case ContenderState::kReserved:
+      return contender.overdue ? Tone::kBad : Tone::kHeld;
     case ContenderState::kWaiting:
       return Tone::kWaiting;
     case ContenderState::kNoContender:
@@ -45,12 +47,15 @@ Tone ToneOf(ContenderState state) {
   return Tone::kFaint;
 }
 
-/// The command, or the program that created the contender; and the label.
-std::string CommandText(const ContenderView& contender) {
+/// The command, or the program that created the contender; of a reservation what it is for; and the
+/// label.
+std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
   std::string text = data.command.value_or("");
-  if (text.empty()) {
+  if (contender.reserved) {
+    text = ReservationText(*contender.reserved, contender.overdue, with_year);
+  } else if (text.empty()) {
     text = fmt::format("({}{})", ProgramName(contender),
                        contender.readable ? "" : "; may not be read");
   }
@@ -58,10 +63,12 @@ std::string CommandText(const ContenderView& contender) {
   return text;
 }
 
-/// "host:pid command"; unknown parts are left out.
-std::string HolderText(const ContenderView& contender) {
+/// "host:pid command"; unknown parts are left out. "reserved: " and what for.
+std::string HolderText(const ContenderView& contender, bool with_year) {
+  const std::string command = CommandText(contender, with_year);
+  if (contender.reserved) return fmt::format("{}: {}", StateName(contender.state), command);
   const std::string holder = HostAndPid(contender);
-  return holder + (holder.empty() ? "" : " ") + CommandText(contender);
+  return holder + (holder.empty() ? "" : " ") + command;
 }
 
 Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
@@ -119,6 +126,11 @@ std::string Use(const lock::LockSurvey& lock) {
 
 std::string LastRunText(const protocol::LastRelease& last) {
   const protocol::ReleaseRecord& record = last.record;
+  if (record.is_reservation) {
+    return fmt::format("last reserved on {}, released {} ({}, token {})",
+                       Printable(record.host, kWidestName), FormatTime(last.written_ms),
+                       protocol::ModeName(record.mode), record.token);
+  }
   return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
                      FormatDuration(record.ran), FormatTime(last.written_ms),
                      Printable(record.host, kWidestName), protocol::ModeName(record.mode),
@@ -213,7 +225,8 @@ QueueText::~QueueText() = default;
 void QueueText::OnLock(const lock::LockSurvey& lock) {
   if (!std::exchange(found_, true)) {
     style_ = next_style_;
-    locks_ = shown_ = 0;
+    locks_ = shown_ = reservations_ = 0;
+    oldest_ms_.reset();
   }
   lock_ = lock;
   describer_.emplace(lock);
@@ -258,6 +271,10 @@ void QueueText::OnEnd() {
       out_(Paint(Tone::kFaint, fmt::format("... and {} more", locks_ - shown_), style_.colours) +
            "\n");
     }
+    if (reservations_ > 1) {
+      const std::string since = FormatTime(*oldest_ms_, WithYear());
+      out_("\n" + Headline(oldest_, "the oldest reservation, since " + since));
+    }
   }
   found_ = false;
   table_.reset();
@@ -265,7 +282,7 @@ void QueueText::OnEnd() {
 
 void QueueText::AddContender(const ContenderView& contender) {
   const bool counts = contender.state != ContenderState::kNoContender;
-  const Tone tone = ToneOf(contender.state);
+  const Tone tone = ToneOf(contender);
   const Tone since = contender.since_exact ? Tone::kPlain : Tone::kFaint;
   std::vector<Cell> cells{OrDash(contender.position),
                           {std::string(StateName(contender.state)), tone},
@@ -275,14 +292,14 @@ void QueueText::AddContender(const ContenderView& contender) {
                           OrDash(contender.data.pid),
                           {Since(contender), since},
                           OrDash(contender.token),
-                          CommandText(contender)};
+                          CommandText(contender, WithYear())};
   if (style_.with_names) {
     cells.emplace_back(OrDash(contender.data.contained));
     cells.emplace_back(contender.name);  // a stray znode is identified by nothing else
   }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
-  if (contender.state == ContenderState::kHeld) ++holders_;
+  if (contender.Holds()) ++holders_;
   if (!contender.waits_for) return;
   if (contender.waits_for->any_holder) {
     waits_->AddForPermit(*contender.position, holders_);
@@ -293,16 +310,23 @@ void QueueText::AddContender(const ContenderView& contender) {
 
 void QueueText::AddToTree(const lock::LockSurvey& lock) {
   ++locks_;
+  if (first_ && first_->reserved) {
+    ++reservations_;
+    if (!oldest_ms_ || *first_->since_ms < *oldest_ms_) {
+      oldest_ms_ = first_->since_ms;
+      oldest_ = lock.path;
+    }
+  }
   if (!first_ || (style_.most_locks != 0 && shown_ >= style_.most_locks)) return;
   ++shown_;
-  std::string holders = lock.IsHeld() ? HolderText(*first_) : "nobody yet";
+  std::string holders = lock.IsHeld() ? HolderText(*first_, WithYear()) : "nobody yet";
   if (lock.held > 1) {
     holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
   }
   // First, because the rest of the cell may be cut.
   if (lock.IsSemaphore()) holders = PermitsInUse(lock) + ": " + holders;
   table_->AddRow({{lock.path, Tone::kTitle},
-                  holders,
+                  {holders, first_->overdue ? Tone::kBad : Tone::kPlain},
                   {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
@@ -354,8 +378,11 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
 
 std::string QueueText::Since(const ContenderView& contender) const {
   if (!contender.since_ms) return std::string(kNotKnown);
-  const bool with_year = style_.width == 0 || style_.width >= kWideEnoughForYears;
-  return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, with_year);
+  return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, WithYear());
+}
+
+bool QueueText::WithYear() const {
+  return style_.width == 0 || style_.width >= kWideEnoughForYears;
 }
 
 }  // namespace zklock::cli

@@ -51,6 +51,7 @@ class QueueText final : public lock::SurveySink {
   void PrintEnd(const lock::LockSurvey& lock);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
   [[nodiscard]] std::string Since(const ContenderView& contender) const;
+  [[nodiscard]] bool WithYear() const;
 
   const std::string path_;
   ViewStyle style_;
@@ -62,9 +63,12 @@ class QueueText final : public lock::SurveySink {
   lock::LockSurvey lock_;
   std::optional<QueueDescriber> describer_;
   std::optional<ContenderView> first_;
-  std::size_t shown_ = 0;  ///< contenders of a LOCK; LOCKs of a tree
-  std::size_t locks_ = 0;  ///< of a tree
-  bool begun_ = false;     ///< its first page was printed
+  std::size_t shown_ = 0;         ///< contenders of a LOCK; LOCKs of a tree
+  std::size_t locks_ = 0;         ///< of a tree
+  std::size_t reservations_ = 0;  ///< LOCKs of a tree that are reserved
+  std::optional<std::int64_t> oldest_ms_;
+  std::string oldest_;  ///< the path of the LOCK that has been reserved longest
+  bool begun_ = false;  ///< its first page was printed
   std::unique_ptr<Waits> waits_;
   std::size_t holders_ = 0;  ///< reported so far
   // The queue of the LOCK, or the LOCKs of a tree.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -31,16 +32,22 @@ bool LooksLikeAddress(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF.:") == std::string_view::npos;
 }
 
+bool IsPast(std::chrono::milliseconds since_1970) {
+  return since_1970 <= std::chrono::system_clock::now().time_since_epoch();
+}
+
 /// The host in the name of a zklock's contender, which is known even if its data may not be read.
 std::optional<std::string> HostInName(const protocol::ContenderName& name) {
   constexpr std::size_t kUuidAndDash = 37;
   const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
                                            : name.mark == protocol::Mark::kPermit ? "-lease-"
                                                                                   : "-__");
-  if (name.program != Program::kZklock || mark == std::string::npos || mark <= kUuidAndDash) {
-    return std::nullopt;
-  }
-  return name.full.substr(0, mark - kUuidAndDash);
+  if (name.program != Program::kZklock || mark == std::string::npos) return std::nullopt;
+  std::string_view before = std::string_view(name.full).substr(0, mark);
+  if (name.reserves) before.remove_suffix(std::string_view("-reserve").size());
+  if (name.supersedes) before.remove_suffix(std::string_view("-newest").size());
+  if (before.size() <= kUuidAndDash) return std::nullopt;
+  return std::string(before.substr(0, before.size() - kUuidAndDash));
 }
 
 lock::ContenderData ReadData(const lock::QueueEntry& entry) {
@@ -94,9 +101,19 @@ ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
     view.token = entry.stat.created_zxid;
     view.session = entry.stat.ephemeral_owner;
   }
+  if (entry.reserved) {
+    view.reserved = entry.reserved;
+    view.overdue = entry.reserved->until && IsPast(*entry.reserved->until);
+    view.token = entry.reserved->reservation.token;
+    view.session.reset();
+  }
   if (entry.Waits()) {
     view.state = ContenderState::kWaiting;
     view.waits_for = entry.waits_for;
+  } else if (entry.reserved) {
+    view.state = ContenderState::kReserved;
+    view.since_ms = entry.reserved->since.count();
+    before_ = {entry.name.number, {.since_ms = *view.since_ms, .exact = true}};
   } else if (entry.readable) {
     const auto granted =
         is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permit_limit_)
@@ -144,10 +161,22 @@ std::string HostAndPid(const ContenderView& contender) {
   return text;
 }
 
+std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool with_year) {
+  const protocol::Reservation& reservation = reserved.reservation;
+  std::string text = reservation.id;
+  if (reserved.until) {
+    text += fmt::format(" {} {}", overdue ? "overdue since" : "until",
+                        FormatTime(reserved.until->count(), with_year));
+  }
+  return text + (reservation.reason.empty() ? "" : ": " + reservation.reason);
+}
+
 std::string_view StateName(ContenderState state) {
   switch (state) {
     case ContenderState::kHeld:
       return "held";
+    case ContenderState::kReserved:
+      return "reserved";
     case ContenderState::kWaiting:
       return "waiting";
     case ContenderState::kNoContender:

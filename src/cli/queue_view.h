@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lock/contender_data.h"
+#include "lock/reserved.h"
 #include "lock/survey.h"
 #include "protocol/contender_name.h"
 #include "protocol/grant_time.h"
@@ -16,6 +17,7 @@ namespace zklock::cli {
 
 enum class ContenderState {
   kHeld,
+  kReserved,  ///< held by a reservation, which no session owns
   kWaiting,
   kNoContender,  ///< a stray znode, which no session owns
 };
@@ -40,6 +42,13 @@ struct ContenderView {
   std::optional<std::int64_t> token;
   std::optional<std::int64_t> session;
   std::optional<lock::Predecessor> waits_for;
+  std::optional<lock::Reserved> reserved;
+  bool overdue = false;  ///< its end has passed, by the clock of this host
+
+  /// Whether it has the lock: as a holder or as a reservation.
+  [[nodiscard]] bool Holds() const {
+    return state == ContenderState::kHeld || state == ContenderState::kReserved;
+  }
 };
 
 /// Describes the entries of one LOCK. Called for one after the other, in a survey's order.
@@ -68,7 +77,11 @@ class QueueDescriber {
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
 /// "build7:4242"; unknown parts are left out.
 [[nodiscard]] std::string HostAndPid(const ContenderView& contender);
-/// "held", "waiting", "stray".
+/// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "overdue since" in place of
+/// "until" if its end has passed.
+[[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
+                                          bool with_year = true);
+/// "held", "reserved", "waiting", "stray".
 [[nodiscard]] std::string_view StateName(ContenderState state);
 
 /// Local time, "2024-03-01 14:03:11", or without the year.

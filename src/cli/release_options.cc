@@ -1,5 +1,9 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "cli/grammar.h"
 #include "cli/help.h"
 #include "cli/messages.h"
@@ -10,13 +14,28 @@ namespace {
 
 void CheckTarget(const Grammar& grammar, const ReleaseOptions& options) {
   const int targets = int{grammar.WasGiven("--contender")} + int{grammar.WasGiven("--holders")} +
-                      int{grammar.WasGiven("--all")};
+                      int{grammar.WasGiven("--all")} + int{grammar.WasGiven("--reserve")};
   if (targets > 1) throw grammar.Error(message::kOneTarget);
+  if (options.target == ReleaseOptions::Target::kReservation) {
+    for (const char* option : {"--force", "--wait", "--reason"}) {
+      if (!grammar.WasGiven(option)) continue;
+      throw grammar.Error(fmt::format(message::kReleasedAtOnce, option));
+    }
+  }
   if (options.force && options.wait) throw grammar.Error(message::kForceDoesNotWait);
   if (options.target != ReleaseOptions::Target::kOwn) return;
   if (options.force || options.wait || !options.reason.empty()) {
     throw grammar.Error(message::kWhose);
   }
+}
+
+/// The LOCKs, absolute and checked, in the order of their paths.
+std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& root) {
+  std::vector<std::string> locks;
+  for (const std::string& word : grammar.locks()) locks.push_back(grammar.ResolveLock(word, root));
+  std::sort(locks.begin(), locks.end());
+  locks.erase(std::unique(locks.begin(), locks.end()), locks.end());
+  return locks;
 }
 
 }  // namespace
@@ -32,7 +51,11 @@ ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool ha
   ReleaseOptions& options = fields.release;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
-  options.lock = grammar.ReadLock(options.server.root);
+  if (options.target == ReleaseOptions::Target::kReservation) {
+    options.locks = ReadLocks(grammar, options.server.root);
+  } else {
+    options.lock = grammar.ReadLock(options.server.root);
+  }
   CheckTarget(grammar, options);
   return std::move(options);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/duration.h"
 #include "cli/printable.h"
+#include "cli/queue_view.h"
 #include "cli/run_messages.h"
 #include "lock/contender_data.h"
 
@@ -33,12 +34,19 @@ std::string Ordinal(std::size_t number) {
   return std::to_string(number) + ending;
 }
 
-/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more".
+/// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". ";
+/// reserved for freeze until 2024-03-01 16:00:00: incident 4711".
 std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
   if (view.holder.empty()) return "";
-  std::string text = fmt::format(message::kHeldBy, ProcessText(view.holder, view.holder_data));
-  if (view.held_for) text += fmt::format(message::kHeldFor, WholeSeconds(*view.held_for));
+  std::string text;
+  if (view.reserved) {
+    const std::string what = ReservationText(*view.reserved, /*overdue=*/false);
+    text = fmt::format(message::kReservedFor, Printable(what, 2 * kMostShown));
+  } else {
+    text = fmt::format(message::kHeldBy, ProcessText(view.holder, view.holder_data));
+    if (view.held_for) text += fmt::format(message::kHeldFor, WholeSeconds(*view.held_for));
+  }
   if (view.more_holders > 0) text += fmt::format(message::kMoreHold, view.more_holders);
   return text;
 }
@@ -71,6 +79,10 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
 
 std::string ProcessText(const std::string& name, const std::string& data) {
   const auto known = lock::ParseContenderData(data);
+  const auto contender = protocol::ParseContenderName(name);
+  if (known && known->reservation && contender && contender->reserves) {
+    return fmt::format(message::kReservation, known->reservation->id);
+  }
   if (!known || !known->host || !known->pid) return Printable(name, kMostShown);
   return fmt::format(message::kProcess,
                      Printable(known->command.value_or(message::kSomeCommand), kMostShown),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "lock/reserved.h"
 
 namespace zklock::cli {
 
@@ -14,10 +15,11 @@ struct ProgressView {
   Duration waited{};         ///< in the queue
   std::size_t position = 0;  ///< in the queue, from 1
   bool connected = true;
-  std::string holder;                ///< the child at the head of the queue; empty: not known
-  std::string holder_data;           ///< its data: arbitrary bytes
-  std::optional<Duration> held_for;  ///< at most
-  std::size_t more_holders = 0;      ///< of a semaphore
+  std::string holder;                      ///< the child at the head of the queue; empty: not known
+  std::string holder_data;                 ///< its data: arbitrary bytes
+  std::optional<lock::Reserved> reserved;  ///< it is a reservation
+  std::optional<Duration> held_for;        ///< at most
+  std::size_t more_holders = 0;            ///< of a semaphore
 };
 
 /// "waiting for /jobs/backup: 2nd in line, 17s; held by backup.sh (pid 4242 on build1) for 18s".
@@ -27,7 +29,8 @@ struct ProgressView {
 /// unless that would leave too little of the LOCK.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
 
-/// "backup.sh (pid 3185 on web1)" if the contender's data say so, else its name.
+/// "backup.sh (pid 3185 on web1)" or "a reservation for freeze" if the contender's data say so,
+/// else its name.
 [[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

@@ -51,6 +51,10 @@ std::string Meant(const std::string& lock, const ContenderView& contender) {
   const std::string name = Printable(contender.name);
   const std::string what(contender.for_permit ? message::kPermit
                                               : protocol::ModeName(contender.mode));
+  if (contender.reserved) {
+    return fmt::format(message::kReserver, name, lock, contender.reserved->reservation.id, what,
+                       Who(contender));
+  }
   return contender.state == ContenderState::kHeld
              ? fmt::format(message::kHolder, name, lock, what, Who(contender))
              : fmt::format(message::kWaiter, name, lock, what, Who(contender));
@@ -66,6 +70,11 @@ std::string NoContender(const std::string& lock, const std::string& contender) {
 
 std::string CannotBeAsked(const ContenderView& contender) {
   return fmt::format(message::kCannotBeAsked, Printable(contender.name));
+}
+
+std::string StaysReserved(const std::string& lock, const ContenderView& contender) {
+  return fmt::format(message::kStaysReserved, Printable(contender.name), lock,
+                     contender.reserved->reservation.id);
 }
 
 std::string Asked(const std::string& lock, const ContenderView& contender) {

@@ -26,6 +26,8 @@ namespace zklock::cli {
 [[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
 /// The contender's program does not support requests to release.
 [[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
+/// The contender is a reservation, and was not released.
+[[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
 /// The contender was asked to release.
 [[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender);
 /// The contender was deleted, and what that means.

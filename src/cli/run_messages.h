@@ -14,6 +14,7 @@ inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
 // Parts of other messages: the contender ahead, and the sender of a request to release.
 inline constexpr char kBlocker[] = ": {} is ahead";
 inline constexpr char kProcess[] = "{} (pid {} on {})";
+inline constexpr char kReservation[] = "a reservation for {}";
 inline constexpr char kSomeCommand[] = "a command";
 inline constexpr char kAsker[] = "{} ('{}')";
 inline constexpr char kSomeone[] = "someone";
@@ -24,6 +25,7 @@ inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
 inline constexpr char kNoAnswer[] = "; no server answers";
 inline constexpr char kHeldBy[] = "; held by {}";
 inline constexpr char kHeldFor[] = " for {}";
+inline constexpr char kReservedFor[] = "; reserved for {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.

@@ -31,6 +31,14 @@ std::vector<std::string> ReadCommand(const Grammar& grammar,
     if (command) throw grammar.Error(message::kTwoCommands);
     return {"/bin/sh", "-c", grammar.Value("-c").text};
   }
+  if (!command && grammar.WasGiven("--reserve")) {
+    for (const char* option :
+         {"--kill-after", "--stop-signal", "--descendants", "--contain", "--publish-command"}) {
+      if (!grammar.IsArgument(option)) continue;
+      throw grammar.Error(fmt::format(message::kOfNoCommand, option));
+    }
+    return {};
+  }
   if (!command || command->empty()) throw grammar.Error(message::kNoCommand);
   return *command;
 }
@@ -90,6 +98,25 @@ void CheckMinInterval(const Grammar& grammar, const RunOptions& options) {
   if (options.hold) grammar.Reject("--min-interval", CannotCombine("--hold", "--min-interval"));
 }
 
+void CheckReserve(const Grammar& grammar, RunOptions& options) {
+  if (options.reserve.empty()) {
+    for (const char* option : {"--for", "--reason"}) {
+      if (!grammar.WasGiven(option)) continue;
+      throw grammar.Error(fmt::format(message::kForReservation, option));
+    }
+    return;
+  }
+  if (options.hold) throw grammar.Error(CannotCombine("--hold", "--reserve"));
+  if (grammar.IsArgument("--on-lost")) throw grammar.Error(message::kNothingEndsIt);
+  if (options.min_interval) {
+    grammar.Reject("--min-interval", CannotCombine("--min-interval", "--reserve"));
+  }
+  if (options.dialect == protocol::Dialect::kSimple) {
+    grammar.Reject("--dialect", message::kReserveDialect);
+  }
+  options.no_nest = true;  // what a zklock above us holds is not reserved
+}
+
 void CheckPermits(const Grammar& grammar, const RunOptions& options) {
   if (!options.permits) return;
   const std::string wrong =
@@ -128,6 +155,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   CheckDialect(grammar, options);
   CheckMinInterval(grammar, options);
   CheckPermits(grammar, options);
+  CheckReserve(grammar, options);
   return std::move(options);
 }
 

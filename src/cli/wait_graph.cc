@@ -79,10 +79,11 @@ std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contend
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     by_path.emplace(contenders[i]->path, i);
     const auto process = ProcessOf(contenders[i]->data);
+    // A reservation outlives the process that made it, and waits for nothing.
     if (process && contenders[i]->state == ContenderState::kHeld) {
       holders_of[*process].push_back(i);
     }
-    if (contenders[i]->for_permit && contenders[i]->state == ContenderState::kHeld) {
+    if (contenders[i]->for_permit && contenders[i]->Holds()) {
       permits_in[protocol::ParentOf(contenders[i]->path)].push_back(i);
     }
   }

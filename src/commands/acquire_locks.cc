@@ -7,6 +7,7 @@
 #include "base/exit_status.h"
 #include "commands/nesting.h"
 #include "commands/queue_wait.h"
+#include "commands/reserve.h"
 #include "lock/semaphore.h"
 
 namespace zklock::commands {
@@ -26,7 +27,13 @@ class LockAcquisition {
       BeginSession();
       QueueWait wait(context_, *session_driver_, DisplayPath(), Hooks());
       const WaitOutcome outcome = wait.Run(Requests());
-      if (const auto* taken = std::get_if<TakenLocks>(&outcome)) return Held(*taken);
+      if (const auto* taken = std::get_if<TakenLocks>(&outcome)) {
+        if (context_.options.reserve.empty()) return Held(*taken);
+        auto reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data);
+        if (const int* status = std::get_if<int>(&reserved)) return NotAcquired{*status};
+        return HeldLocks{.session_driver = nullptr,
+                         .reserved = std::get<std::vector<lock::Ticket>>(std::move(reserved))};
+      }
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
         if (const auto status = UseHoldOf(*found)) return NotAcquired{*status};
       } else {
@@ -86,6 +93,7 @@ class LockAcquisition {
           .max_queue = options.max_queue,
           .supersede = options.supersede,
           .permits = options.permits,
+          .reserve = ReservationRequestOf(options),
           .holds_for_us = HoldsFor(context_, task_.beneficiary, wanted.mode, disproven_),
           .connect_timeout = options.server.connect_timeout};
       if (options.permits) {

@@ -32,10 +32,13 @@ struct AcquireTask {
 };
 
 /// All LOCKs are held: by contenders of our session, by ancestors (RunContext::ancestors), or both.
+/// Or all are reserved, and the session is closed.
 struct HeldLocks {
   std::unique_ptr<SessionDriver> session_driver;  ///< null if ancestors hold all of them
   std::vector<lock::Ticket> tickets{};            ///< of that session
   std::vector<std::string> passed{};              ///< contenders in turnstiles, to be deleted
+  /// With --reserve, and then instead of all of the above: the reservations.
+  std::vector<lock::Ticket> reserved{};
 
   [[nodiscard]] std::string DisplayPath() const { return DisplayPaths(tickets); }
 };
@@ -46,7 +49,7 @@ struct NotAcquired {
 };
 
 /// Leaves out the LOCKs that are held for the beneficiary already, and queues for the others until
-/// all are held. Throws cli::UsageError where waiting would never end.
+/// all are held, or reserved with --reserve. Throws cli::UsageError where waiting would never end.
 [[nodiscard]] std::variant<HeldLocks, NotAcquired> AcquireLocks(RunContext& context,
                                                                 const AcquireTask& task);
 

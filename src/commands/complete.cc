@@ -1,7 +1,10 @@
 #include "commands/subcommands.h"
 
 #include <algorithm>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -9,7 +12,9 @@
 #include "commands/console.h"
 #include "commands/output.h"
 #include "commands/session_driver.h"
+#include "lock/contender_data.h"
 #include "lock/lock_names.h"
+#include "lock/survey.h"
 #include "process/event_loop.h"
 #include "process/waker.h"
 #include "protocol/lock_path.h"
@@ -24,43 +29,96 @@ constexpr Duration kPatience = 300ms;
 constexpr Duration kCloseTime = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 
+/// Runs an operation, made by `make` for a session with `server`, and closes the session, all
+/// within kPatience. Then calls `take`, even if the operation is not over.
+template <typename Make, typename Take>
+void RunBriefly(cli::ServerOptions server, process::Signals& signals, Make make, Take take) {
+  const SystemClock clock;
+  const TimePoint begin = clock.Now();
+  server.session_timeout = kSessionTimeout;
+  process::EventLoop loop;
+  SessionDriver session_driver(loop, server, clock);
+  auto operation = make(session_driver.session(), clock);
+  loop.Add(*operation);
+  process::Waker deadline(begin + kPatience - kCloseTime);
+  loop.Add(deadline);
+  const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
+  (void)RunUntil(loop, signals, [&] {
+    return operation->IsOver() || session_driver.IsHopeless() || time_is_over();
+  });
+  loop.Remove(deadline);
+  loop.Remove(*operation);
+  take(*operation);
+  operation.reset();
+  session_driver.session().BeginClose();
+  process::Waker last(begin + kPatience);
+  loop.Add(last);
+  while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
+}
+
 /// The LOCKs that begin with what is typed: absolute paths or paths below the root, as typed.
-std::vector<std::string> FindLocks(cli::CompleteLock wanted, process::Signals& signals) {
+std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
   const std::string below = wanted.server.root == "/" ? "/" : wanted.server.root + "/";
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
   const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));
 
-  const SystemClock clock;
-  const TimePoint begin = clock.Now();
-  wanted.server.session_timeout = kSessionTimeout;
-  process::EventLoop loop;
-  SessionDriver session_driver(loop, wanted.server, clock);
-  lock::LockNames names(session_driver.session(), clock, above, kPatience);
-  loop.Add(names);
-  process::Waker deadline(begin + kPatience - kCloseTime);
-  loop.Add(deadline);
-  const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
-  (void)RunUntil(loop, signals,
-                 [&] { return names.IsOver() || session_driver.IsHopeless() || time_is_over(); });
-  loop.Remove(deadline);
-  loop.Remove(names);
-  session_driver.session().BeginClose();
-  process::Waker last(begin + kPatience);
-  loop.Add(last);
-  while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
-
   std::vector<std::string> locks;
-  for (const std::string& lock : names.paths()) {
-    // zklock would refuse other names; those that it accepts are safe to print.
-    if (lock.rfind(typed, 0) != 0 ||
-        !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
-      continue;
+  const auto make = [&](zookeeper::Store& store, const Clock& clock) {
+    return std::make_unique<lock::LockNames>(store, clock, above, kPatience);
+  };
+  RunBriefly(wanted.server, signals, make, [&](const lock::LockNames& names) {
+    for (const std::string& lock : names.paths()) {
+      // zklock would refuse other names; those that it accepts are safe to print.
+      if (lock.rfind(typed, 0) != 0 ||
+          !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
+        continue;
+      }
+      locks.push_back(absolute ? lock : lock.substr(below.size()));
     }
-    locks.push_back(absolute ? lock : lock.substr(below.size()));
-  }
+  });
   std::sort(locks.begin(), locks.end());
   return locks;
+}
+
+/// Collects the IDs of the reservations that a survey finds.
+class ReservationSink final : public lock::SurveySink {
+ public:
+  void OnLock(const lock::LockSurvey& /*lock*/) override {}
+  void OnEntry(const lock::QueueEntry& entry) override {
+    if (entry.reserved) ids_.insert(entry.reserved->reservation.id);
+  }
+  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
+  [[nodiscard]] const std::set<std::string>& ids() const { return ids_; }
+
+ private:
+  std::set<std::string> ids_;
+};
+
+/// The IDs that begin with what is typed, in order.
+std::vector<std::string> FindReservations(const cli::CompleteReservation& wanted,
+                                          process::Signals& signals) {
+  // Reservations are at the head of a queue.
+  constexpr std::size_t kMostRead = 64;
+  const bool everywhere = wanted.lock.empty();
+  ReservationSink sink;
+  const auto make = [&](zookeeper::Store& store, const Clock& clock) {
+    lock::SurveyRequest request{
+        .place = lock::LockName::In(wanted.server.servers.chroot,
+                                    everywhere ? wanted.server.root : wanted.lock),
+        .scope = everywhere ? lock::SurveyRequest::Scope::kTree : lock::SurveyRequest::Scope::kLock,
+        .most_data = lock::kMostContenderData,
+        .most_contenders = kMostRead,
+        .most_in_tree = kMostRead,
+        .connect_timeout = kPatience};
+    return std::make_unique<lock::Survey>(store, clock, std::move(request), &sink);
+  };
+  RunBriefly(wanted.server, signals, make, [](const lock::Survey&) {});
+  std::vector<std::string> words;
+  for (const std::string& id : sink.ids()) {
+    if (id.starts_with(wanted.typed)) words.push_back(wanted.before + id);
+  }
+  return words;
 }
 
 }  // namespace
@@ -73,6 +131,8 @@ int Complete(const cli::Completion& completion, process::Signals& signals) {
     text = ":command " + std::to_string(command->first_word) + "\n";
   } else if (const auto* lock = std::get_if<cli::CompleteLock>(&completion)) {
     for (const std::string& path : FindLocks(*lock, signals)) text += path + "\n";
+  } else if (const auto* reservation = std::get_if<cli::CompleteReservation>(&completion)) {
+    for (const std::string& id : FindReservations(*reservation, signals)) text += id + "\n";
   } else {
     for (const auto& [word, help] : std::get<cli::CompleteWords>(completion).candidates) {
       text += word + (help.empty() ? "" : "\t" + help) + "\n";

@@ -41,6 +41,12 @@ void QueueEvents::OnPlaceLost(const lock::LockName& lock) {
   events_.Publish(cli::PlaceLostEvent{lock.display_path()});
 }
 
+void QueueEvents::OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) {
+  events_.Publish(cli::ReservationEndedEvent{.lock = lock.display_path(),
+                                             .id = reserved.reservation.id,
+                                             .until_ms = reserved.until->count()});
+}
+
 void QueueEvents::OnIncompatible(const lock::LockName& lock,
                                  const protocol::IncompatibleContender& incompatible) {
   events_.Publish(cli::IncompatibleArrivedEvent{lock.display_path(), incompatible});

@@ -48,6 +48,7 @@ class QueueEvents final : public lock::AcquireObserver {
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
   void OnPlaceLost(const lock::LockName& lock) override;
+  void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;
   void OnIncompatible(const lock::LockName& lock,
                       const protocol::IncompatibleContender& incompatible) override;
   void OnOwnData(const std::string& data) override;

@@ -129,7 +129,7 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
   ReportContainment();
 }
 
-void PreforkedCommand::FinishForksUnderAncestors() {
+void PreforkedCommand::FinishForksWithoutSession() {
   FindCgroup();
   const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
   supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);

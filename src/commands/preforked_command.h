@@ -50,8 +50,8 @@ class PreforkedCommand {
 
   /// For a run under the locks of `session`: as Supervisor::Await().
   void FinishForks(const zookeeper::Session& session, TimePoint lease_end);
-  /// For a run under locks that only ancestors hold.
-  void FinishForksUnderAncestors();
+  /// For a run under reservations, or under locks that only ancestors hold.
+  void FinishForksWithoutSession();
   /// After either of these.
   [[nodiscard]] process::Supervisor& supervisor() { return *supervisor_; }
 

@@ -152,6 +152,7 @@ cli::ProgressView Progress::View() const {
   if (position_) {
     view.holder = position_->first;
     view.holder_data = position_->first_data;
+    view.reserved = position_->first_reserved;
     view.more_holders = position_->holders - std::min<std::size_t>(position_->holders, 1);
     if (position_->first_older_by) view.held_for = now - held_since_;
   }

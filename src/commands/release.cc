@@ -20,6 +20,9 @@
 #include "commands/own_locks.h"
 #include "commands/short_session.h"
 #include "lock/contender_operations.h"
+#include "lock/holders.h"
+#include "lock/release_reservation.h"
+#include "lock/reserved.h"
 #include "lock/survey.h"
 #include "process/identity.h"
 #include "protocol/lock_path.h"
@@ -30,9 +33,11 @@ namespace {
 namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
 
-lock::LockName LockOf(const cli::ReleaseOptions& options) {
-  return lock::LockName::In(options.server.servers.chroot, options.lock);
+lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
+  return lock::LockName::In(options.server.servers.chroot, lock);
 }
+
+lock::LockName LockOf(const cli::ReleaseOptions& options) { return LockOf(options, options.lock); }
 
 /// The znode that has the contender as a child: LOCK, or a queue of a semaphore.
 lock::LockName QueueOf(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
@@ -46,22 +51,38 @@ lock::ContenderId IdOf(const cli::ContenderView& contender) {
 bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& contender) {
   switch (options.target) {
     case Target::kOwn:
+    case Target::kReservation:
       return false;
     case Target::kContender:
       // While it passes through a semaphore's turnstile it has two names.
       return contender.name == options.contender || contender.turnstile_name == options.contender;
     case Target::kHolders:
-      return contender.state == cli::ContenderState::kHeld;
+      return contender.Holds();
     case Target::kAll:
       return contender.state != cli::ContenderState::kNoContender;
   }
   return false;
 }
 
+struct Targets {
+  std::vector<cli::ContenderView> contenders;
+  bool all = true;  ///< there are no others that were meant
+};
+
+/// Removes reservations, which only --reserve, or --force with a name, releases.
+void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli::Report& report) {
+  if (options.force && options.target == Target::kContender) return;
+  std::erase_if(targets.contenders, [&](const cli::ContenderView& contender) {
+    if (!contender.reserved) return false;
+    report.Error(cli::StaysReserved(options.lock, contender));
+    targets.all = false;
+    return true;
+  });
+}
+
 /// The contenders to release, at least one, or the exit status.
-std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::ReleaseOptions& options,
-                                                               process::Signals& signals,
-                                                               cli::Report& report) {
+std::variant<Targets, int> FindTargets(const cli::ReleaseOptions& options,
+                                       process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
@@ -71,18 +92,21 @@ std::variant<std::vector<cli::ContenderView>, int> FindTargets(const cli::Releas
   session.Close();
 
   const lock::LockSurvey& lock = survey.result().locks.front();
-  std::vector<cli::ContenderView> targets = cli::DescribeQueue(lock);
-  std::erase_if(targets, [&](const auto& contender) { return !IsTarget(options, contender); });
+  Targets targets{cli::DescribeQueue(lock)};
+  std::vector<cli::ContenderView>& contenders = targets.contenders;
+  std::erase_if(contenders, [&](const auto& contender) { return !IsTarget(options, contender); });
   const auto& ignored = lock.ignored_children;
   const bool is_ignored =
       options.target == Target::kContender &&
       std::find(ignored.begin(), ignored.end(), options.contender) != ignored.end();
   if (is_ignored ||
-      (!targets.empty() && targets.front().state == cli::ContenderState::kNoContender)) {
+      (!contenders.empty() && contenders.front().state == cli::ContenderState::kNoContender)) {
     report.Error(cli::NoContender(options.lock, options.contender));
     return kExitUsage;
   }
-  if (!targets.empty()) return targets;
+  KeepReservations(options, targets, report);
+  if (!contenders.empty()) return targets;
+  if (!targets.all) return kExitConflict;
   if (options.target == Target::kContender) {
     report.Say(cli::NotThere(options.lock, options.contender));
   } else {
@@ -175,14 +199,14 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
 }
 
 /// In a new session: an open one could expire while the user is asked.
-int ReleaseAll(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& targets,
+int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
                process::Signals& signals, cli::Report& report) {
   using Fate = Releaser::Fate;
   Releaser releaser(options, signals, report);
   std::vector<cli::ContenderView> releasing;
-  bool all_can = true;
+  bool all_can = targets.all;
   // The last first, so that no waiter among them acquires what another releases.
-  for (auto one = targets.rbegin(); one != targets.rend(); ++one) {
+  for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
     const cli::ContenderView& contender = *one;
     const auto fate =
         options.force ? releaser.Delete(contender) : releaser.Ask(contender, RequestOf(options));
@@ -250,18 +274,58 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   return kExitConflict;
 }
 
+/// Releases the reservations for an ID in one LOCK. Returns the exit status.
+int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
+                          ShortSession& session, cli::Report& report) {
+  const Duration connect_timeout = options.server.connect_timeout;
+  lock::Holders holders(session.store(), session.clock(), lock, connect_timeout);
+  if (const auto status = session.Run(holders)) return *status;
+  bool released = false;
+  // Two readers that made a reservation for this ID at the same time have left two.
+  for (const lock::Holder& holder : holders.holders()) {
+    const auto reserved = lock::FindReservation(holder.name.full, holder.data, holder.stat);
+    if (!reserved || reserved->reservation.id != options.reserve) continue;
+    lock::ReleaseReservation release(session.store(), session.clock(), lock, holder.path,
+                                     options.reserve, connect_timeout);
+    if (const auto status = session.Run(release)) return *status;
+    released = released || release.has_released();
+  }
+  if (released) {
+    report.Write(cli::Level::kVerbose,
+                 fmt::format(message::kReservationReleased, lock.display_path(), options.reserve));
+    return kExitOk;
+  }
+  report.Say(message::kNotReserved, lock.display_path(), options.reserve);
+  return kExitConflict;
+}
+
+/// LOCK after LOCK. One that cannot be released does not keep the others.
+int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& signals,
+                        cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  int status = kExitOk;
+  for (const std::string& path : options.locks) {
+    const int ended = ReleaseReservationsIn(LockOf(options, path), options, session, report);
+    if (ended != kExitOk && ended != kExitConflict && ended != kExitRefused) return ended;
+    status = std::max(status, ended);
+  }
+  session.Close();
+  return status;
+}
+
 }  // namespace
 
 int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   if (options.target == Target::kOwn) return ReleaseOwn(options, signals, report);
+  if (options.target == Target::kReservation) return ReleaseReservations(options, signals, report);
   if (!options.yes && !CanAsk()) {
     report.Error(message::kNoTerminal);
     return kExitUsage;
   }
   const auto found = FindTargets(options, signals, report);
   if (const int* status = std::get_if<int>(&found)) return *status;
-  const auto& targets = std::get<std::vector<cli::ContenderView>>(found);
-  for (const cli::ContenderView& contender : targets) {
+  const auto& targets = std::get<Targets>(found);
+  for (const cli::ContenderView& contender : targets.contenders) {
     if (options.yes) {
       report.Say(cli::Meant(options.lock, contender));
     } else {
@@ -269,7 +333,9 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
       report.Error(cli::Meant(options.lock, contender));
     }
   }
-  if (const auto status = Confirm(options, targets.size(), signals, report)) return *status;
+  if (const auto status = Confirm(options, targets.contenders.size(), signals, report)) {
+    return *status;
+  }
   return ReleaseAll(options, targets, signals, report);
 }
 

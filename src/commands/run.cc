@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "commands/acquire_locks.h"
@@ -23,21 +24,26 @@
 namespace zklock::commands {
 namespace {
 
-/// Runs the command under locks that only ancestors hold: without a session.
-int RunUnderAncestors(RunContext& context, PreforkedCommand& command) {
+/// Runs the command without a session: under locks that only ancestors hold, or that are
+/// `reserved`.
+int RunWithoutSession(RunContext& context, PreforkedCommand& command,
+                      const std::vector<lock::Ticket>& reserved) {
   const AncestorLocks& ancestors = context.ancestors;
-  command.FinishForksUnderAncestors();
+  const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
+  command.FinishForksWithoutSession();
   process::LeaveWorkingDirectory();
   if (const auto signal = TakeEndingSignal(context.signals)) return kExitSignalBase + *signal;
   process::Supervisor& supervisor = command.supervisor();
-  supervisor.Begin(EnvironmentFor({}, ancestors.tickets(), context.Self(), ""));
-  RunningCommand running(context, supervisor, ancestors.DisplayPath());
+  supervisor.Begin(
+      EnvironmentFor({}, reserved.empty() ? ancestors.tickets() : reserved, context.Self(), ""));
+  RunningCommand running(context, supervisor, locks);
   context.loop.Add(supervisor);
   while (!supervisor.is_over()) {
     context.loop.RunOnce();
     running.FollowAncestors(kNever, context.options.kill_after);
     running.PublishStart();
     running.PassSignals([&] {
+      if (ancestors.empty()) return;  // no lease can run out meanwhile
       context.report.Suspending(ancestors.DisplayPath(),
                                 ancestors.lease_end() - context.clock.Now());
     });
@@ -49,7 +55,20 @@ int RunUnderAncestors(RunContext& context, PreforkedCommand& command) {
   return running.Status();
 }
 
+int ReserveOnly(RunContext& context) {
+  const auto acquired =
+      AcquireLocks(context, {.beneficiary = getpid(),
+                             .depends_on_existing_holds = true,
+                             .contender_data = [&context](protocol::Mode mode) {
+                               return ContenderDataFor(context.options, mode, context.Self(),
+                                                       /*contained=*/false);
+                             }});
+  if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
+  return kExitOk;
+}
+
 int RunCommand(RunContext& context) {
+  if (context.options.command.empty()) return ReserveOnly(context);
   const auto executable =
       process::FindExecutable(context.options.command.front(), GetEnvironment("PATH"));
   if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
@@ -58,6 +77,7 @@ int RunCommand(RunContext& context) {
   process::RequireProcessTree();  // a command that could not be ended must not be queued for
   auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
   if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
+  const bool is_reserved = !context.options.reserve.empty();
   // The shell that holds by --hold may have become this zklock, by exec: the beneficiary is this
   // process, not its parent.
   auto acquired =
@@ -68,10 +88,10 @@ int RunCommand(RunContext& context) {
                                    return ContenderDataFor(context.options, mode, context.Self(),
                                                            command->HasCgroup());
                                  },
-                             .command = command.get()});
+                             .command = is_reserved ? nullptr : command.get()});
   if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
   auto& locks = std::get<HeldLocks>(acquired);
-  if (locks.tickets.empty()) return RunUnderAncestors(context, *command);
+  if (locks.tickets.empty()) return RunWithoutSession(context, *command, locks.reserved);
   return RunUnderLocks(context, std::move(locks), std::move(command));
 }
 

@@ -44,13 +44,15 @@ std::optional<std::string> GetEnvironment(const char* name) {
 
 std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
                              const process::Identity& self, bool contained) {
+  lock::ContenderData data = DataFor(options, mode, self);
+  data.reserve = options.reserve;
+  if (options.command.empty()) return lock::FormatContenderData(data);
   std::string command = options.command.front();
   if (options.publish_command) {
     for (std::size_t i = 1; i < options.command.size(); ++i) command += " " + options.command[i];
   } else {
     command.erase(0, command.find_last_of('/') + 1);  // npos + 1 is 0: no slash, nothing erased
   }
-  lock::ContenderData data = DataFor(options, mode, self);
   data.command = command;
   data.contained = contained;
   return lock::FormatContenderData(data);

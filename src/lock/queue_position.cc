@@ -90,6 +90,7 @@ void FindQueuePosition::ReadFirst(const std::string& queue) {
 void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
   if (reply.error == Error::kNone) {
     position_.first_data = reply.data.substr(0, kMostDataKept);
+    position_.first_reserved = FindReservation(position_.first, reply.data, reply.stat);
     if (own_created_ms_) {
       position_.first_older_by =
           std::chrono::milliseconds(*own_created_ms_ - reply.stat.created_ms);

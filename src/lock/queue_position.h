@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "lock/callback_scope.h"
 #include "lock/lock_children.h"
+#include "lock/reserved.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 #include "zookeeper/store.h"
@@ -17,10 +18,11 @@ namespace zklock::lock {
 
 /// What is before a waiter in the queue.
 struct QueuePosition {
-  std::size_t ahead = 0;    ///< contenders before ours
-  std::size_t holders = 1;  ///< more than one only of a semaphore
-  std::string first;        ///< the name of the first contender, a holder
-  std::string first_data;   ///< its data; empty if unknown
+  std::size_t ahead = 0;                   ///< contenders before ours
+  std::size_t holders = 1;                 ///< more than one only of a semaphore
+  std::string first;                       ///< the name of the first contender, a holder
+  std::string first_data;                  ///< its data; empty if unknown
+  std::optional<Reserved> first_reserved;  ///< it is a reservation
   /// How much older it is than our contender, by the servers' clock.
   std::optional<Duration> first_older_by;
 };

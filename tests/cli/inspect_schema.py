@@ -51,7 +51,7 @@ def check_object(value, fields, where):
             wrong.append(f"{where}.{name} is {item!r}, not {' or '.join(types)}")
         elif values and item is not None and item not in values:
             wrong.append(f"{where}.{name} is {item!r}, not one of {values}")
-    for name in ("since", "ended"):
+    for name in ("since", "ended", "until"):
         if isinstance(value.get(name), str):
             if not MOMENT.match(value[name]):
                 wrong.append(f"{where}.{name} is {value[name]!r}")
@@ -66,6 +66,10 @@ def check_lock(lock, schema, where):
     for place, contender in enumerate(lock["contenders"], 1):
         at = f"{where}.contenders[{place}]"
         check_object(contender, schema["contender"], at)
+        if contender["reservation"] is not None:
+            check_object(contender["reservation"], schema["reservation"], at + ".reservation")
+        if (contender["state"] == "reserved") != (contender["reservation"] is not None):
+            wrong.append(f"{at} is {contender['state']}")
         if contender["position"] != place:
             wrong.append(f"{at}.position is {contender['position']}")
         may_be_next = lock["kind"] == "semaphore" and lock["free"] != 0
@@ -73,7 +77,7 @@ def check_lock(lock, schema, where):
         waits = contender["waitsFor"] in names[: place - 1] or is_next
         if (contender["state"] == "waiting") != waits:
             wrong.append(f"{at} waits for {contender['waitsFor']}")
-    holders = [contender for contender in lock["contenders"] if contender["state"] == "held"]
+    holders = [contender for contender in lock["contenders"] if contender["state"] != "waiting"]
     if lock["held"] != bool(holders):
         wrong.append(f"{where}.held is {lock['held']}")
     if lock["kind"] == "semaphore":
@@ -90,7 +94,8 @@ def check_lock(lock, schema, where):
 def main(arguments):
     with open(arguments[1], encoding="utf-8") as file:
         manual = file.read()
-    schema = {heading: fields_of(manual, heading) for heading in ("lock", "last run", "contender")}
+    headings = ("lock", "last run", "contender", "reservation")
+    schema = {heading: fields_of(manual, heading) for heading in headings}
     text = sys.stdin.buffer.read().decode("ascii")
     if "--lines" in arguments:
         locks = [json.loads(line) for line in text.splitlines()]

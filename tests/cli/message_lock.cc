@@ -101,6 +101,12 @@ Provocations LockProvocations() {
          return MeetsHolder({"exclusive", "--permits", "2"}, {"exclusive", "--permits", "3"});
        }},
       {{"kUnknownPermits"}, MeetsUnknownPermits},
+      {{"kReservedInOtherMode"},
+       [] {
+         const std::string lock = NewLock("said");
+         CHECK(RunZklock({"exclusive", "--reserve", "ci", lock}).exit == Exited(0));
+         return SaidBy({"read", "--reserve", "ci", lock}, 78);
+       }},
       meets("kKazooProgram", "/" + kHex + "__lock__", in_queue, {"exclusive"}),
       meets("kKazooPermit", "/" + kHex, alone, {"exclusive"}),
       meets("kOneZnode", "/lock", alone, {"exclusive"}),

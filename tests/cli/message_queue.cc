@@ -86,6 +86,38 @@ std::string StoppedWaiting() {
   return waiter.err();
 }
 
+std::string Reserve(const std::string& lock, const Words& more = {}) {
+  Words words = {"exclusive", "--verbose", "--reserve", "freeze", lock};
+  words.insert(words.end(), more.begin(), more.end());
+  return SaidBy(words, 0);
+}
+
+std::string ReservedTwice() {
+  const std::string lock = NewLock("said");
+  const std::string first = Reserve(lock, {"--for", "1h"});
+  return first + Reserve(lock);
+}
+
+std::string ReservationEnds() {
+  const std::string lock = NewLock("said");
+  Reserve(lock, {"--for", "1s"});
+  return SaidBy({"exclusive", "--verbose", lock, "--", "true"}, 0);
+}
+
+std::string TakenByReservation() {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  return SaidBy({"try", lock, "--", "true"}, 75);
+}
+
+std::string WaitsForReservation() {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
 std::string RanLately() {
   const Words words = {"exclusive", "--min-interval", "1h", NewLock("said"), "--", "true"};
   CHECK(RunZklock(words).exit == Exited(0));
@@ -179,6 +211,10 @@ Provocations QueueProvocations() {
       {{"kInterrupted"}, StoppedWaiting},
       {{"kTooRecent"}, RanLately},
       {{"kNotRecorded"}, NotRecorded},
+      {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
+      {{"kReservationEnded"}, ReservationEnds},
+      {{Part("kReservation", "a reservation for freeze")}, TakenByReservation},
+      {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kPlaceLost"}, PlaceLost},
       {{"kProgress"}, PlainProgress},
       {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),

@@ -29,6 +29,13 @@ std::string ReleaseUnknown(const std::string& name, const std::string& data, boo
   return SaidBy({"release", "--holders", "--yes", lock}, status);
 }
 
+/// A reserved LOCK.
+std::string Reserved() {
+  const std::string lock = NewLock("said");
+  CHECK(RunZklock({"exclusive", "--reserve", "freeze", lock}).exit == Exited(0));
+  return lock;
+}
+
 std::string ReleasePermit() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder({"exclusive", "--permits", "2"}, lock);
@@ -89,6 +96,24 @@ Provocations ReleaseProvocations() {
       {{"kNoSuchContender"},
        [] {
          return ReleaseNobody({"--yes", "--holders"}, 75);
+       }},
+      {{"kStaysReserved"},
+       [] {
+         return SaidBy({"release", "--holders", "--yes", Reserved()}, 75);
+       }},
+      {{"kReserver"},
+       [] {
+         const std::string lock = Reserved();
+         const std::string name = Tree().Children(lock).at(0);
+         return SaidBy({"release", "--force", "--contender", name, "--yes", lock}, 0);
+       }},
+      {{"kNotReserved"},
+       [] {
+         return SaidBy({"release", "--reserve", "thaw", Reserved()}, 75);
+       }},
+      {{"kReservationReleased"},
+       [] {
+         return SaidBy({"release", "--verbose", "--reserve", "freeze", Reserved()}, 0);
        }},
       {{"kNothingHeld"}, [] { return ReleaseNobody({}, 75); }},
   };

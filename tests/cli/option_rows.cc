@@ -92,6 +92,11 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
        {"--min-interval", "1h"},
        But(alone, {{kNested, {kUsage}}, {kHeldByShell, {kUsage}}})},
       {"--no-nest", {"--no-nest"}, queued},
+      {"--reserve", {"--reserve", "id"}, queued},
+      {"--for", {"--reserve", "id", "--for", "1h"}, queued},
+      {"--for", {"--for", "1h"}, refused},
+      {"--reason", {"--reserve", "id", "--reason", "a reason"}, queued},
+      {"--reason", {"--reason", "a reason"}, refused},
       {"--acl", {"--acl", "open"}, usual},
       {"--acl", {"--acl", "creator"}, refused},
       {"--acl", {"--auth-file", "CREDENTIALS", "--acl", "creator"}, usual},
@@ -191,8 +196,9 @@ Rows RunRows(const std::string& subcommand) {
 
 Rows HoldRows(const std::string& subcommand) {
   static const std::set<std::string> kOfCommands = {
-      "--stop-signal", "--on-lost", "--descendants", "--contain", "--publish-command",
-      "--events",      "-c",        "--min-interval"};
+      "--stop-signal", "--on-lost", "--descendants",  "--contain", "--publish-command",
+      "--events",      "-c",        "--min-interval", "--reserve", "--for",
+      "--reason"};
   Outcomes usual = Usual("");
   if (subcommand == "try") usual.erase(kFreed);
   Rows rows = RunRows(subcommand);
@@ -236,6 +242,7 @@ Rows ReleaseRows() {
   };
   for (Row& row : rows) row.talks = true;
   rows.push_back({"--yes", {"--yes"}, own});
+  rows.push_back({"--reserve", {"--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
   rows = rows + CommonRows(own, "release");
   for (Row& row : rows) {
     row.outcomes = Without(row.outcomes, {kFreed, kNested});

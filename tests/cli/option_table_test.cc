@@ -203,12 +203,18 @@ class Table {
       if (expected.status != 0 && !is_quiet && expected.status != 128 + SIGINT) {
         CHECK_THAT(err, Catch::Contains("zklock: "));
       }
+      if (expected.status == 0 && cell.row.words.front() == "--reserve") Unreserve(cell);
       CheckLeft(cell);
     } catch (const std::exception& error) {
       FAIL_CHECK(error.what());
     }
     cell.child.reset();
     cell.holder.reset();
+  }
+
+  /// Releases the reservation that the run has left.
+  static void Unreserve(const Cell& cell) {
+    CHECK(RunZklock({"release", "--reserve", cell.row.words[1], cell.lock}).exit == Exited(0));
   }
 
   /// Checks that no contender of this run is left in the LOCK.

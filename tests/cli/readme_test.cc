@@ -62,8 +62,9 @@ class Workspace {
     std::string name = (fs::temp_directory_path() / "zklock-readme.XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     directory_ = name;
-    for (const char* program : {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh",
-                                "reindex.sh", "import.sh", "publish.sh", "report.sh", "sign.sh"}) {
+    for (const char* program :
+         {"backup.sh", "rotate.sh", "make", "search.sh", "rebuild.sh", "reindex.sh", "import.sh",
+          "publish.sh", "report.sh", "sign.sh", "smoke-test.sh", "reboot"}) {
       Write(program, std::string("#!/bin/sh\necho ") + program + " ran with: \"$@\"\n");
     }
     path_ =
@@ -83,7 +84,8 @@ class Workspace {
   }
   [[nodiscard]] ChildOptions Shell(const std::string& text) const {
     return {.argv = {"/bin/sh", "-c", text},
-            .also_environment = {"PATH=" + path_, "ZKLOCK_SERVERS=" + servers_,
+            .also_environment = {"PATH=" + path_, "ZKLOCK_SERVERS=" + servers_, "CI_PIPELINE_ID=42",
+                                 "CI_PIPELINE_URL=https://ci.example/42",
                                  "CI_JOB_URL=https://ci.example/job/7", "ZKLOCK_LOCK="},
             .directory = directory_.string()};
   }
@@ -178,6 +180,25 @@ TEST_CASE("README's search and rebuild run") {
   const Workspace workspace;
   CHECK(OutputOf(workspace, Example("readwrite")) ==
         "search.sh ran with: needle\nrebuild.sh ran with:\n");
+}
+
+TEST_CASE("README's pipeline has its lock over three jobs") {
+  const Workspace workspace;
+  const Words jobs = Lines(Example("reserve"));
+  REQUIRE(jobs.size() == 3);
+  CHECK(OutputOf(workspace, jobs[0]).empty());
+  CHECK(Run(workspace.Shell("zklock try /ci/staging -- true")).exit == Exited(75));
+  CHECK(OutputOf(workspace, jobs[1]) == "smoke-test.sh ran with:\n");
+  CHECK(OutputOf(workspace, jobs[2]).empty());
+  CHECK(OutputOf(workspace, "zklock try /ci/staging -- echo free") == "free\n");
+}
+
+TEST_CASE("The examples of a freeze and of a rack reserve and release") {
+  const Workspace workspace;
+  CHECK(OutputOf(workspace, Example("freeze")).empty());
+  // The host's name as an ID.
+  workspace.Write("hostname", "#!/bin/sh\necho web1\n");
+  CHECK(OutputOf(workspace, Example("rack")) == "reboot ran with:\n");
 }
 
 TEST_CASE("The reindexing example takes all of its locks or none") {

@@ -21,6 +21,9 @@ Words Fitting(const Words& words) {
   const Completion completion = CompleteHere(words);
   if (std::holds_alternative<CompleteFile>(completion)) return {"<files>"};
   if (std::holds_alternative<CompleteLock>(completion)) return {"<lock>"};
+  if (const auto* reservation = std::get_if<CompleteReservation>(&completion)) {
+    return {"<" + reservation->before + reservation->typed + " in " + reservation->lock + ">"};
+  }
   if (const auto* command = std::get_if<CompleteCommand>(&completion)) {
     return {"<command " + std::to_string(command->first_word) + ">"};
   }
@@ -57,6 +60,10 @@ TEST_CASE("A value is completed according to its type") {
   CHECK(Fitting({"exclusive", "--stop-signal", "US"}) == Words{"USR1", "USR2"});
   CHECK(Fitting({"exclusive", "--config", "/et"}) == Words{"<files>"});
   CHECK(Fitting({"exclusive", "--wait", ""}).empty());
+  CHECK(Fitting({"release", "--reserve", ""}) == Words{"< in >"});
+  CHECK(Fitting({"release", "-v", "/l", "/m", "--reserve", "fr"}) == Words{"<fr in /l>"});
+  CHECK(Fitting({"try", "-E", "1", "--root", "/r", "l", "--reserve=fr"}) ==
+        Words{"<--reserve=fr in /r/l>"});
   CHECK(Fitting({"exclusive", "-w", ""}).empty());
   CHECK(Fitting({"exclusive", "--none=x"}).empty());
 }

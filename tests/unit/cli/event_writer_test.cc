@@ -70,6 +70,22 @@ TEST_CASE("Arbitrary bytes in an event become valid JSON") {
   CHECK(json::parse(*line)["predecessor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
 }
 
+TEST_CASE("The event of a reservation has its ID, its end, and whether it is new") {
+  const lock::Ticket ticket = SomeTicket();
+  const auto fields = [&](const ReservedEvent& event) {
+    return json::parse(*EventLine(event, {.lock = "/l", .ticket = ticket}));
+  };
+  const json made = fields({.ticket = ticket, .id = "freeze", .until_ms = 1709294400000});
+  CHECK(made["step"] == "reserved");
+  CHECK(made["mode"] == "read");
+  CHECK(made["id"] == "freeze");
+  CHECK(made["until"] == "2024-03-01T12:00:00.000Z");
+  CHECK(made["new"] == true);
+  const json found = fields({.ticket = ticket, .id = "freeze", .since_ms = 1709294400000});
+  CHECK(found["until"].is_null());
+  CHECK(found["new"] == false);
+}
+
 TEST_CASE("The event of a killed command names the signal") {
   const json killed = json::parse(*EventLine(ExitedEvent{9}, {.lock = "/l"}));
   CHECK(killed["status"] == 137);

@@ -34,6 +34,20 @@ inline lock::QueueEntry Contender(const std::string& name, std::int64_t token,
           .data = data};
 }
 
+/// A reservation made one minute after noon, with an end that has passed or in 2099.
+inline lock::QueueEntry Reservation(const std::string& name, std::int64_t token,
+                                    std::optional<std::int64_t> until_ms) {
+  lock::QueueEntry entry =
+      Contender(name, token, R"({"host":"web1","user":"ops","pid":4242,"command":"zklock"})");
+  entry.stat.ephemeral_owner = 0;
+  entry.stat.created_zxid = token + 10;
+  entry.reserved = {.reservation = {.id = "freeze", .reason = "incident 4711", .token = token},
+                    .since = std::chrono::milliseconds(kNoon + 60000)};
+  if (until_ms) entry.reserved->until = std::chrono::milliseconds(*until_ms);
+  return entry;
+}
+constexpr std::int64_t kIn2099 = 4070908800000;  // 2099-01-01 00:00:00 UTC
+
 /// The name of a zklock contender.
 inline std::string OurName(const std::string& host, const std::string& mark, int number) {
   const std::string digits = std::to_string(number);

@@ -77,6 +77,28 @@ TEST_CASE("-c runs a line in the shell") {
         Words{"/bin/sh", "-c", "echo a | wc"});
 }
 
+TEST_CASE("A reservation needs no command") {
+  const RunOptions options =
+      ParseRun({"try", "--reserve", "ci:4711@a-b_c.d", "--for", "400d", "--reason", "x y", "/l"});
+  CHECK(options.reserve == "ci:4711@a-b_c.d");
+  CHECK(options.reserve_for == std::chrono::days(400));
+  CHECK(options.reserve_reason == "x y");
+  CHECK(options.command.empty());
+  CHECK_FALSE(options.hold);
+  CHECK(ParseRun({"read", "--reserve", "x", "/l", "--", "c"}).command == Words{"c"});
+  CHECK(ParseRun({"write", "--reserve", std::string(64, 'x'), "-c", "c", "/l"}).command.size() ==
+        3);
+  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).reserve.empty());
+}
+
+TEST_CASE("A reservation can be released in several LOCKs, each once") {
+  const auto options =
+      std::get<ReleaseOptions>(Parse({"release", "--reserve", "x", "/m", "l", "/m"}));
+  CHECK(options.target == ReleaseOptions::Target::kReservation);
+  CHECK(options.reserve == "x");
+  CHECK(options.locks == Words{"/m", "/zklock/l"});
+}
+
 TEST_CASE("The subcommand determines the mode") {
   using protocol::Mode;
   CHECK(ParseRun({"exclusive", "/l", "--", "c"}).locks.front().mode == Mode::kExclusive);
@@ -232,6 +254,25 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "/l/", "--", "c"}, "'/l/'"},
       {{"exclusive", "/", "--", "c"}, "LOCK '/'"},
       {{"exclusive", "-q", "-v", "/l", "--", "c"}, "cannot be used together"},
+      {{"exclusive", "--reserve", "", "/l"}, "invalid ID ''"},
+      {{"exclusive", "--reserve", "a b", "/l"}, "invalid ID 'a b'"},
+      {{"exclusive", "--reserve", "a/b", "/l"}, "invalid ID 'a/b'"},
+      {{"exclusive", "--reserve", std::string(65, 'x'), "/l"}, "expected 1 to 64"},
+      {{"exclusive", "--reserve", "x", "--for", "0", "/l"}, "--for must be more than 0"},
+      {{"exclusive", "--reserve", "x", "--for", "401d", "/l"}, "the maximum is 400d"},
+      {{"exclusive", "--for", "1h", "/l", "--", "c"}, "--for requires --reserve"},
+      {{"exclusive", "--reason", "x", "/l", "--", "c"}, "--reason requires --reserve"},
+      {{"exclusive", "--reserve", "x", "/l", "--"}, "no command given"},
+      {{"exclusive", "--reserve", "x", "--hold", "/l"}, "--hold and --reserve cannot be used"},
+      {{"exclusive", "--reserve", "x", "--min-interval", "1h", "/l"}, "cannot be used together"},
+      {{"exclusive", "--reserve", "x", "--on-lost", "stop", "/l", "--", "c"}, "no lease"},
+      {{"exclusive", "--reserve", "x", "--dialect", "simple", "/l"}, "does not work with"},
+      {{"exclusive", "--reserve", "x", "--stop-signal", "INT", "/l"}, "none is given"},
+      {{"exclusive", "--reserve", "x", "--permits", "2", "/l", "/m"}, "--permits takes one LOCK"},
+      {{"release", "/l", "--reserve", "a b"}, "invalid ID 'a b'"},
+      {{"release", "/l", "--reserve", "x", "--all"}, "cannot be used together"},
+      {{"release", "/l", "--reserve", "x", "--force"}, "--force cannot be used with --reserve"},
+      {{"release", "/l", "/m", "--all"}, "release takes one at a time"},
       {{"inspect", "/l", "--", "c"}, "runs no command"},
       {{"release", "/l", "--force"}, "--contender"},
       {{"release", "/l", "--holders", "--all"}, "cannot be used together"},

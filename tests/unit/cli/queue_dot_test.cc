@@ -92,6 +92,29 @@ TEST_CASE("A waiter for a permit waits for any holder, and is not stuck while on
                        Catch::Contains("n5 -> n4 [label=\"waits for one of\", color=red"));
 }
 
+TEST_CASE("A reservation is shown as a holder, and waits for nothing of the process that made it") {
+  const auto says = [] {
+    return lock::FormatContenderData({.host = "web1",
+                                      .user = "ops",
+                                      .pid = 4242,
+                                      .boot_id = "b",
+                                      .start_time = 1,
+                                      .command = "reboot"});
+  };
+  lock::QueueEntry reserved = test::Reservation(OurName("web1", "reserve-lock-", 0), 1, {});
+  reserved.data = says();
+  const std::string text =
+      Render({Found({.path = "/a",
+                     .entries = {reserved, Contender(OurName("b7", "lock-", 1), 2, Says("one"))}}),
+              Found({.path = "/b",
+                     .entries = {Contender(OurName("b7", "lock-", 0), 3, Says("one")),
+                                 Contender(OurName("web1", "lock-", 1), 4, says())}})});
+  CHECK_THAT(text, Catch::Contains("n0 [label=\"1 reserved exclusive\\nfreeze: incident 4711\", "
+                                   "style=bold]") &&
+                       Catch::Contains("n1 -> n0 [label=\"waits for\"]") &&
+                       !Catch::Contains("n0 ->"));
+}
+
 TEST_CASE("Without locks the graph is empty") {
   CHECK(Render({}) == "digraph zklock {\n  rankdir=LR;\n  node [shape=box];\n}\n");
 }

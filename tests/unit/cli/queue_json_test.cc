@@ -33,15 +33,16 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
       "[\n"
       R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[],"used":null,"free":null})"
       "\n]\n");
-  CHECK(Render({Alone("/l")}) ==
-        "[\n"
-        R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
-        R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
-        R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
-        R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
-        R"("contained":null,)"
-        R"("token":"1","session":"0x10000001","waitsFor":null}],"used":null,"free":null})"
-        "\n]\n");
+  CHECK(
+      Render({Alone("/l")}) ==
+      "[\n"
+      R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
+      R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
+      R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
+      R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
+      R"("contained":null,)"
+      R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null}],"used":null,"free":null})"
+      "\n]\n");
 }
 
 TEST_CASE("Without locks the array is empty") { CHECK(json::parse(Render({})) == json::array()); }
@@ -63,6 +64,35 @@ TEST_CASE("A busy lock is printed in full") {
   CHECK(lock["contenders"][2]["user"] == "日本語");
   CHECK(lock["contenders"][4]["label"] == "nightly");
   CHECK(locks[1]["contenders"][1]["state"] == "held");
+}
+
+TEST_CASE("A reservation has its ID, its reason, its end and its token, and no session") {
+  const auto contender = [](const std::optional<std::int64_t>& until_ms) {
+    const std::string name = test::OurName("web1", "reserve-lock-", 3);
+    return json::parse(Render({Found(
+        {.path = "/l", .entries = {test::Reservation(name, 17, until_ms)}})}))[0]["contenders"][0];
+  };
+  const json reserved = contender(test::kNoon);
+  CHECK(reserved["state"] == "reserved");
+  CHECK(reserved["since"] == "2024-03-01T12:01:00.000Z");
+  CHECK(reserved["sinceExact"] == true);
+  CHECK(reserved["token"] == "17");
+  CHECK(reserved["session"] == nullptr);
+  CHECK(reserved["reservation"] == json::parse(R"({"id":"freeze","reason":"incident 4711",
+            "until":"2024-03-01T12:00:00.000Z","overdue":true})"));
+  CHECK(contender(test::kIn2099)["reservation"]["overdue"] == false);
+  CHECK(contender({})["reservation"]["until"] == nullptr);
+}
+
+TEST_CASE("A LOCK that was last reserved has no last run") {
+  lock::LockSurvey lock{.path = "/l"};
+  test::SetLastRun(lock,
+                   {.contender = test::OurName("b7", "reserve-lock-", 3),
+                    .token = 17,
+                    .host = "b7",
+                    .is_reservation = true},
+                   test::kNoon);
+  CHECK(json::parse(Render({lock}))[0]["lastRun"] == nullptr);
 }
 
 TEST_CASE("A semaphore has its number of permits, and how many are used and free") {

@@ -12,8 +12,11 @@ namespace {
 
 using test::Contender;
 using test::Found;
+using test::kIn2099;
+using test::kNoon;
 using test::kUuid;
 using test::OurName;
+using test::Reservation;
 
 std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& style = {}) {
   test::UseUtc();
@@ -78,6 +81,62 @@ TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
         "  3  waiting  exclusive  b9    ci       7    2024-03-01 12:00:20     20  dump\n"
         "\n"
         "2 to 3 wait, each for the one before it\n");
+}
+
+TEST_CASE("A reservation is shown with its ID, its end and its reason") {
+  const auto screen = [](std::optional<std::int64_t> until_ms) {
+    return Render(
+        {Found({.path = "/ci/deploy",
+                .entries = {Reservation(OurName("web1", "reserve-lock-", 3), 17, until_ms),
+                            Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "deploy"))}})});
+  };
+  CHECK(screen(kIn2099) ==
+        "/ci/deploy: held by 1, 1 waiting\n"
+        "\n"
+        "POS  STATE     MODE       HOST  USER   PID                SINCE  TOKEN  COMMAND\n"
+        "  1  reserved  exclusive  web1  ops   4242  2024-03-01 12:01:00     17  "
+        "freeze until 2099-01-01 00:00:00: incident 4711\n"
+        "  2  waiting   exclusive  b9    ci       7  2024-03-01 12:00:20     20  deploy\n"
+        "\n"
+        "2 waits for 1\n");
+  CHECK_THAT(screen(kNoon + 120000),
+             Catch::Contains("freeze overdue since 2024-03-01 12:02:00: incident 4711\n"));
+  CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
+}
+
+TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
+  std::vector<lock::LockSurvey> tree;
+  for (int i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i);
+    tree.push_back(Found({.path = "/ci/" + number,
+                          .entries = {Reservation(OurName("web1", "reserve-lock-", i), 17, {})},
+                          .in_tree = true}));
+    tree.back().entries.front().reserved->since -= std::chrono::seconds(i % 2);
+  }
+  CHECK(Render(tree) ==
+        "LOCK   HELD BY                          WAITING                SINCE\n"
+        "/ci/0  reserved: freeze: incident 4711        0  2024-03-01 12:01:00\n"
+        "/ci/1  reserved: freeze: incident 4711        0  2024-03-01 12:00:59\n"
+        "/ci/2  reserved: freeze: incident 4711        0  2024-03-01 12:01:00\n"
+        "\n"
+        "/ci/1: the oldest reservation, since 2024-03-01 12:00:59\n");
+  tree.resize(1);
+  CHECK_THAT(Render(tree), !Catch::Contains("oldest"));
+}
+
+TEST_CASE("The last reservation is shown in place of a run") {
+  lock::LockSurvey lock{.path = "/l"};
+  test::SetLastRun(lock,
+                   {.contender = OurName("b7", "reserve-lock-", 3),
+                    .mode = protocol::Mode::kExclusive,
+                    .token = 17,
+                    .host = "b7",
+                    .is_reservation = true},
+                   kNoon);
+  CHECK(Render({lock}) ==
+        "/l: free\n"
+        "\n"
+        "last reserved on b7, released 2024-03-01 12:00:00 (exclusive, token 17)\n");
 }
 
 TEST_CASE("Who waits for whom is summed up in few lines") {

@@ -4,11 +4,14 @@
 #include <chrono>
 
 #include "cli/printable.h"
+#include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kNoon;
+using test::UseUtc;
 
 const ProgressView kView = {
     .lock = "/jobs/backup",
@@ -43,6 +46,14 @@ TEST_CASE("Progress tells as much of the holder as is known") {
         ProgressLine(view) ==
         "waiting for /jobs/backup: 2nd in line, 17s; held by build1-uuid-lock-0000000007 for 18s");
   }
+  SECTION("what it is reserved for") {
+    UseUtc();
+    view.reserved = {.reservation = {.id = "freeze", .reason = "incident\x1b 4711"},
+                     .until = std::chrono::milliseconds(kNoon)};
+    CHECK(ProgressLine(view) ==
+          "waiting for /jobs/backup: 2nd in line, 17s; reserved for freeze until 2024-03-01 "
+          "12:00:00: incident\\x1b 4711");
+  }
   SECTION("the first of several, for a semaphore") {
     view.more_holders = 2;
     CHECK(ProgressLine(view) ==
@@ -53,6 +64,12 @@ TEST_CASE("Progress tells as much of the holder as is known") {
     view.connected = false;
     CHECK(ProgressLine(view) == "waiting for /jobs/backup: 2nd in line, 17s; no server answers");
   }
+}
+
+TEST_CASE("A contender that is a reservation, by its name and its data, is called one") {
+  const std::string data = R"({"host":"b7","pid":7,"reservation":{"id":"freeze","token":5}})";
+  CHECK(ProcessText(test::OurName("b7", "reserve-lock-", 3), data) == "a reservation for freeze");
+  CHECK(ProcessText(test::OurName("b7", "lock-", 3), data) == "a command (pid 7 on b7)");
 }
 
 TEST_CASE("A position in the queue is an ordinal number") {

@@ -28,6 +28,18 @@ TEST_CASE("A contender is described as far as it is known") {
   CHECK(Meant("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
 }
 
+TEST_CASE("A reservation is described by its ID and by who made it") {
+  ContenderView view = Holder();
+  view.data = {.host = "b7", .user = "ci"};
+  view.state = ContenderState::kReserved;
+  view.reserved = {.reservation = {.id = "freeze"}};
+  CHECK(Meant("/l", view) ==
+        "b7-x-lock-0000000003 reserves /l for freeze (exclusive): user ci on b7");
+  CHECK(StaysReserved("/l", view) ==
+        "b7-x-lock-0000000003 reserves /l for freeze, and was not released; use --reserve, or "
+        "--force with --contender");
+}
+
 TEST_CASE("A contender without data is described by its program") {
   ContenderView view = Holder();
   view.program = protocol::Program::kCurator;
