@@ -1,0 +1,378 @@
+// A model of reservations for spin, checked by `scripts/model`. It follows MakeReservations and
+// ReservationExpiry in src/lock/, and those parts of Acquire that meet them: what a waiter makes of
+// the deletion of its predecessor, and of a predecessor that is persistent.
+//
+// ELEMENTS
+//
+//   Run         One run of zklock, with --reserve or without, from its create to its end.
+//   Owner       Whoever runs `zklock release --reserve`: any host, at any time.
+//   Clock       The servers' clock, which decides when a reservation has ended.
+//   init        The servers: they end the sessions of runs that have crashed.
+//
+// ABSTRACTIONS
+//
+//   Queue       Sessions, leases, and servers that lag are the subject of lock.pml. Here all runs
+//               see the same state. All of them exclude: readers add nothing to a conversion.
+//   Requests    The conversion and the deletion at the end of a reservation travel: they are done
+//               later than sent, or never, and their replies may be lost. A conversion whose
+//               connection was lost is done before the sync of the next connection, or never.
+//   Time        The clock ticks at any moment. A reservation with an end lasts for one tick.
+//   Left out    Reservations that an ID finds instead of making them, which change nothing.
+//
+// PROPERTIES
+//
+//   EXCLUSION   The lock is granted only when nobody runs under it, and no reservation of it
+//               stands.
+//   KEPT        A reservation stands until its end by the servers' clock, or until its release.
+//               What a run says of its reservation is true: made or not made.
+//   TOKEN       Tokens grow from each grant to the next.
+//   GHOST       When all have ended, nothing is left in the queue.
+//   WAKING      No run stops while it waits for what has gone.
+
+#ifndef RUNS
+#define RUNS 3
+#endif
+#define NONE 15
+
+#define EXCLUSION 1
+#define KEPT 2
+#define TOKEN 3
+#define GHOST 4
+#define WAKING 5
+#ifndef ONLY
+#define ONLY 0
+#endif
+hidden byte EXCLUSION_HOLDS, KEPT_HOLDS, TOKEN_HOLDS, GHOST_HOLDS;
+#define MUST(property, truth) \
+  property##_HOLDS = (ONLY != 0 && ONLY != property) || (truth); \
+  assert(property##_HOLDS)
+
+#include "reached.pml"
+
+mtype:kind = { kNothing, kEphemeral, kPersistent };
+
+// The znode of each run, in queue order: the runs arrive in the order of their numbers.
+typedef Znode {
+  mtype:kind kind;
+  byte czxid;
+  byte token;   // of a reservation: in its data
+  bool ends;    // of a reservation: it has an end,
+  byte until;   // at this time
+  byte events;  // deletions that its watcher has not seen: a conversion is one
+}
+Znode znode[RUNS];
+
+mtype:state = { kStart, kListing, kWatching, kWaiting, kSent, kLost, kRunning, kExpiring, kMade,
+                kCrashed, kGone };
+
+typedef Client {
+  mtype:state state;
+  bool reserves;
+  bool alive;        // the session
+  bool sent;         // the conversion is in transit
+  bool done;         // it was done, and the reply is in transit
+  byte predecessor;  // the index of its znode
+  bool expires;      // a deletion of the predecessor's reservation is in transit
+}
+Client run_[RUNS];
+
+byte zxid = 1;
+byte clock;
+byte joined;      // how many have joined
+byte last_token;  // of the last grant
+#define LAST_TICK 2
+
+// Used within one step only.
+hidden byte z;
+
+#define STANDS(n) (znode[n].kind == kPersistent)
+#define USED(n) (STANDS(n) || run_[n].state == kRunning)
+#define OVER(n) (znode[n].ends && clock >= znode[n].until)
+
+// The lock is granted to n, by its token.
+inline Grant(n, token_) {
+  z = 0;
+  do
+  :: z < RUNS -> MUST(EXCLUSION, z == n || !USED(z)); z++
+  :: else -> break
+  od;
+  z = 0;
+  MUST(TOKEN, token_ > last_token);
+  last_token = token_
+}
+
+inline Delete(n) {
+  zxid++;
+  znode[n].kind = kNothing;
+  znode[n].ends = false;
+  znode[n].until = 0;
+  znode[n].events = 1
+}
+
+// The create, which decides the place in the queue.
+inline Join(n) {
+  joined++;
+  zxid++;
+  znode[n].kind = kEphemeral;
+  znode[n].czxid = zxid;
+  znode[n].token = zxid;
+  run_[n].alive = true;
+  run_[n].state = kListing;
+  if
+  :: run_[n].reserves = true
+  :: run_[n].reserves = false
+  fi
+}
+
+// Decide(): the nearest znode before our own.
+inline List(n) {
+  run_[n].predecessor = NONE;
+  z = 0;
+  do
+  :: z < n ->
+    if
+    :: znode[z].kind != kNothing -> run_[n].predecessor = z
+    :: else
+    fi;
+    z++
+  :: else -> break
+  od;
+  z = 0;
+  if
+  :: run_[n].predecessor != NONE -> run_[n].state = kWatching
+  :: run_[n].predecessor == NONE -> Hold(n)
+  fi
+}
+
+// It is our turn.
+inline Hold(n) {
+  if
+  :: run_[n].reserves -> run_[n].sent = true; run_[n].state = kSent
+  :: !run_[n].reserves -> Grant(n, znode[n].czxid); run_[n].state = kRunning
+  fi;
+  run_[n].predecessor = NONE
+}
+
+// The read of the predecessor, with a watch.
+inline Watch(n) {
+  if
+  :: znode[run_[n].predecessor].kind == kNothing -> run_[n].state = kListing
+  :: else ->
+    REACHED_IF(STANDS(run_[n].predecessor), a_wait_for_a_reservation);
+    znode[run_[n].predecessor].events = 0;
+    run_[n].state = kWaiting
+  fi
+}
+
+// OnPredecessorGone(): the znode has been deleted, for good or by a conversion.
+inline OnDeleted(n) {
+  REACHED_IF(STANDS(run_[n].predecessor), a_conversion_looks_like_a_deletion);
+#ifdef MUTATE_CONVERSION_IS_DELETION
+  if
+  :: run_[n].predecessor == 0 -> Hold(n)
+  :: else -> run_[n].state = kListing
+  fi
+#else
+  run_[n].state = kListing
+#endif
+}
+
+// The servers do the transaction, if the contender still exists.
+inline Convert(n) {
+  run_[n].sent = false;
+  if
+  :: znode[n].kind == kEphemeral ->
+#ifdef MUTATE_TOKEN_OF_NEW_ZNODE
+    Grant(n, zxid + 1);
+#else
+    Grant(n, znode[n].token);
+#endif
+    zxid++;
+    znode[n].kind = kPersistent;
+    znode[n].czxid = zxid;
+    znode[n].events = 1;
+    run_[n].done = true;
+    if
+    :: znode[n].ends = true; znode[n].until = clock + 1
+    :: znode[n].ends = false
+    fi
+  :: else
+  fi
+}
+
+#ifdef MUTATE_TWO_STEPS
+// The delete, and later the create.
+inline ConvertFirst(n) {
+  run_[n].sent = false;
+  if
+  :: znode[n].kind == kEphemeral ->
+    znode[n].kind = kNothing;
+    znode[n].events = 1;
+    run_[n].done = true;
+    zxid++
+  :: else
+  fi
+}
+inline ConvertSecond(n) {
+  run_[n].done = false;
+  Grant(n, znode[n].token);
+  zxid++;
+  znode[n].kind = kPersistent;
+  znode[n].czxid = zxid;
+  znode[n].events = 1;
+  run_[n].state = kMade
+}
+#endif
+
+// After a lost reply: read our znode, after a sync.
+inline ReadOwn(n) {
+  run_[n].sent = false;
+  run_[n].done = false;
+#ifdef MUTATE_CONVERTED_AGAIN  // without the read
+  if
+  :: znode[n].kind == kEphemeral && run_[n].alive -> run_[n].sent = true; run_[n].state = kSent
+  :: else -> NotMade(n)
+  fi
+#else
+  if
+  :: STANDS(n) -> REACHED(a_lost_reply_was_a_success); run_[n].state = kMade
+  :: znode[n].kind == kEphemeral && run_[n].alive ->
+    REACHED(the_conversion_is_sent_again);
+    run_[n].sent = true;
+    run_[n].state = kSent
+  :: znode[n].kind == kEphemeral && !run_[n].alive -> NotMade(n)
+  :: znode[n].kind == kNothing -> REACHED(the_contender_was_lost); NotMade(n)
+  fi
+#endif
+}
+
+inline NotMade(n) {
+  MUST(KEPT, !STANDS(n));
+  run_[n].state = kCrashed  // its session is closed
+}
+
+// RunExpiry(): by the time of our own write.
+inline AskForTime(n) {
+#ifdef MUTATE_CLIENTS_CLOCK  // it may show any time
+  run_[n].expires = true
+#else
+  if
+  :: OVER(run_[n].predecessor) -> run_[n].expires = true
+  :: else -> REACHED(asked_too_early)
+  fi
+#endif
+}
+
+// The deletion arrives. It names the version, so that nothing else can be hit: a name is used once.
+inline ExpirePredecessor(n) {
+  run_[n].expires = false;
+  if
+  :: STANDS(run_[n].predecessor) ->
+    MUST(KEPT, OVER(run_[n].predecessor));
+    REACHED(a_waiter_ends_a_reservation);
+    Delete(run_[n].predecessor)
+  :: else -> REACHED(released_before_the_waiter_ends_it)
+  fi
+}
+
+inline Crash(n) {
+  REACHED_IF(run_[n].sent, a_crash_while_the_conversion_travels);
+  REACHED_IF(run_[n].done, a_crash_before_the_reply);
+  run_[n].state = kCrashed
+}
+
+proctype Run(byte n) {
+  do
+  :: atomic { run_[n].state == kStart && joined == n -> Join(n) }
+  :: d_step { run_[n].state == kListing && run_[n].alive -> List(n) }
+  :: d_step { run_[n].state == kWatching && run_[n].alive -> Watch(n) }
+  :: d_step { run_[n].state == kWaiting && run_[n].alive &&
+              znode[run_[n].predecessor].events > 0 && !run_[n].expires -> OnDeleted(n) }
+  :: d_step { run_[n].state == kWaiting && run_[n].alive && !run_[n].expires &&
+              STANDS(run_[n].predecessor) && znode[run_[n].predecessor].ends &&
+              znode[run_[n].predecessor].events == 0 -> AskForTime(n) }
+  :: d_step { run_[n].state == kWaiting && run_[n].expires -> ExpirePredecessor(n) }
+  :: atomic { run_[n].state == kRunning ->  // the command ends
+      d_step { Delete(n); run_[n].state = kCrashed } }
+#ifdef MUTATE_TWO_STEPS
+  :: d_step { run_[n].state == kSent && run_[n].sent -> ConvertFirst(n) }
+  :: d_step { run_[n].state == kSent && run_[n].done -> ConvertSecond(n) }
+#else
+  :: atomic { run_[n].state == kSent && run_[n].sent -> Convert(n) }
+  :: d_step { run_[n].state == kSent && !run_[n].sent && run_[n].done ->
+      run_[n].done = false; run_[n].state = kMade }
+  :: d_step { run_[n].state == kSent && !run_[n].sent && !run_[n].done -> ReadOwn(n) }
+  // The connection is lost; the conversion may still arrive before the next connection's sync.
+  :: run_[n].state == kSent -> run_[n].state = kLost
+  :: atomic { run_[n].state == kLost && run_[n].sent && run_[n].alive -> Convert(n) }
+  :: d_step { run_[n].state == kLost -> ReadOwn(n) }
+#endif
+  :: d_step { run_[n].state == kMade ->
+      REACHED(a_reservation_is_made);
+      run_[n].state = kCrashed }  // the session is closed
+  // A crash at any moment, also of a command's host.
+  :: d_step { run_[n].state != kStart && run_[n].state != kGone && run_[n].state != kCrashed ->
+      Crash(n) }
+  // What a crashed run has sent may still arrive, as long as its session lives.
+  :: atomic { run_[n].state == kCrashed && run_[n].alive && run_[n].sent -> Convert(n) }
+  // The session ends, with its contender: of a run that crashed, or is cut off.
+  :: d_step { run_[n].alive && run_[n].state != kRunning ->
+      REACHED_IF(run_[n].state == kLost && run_[n].sent, expired_with_a_conversion_in_transit);
+      run_[n].alive = false;
+      if
+      :: znode[n].kind == kEphemeral -> Delete(n)
+      :: else
+      fi;
+      run_[n].sent = false;
+      run_[n].expires = false;
+      if
+      :: run_[n].state == kLost || run_[n].state == kSent || run_[n].state == kMade
+      :: else -> run_[n].state = kGone
+      fi }
+  :: d_step { run_[n].state == kCrashed && !run_[n].alive -> run_[n].state = kGone }
+  :: run_[n].state == kGone -> break
+  od
+}
+
+// Releases any reservation, at any time.
+proctype Owner() {
+end:
+  do
+  :: d_step { STANDS(0) -> REACHED(a_release); Delete(0) }
+  :: d_step { STANDS(1) -> Delete(1) }
+  :: d_step { STANDS(RUNS - 1) -> Delete(RUNS - 1) }
+  od
+}
+
+proctype Clock() {
+end:
+  do
+  :: clock < LAST_TICK -> clock++
+  :: clock == LAST_TICK -> break
+  od
+}
+
+#define ENDED(n) (run_[n].state == kGone && !STANDS(n))
+
+init {
+  byte n;
+  atomic {
+    for (n : 0 .. RUNS - 1) {
+      znode[n].kind = kNothing;
+      run_[n].state = kStart;
+      run_[n].predecessor = NONE
+    }
+    for (n : 0 .. RUNS - 1) { run Run(n) }
+    run Owner();
+    run Clock();
+    n = 0
+  }
+end:
+  d_step {
+    ENDED(0) && ENDED(RUNS - 1) && ENDED(1) ->
+    MUST(GHOST, znode[0].kind == kNothing && znode[RUNS - 1].kind == kNothing &&
+                znode[1].kind == kNothing)
+  }
+end_of_all:
+  false
+}
