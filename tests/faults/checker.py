@@ -38,6 +38,8 @@ class Run:
     # It has no cgroup, and a process that is hard to end: that one may outlive the lock.
     may_remain: bool = False
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
+    reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
+    lasts: int | None = None  # milliseconds: it only reserves, and does not release
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None if the command did not begin
@@ -149,7 +151,7 @@ def unnoticed(runs):
 
 def _allowed_statuses(run, had_trouble):
     if run.was_sent("zklock", signal.SIGKILL):
-        yield 128 + signal.SIGKILL if run.held else -signal.SIGKILL
+        yield 128 + signal.SIGKILL if run.held or run.reserves else -signal.SIGKILL
     if run.record is None:
         if run.may_conflict:
             yield _CONFLICT
@@ -159,8 +161,13 @@ def _allowed_statuses(run, had_trouble):
             yield 128 + signal.SIGTERM
         if run.nested or run.held:
             yield _LOST  # lost before the nested run began its command
+        if run.reserves and had_trouble(run.spawned, run.ended):
+            yield _CONFLICT  # lost before its contender was converted
+        if run.lasts is not None:
+            yield 0
         return
-    yield _LOST
+    if not run.reserves:
+        yield _LOST
     if run.record.lives[0].ended is not None:
         yield run.planned_status
         if run.was_sent("zklock", signal.SIGTERM) or run.was_sent("guard"):
@@ -224,6 +231,37 @@ def against_servers(runs, history):
     return found
 
 
+def reservations(runs, history):
+    """A reservation has the token of its contender, stands until it is released or has ended, and
+    each run has at most one. What a run has said is true."""
+    found = []
+    of_id = {}
+    for znode in history.znodes.values():
+        if znode.reservation is None:
+            continue
+        of_id.setdefault(znode.reservation["id"], []).append(znode)
+        if znode.reservation["token"] != znode.token:
+            found.append(Violation("token", f"{znode.path} was reserved with token"
+                                   f" {znode.reservation['token']}, not {znode.token}",
+                                   znode.reserved))
+        lasts = znode.reservation.get("for")
+        if (lasts is not None and znode.removed is not None
+                and znode.removed < znode.reserved + lasts / 1000 - _TOLERANCE):
+            found.append(Violation("ended early", f"{znode.path} was reserved for {lasts} ms, and"
+                                   f" removed after {znode.removed - znode.reserved:.3f} s",
+                                   znode.removed))
+    for run in runs:
+        if not run.reserves:
+            continue
+        made = of_id.get(f"contender-{run.number}", [])
+        if len(made) > 1:
+            found.append(Violation("reserved twice", _name(run), made[1].reserved, (run,)))
+        if run.status == 0 and not made:
+            found.append(Violation("not reserved", f"{_name(run)} said that it was", run.ended,
+                                   (run,)))
+    return found
+
+
 def closed_early(runs, history):
     """The guard of a killed keeper cannot know when nested runs have ended, so it must leave the
     session to the servers."""
@@ -251,4 +289,4 @@ def check(runs, history, had_trouble):
     """All checks."""
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
-            + closed_early(runs, history) + ghosts(history))
+            + reservations(runs, history) + closed_early(runs, history) + ghosts(history))

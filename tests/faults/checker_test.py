@@ -1,6 +1,7 @@
 """The checker finds the violations that it should find, and no others."""
 
 import collections
+import json
 import os
 import signal
 import struct
@@ -248,6 +249,36 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual([], found(keeper_struck=True, mode="read"))  # it is its own contender
         self.assertEqual([], found(keeper_struck=False))
 
+    def test_reservations_are_checked(self):
+        def found(*, token=1, made=1, lasts=None, removed=20.0, **more):
+            one = Run(number=3, host="h1", lock="/l", word="exclusive", timeout=5, spawned=9,
+                      ended=21, status=0, reserves=True, lasts=lasts, **more)
+            reservation = {"id": "contender-3", "token": token}
+            if lasts is not None:
+                reservation["for"] = lasts
+            znodes = [Znode(f"/l/x-reserve-lock-{index}", 1 + index, 0, 9.0, removed,
+                            reserved=10.0, reservation={**reservation, "token": token + index})
+                      for index in range(made)]
+            return kinds(checker.reservations([one], ServerHistory(znodes)))
+        self.assertEqual([], found())
+        self.assertEqual([], found(lasts=10_000))
+        self.assertEqual(["token"], found(token=7))
+        self.assertEqual(["reserved twice"], found(made=2))
+        self.assertEqual(["not reserved"], found(made=0))
+        self.assertEqual(["ended early"], found(lasts=10_010))
+
+    def test_a_reserving_run_may_lose_its_place_but_no_lease(self):
+        def is_allowed(status, trouble=no_trouble, **more):
+            one = idle(status, reserves=True, **more)
+            return not checker.forbidden_statuses([one], trouble)
+        self.assertFalse(is_allowed(0))
+        self.assertTrue(is_allowed(0, lasts=500))
+        self.assertFalse(is_allowed(75))
+        self.assertTrue(is_allowed(75, lambda begin, end: True))
+        self.assertTrue(is_allowed(137, signals=[Sent(1, "zklock", signal.SIGKILL)]))
+        lost = run(1, 10, 11, 1, status=76, reserves=True)
+        self.assertEqual(["status"], kinds(checker.forbidden_statuses([lost], no_trouble)))
+
     def test_a_znode_left_behind_is_found(self):
         self.assertEqual(["ghost"], kinds(checker.ghosts(
             ServerHistory([Znode("/l/x", 1, 1, 1.0), Znode("/l/y", 2, 1, 1.0, 2.0)]))))
@@ -261,9 +292,9 @@ def text(value):
     return struct.pack(">i", len(value)) + value.encode()
 
 
-def create(path, ephemeral=True):
+def create(path, ephemeral=True, content="{}"):
     acl = struct.pack(">ii", 1, 31) + text("world") + text("anyone")
-    return text(path) + text("{}") + acl + bytes([ephemeral]) + struct.pack(">i", 1)
+    return text(path) + text(content) + acl + bytes([ephemeral]) + struct.pack(">i", 1)
 
 
 def log_of(transactions):
@@ -311,6 +342,27 @@ class TransactionLogs(unittest.TestCase):
         znodes = self.read(log, log, []).znodes
         self.assertIsNotNone(znodes[10].removed)
         self.assertIsNone(znodes[12].removed)
+
+    def test_a_conversion_continues_the_life_of_its_contender(self):
+        def multi(*parts):
+            return struct.pack(">i", len(parts)) + b"".join(
+                struct.pack(">ii", kind, len(body)) + body for kind, body in parts)
+        path = "/l/a-reserve-lock-1"
+        reservation = {"id": "x", "token": 10, "for": 500}
+        content = json.dumps({"reservation": reservation})
+        log = [transaction(7, 1, 10, 1000, 15, create(path)),
+               transaction(7, 2, 11, 2000, 14,
+                           multi((2, text(path)), (1, create(path, False, content)))),
+               transaction(7, 3, 12, 2500, -11),
+               transaction(8, 1, 13, 3000, 14,
+                           multi((5, text("/l") + text("") + struct.pack(">i", 1)),
+                                 (2, text(path)))),
+               transaction(9, 1, 14, 4000, 1, create("/l/config", False))]
+        (znode,) = self.read(log, log, []).znodes.values()
+        self.assertEqual((10, reservation), (znode.token, znode.reservation))
+        self.assertAlmostEqual(1, znode.reserved - znode.created, places=3)
+        self.assertAlmostEqual(2, znode.removed - znode.created, places=3)
+        self.assertFalse(znode.expired)
 
     def test_a_transaction_on_one_server_only_was_not_committed(self):
         lonely = [transaction(7, 1, 10, 1, 15, create("/l/a-lock-1"))]

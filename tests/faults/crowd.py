@@ -90,6 +90,8 @@ class Plan:
     kill_after: str | None = None
     stalls: bool = False  # standard error is a full pipe that is never read
     through: list = dataclasses.field(default_factory=list)  # what executes zklock
+    reserves: bool = False  # a shell reserves, runs the command under that, and releases
+    lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
 
 
 def draw_plan(numbers, locks, timeouts):
@@ -121,8 +123,19 @@ def draw_plan(numbers, locks, timeouts):
     return plan
 
 
+def draw_reserving_plan(numbers, locks, timeouts):
+    """On a LOCK of which many contenders make reservations."""
+    plan = draw_plan(numbers, locks, timeouts)
+    plan.keeper_struck = plan.held = False
+    if plan.word != "try" and numbers.random() < 0.6:
+        plan.nested = False
+        plan.reserves = True
+        plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
+    return plan
+
+
 class Contender:
-    """One run of zklock; with --hold, the shell that holds and everything it runs."""
+    """One run of zklock; with --hold or --reserve, the shell and everything it runs."""
 
     def __init__(self, number, host, plan, directory):
         self.plan = plan
@@ -133,7 +146,7 @@ class Contender:
             number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
-            keeper_struck=plan.keeper_struck)
+            keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts)
         self.process = None
         self.full_pipe = None
 
@@ -150,7 +163,8 @@ class Contender:
             return self._keeper()
         if not self.is_alive():
             return None
-        return self._child_of_shell() if self.plan.held else self.process.pid
+        in_shell = self.plan.held or self.plan.reserves
+        return self._child_of_shell() if in_shell else self.process.pid
 
     def guard(self):
         """The pid of that zklock's guard, or None."""
@@ -170,7 +184,7 @@ class Contender:
         return None
 
     def _child_of_shell(self):
-        """The zklock that the shell is waiting for: first --hold, then the nested one."""
+        """The zklock that the shell is waiting for: with --hold that one, then the nested one."""
         return next((pid for pid in children_of(self.process.pid) if name_of(pid) == "zklock"),
                     None)
 
@@ -259,7 +273,7 @@ class Crowd:
     `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, timeouts, slots_per_host):
+                 locks, reserved_lock, timeouts, slots_per_host):
         self._zklock = zklock
         self._recorder = recorder
         self.addresses = addresses
@@ -274,12 +288,14 @@ class Crowd:
         self.hosts = hosts
         self.over = []
         self.alive = {}
-        self._slots = [(host, random.Random(f"{seed} {host} {index}"))
+        self._reserved_lock = reserved_lock
+        self._slots = [(host, random.Random(f"{seed} {host} {index}"), False)
                        for host in hosts for index in range(slots_per_host)]
+        self._slots += [(host, random.Random(f"{seed} {host} reserving"), True) for host in hosts]
 
     def start(self):
-        for host, numbers in self._slots:
-            self._next(host, numbers)
+        for slot in self._slots:
+            self._next(*slot)
 
     def stop(self):
         """Starts no more contenders; existing ones run to their end."""
@@ -300,12 +316,15 @@ class Crowd:
         with self._lock:
             return [contender.run for contender in self.over + list(self.alive.values())]
 
-    def _next(self, host, numbers):
-        plan = draw_plan(numbers, self._locks, self._timeouts)
+    def _next(self, host, numbers, reserving):
+        if reserving:
+            plan = draw_reserving_plan(numbers, [self._reserved_lock], self._timeouts)
+        else:
+            plan = draw_plan(numbers, self._locks, self._timeouts)
 
         def begin():
             if not self._ends:
-                self.launch(host, plan, lambda: self._next(host, numbers))
+                self.launch(host, plan, lambda: self._next(host, numbers, reserving))
         self._reaper.later(plan.pause, begin)
 
     def launch(self, host, plan, when_over=lambda: None):
@@ -358,6 +377,8 @@ class Crowd:
         outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", *timeout,
                  *plan.options]
         recorder = [self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner]
+        if plan.reserves:
+            return self._reserving_shell(contender, outer, ending, recorder, host)
         if plan.nested:
             recorder = self._nested_run(plan, host, [], recorder)
         if not plan.held:
@@ -370,6 +391,26 @@ class Crowd:
         return ["sh", "-c", f"trap : TERM\n{shlex.join(hold)} || exit\n{shlex.join(nested)}\n"
                 "status=$?\n" + (f"{shlex.join(release)}\n" if plan.releases else "")
                 + "exit $status\n"]
+
+    def _reserving_shell(self, contender, zklock, ending, recorder, host):
+        plan = contender.plan
+        reserve = [*zklock, "--reserve", contender.label]
+        servers = ["--servers", self._servers_of(host), "--connect-timeout", "1s"]
+        # What a zklock has sent that was killed or found no server may be done later, but not after
+        # the end of its session.
+        settle = f"test $status = 0 || sleep {plan.timeout + 2}\n"
+        if plan.lasts is not None:
+            begin = f"{shlex.join([*reserve, '--for', f'{plan.lasts}ms', plan.lock])}\nstatus=$?\n"
+            end = f"until {shlex.join([self._zklock, 'exclusive', *servers, plan.lock])} -- true"
+        else:
+            run = [self._zklock, plan.word, *servers, "-v", *ending, "--reserve", contender.label,
+                   plan.lock, "--", *recorder]
+            begin = (f"{shlex.join([*reserve, plan.lock])}\nstatus=$?\n"
+                     f"test $status != 0 || {{ {shlex.join(run)}; status=$?; }}\n")
+            release = [self._zklock, "release", *servers, "--reserve", contender.label, plan.lock]
+            end = f"until {shlex.join(release)} || test $? = 75"
+        return ["sh", "-c", f"trap : TERM\n{begin}{settle}{end}\ndo sleep 0.2\ndone\n"
+                "exit $status\n"]
 
     def _nested_run(self, plan, host, options, command):
         reads = plan.word == "read" or "--read" in plan.options
@@ -394,8 +435,10 @@ class Crowd:
         if none is found in time."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
+            # Nobody knows how long a reservation keeps a victim's successor waiting.
             candidates = [contender for contender, record in self.running()
-                          if not contender.run.signals and is_right(contender)]
+                          if not contender.run.signals and is_right(contender)
+                          and contender.plan.lock != self._reserved_lock]
             if candidates:
                 contender = numbers.choice(candidates)
                 contender.file.hold_until(histories.now() + seconds)

@@ -90,7 +90,9 @@ class Faults:
 
     def _all_running(self, host=None, seconds=15.0):
         """All contenders whose command is running (on that host), kept running for `seconds`."""
-        found = [contender for contender, _ in self._crowd.running(host)]
+        # A command under a reservation does not end with a lease.
+        found = [contender for contender, _ in self._crowd.running(host)
+                 if not contender.plan.reserves]
         for contender in found:
             contender.file.hold_until(histories.now() + seconds)
         return found
@@ -195,6 +197,15 @@ class Faults:
             return
         with self._fault("waiting zklock killed"):
             self._numbers.choice(waiting).send("zklock", signal.SIGKILL)
+            time.sleep(0.2)
+
+    def _do_kill_reserving_zklock(self):
+        # While it waits, converts its contender, or runs its command.
+        reserving = [one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()]
+        if not reserving:
+            return
+        with self._fault("reserving zklock killed"):
+            self._numbers.choice(reserving).send("zklock", signal.SIGKILL)
             time.sleep(0.2)
 
     def _do_stop_waiting_zklock(self):

@@ -1,6 +1,7 @@
 """The evidence after a run: the commands' own records and the servers' transaction logs."""
 
 import dataclasses
+import json
 import os
 import struct
 import time
@@ -82,13 +83,15 @@ _HEADER = struct.Struct(">qiqqi")  # session, request, zxid, time, type
 @dataclasses.dataclass
 class Znode:
     """The life of one contender's znode, from the transaction that created it to the one that
-    deleted it."""
+    deleted it. That of a reservation begins with its contender."""
     path: str
     token: int
     session: int
     created: float
     removed: float | None = None
     expired: bool = False  # deleted because its session expired
+    reserved: float | None = None  # when it was converted to a reservation
+    reservation: dict | None = None  # what its data says about that
 
 
 class ServerHistory:
@@ -147,18 +150,22 @@ def _string(data, at):
 
 def _replay(payloads, below, shift):
     znodes, alive, of_session = [], {}, {}
+    deleted = {}  # by the transaction that is replayed
 
     def remove(path, moment, expired):
         znode = alive.pop(path, None)
         if znode is not None:
             znode.removed, znode.expired = moment, expired
+            deleted[path] = znode
 
     def apply(kind, data, session, zxid, moment):
         if kind in _CREATES:
             path, at = _string(data, 0)
             if not path.startswith(below):
                 return
-            at += 4 + max(struct.unpack_from(">i", data, at)[0], 0)  # its data
+            length = max(struct.unpack_from(">i", data, at)[0], 0)
+            content = data[at + 4:at + 4 + length]
+            at += 4 + length
             entries = struct.unpack_from(">i", data, at)[0]
             at += 4
             for _ in range(entries):  # its ACL: permissions, scheme, id
@@ -168,6 +175,12 @@ def _replay(payloads, below, shift):
                 znodes.append(znode)
                 alive[path] = znode
                 of_session.setdefault(session, []).append(path)
+            elif path in deleted:
+                # A conversion: one transaction deletes the contender and creates it anew.
+                znode = deleted.pop(path)
+                znode.removed, znode.session, znode.reserved = None, 0, moment
+                znode.reservation = json.loads(content)["reservation"]
+                alive[path] = znode
         elif kind in _DELETES:
             remove(_string(data, 0)[0], moment, False)
 
@@ -175,6 +188,7 @@ def _replay(payloads, below, shift):
         session, request, zxid, milliseconds, kind = _HEADER.unpack_from(payload)
         moment = milliseconds / 1000 - shift
         data = payload[_HEADER.size:]
+        deleted.clear()
         if kind == _CLOSE_SESSION:
             for path in of_session.pop(session, []):
                 # The path may belong to another session's znode by now (--dialect simple).

@@ -26,6 +26,7 @@ from network import Links
 
 _HOSTS = ["h1", "h2", "h3", "h4"]
 _LOCKS = ["/torture/a", "/torture/b"]
+_RESERVED_LOCK = "/torture/reserved"
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
 _LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
@@ -186,8 +187,8 @@ class Torture:
         self._crowd = Crowd(
             zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
             addresses=addresses, links=self._links, reaper=self._reaper,
-            directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS, timeouts=timeouts,
-            slots_per_host=3)
+            directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS,
+            reserved_lock=_RESERVED_LOCK, timeouts=timeouts, slots_per_host=3)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
                               links=self._links, tick=tick, namespaces=network == "namespaces",
                               cgroups=self._cgroups if self._cgroups.root else None)
