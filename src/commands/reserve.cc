@@ -90,6 +90,7 @@ class Reserver {
 
   std::vector<lock::Ticket> Publish(const std::vector<lock::ReservedLock>& made) {
     std::vector<lock::Ticket> reserved;
+    reserved.reserve(made.size() + taken_.reserved.size());
     for (const lock::ReservedLock& one : made) {
       reserved.push_back(Publish(one, /*is_new=*/true));
     }
@@ -102,7 +103,7 @@ class Reserver {
   }
 
   lock::Ticket Publish(const lock::ReservedLock& one, bool is_new) {
-    const lock::Ticket ticket = TicketOf(one);
+    lock::Ticket ticket = TicketOf(one);
     const auto& until = one.reserved.until;
     context_.events.Publish(cli::ReservedEvent{
         .ticket = ticket,

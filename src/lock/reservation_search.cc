@@ -15,7 +15,7 @@ using zookeeper::Error;
 using zookeeper::GetReply;
 
 void ReservationSearch::Search(const protocol::Contenders& contenders, std::string_view own_name,
-                               std::function<void(const Found& found)> done) {
+                               const std::function<void(const Found& found)>& done) {
   const ContenderNameView* const own = contenders.Find(own_name);
   std::vector<ContenderNameView> candidates;
   for (const ContenderNameView& one : contenders) {

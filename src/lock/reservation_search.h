@@ -34,7 +34,7 @@ class ReservationSearch {
   /// the first reservation is found, else the first contender. `own_name`: our contender, of which
   /// only those before it count; empty before we have joined.
   void Search(const protocol::Contenders& contenders, std::string_view own_name,
-              std::function<void(const Found& found)> done);
+              const std::function<void(const Found& found)>& done);
 
  private:
   void Take(const std::string& name, const zookeeper::GetReply& reply, Found& found);

@@ -244,7 +244,7 @@ void Session::OnSet(int result, const ::Stat* stat, const void* data) {
   auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   SetReply reply;
   if (result == ZOK) reply.stat = ToNodeStat(stat);
-  pending->session->Complete(*pending, result, std::move(reply));
+  pending->session->Complete(*pending, result, reply);
 }
 
 void Session::OnExists(int result, const ::Stat* /*stat*/, const void* data) {
