@@ -411,7 +411,7 @@ TEST_CASE("a file can set every option except those for a single run") {
     options.insert((*it)[1]);
   }
   for (const char* single_run : {"help", "config", "nonblock", "no-nest", "read", "write", "hold",
-                                 "owner-pid", "on-lost-signal"}) {
+                                 "owner-pid", "on-lost-signal", "reserve", "for", "reason"}) {
     CAPTURE(single_run);
     CHECK(options.erase(single_run) == 1);
   }
