@@ -13,10 +13,14 @@ endif()
 # time.
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
-     src/transport/sasl_frames.cc src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
-     src/lock/server_operation.cc src/lock/lock_children.cc src/lock/survey.cc src/lock/survey_queue.cc src/lock/survey_tree.cc
-     src/cli/config.cc src/lock/contender_data.cc src/cli/duration.cc src/cli/printable.cc src/cli/queue_dot.cc src/cli/queue_json.cc src/cli/queue_text.cc src/cli/wait_graph.cc src/cli/screen.cc src/cli/queue_view.cc
-     src/cli/report_queue.cc src/cli/suggestion.cc src/cli/table.cc)
+     src/transport/sasl_frames.cc
+     src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
+     src/lock/contender_data.cc src/lock/lock_children.cc src/lock/reserved.cc
+     src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
+     src/lock/survey_tree.cc
+     src/cli/config.cc src/cli/duration.cc src/cli/printable.cc src/cli/queue_dot.cc
+     src/cli/queue_json.cc src/cli/queue_text.cc src/cli/queue_view.cc src/cli/report_queue.cc
+     src/cli/screen.cc src/cli/suggestion.cc src/cli/table.cc src/cli/wait_graph.cc)
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
             tests/fuzz/fuzz.cc tests/fuzz/text.cc)
 target_include_directories(fuzzed PUBLIC src tests)
