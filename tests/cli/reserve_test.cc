@@ -406,11 +406,13 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
 TEST_CASE("a waiter is told what it waits for") {
   const std::string lock = NewLock("reserve");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
+  // The last one ahead is named: here the reservation.
+  const Finished finished = RunZklock({"try", lock, "--", "true"});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(": a reservation for freeze is ahead"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   waiter.ReadErrUntil("; reserved for freeze until ");
   waiter.ReadErrUntil(": incident 4711\n");
-  const Finished finished = RunZklock({"try", lock, "--", "true"});
-  CHECK_THAT(finished.err, Catch::Contains(": a reservation for freeze is ahead"));
 }
 
 TEST_CASE("the events of a reservation say whether it is new") {
