@@ -157,8 +157,8 @@ std::pair<UniqueFd, UniqueFd> MakePipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// The reading end of a pipe with this text, of kLongestSecret bytes at most: the write neither
-/// blocks nor is it incomplete.
+/// The reading end of a pipe that contains `text`: kLongestSecret bytes at most, so that the write
+/// is complete and does not block.
 UniqueFd PipeWith(std::string_view text) {
   auto [from, to] = MakePipe();
   Check(write(to.get(), text.data(), text.size()), "write to a pipe");
