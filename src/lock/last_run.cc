@@ -19,7 +19,7 @@ std::string PathOf(const Ticket& ticket) {
 }  // namespace
 
 LastRun::LastRun(zookeeper::Store& store, std::vector<Ticket> tickets)
-    : store_(store), tickets_(std::move(tickets)) {}
+    : store_(store), tickets_(std::move(tickets)), below_(tickets_.size()) {}
 
 EventSource::Interest LastRun::GetInterest() {
   // The session wakes the loop when it is connected.
@@ -41,6 +41,7 @@ void LastRun::Advance() {
 
 void LastRun::Ask(const Ticket& ticket) {
   kept_.reset();
+  below_[next_].clear();
   store_.Get(
       PathOf(ticket), Watch::kNo,
       scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnKept(ticket, reply); }));
@@ -53,9 +54,12 @@ void LastRun::Ask(const Ticket& ticket) {
 void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
   if (kept.error == Error::kNoNode || IsLost(kept.error)) return;
   if (kept.error != Error::kNone) return GiveUp(ticket, PathOf(ticket), kept.error);
-  kept_ = protocol::ParseLastSuccess(kept.data);
-  if (kept_ || kept.data.empty())
-    return;  // an administrator may have created it, empty, for its ACL
+  // An administrator may have created it, empty, for its ACL.
+  if (const auto data = protocol::ParseLastRunData(kept.data)) {
+    kept_ = data->success;
+    below_[next_] = data->below;
+    return;
+  }
   unknown_ = Unusable{.why = Unusable::Why::kLastRunUnknown,
                       .child = std::string(protocol::kLastRunChild)};
 }
@@ -96,7 +100,8 @@ void LastRun::Record(TimePoint began, const std::string& host) {
 }
 
 void LastRun::Write(const Ticket& ticket) {
-  const std::string data = protocol::FormatLastSuccess({ticket.ServerTimeAt(began_), host_});
+  const std::string data =
+      protocol::FormatLastSuccess({ticket.ServerTimeAt(began_), host_}) + below_[next_];
   store_.Set(PathOf(ticket), data, zookeeper::kAnyVersion,
              scope_.Wrap([this, &ticket, data](const zookeeper::Reply& reply) {
                if (reply.error != Error::kNoNode) return OnWritten(ticket, reply.error);

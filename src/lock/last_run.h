@@ -15,7 +15,8 @@
 namespace zklock::lock {
 
 /// When a command last succeeded under LOCKs that are held: read before the command runs, and
-/// written after it has succeeded (zklock-protocol(7), section 6). For --min-interval.
+/// written after it has succeeded (zklock-protocol(7), section 6). For --min-interval. Only the
+/// first line of the data is used and replaced.
 ///
 /// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
 /// requests that were lost with a connection are sent again over the next one.
@@ -62,6 +63,7 @@ class LastRun final : public EventSource {
   std::size_t next_ = 0;                       // the current ticket
   bool under_way_ = false;                     // a request is pending
   std::optional<protocol::LastSuccess> kept_;  // of the current LOCK
+  std::vector<std::string> below_;  // what follows the first line in the data, of each ticket
   std::optional<Success> newest_;
   std::optional<Unknown> unknown_;
   bool recording_ = false;

@@ -1,5 +1,6 @@
 #include "protocol/last_run.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -9,13 +10,7 @@ namespace {
 constexpr std::string_view kMarker = "zklock/1 ";
 constexpr std::size_t kLongestText = 512;
 
-}  // namespace
-
-std::string FormatLastSuccess(const LastSuccess& success) {
-  return std::string(kMarker) + std::to_string(success.began.count()) + ' ' +
-         RecordWord(success.host);
-}
-
+/// Accepts exactly what FormatLastSuccess writes.
 std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
   if (text.size() > kLongestText || !text.starts_with(kMarker)) return std::nullopt;
   const std::string_view words = text.substr(kMarker.size());
@@ -27,6 +22,20 @@ std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
   LastSuccess success{ServerTime(began), std::string(words.substr(blank + 1))};
   if (FormatLastSuccess(success) != text) return std::nullopt;
   return success;
+}
+
+}  // namespace
+
+std::string FormatLastSuccess(const LastSuccess& success) {
+  return std::string(kMarker) + std::to_string(success.began.count()) + ' ' +
+         RecordWord(success.host);
+}
+
+std::optional<LastRunData> ParseLastRunData(std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  LastRunData data{.success = ParseLastSuccess(text.substr(0, end)), .below = text.substr(end)};
+  if (!data.success && end != 0) return std::nullopt;
+  return data;
 }
 
 std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,

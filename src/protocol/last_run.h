@@ -25,8 +25,14 @@ struct LastSuccess {
 
 /// `zklock/1 BEGAN HOST`, BEGAN in milliseconds.
 [[nodiscard]] std::string FormatLastSuccess(const LastSuccess& success);
-/// Accepts exactly what FormatLastSuccess writes. `text` may be any bytes.
-[[nodiscard]] std::optional<LastSuccess> ParseLastSuccess(std::string_view text);
+/// The data of LOCK/last-run: the first line is what FormatLastSuccess writes, or empty if no
+/// success is known. Lines below it are ignored. `text` may be any bytes.
+struct LastRunData {
+  std::optional<LastSuccess> success;
+  std::string_view below;  ///< of the text: all that follows the first line, with its newline
+};
+/// None if the first line is neither; then zklock did not write it.
+[[nodiscard]] std::optional<LastRunData> ParseLastRunData(std::string_view text);
 
 /// The newer of `kept`, which --min-interval has recorded, and `record`, the release record written
 /// at `released`, if that is a successful run and not a reader's.

@@ -73,6 +73,20 @@ TEST_CASE("A success is recorded by the servers' clock and read again") {
   CHECK(next.newest()->success == protocol::LastSuccess{protocol::ServerTime(1'009'000), "db2"});
 }
 
+TEST_CASE("A success replaces the first line, and keeps the lines below it") {
+  for (const std::string first : {"", "zklock/1 900000 db0"}) {
+    Holder holder;
+    holder.servers.Put("/l/last-run", 0, false, first + "\n{\"began\":5}\n");
+    holder.Run();
+    REQUIRE(holder.last_run.IsDone());
+    CHECK_FALSE(holder.last_run.unknown());
+    CHECK(holder.last_run.newest().has_value() == !first.empty());
+    holder.last_run.Record(holder.clock.Now(), "db1");
+    holder.Run();
+    CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1\n{\"began\":5}\n");
+  }
+}
+
 TEST_CASE("A lost request or reply does no harm") {
   for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
     for (std::size_t at = 0; at < 6; ++at) {

@@ -9,22 +9,43 @@ namespace {
 TEST_CASE("The last success is parsed as it was formatted") {
   const LastSuccess success{ServerTime(1'789'000'000'123), "db1.example.org"};
   CHECK(FormatLastSuccess(success) == "zklock/1 1789000000123 db1.example.org");
-  CHECK(ParseLastSuccess("zklock/1 1789000000123 db1.example.org") == success);
+  REQUIRE(ParseLastRunData("zklock/1 1789000000123 db1.example.org"));
+  CHECK(ParseLastRunData("zklock/1 1789000000123 db1.example.org")->success == success);
   CHECK(FormatLastSuccess({ServerTime(0), "a b\n\xff"}) == "zklock/1 0 a-b--");
   CHECK(FormatLastSuccess({ServerTime(7), ""}) == "zklock/1 7 -");
 }
 
 TEST_CASE("Data that zklock did not write is not a last success") {
   for (const std::string text :
-       {"", "zklock/1", "zklock/1 ", "zklock/1 5", "zklock/1 5 ", "zklock/1  h", "zklock/1 -5 h",
-        "zklock/1 05 h", "zklock/1 5x h", "zklock/1 5 h x", "zklock/1 5 h\n", "zklock/2 5 h",
+       {"zklock/1", "zklock/1 ", "zklock/1 5", "zklock/1 5 ", "zklock/1  h", "zklock/1 -5 h",
+        "zklock/1 05 h", "zklock/1 5x h", "zklock/1 5 h x", "zklock/1 5 h\r\n", "zklock/2 5 h",
         "zklock/1 99999999999999999999 h", "{\"began\":5}"}) {
     CAPTURE(text);
-    CHECK_FALSE(ParseLastSuccess(text));
+    CHECK_FALSE(ParseLastRunData(text));
   }
-  CHECK_FALSE(ParseLastSuccess(std::string("zklock/1 5 h\0", 13)));
-  CHECK_FALSE(ParseLastSuccess("zklock/1 5 " + std::string(1 << 20, 'h')));
-  CHECK_FALSE(ParseLastSuccess("zklock/1 5 " + std::string(256, 'h')));
+  CHECK_FALSE(ParseLastRunData(std::string("zklock/1 5 h\0", 13)));
+  CHECK_FALSE(ParseLastRunData("zklock/1 5 " + std::string(1 << 20, 'h')));
+  CHECK_FALSE(ParseLastRunData("zklock/1 5 " + std::string(256, 'h')));
+}
+
+TEST_CASE("Lines below the last success are left to newer versions") {
+  const LastSuccess success{ServerTime(5), "h"};
+  for (const std::string below : {"\n", "\n{\"began\":5}\n", "\n\n\xff"}) {
+    CAPTURE(below);
+    const std::string text = "zklock/1 5 h" + below;
+    const auto data = ParseLastRunData(text);
+    REQUIRE(data);
+    CHECK(data->success == success);
+    CHECK(data->below == below);
+    // No success is known.
+    const auto without = ParseLastRunData(below);
+    REQUIRE(without);
+    CHECK_FALSE(without->success);
+    CHECK(without->below == below);
+  }
+  REQUIRE(ParseLastRunData(""));
+  CHECK_FALSE(ParseLastRunData("")->success);
+  CHECK(ParseLastRunData("zklock/1 5 h\n" + std::string(1 << 20, 'x')));
 }
 
 TEST_CASE("The newest success is the last run, or an older recorded one") {
