@@ -53,14 +53,23 @@ enum class LockKind {
   kSimple,  ///< of Dialect::kSimple: the one znode `lock`
 };
 
+/// How much of a last-run is kept: one byte more than it may have, so that a larger one shows.
+inline constexpr std::size_t kMostLastRun = 16 * 1024 + 1;
+
 /// One LOCK as a survey found it.
 struct LockSurvey {
   std::string path;  ///< as shown to users
   bool exists = true;
   zookeeper::NodeStat stat{};
-  std::string data{};                 ///< of the LOCK itself, cut: the release record
-  std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
-  std::size_t held = 0;               ///< how many contenders hold, including those not read
+  bool readable = true;  ///< false: we may not read its data
+  std::string data{};    ///< of the LOCK itself, cut: the release record
+  /// The data of its child last-run, cut to kMostLastRun bytes: any bytes. None if there is no such
+  /// child, if it was not requested, or if we may not read it.
+  std::optional<std::string> last_run{};
+  zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
+  bool last_run_refused = false;        ///< we may not read it
+  std::vector<QueueEntry> entries{};    ///< in queue order, then those that are not contenders
+  std::size_t held = 0;                 ///< how many contenders hold, including those not read
   std::size_t waiting = 0;
   std::optional<LockKind> kind{};               ///< none if nothing shows it
   std::optional<std::size_t> permit_limit{};    ///< of a semaphore, if known

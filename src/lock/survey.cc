@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/last_run.h"
+#include "protocol/lock_path.h"
+
 namespace zklock::lock {
 namespace {
 
@@ -113,6 +116,10 @@ bool Survey::SendNext(Frontier::iterator place) {
         SendHead(place);
         return true;
       }
+      if (place->queue->WantsLastRun()) {
+        SendLastRun(place);
+        return true;
+      }
       const auto index = place->queue->NextToRead();
       if (index) SendEntry(place, *index);
       return index.has_value();
@@ -136,15 +143,16 @@ void Survey::AskForChildren(const std::string& path, zookeeper::Done<zookeeper::
                }));
 }
 
-void Survey::AskForData(const std::string& path, zookeeper::Done<zookeeper::GetReply> take) {
+void Survey::AskForData(const std::string& path, std::size_t most,
+                        zookeeper::Done<zookeeper::GetReply> take) {
   if (const auto* known = cache_.FindData(path)) return take(*known);
   ++under_way_;
   store().Get(path, request_.watch ? Watch::kYes : Watch::kNo,
-              OnReply([this, path, take = std::move(take)](const zookeeper::GetReply& reply) {
+              OnReply([this, path, most, take = std::move(take)](const zookeeper::GetReply& reply) {
                 --under_way_;
                 if (request_.watch && reply.error == Error::kNone) {
                   zookeeper::GetReply kept;
-                  kept.data = reply.data.substr(0, request_.most_data);
+                  kept.data = reply.data.substr(0, most);
                   kept.stat = reply.stat;
                   cache_.Keep(path, std::move(kept));
                 }
@@ -154,19 +162,29 @@ void Survey::AskForData(const std::string& path, zookeeper::Done<zookeeper::GetR
 }
 
 void Survey::SendHead(Frontier::iterator place) {
-  AskForData(place->path, [this, place](const zookeeper::GetReply& reply) {
+  AskForData(place->path, request_.most_data, [this, place](const zookeeper::GetReply& reply) {
     // Without its data, the rest of the LOCK can still be reported.
     place->queue->TakeHead(reply.error == Error::kNone ? &reply : nullptr, request_.most_data);
   });
 }
 
-void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
-  place->queue->MarkAsked(index);
-  AskForData(place->queue->PathOf(index), [this, place, index](const zookeeper::GetReply& reply) {
-    if (place->queue->Take(index, reply, request_.most_data)) return;
-    Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read a contender in",
+void Survey::SendLastRun(Frontier::iterator place) {
+  const std::string path = protocol::ChildPath(place->path, protocol::kLastRunChild);
+  AskForData(path, kMostLastRun, [this, place](const zookeeper::GetReply& reply) {
+    if (place->queue->TakeLastRun(reply)) return;
+    Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read the last run under",
                 reply.error});
   });
+}
+
+void Survey::SendEntry(Frontier::iterator place, std::size_t index) {
+  place->queue->MarkAsked(index);
+  AskForData(place->queue->PathOf(index), request_.most_data,
+             [this, place, index](const zookeeper::GetReply& reply) {
+               if (place->queue->Take(index, reply, request_.most_data)) return;
+               Fail(Defect{Defect::What::kAnswer, place->queue->lock().path, "read a contender in",
+                           reply.error});
+             });
 }
 
 // ---- reporting ------------------------------------------------------------------------------

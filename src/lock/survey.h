@@ -29,6 +29,10 @@ struct SurveyRequest {
   /// How many contenders of a LOCK to read; the others are only counted.
   std::size_t most_contenders = std::string::npos;
   std::size_t most_in_tree = std::string::npos;  ///< the same, for each LOCK of a tree
+  bool with_last_run = false;                    ///< read the LOCKs' last-run znodes
+  /// Report the free LOCKs of a tree too: znodes that have a last-run, that have the children of
+  /// a semaphore, or whose data zklock has written. This reads the data of every znode of the tree.
+  bool with_free = false;
   bool watch = false;  ///< go on for ever: survey again after every change
   Duration connect_timeout = std::chrono::seconds(15);
 };
@@ -91,10 +95,13 @@ class Survey final : public ServerOperation {
   void TakeQueue(Frontier::iterator place, SurveyQueue queue);
   void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
   void SendHead(Frontier::iterator place);
+  void SendLastRun(Frontier::iterator place);
   void SendEntry(Frontier::iterator place, std::size_t index);
   /// Call `take` with the cached reply, or else with the servers' reply.
   void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
-  void AskForData(const std::string& path, zookeeper::Done<zookeeper::GetReply> take);
+  /// Of the data, `most` bytes are needed.
+  void AskForData(const std::string& path, std::size_t most,
+                  zookeeper::Done<zookeeper::GetReply> take);
 
   bool Report();
   void Finish(Frontier::iterator place);

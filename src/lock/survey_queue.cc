@@ -5,6 +5,7 @@
 
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"
+#include "protocol/release_record.h"
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {
@@ -23,10 +24,13 @@ LockKind KindOf(const std::vector<QueueEntry>& entries) {
 
 }  // namespace
 
-SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most)
+SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
+                         bool with_last_run)
     : lock_(std::move(lock)),
       path_length_(protocol::ChildPath(children.lock(), "").size()),
       most_(most) {
+  last_run_known_ = !with_last_run || !children.children().Has(protocol::kLastRunChild);
+  last_run_asked_ = last_run_known_;
   Ignore("", children.children());
   if (children.semaphore()) {
     AddSemaphore(children.lock(), *children.semaphore());
@@ -154,6 +158,7 @@ std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const 
 
 void SurveyQueue::Forget() {
   head_asked_ = head_known_;
+  last_run_asked_ = last_run_known_;
   next_ = candidates_ = unknown_ = 0;
   for (State& state : states_) {
     if (state == State::kAsked) state = State::kUnasked;
@@ -164,9 +169,31 @@ bool SurveyQueue::WantsHead() { return !std::exchange(head_asked_, true); }
 
 void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_data) {
   head_asked_ = head_known_ = true;
+  lock_.readable = head != nullptr;
   if (head == nullptr) return;
   lock_.stat = head->stat;
   lock_.data = head->data.substr(0, most_data);
+}
+
+bool SurveyQueue::WantsLastRun() { return !std::exchange(last_run_asked_, true); }
+
+bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
+  last_run_asked_ = last_run_known_ = true;
+  switch (reply.error) {
+    case Error::kNone:
+      lock_.last_run = reply.data.substr(0, kMostLastRun);
+      lock_.last_run_stat = reply.stat;
+      return true;
+    case Error::kNoNode:
+      return true;
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+      lock_.last_run_refused = true;
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::optional<std::size_t> SurveyQueue::NextToRead() {
@@ -221,7 +248,7 @@ bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std:
 // ---- reporting --------------------------------------------------------------------------------
 
 bool SurveyQueue::ReportContenders(SurveySink& sink) {
-  if (!head_known_ || !settled_) return false;
+  if (!head_known_ || !last_run_known_ || !settled_) return false;
   for (; reporting_ < entries_.size(); ++reporting_) {
     if (passing_ == reporting_) continue;
     const bool enough = reported_.size() >= most_;
@@ -277,6 +304,13 @@ std::vector<std::string> SurveyQueue::Strays() const {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool SurveyQueue::IsLock() const {
+  const auto& ignored = lock_.ignored_children;
+  return announced_ || lock_.IsSemaphore() ||
+         std::binary_search(ignored.begin(), ignored.end(), protocol::kLastRunChild) ||
+         protocol::ParseLockData(lock_.data).has_value();
 }
 
 bool SurveyQueue::HasOthers() const {

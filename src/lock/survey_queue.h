@@ -22,8 +22,9 @@ namespace zklock::lock {
 class SurveyQueue {
  public:
   /// `lock`: all that is known except its entries. `children`: complete. `most`: how many
-  /// contenders to read.
-  SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most);
+  /// contenders to read. `with_last_run`: read the child last-run too, if there is one.
+  SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
+              bool with_last_run = false);
 
   [[nodiscard]] const LockSurvey& lock() const { return lock_; }
   /// No child can be a contender.
@@ -37,6 +38,10 @@ class SurveyQueue {
   [[nodiscard]] bool WantsHead();
   /// `head`: the LOCK's own data; null if it could not be read.
   void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
+  /// True once: the child last-run must be read.
+  [[nodiscard]] bool WantsLastRun();
+  /// False for a reply that a correct server does not send.
+  [[nodiscard]] bool TakeLastRun(const zookeeper::GetReply& reply);
   /// The next entry to read. Besides the first contenders, these are entries that may not be
   /// contenders, and the two of a semaphore that may be one contender: the counts depend on them.
   [[nodiscard]] std::optional<std::size_t> NextToRead();
@@ -51,6 +56,8 @@ class SurveyQueue {
   /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
   /// be LOCKs below them.
   [[nodiscard]] std::vector<std::string> Strays() const;
+  /// Whether it is a LOCK although nothing may be in its queue: its children or its data show it.
+  [[nodiscard]] bool IsLock() const;
   /// Whether it has children other than its queue and zklock's own znodes.
   [[nodiscard]] bool HasOthers() const;
   /// Reports the rest.
@@ -87,6 +94,8 @@ class SurveyQueue {
   std::vector<State> states_;
   bool head_asked_ = false;
   bool head_known_ = false;
+  bool last_run_asked_ = false;
+  bool last_run_known_ = false;
   std::size_t next_ = 0;        ///< the next to read in turn
   std::size_t candidates_ = 0;  ///< read in turn, and contenders as far as known
   std::size_t unknown_ = 0;     ///< the next to check for entries to read out of turn

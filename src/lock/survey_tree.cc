@@ -6,6 +6,7 @@
 
 #include "lock/survey.h"
 #include "protocol/contender_name.h"
+#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
@@ -17,6 +18,11 @@ namespace {
 
 using zookeeper::Error;
 using Scope = SurveyRequest::Scope;
+
+/// A last-run is a part of a LOCK, not one itself.
+bool MayBeFreeLock(const std::string& path) {
+  return !path.ends_with("/" + std::string(protocol::kLastRunChild));
+}
 
 }  // namespace
 
@@ -57,7 +63,8 @@ void Survey::OnNotListed(const std::string& path, Error error, bool is_wanted) {
 bool Survey::SendChildren(Frontier::iterator place) {
   return place->children->SendNext(
       {.list = [this](const auto& path, auto done) { AskForChildren(path, std::move(done)); },
-       .get = [this](const auto& path, auto done) { AskForData(path, std::move(done)); }},
+       .get = [this](const auto& path,
+                     auto done) { AskForData(path, request_.most_data, std::move(done)); }},
       [this, place] { OnChildren(place); });
 }
 
@@ -75,13 +82,13 @@ void Survey::OnChildren(Frontier::iterator place) {
     OnNotListed(protocol::TurnstilePath(place->path), turnstile, false);
   }
   LockSurvey lock{.path = request_.place.DisplayPath(place->path), .in_tree = walks_};
-  TakeQueue(place, {std::move(lock), *children, most()});
+  TakeQueue(place, {std::move(lock), *children, most(), request_.with_last_run});
 }
 
 void Survey::TakeQueue(Frontier::iterator place, SurveyQueue queue) {
   if (walks_) Walk(place, queue.lock().ignored_children);
   // Most znodes of a large tree are not LOCKs: do not keep them.
-  if (walks_ && queue.IsEmpty()) {
+  if (walks_ && queue.IsEmpty() && !(request_.with_free && MayBeFreeLock(place->path))) {
     place->state = Place::State::kDone;
     return;
   }
@@ -106,10 +113,9 @@ void Survey::Finish(Frontier::iterator place) {
     to_walk.insert(to_walk.end(), ignored.begin(), ignored.end());
     std::sort(to_walk.begin(), to_walk.end());
     walks_ = true;
-    return Walk(place, to_walk);
   }
   if (walks_) Walk(place, to_walk);
-  if (walks_ && !queue.is_announced()) return;
+  if (walks_ && !queue.is_announced() && !(request_.with_free && queue.IsLock())) return;
   queue.ReportEnd(*sink_);
 }
 

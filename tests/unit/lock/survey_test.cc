@@ -358,6 +358,137 @@ TEST_CASE("A lost connection at any request of a walk does not change the result
   }
 }
 
+TEST_CASE("The child last-run is read if that is requested, and cut") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.now_ms = 1234;
+  bench.servers.Put("/l/last-run", 0, false, std::string(kMostLastRun - 1, 'x') + "yz");
+  const auto look = [&](bool with_last_run) {
+    Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = with_last_run}};
+    bench.store.Run();
+    return survey.result().locks.at(0);
+  };
+  CHECK_FALSE(look(false).last_run);
+  const LockSurvey lock = look(true);
+  REQUIRE(lock.last_run);
+  CHECK(*lock.last_run == std::string(kMostLastRun - 1, 'x') + "y");
+  CHECK(lock.last_run_stat.modified_ms == 1234);
+  CHECK_FALSE(lock.last_run_refused);
+  CHECK(lock.readable);
+}
+
+TEST_CASE("Without a child last-run, none is read") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+  bench.store.Run();
+  CHECK_FALSE(survey.result().locks.at(0).last_run);
+  const auto& log = bench.store.log();
+  CHECK(std::find(log.begin(), log.end(), "get /l/last-run") == log.end());
+}
+
+TEST_CASE("A last-run that vanishes or may not be read does not end the survey") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/last-run", 0, false, "text");
+  bool refused = false;
+  SECTION("it vanishes") {
+    bench.store.Before("get /l/last-run", [&] { bench.servers.Remove("/l/last-run"); });
+  }
+  SECTION("it may not be read") {
+    bench.servers.nodes.at("/l/last-run").readable = false;
+    refused = true;
+  }
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  REQUIRE_FALSE(survey.failure());
+  CHECK_FALSE(survey.result().locks.at(0).last_run);
+  CHECK(survey.result().locks.at(0).last_run_refused == refused);
+}
+
+TEST_CASE("A LOCK whose data may not be read is marked") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  CHECK_FALSE(survey.result().locks.at(0).readable);
+}
+
+TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 requests pending") {
+  Bench bench;
+  bench.servers.Put("/j", 0);
+  for (int i = 0; i < 500; ++i) {
+    const std::string lock = "/j/" + std::to_string(10000 + i);
+    bench.servers.Put(lock, 0, false, "zklock/1");
+    bench.servers.Put(lock + "/last-run", 0, false, std::to_string(i));
+    if (i % 2 == 0) bench.servers.Put(lock + "/_c_x-lock-", kSession, true);
+  }
+  bench.store.Connect();
+  const Survey survey{
+      bench.store,
+      bench.clock,
+      {.place = {"/j", ""}, .scope = Scope::kTree, .with_last_run = true, .with_free = true}};
+  std::size_t answered = 0;
+  std::size_t most = 0;
+  while (bench.store.Step()) {
+    ++answered;
+    most = std::max(most, bench.store.requests_sent() - answered);
+  }
+  REQUIRE(survey.IsOver());
+  CHECK(most == 64);
+  const auto& locks = survey.result().locks;
+  REQUIRE(locks.size() == 500);
+  CHECK(locks[0].last_run == "0");
+  CHECK(locks[0].held == 1);
+  CHECK(locks[499].last_run == "499");
+  CHECK(locks[499].held == 0);
+}
+
+TEST_CASE("A lost connection at any request does not change what is read of last-run") {
+  for (std::size_t request = 0; request < 8; ++request) {
+    CAPTURE(request);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    bench.servers.Put("/l/last-run", 0, false, "text");
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.store.PlaceFault(request, Fault::kReplyLost);
+    const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+    bench.store.Run();
+    REQUIRE(survey.IsOver());
+    CHECK(survey.result().locks.at(0).last_run == "text");
+  }
+}
+
+TEST_CASE("The free LOCKs of a tree are reported on request") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/folder", "/j/foreign", "/j/permits"}) {
+    bench.servers.Put(path, 0);
+  }
+  bench.servers.Put("/j/foreign/child", 0, false, "text");
+  bench.servers.Put("/j/free", 0, false, "zklock/1");
+  bench.servers.Put("/j/free/below", 0, false, "zklock/1");
+  bench.servers.Put("/j/kept", 0, false, "an administrator's");
+  bench.servers.Put("/j/kept/last-run", 0);
+  bench.servers.Put("/j/permits/leases", 0, false, "2");
+  bench.servers.Put("/j/permits/locks", 0);
+  bench.servers.Put("/j/used", 0);
+  bench.servers.Put("/j/used/_c_x-lock-", kSession, true);
+  const auto look = [&](const std::string& path, Scope scope, bool with_free) {
+    const Survey survey{
+        bench.store, bench.clock, {.place = {path, ""}, .scope = scope, .with_free = with_free}};
+    bench.store.Run();
+    return Paths(survey.result());
+  };
+  using Strings = std::vector<std::string>;
+  CHECK(look("/j", Scope::kTree, true) ==
+        Strings{"/j/free", "/j/free/below", "/j/kept", "/j/permits", "/j/used"});
+  CHECK(look("/j/free", Scope::kGuess, true) == Strings{"/j/free", "/j/free/below"});
+  CHECK(look("/j/folder", Scope::kGuess, true) == Strings{"/j/folder"});
+  CHECK(look("/j/free", Scope::kGuess, false).empty());
+}
+
 TEST_CASE("Results are reported in order, as they arrive") {
   Bench bench;
   for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
