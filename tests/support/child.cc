@@ -13,7 +13,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <ostream>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -93,30 +96,90 @@ ssize_t WriteQuietly(int fd, std::string_view text) {
   return size;
 }
 
-// Runs in the child, with its standard streams in place.
-[[noreturn]] void BecomeChild(ChildOptions& options, const std::vector<std::string>& environment) {
+// As execve takes them. The words outlive the result.
+std::vector<char*> PointersTo(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// What execve takes, complete before the fork: a thread of this process, such as a proxy's, may own
+// a lock of the sanitizers' allocator at that moment, and nobody would release it in the child.
+struct Execution {
+  explicit Execution(const ChildOptions& options)
+      : environment(EnvironmentFor(options)),
+        argv(PointersTo(options.argv)),
+        envp(PointersTo(environment)) {}
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  const std::vector<std::string> environment;
+  const std::vector<char*> argv;
+  const std::vector<char*> envp;
+};
+
+// Runs in the child, with its standard streams in place. Allocates no memory unless there is a body
+// or something fails.
+[[noreturn]] void BecomeChild(const ChildOptions& options, const Execution& execution) {
   try {
     for (const int fd : options.inherit) Check(fcntl(fd, F_SETFD, 0), "fcntl");
     if (!options.directory.empty()) Check(chdir(options.directory.c_str()), "chdir");
-    std::vector<char*> envp;
-    for (const std::string& variable : environment) {
-      envp.push_back(const_cast<char*>(variable.c_str()));
-    }
-    envp.push_back(nullptr);
-    environ = envp.data();
+    environ = const_cast<char**>(execution.envp.data());
     if (options.body) CloseAsExecWould();
     if (options.prepare) options.prepare();
     if (options.body) _exit(options.body());
-    std::vector<char*> argv;
-    for (std::string& word : options.argv) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    execvpe(argv[0], argv.data(), envp.data());
+    char* const* const argv = execution.argv.data();
+    execvpe(argv[0], argv, execution.envp.data());
     Check(-1, argv[0]);
   } catch (const std::exception& error) {
     dprintf(STDERR_FILENO, "child: %s\n", error.what());
   } catch (...) {
   }
   _exit(99);
+}
+
+// A line for each process of the group `group` and each descendant of those: PID, program, state,
+// parent, and the kernel function in which it sleeps. It tells why a child hangs, and whether it
+// has got as far as its own program.
+std::string DescribeTree(pid_t group) {
+  struct Process {
+    pid_t pid = 0;
+    std::string program;
+    char state = '?';
+    pid_t parent = 0;
+    pid_t group = 0;
+  };
+  std::vector<Process> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::string line;
+    std::getline(std::ifstream(entry.path() / "stat"), line);
+    const std::size_t begin = line.find('(');
+    const std::size_t end = line.rfind(')');
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    Process one{.pid = std::atoi(line.c_str()), .program = line.substr(begin, end + 1 - begin)};
+    std::istringstream(line.substr(end + 1)) >> one.state >> one.parent >> one.group;
+    all.push_back(std::move(one));
+  }
+  std::set<pid_t> tree;
+  std::size_t before = 0;
+  do {
+    before = tree.size();
+    for (const Process& one : all) {
+      if (one.group == group || tree.count(one.parent) != 0) tree.insert(one.pid);
+    }
+  } while (tree.size() != before);
+  std::string text;
+  for (const Process& one : all) {
+    if (tree.count(one.pid) == 0) continue;
+    const std::string pid = std::to_string(one.pid);
+    std::string sleeps_in;
+    std::getline(std::ifstream("/proc/" + pid + "/wchan"), sleeps_in);
+    text += pid + " " + one.program + " " + one.state + ", child of " + std::to_string(one.parent) +
+            ", in " + sleeps_in + "\n";
+  }
+  return text;
 }
 
 // Installs `fd` as the standard stream `stream`, inherited by the command.
@@ -145,7 +208,7 @@ Child Child::Start(ChildOptions options) {
   Pipe in = gives_input ? MakePipe() : Pipe{UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)), {}};
   Pipe out = MakePipe();
   Pipe err = MakePipe();
-  const std::vector<std::string> environment = EnvironmentFor(options);
+  const Execution execution(options);
 
   Child child;
   child.name_ = options.argv.empty() ? "child" : options.argv.front();
@@ -156,7 +219,7 @@ Child Child::Start(ChildOptions options) {
     UseAsStandardStream(in.read.get(), STDIN_FILENO);
     UseAsStandardStream(out.write.get(), STDOUT_FILENO);
     UseAsStandardStream(err.write.get(), STDERR_FILENO);
-    BecomeChild(options, environment);
+    BecomeChild(options, execution);
   }
   // Also here, so that SignalGroup() works from now on. EACCES: the child has done it and has
   // executed.
@@ -181,7 +244,7 @@ Child Child::StartOnTerminal(ChildOptions options) {
   Check(unlockpt(screen.get()), "unlockpt");
   std::array<char, 64> name{};
   if (ptsname_r(screen.get(), name.data(), name.size()) != 0) Check(-1, "ptsname_r");
-  const std::vector<std::string> environment = EnvironmentFor(options);
+  const Execution execution(options);
 
   Child child;
   child.name_ = options.argv.empty() ? "child" : options.argv.front();
@@ -199,7 +262,7 @@ Child Child::StartOnTerminal(ChildOptions options) {
     screen.Reset();
     ready.read.Reset();
     ready.write.Reset();
-    BecomeChild(options, environment);
+    BecomeChild(options, execution);
   }
   ready.write.Reset();
   char nothing = 0;
@@ -390,8 +453,8 @@ void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
 
 void Child::Fail(const std::string& what) const {
   throw std::runtime_error(name_ + " (pid " + std::to_string(pid_) + ") " + what +
-                           "\n--- standard output:\n" + out_.text + "\n--- standard error:\n" +
-                           err_.text);
+                           "\n--- processes:\n" + DescribeTree(pid_) + "--- standard output:\n" +
+                           out_.text + "\n--- standard error:\n" + err_.text);
 }
 
 Finished Run(ChildOptions options, std::chrono::milliseconds patience) {

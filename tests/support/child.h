@@ -38,7 +38,8 @@ std::ostream& operator<<(std::ostream& out, const Exit& exit);
 struct ChildOptions {
   std::vector<std::string> argv = {};  ///< searched in this process's PATH
   /// Instead of argv: a function run in the forked child, which exits with its result (99 if it
-  /// throws). It has the descriptors that an executed program would have.
+  /// throws). It has the descriptors that an executed program would have. Not for a process with
+  /// threads, of which the child would have only one, and the locks of all.
   std::function<int()> body = {};
   /// The whole environment as NAME=VALUE; this process's if not set.
   std::optional<std::vector<std::string>> environment = {};
@@ -50,7 +51,9 @@ struct ChildOptions {
   bool keep_stdin = false;        ///< standard input stays open for Write()
   std::vector<int> inherit = {};  ///< descriptors that the child gets under the same numbers
   bool own_process_group = true;
-  /// Called in the child just before the command runs, to set dispositions or limits.
+  /// Called in the child just before the command runs, to set dispositions or limits. In a
+  /// process with threads it must not allocate memory: another thread may have locked the
+  /// allocator.
   std::function<void()> prepare = {};
 };
 

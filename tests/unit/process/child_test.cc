@@ -58,10 +58,12 @@ TEST_CASE("a conversation runs line by line until the end") {
   CHECK(child.Wait() == Exited(0));
 }
 
-TEST_CASE("a wait that fails reports what the child wrote") {
+TEST_CASE("a wait that fails reports what the child wrote, and its processes") {
   Child child = Child::Start({.argv = {"sh", "-c", "echo only this; exec sleep 1000"}});
   CHECK(child.ReadLine() == "only this");
-  CHECK_THROWS_WITH(child.ReadLine(milliseconds(1)), Catch::Contains("only this"));
+  const std::string process = "processes:\n" + std::to_string(child.pid()) + " (s";  // sh or sleep
+  CHECK_THROWS_WITH(child.ReadLine(milliseconds(1)),
+                    Catch::Contains("only this") && Catch::Contains(process));
   CHECK_THROWS_AS(child.Wait(milliseconds(1)), std::runtime_error);
   CHECK_FALSE(child.HasEnded());
   child.Signal(SIGKILL);
