@@ -165,6 +165,52 @@ TEST_CASE("A reservation outlives the session that has made it, with its name an
   CHECK(node.czxid > ticket.token);
 }
 
+TEST_CASE("A LOCK that does not exist is reserved on servers with and without containers") {
+  World world(false);
+  // A reservation is an ordinary persistent znode: it needs neither containers nor time-to-live.
+  world.servers.knows_containers = GENERATE(true, false);
+  const ReservedLock made = MakeReservation(world, "freeze", {.locks = {"/a/b"}, .lasts = 60s});
+  CHECK(world.servers.Children("/a/b") == std::vector{std::string(protocol::BaseOf(made.path))});
+  Reserver again(world, "freeze", {.locks = {"/a/b"}});
+  again.Run();
+  CHECK(again.HasFound());
+  Reserver other(world, "", {.locks = {"/a/b"}});
+  other.Run();
+  REQUIRE(other.Waits());
+  other.Pass(61s);
+  CHECK(other.Holds());
+  CHECK_FALSE(world.servers.Has(made.path));
+}
+
+TEST_CASE("A LOCK whose numbers are used up cannot be reserved, and nothing is left there") {
+  World world;
+  world.servers.nodes["/l"].next_number = GENERATE(2147480000, 2147483647);
+  Reserver reserver(world, "freeze", {.try_only = GENERATE(false, true)});
+  reserver.Run();
+  REQUIRE(reserver.outcome);
+  CHECK(std::get<Unusable>(*reserver.outcome).why == Unusable::Why::kNumbersUsedUp);
+  reserver.Leave();
+  CHECK(world.servers.Children("/l").empty());
+}
+
+TEST_CASE("A reservation stands, is found and is released after the last number was used") {
+  World world;
+  world.servers.nodes["/l"].next_number = 2147479999;
+  const ReservedLock made = MakeReservation(world, "freeze", {.lasts = 60s});
+  Reserver other(world, "other");
+  other.Run();
+  REQUIRE(other.outcome);
+  CHECK(std::get<Unusable>(*other.outcome).why == Unusable::Why::kNumbersUsedUp);
+  other.Leave();
+  CHECK(world.servers.Children("/l").size() == 1);
+  Reserver again(world, "freeze");
+  again.Run();
+  REQUIRE(again.HasFound());
+  CHECK(again.found.front().path == made.path);
+  Release(world, made);
+  CHECK(world.servers.Children("/l").empty());
+}
+
 TEST_CASE("Other contenders wait for a reservation until it is released") {
   const bool reads = GENERATE(false, true);
   const std::string id = GENERATE(as<std::string>{}, "", "other");
@@ -372,6 +418,38 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
   CHECK(self.making->release_request().by == "root on web1");
   self.Leave();
   CHECK(world.servers.Children("/l").empty());
+}
+
+TEST_CASE("A contender that another session owns at the conversion is not converted") {
+  World world;
+  Reserver self(world, "x");
+  self.store.Before("convert ", [&] {
+    const std::string path = self.tickets.front().path;
+    world.servers.nodes.at(path).owner = 7;
+    world.servers.Write(path, world.servers.nodes.at(path).data);
+  });
+  self.Run();
+  REQUIRE(self.making);
+  CHECK(self.making->result() == MakeReservations::Result::kRemoved);
+  CHECK(world.servers.nodes.at(self.tickets.front().path).owner == 7);
+}
+
+TEST_CASE("If only some of several contenders are found converted, the conversion was not ours") {
+  World world;
+  world.servers.Put("/m", 0, false, "zklock/1");
+  Reserver self(world, "x", {.locks = {"/l", "/m"}});
+  self.store.Before("convert ", [&] {
+    const Ticket& first = self.tickets.front();
+    auto& node = world.servers.nodes.at(first.path);
+    node.owner = 0;
+    node.czxid = ++world.servers.zxid;
+    world.servers.Write(first.path, FormatReservation(node.data, {.id = "x"}, first.token));
+  });
+  self.Run();
+  REQUIRE(self.making);
+  CHECK(self.making->result() == MakeReservations::Result::kRemoved);
+  self.Leave();
+  CHECK(world.servers.Children("/m").empty());
 }
 
 TEST_CASE("Without the right to delete in LOCK nothing is reserved") {
