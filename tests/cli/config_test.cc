@@ -368,7 +368,7 @@ TEST_CASE("a user's file that belongs to another user is not used") {
   }
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own
+#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own
 TEST_CASE("a lack of descriptors is not an error in the configuration: 71") {
   const std::string file = GENERATE("/dev/null", "/etc/zklock.conf");
   Words reports;

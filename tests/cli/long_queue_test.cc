@@ -9,7 +9,7 @@
 #include "cli/zklock.h"
 
 // With sanitizers a program keeps freed memory to detect later uses.
-#ifndef __SANITIZE_ADDRESS__
+#ifndef ZKLOCK_SANITIZED
 
 namespace zklock::test {
 namespace {

@@ -90,7 +90,7 @@ std::string NoCgroup(process::NoCgroup::Why why) {
 // All signals that zklock acts on have names.
 std::string SignalWithoutName() { return cli::SignalName(63); }
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ZKLOCK_SANITIZED
 // The sanitizers want descriptors of their own before zklock does; elsewhere
 // tests/cli/message_run.cc leaves a whole zklock too few.
 std::string NoDescriptors() {
@@ -104,7 +104,7 @@ std::string NoDescriptors() {
 
 Provocations SaidAloneProvocations() {
   return {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, NoDescriptors},
 #endif
       {{"kNoMemory"}, NoMemory},

@@ -133,7 +133,7 @@ std::string GuardFailed() {
   return child.err();
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose checks want descriptors of their own: message_alone.cc
+#ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own: message_alone.cc
 std::string TooFewDescriptors() {
   ChildOptions options = Zklock({"exclusive", NewLock("said"), "--", "true"});
   options.prepare = [] {
@@ -223,7 +223,7 @@ Provocations RunProvocations() {
       {{"kSuspending"}, Stops},
       {{"kLeftBehind"}, LeftBehind},
       {{"kGuardFailed"}, GuardFailed},
-#ifndef __SANITIZE_ADDRESS__
+#ifndef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, TooFewDescriptors},
 #endif
       {{"kNoProcesses"}, TooManyProcesses},

@@ -313,7 +313,7 @@ TEST_CASE("a server is found by its name") {
             .exit == Exited(0));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose runtime wants /proc before zklock does
+#ifndef ZKLOCK_SANITIZED  // whose runtime wants /proc before zklock does
 TEST_CASE("without /proc zklock exits with 71 before anything is created") {
   Tree tree;
   const std::string lock = NewLock("no-proc");

@@ -4,7 +4,7 @@
 #include "cli/zklock.h"
 
 // A binary built with sanitizers cannot run under valgrind, and need not.
-#ifndef __SANITIZE_ADDRESS__
+#ifndef ZKLOCK_SANITIZED
 
 namespace zklock::test {
 namespace {

@@ -114,7 +114,7 @@ TEST_CASE("a command that cannot be forked is an exception that names the operat
 
 // Not under the sanitizers: UBSan looks into objects through a pipe, and takes one for broken when
 // it can have none. The other builds run these.
-#ifndef __SANITIZE_ADDRESS__
+#ifndef ZKLOCK_SANITIZED
 TEST_CASE("a guard that can open no more files still ends the tree") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(200)});
   WaitForTree(command.report, kStubbornTreeSize);
