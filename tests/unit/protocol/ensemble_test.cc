@@ -1,0 +1,242 @@
+#include "protocol/ensemble.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+namespace zklock::protocol {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = Finding::Kind;
+
+/// A server of a sound ensemble.
+ServerFacts Sound(const std::string& name, int id) {
+  return {.name = name,
+          .reached = true,
+          .role = id == 1 ? ServerRole::kLeader : ServerRole::kFollower,
+          .id = id,
+          .connect = Spread{2ms, 5ms, 20},
+          .commit = Spread{3ms, 9ms, 20},
+          .granted = 30s,
+          .clock = ClockOffset{1ms, 3ms},
+          .connections = 2,
+          .connection_limit = 60,
+          .srvr = WordEnd::kAnswered,
+          .conf = WordEnd::kAnswered,
+          .cons = WordEnd::kAnswered,
+          .same_ensemble = true};
+}
+
+EnsembleFacts SoundEnsemble() {
+  return {.servers = {Sound("zk1:2181", 1), Sound("zk2:2181", 2), Sound("zk3:2181", 3)},
+          .members = Members{.voters = {1, 2, 3}},
+          .asked = 30s};
+}
+
+std::vector<Kind> Kinds(const EnsembleFacts& facts) {
+  std::vector<Kind> kinds;
+  for (const Finding& finding : Judge(facts)) kinds.push_back(finding.kind);
+  return kinds;
+}
+
+using KindList = std::vector<Kind>;
+
+}  // namespace
+
+TEST_CASE("There is nothing to say about a sound ensemble") {
+  CHECK(Judge(SoundEnsemble()).empty());
+}
+
+TEST_CASE("Servers that grant different session time-outs are to be mended") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[1].granted = 12s;
+  const auto findings = Judge(facts);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0] ==
+        Finding{.kind = Kind::kDifferentGrants, .servers = {1}, .least = 12s, .most = 30s});
+  CHECK(ShouldBeMended(Kind::kDifferentGrants));
+  CHECK(ShortestGrant(facts) == 12s);
+}
+
+TEST_CASE("A session time-out that zklock refuses is to be mended, a short one is mentioned") {
+  EnsembleFacts facts = SoundEnsemble();
+  for (ServerFacts& server : facts.servers) server.granted = 3999ms;
+  facts.asked = 3999ms;
+  CHECK(Kinds(facts) == KindList{Kind::kUselessGrant});
+  for (ServerFacts& server : facts.servers) server.granted = 4s;
+  facts.asked = 4s;
+  CHECK(Kinds(facts) == KindList{Kind::kShortGrant});
+  for (ServerFacts& server : facts.servers) server.granted = 10s;
+  facts.asked = 11s;
+  CHECK(Kinds(facts) == KindList{Kind::kGrantBelowAsked});
+}
+
+TEST_CASE("The worst commit is compared with the period of heartbeats at the shortest time-out") {
+  EnsembleFacts facts = SoundEnsemble();
+  auto& worst = facts.servers[2].commit->worst;
+  worst = 1875ms;  // half of 30 s / 8
+  CHECK(Kinds(facts).empty());
+  worst += 1ns;
+  CHECK(Kinds(facts) == KindList{Kind::kSlow});
+  worst = 3750ms;
+  CHECK(Kinds(facts) == KindList{Kind::kSlow});
+  worst += 1ns;
+  CHECK(Judge(facts) ==
+        std::vector<Finding>{
+            {.kind = Kind::kTooSlow, .servers = {2}, .least = 3750ms, .most = 3750ms + 1ns}});
+  worst = 600ms;
+  facts.servers[0].granted = 4s;  // a heartbeat each 500 ms
+  CHECK(Kinds(facts) == KindList{Kind::kDifferentGrants, Kind::kTooSlow, Kind::kShortGrant});
+}
+
+TEST_CASE("A server that is not reached is to be mended, unless its name has an address that is") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[2] = {.name = "zk3:2181"};
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kUnreached, .servers = {2}}});
+  facts.servers[2].name = "zk2:2181";
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kUnreachedAddress, .servers = {2}}});
+}
+
+TEST_CASE("A server without a quorum says so itself, and is not also reported as unreached") {
+  for (const ServerRole role : {ServerRole::kReadOnly, ServerRole::kNotServing}) {
+    EnsembleFacts facts = SoundEnsemble();
+    facts.servers[0] = {.name = "zk1:2181", .role = role};
+    CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNoQuorum, .servers = {0}}});
+  }
+}
+
+TEST_CASE("A server that does not know the session is of another ensemble") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[1].same_ensemble = false;
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kOtherEnsemble, .servers = {1}}});
+  CHECK(ShouldBeMended(Kind::kOtherEnsemble));
+  facts.servers[1].same_ensemble.reset();
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotCompared, .servers = {1}}});
+}
+
+TEST_CASE("The same number is the same server only within one ensemble, and by two names") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[2].id = 2;
+  facts.members = Members{.voters = {1, 2}};
+  CHECK(Kinds(facts) == KindList{Kind::kSameServer, Kind::kEvenMembers});
+  facts.servers[2].same_ensemble = false;
+  CHECK(Kinds(facts) == KindList{Kind::kOtherEnsemble, Kind::kEvenMembers});
+  facts.servers[2].same_ensemble = true;
+  facts.servers[2].name = facts.servers[1].name;  // IPv4 and IPv6 of one host
+  CHECK(Kinds(facts) == KindList{Kind::kEvenMembers});
+}
+
+TEST_CASE("An even number is to be mended if it is known to be of voting servers") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers.push_back(Sound("zk4:2181", 4));
+  facts.members->voters.insert(4);
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kEvenMembers, .count = 4}});
+  CHECK(ShouldBeMended(Kind::kEvenMembers));
+  facts.members = Members{.voters = {1, 2, 3}, .observers = {4}};
+  CHECK(Judge(facts).empty());
+  facts.members = Members{.voters = {1, 2, 3, 4}, .weighted = true};
+  CHECK(Judge(facts).empty());
+  facts.members.reset();
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kEvenList, .count = 4}});
+  CHECK_FALSE(ShouldBeMended(Kind::kEvenList));
+}
+
+TEST_CASE("A list that names a part of the ensemble, and a single server, are mentioned") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers.resize(2);
+  CHECK(Judge(facts) ==
+        std::vector<Finding>{{.kind = Kind::kPartialList, .count = 3, .least_count = 2}});
+  facts.servers.resize(1);
+  facts.members.reset();
+  facts.servers[0].role = ServerRole::kStandalone;
+  CHECK(Kinds(facts) == KindList{Kind::kSingleServer});
+  CHECK_FALSE(ShouldBeMended(Kind::kSingleServer));
+}
+
+TEST_CASE("A clock is off only if more than a second is proven") {
+  EnsembleFacts facts = SoundEnsemble();
+  for (ServerFacts& server : facts.servers) server.clock = ClockOffset{-1500ms, 500ms};
+  CHECK(Kinds(facts).empty());
+  facts.servers[1].clock = ClockOffset{-1500ms, 499ms};
+  CHECK(Judge(facts) ==
+        std::vector<Finding>{{.kind = Kind::kClockOff, .servers = {1}, .most = -1500ms}});
+  facts.servers[2].clock = ClockOffset{90s, 10ms};
+  CHECK(Judge(facts) ==
+        std::vector<Finding>{{.kind = Kind::kClockOff, .servers = {2}, .most = 90s}});
+  for (ServerFacts& server : facts.servers) server.clock.reset();
+  CHECK(Kinds(facts) == KindList{Kind::kClockUnknown});
+}
+
+TEST_CASE("Connections near their limit are to be mended; 0 is no limit") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[0].connections = 53;
+  CHECK(Kinds(facts).empty());
+  facts.servers[0].connections = 54;
+  CHECK(Judge(facts) ==
+        std::vector<Finding>{
+            {.kind = Kind::kFewConnectionsLeft, .servers = {0}, .count = 60, .least_count = 54}});
+  facts.servers[0].connection_limit = 0;
+  CHECK(Kinds(facts).empty());
+  facts.servers[0].connection_limit = std::numeric_limits<std::uint64_t>::max();
+  CHECK(Kinds(facts).empty());
+}
+
+TEST_CASE("Words that are closed or answered with garbage are mentioned, never to be mended") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[0].conf = WordEnd::kClosed;
+  facts.servers[1].cons = WordEnd::kUnusable;
+  facts.servers[2] = {.name = "zk3:2181", .srvr = WordEnd::kUnusable};
+  const auto findings = Judge(facts);
+  REQUIRE(findings.size() == 3);
+  CHECK(findings[0].kind == Kind::kUnreached);
+  CHECK(findings[1] == Finding{.kind = Kind::kWordsClosed, .servers = {0}});
+  CHECK(findings[2] == Finding{.kind = Kind::kWordsUnusable, .servers = {1}});
+  CHECK_FALSE(ShouldBeMended(Kind::kWordsClosed));
+  CHECK_FALSE(ShouldBeMended(Kind::kWordsUnusable));
+}
+
+TEST_CASE("What should be mended precedes what is worth knowing") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.asked = 40s;
+  facts.servers[0].srvr = WordEnd::kClosed;
+  facts.servers[2] = {.name = "zk3:2181"};
+  CHECK(Kinds(facts) == KindList{Kind::kUnreached, Kind::kGrantBelowAsked, Kind::kWordsClosed});
+}
+
+TEST_CASE("The median of an even number of times is between the two in the middle") {
+  CHECK(SpreadOf({}) == std::nullopt);
+  CHECK(SpreadOf({7ms}) == Spread{7ms, 7ms, 1});
+  CHECK(SpreadOf({9ms, 1ms, 2ms}) == Spread{2ms, 9ms, 3});
+  CHECK(SpreadOf({4ms, 1ms, 2ms, 100ms}) == Spread{3ms, 100ms, 4});
+}
+
+TEST_CASE("A clock's offset is corrected by half of the round trip") {
+  // Stamped at 1000.0 to 1001.0 ms, between 1000 and 1040 ms by this host's clock.
+  const ClockOffset offset = OffsetOf(1000ms, 1040ms, 40ms);
+  CHECK(offset == ClockOffset{-19500us, 20500us});
+  // Clocks that agree are never proven to differ, whenever the stamp was made.
+  for (auto stamped = 1000000us; stamped <= 1040000us; stamped += 100us) {
+    const auto cut = std::chrono::floor<std::chrono::milliseconds>(stamped);
+    const ClockOffset same = OffsetOf(cut, 1040ms, 40ms);
+    CHECK(std::chrono::abs(same.ahead) <= same.uncertainty);
+  }
+}
+
+TEST_CASE("A command without servers lives between half and five eighths of the time-out") {
+  const TimeWithoutServers times = HowLongWithoutServers(30s, 5s, 1ms);
+  // The lease ends T/24 and a round trip earlier, and the stop signal precedes that by 5 s.
+  CHECK(times.most_to_end == 18750ms - 1250ms - 1ms);
+  CHECK(times.most_to_stop == times.most_to_end - 5s);
+  CHECK(times.least_to_stop == times.most_to_stop - 3750ms);
+  // With slower answers there is less.
+  const TimeWithoutServers slow = HowLongWithoutServers(30s, 5s, 500ms);
+  CHECK(slow.most_to_end < times.most_to_end);
+  CHECK(slow.least_to_stop < times.least_to_stop);
+  // Nothing is negative, however slow they are.
+  const TimeWithoutServers hopeless = HowLongWithoutServers(4s, 5s, 10s);
+  CHECK(hopeless.least_to_stop == 0s);
+  CHECK(hopeless.most_to_stop == 0s);
+  CHECK(hopeless.most_to_end == 0s);
+}
+
+}  // namespace zklock::protocol
