@@ -14,7 +14,8 @@ endif()
 file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
      src/transport/sasl_frames.cc
-     src/zookeeper/server_list.cc src/zookeeper/store.cc src/zookeeper/wire.cc
+     src/zookeeper/server_answers.cc src/zookeeper/server_list.cc src/zookeeper/store.cc
+     src/zookeeper/wire.cc
      src/lock/contender_data.cc src/lock/lock_children.cc src/lock/reserved.cc
      src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
      src/lock/survey_tree.cc
