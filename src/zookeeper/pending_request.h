@@ -38,6 +38,7 @@ struct PendingRequest {
   std::vector<std::string> data;
   std::vector<zoo_op_t> operations;
   std::vector<zoo_op_result_t> results;
+  Stat stat{};
 };
 
 }  // namespace zklock::zookeeper

@@ -262,7 +262,9 @@ void Session::OnAccepted() {
     lease_ = protocol::Lease(granted_timeout_);
   }
   lease_.ConnectAccepted(connection_->connect_sent(), granted_timeout_);
-  handshake_took_ = clock_.Now() - connection_->connect_sent();
+  const TimePoint now = clock_.Now();
+  handshake_took_ = now - connection_->connect_sent();
+  connect_took_ = now - attempt_began_;
   failed_rounds_ = 0;
   tried_in_round_ = 0;
   // Keep the result of a server that throttled requests until it answers one.

@@ -57,6 +57,8 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::string connected_server() const;
   /// The session time-out that the last server to accept the session has granted.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
+  /// From the start of the attempt to the session, on the current or the last connection.
+  [[nodiscard]] Duration connect_took() const { return connect_took_; }
   /// lease().timeout() before that; none for a new session.
   [[nodiscard]] std::optional<Duration> timeout_before() const { return timeout_before_; }
   [[nodiscard]] const std::optional<Credentials>& credentials() const { return credentials_; }
@@ -105,6 +107,7 @@ class Session final : public Store, public EventSource {
                       const std::vector<std::string>& checked, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
+  void Stamp(const std::string& path, Done<SetReply> done) override;
   void SetHolding(TimePoint stop) override { stop_time_ = stop; }
   void GiveUpServer() override;
   void Renew() override;
@@ -183,6 +186,7 @@ class Session final : public Store, public EventSource {
   static void OnListed(int result, const ::String_vector* names, const void* data);
   static void OnExists(int result, const ::Stat* stat, const void* data);
   static void OnDone(int result, const void* data);
+  static void OnStamped(int result, const void* data);
   static void OnSynced(int result, const char* path, const void* data);
   static void OnWatchEvent(zhandle_t* handle, int type, int state, const char* path, void* self);
 
@@ -215,6 +219,7 @@ class Session final : public Store, public EventSource {
   TimePoint attempt_began_{};
   TimePoint retry_at_{};
   Duration handshake_took_{};  // the last handshake
+  Duration connect_took_{};    // with what preceded it
 
   /// Servers that closed the connection on one kind of request, and how many times in a row.
   struct Closers {

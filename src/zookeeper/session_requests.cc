@@ -258,6 +258,13 @@ void Session::OnDone(int result, const void* data) {
 
 void Session::OnSynced(int result, const char* /*path*/, const void* data) { OnDone(result, data); }
 
+void Session::OnStamped(int result, const void* data) {
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
+  SetReply reply;
+  if (result == ZOK) reply.stat = ToNodeStat(&pending->stat);
+  pending->session->Complete(*pending, result, reply);
+}
+
 void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const char* path,
                            void* self) {
   // The library also reports the connection's end to every watcher; that is reported once
@@ -416,6 +423,28 @@ void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
     zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
   }
   pending->send = SendMulti;
+  Request(std::move(pending));
+}
+
+void Session::Stamp(const std::string& path, Done<SetReply> done) {
+  auto pending = std::make_unique<PendingRequest>();
+  pending->operation = "Stamp";
+  pending->done = std::move(done);
+  pending->is_write = true;
+  pending->commits = true;
+  pending->paths = {path};
+  pending->operations.resize(3);
+  pending->results.resize(3);
+  const char* const name = pending->paths[0].c_str();
+  // The library has no create2 in a transaction: the write of nothing returns the metadata.
+  zoo_create_op_init(&pending->operations[0], name, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL,
+                     nullptr, 0);
+  zoo_set_op_init(&pending->operations[1], name, "", 0, -1, &pending->stat);
+  zoo_delete_op_init(&pending->operations[2], name, -1);
+  pending->send = [](PendingRequest& request, zhandle_t* handle) {
+    return zoo_amulti(handle, static_cast<int>(request.operations.size()),
+                      request.operations.data(), request.results.data(), OnStamped, &request);
+  };
   Request(std::move(pending));
 }
 

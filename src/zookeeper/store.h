@@ -158,6 +158,10 @@ class Store {
   /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
+  /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
+  /// again. Nobody sees the znode, and nothing is left whatever happens. Answered with its
+  /// metadata.
+  virtual void Stamp(const std::string& path, Done<SetReply> done) = 0;
 
   /// While a lock is held: `stop` is when the command gets its stop signal unless the lease is
   /// extended. Connection attempts get less time accordingly.

@@ -353,6 +353,18 @@ void FakeStore::Sync(const std::string& path, zookeeper::Done<Reply> done) {
   Send<Reply>("sync " + path, false, std::move(done), [](Reply&) { return Error::kNone; });
 }
 
+void FakeStore::Stamp(const std::string& path, zookeeper::Done<SetReply> done) {
+  Send<SetReply>("stamp " + path, true, std::move(done), [=, this](SetReply& reply) {
+    const auto parent = servers_.nodes.find(ParentOf(path));
+    if (parent == servers_.nodes.end()) return Error::kNoNode;
+    if (!parent->second.writable) return Error::kNoAuth;
+    servers_.Put(path, session_);
+    reply.stat = StatOf(servers_.nodes.at(path));
+    servers_.Remove(path);
+    return Error::kNone;
+  });
+}
+
 void FakeStore::Check(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
   std::string text = "check";
   for (const std::string& path : paths) text += " " + path;

@@ -36,6 +36,8 @@ class OwnServer {
 
   /// "127.0.0.1:PORT" for each server, separated by commas.
   [[nodiscard]] const std::string& address() const { return address_; }
+  /// Stops one server of an ensemble, by its number from 1.
+  void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }
 
  private:
   static std::vector<std::string> WithSettings(std::vector<std::string> words,
