@@ -23,6 +23,16 @@ void CheckForms(const Grammar& grammar) {
   }
 }
 
+void CheckServersReport(const Grammar& grammar) {
+  if (!grammar.WasGiven("--servers-report")) return;
+  for (const char* other : {"--dot", "--watch", "--mine"}) {
+    if (grammar.WasGiven(other)) {
+      throw grammar.Error(fmt::format(message::kExclude, "--servers-report", other));
+    }
+  }
+  if (!grammar.locks().empty()) throw grammar.Error(message::kReportTakesNoLock);
+}
+
 }  // namespace
 
 ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command) {
@@ -33,6 +43,7 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
   OptionFields fields;
   grammar.Store(fields);
   CheckForms(grammar);
+  CheckServersReport(grammar);
   InspectOptions& options = fields.inspect;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;

@@ -156,6 +156,8 @@ inline constexpr char kWaitsForOwner[] =
 // Options of inspect and release.
 inline constexpr char kPrintsNothing[] =
     "{} prints nothing, and cannot be used with --json, --dot or --watch";
+inline constexpr char kReportTakesNoLock[] =
+    "--servers-report takes no LOCK: it is about the servers";
 inline constexpr char kOneTarget[] =
     "--contender, --holders, --all and --reserve cannot be used together";
 inline constexpr char kReleasedAtOnce[] =

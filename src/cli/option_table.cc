@@ -369,6 +369,8 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kInspect, .store = Flag<&InspectOptions::watch>},
     {.name = "mine", .help = "only check what is held for the caller",
      .subcommands = kInspect, .store = Flag<&InspectOptions::mine>},
+    {.name = "servers-report", .help = "are the servers fit for locks?",
+     .subcommands = kInspect, .store = Flag<&InspectOptions::servers_report>},
 
     // release
     {.name = "contender", .metavar = "NAME", .help = "this one: a name that inspect -v shows",

@@ -101,9 +101,10 @@ struct InspectOptions {
   Verbosity verbosity = Verbosity::kNormal;
   Form form = Form::kText;
   bool watch = false;
-  bool mine = false;        ///< only check what is held for the caller
-  bool by_status = false;   ///< print nothing
-  bool with_names = false;  ///< --verbose
+  bool mine = false;            ///< only check what is held for the caller
+  bool servers_report = false;  ///< judge the servers; there is no path
+  bool by_status = false;       ///< print nothing
+  bool with_names = false;      ///< --verbose
   /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
   std::string path;
 };

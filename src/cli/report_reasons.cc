@@ -40,6 +40,8 @@ const char* AnswerText(Error error) {
   }
 }
 
+}  // namespace
+
 std::string AttemptText(const zookeeper::AttemptEnd& end) {
   using enum zookeeper::AttemptEnd::How;
   switch (end.how) {
@@ -73,8 +75,6 @@ std::string AttemptText(const zookeeper::AttemptEnd& end) {
   }
   return std::generic_category().message(end.error);
 }
-
-}  // namespace
 
 std::string NoCgroupText(const process::NoCgroup& reason) {
   using Why = process::NoCgroup::Why;
@@ -280,16 +280,24 @@ std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& en
 }
 
 std::string SilentText(const std::string& server) {
-  return fmt::format(message::kTriedServer, server, message::kAnswersNothing);
+  return fmt::format(message::kTriedServer, server, SilentReason());
 }
+
+std::string SilentReason() { return message::kAnswersNothing; }
 
 std::string TriedText(const process::LookupFailure& failure) {
   return fmt::format(message::kTriedServer, zookeeper::ToString(failure.server),
-                     failure.error ? gai_strerror(*failure.error) : message::kLookupEnded);
+                     LookupText(failure));
+}
+
+std::string LookupText(const process::LookupFailure& failure) {
+  return failure.error ? gai_strerror(*failure.error) : message::kLookupEnded;
 }
 
 std::string LookingUpText(const std::string& server) {
-  return fmt::format(message::kTriedServer, server, message::kLookupRuns);
+  return fmt::format(message::kTriedServer, server, LookingUpReason());
 }
+
+std::string LookingUpReason() { return message::kLookupRuns; }
 
 }  // namespace zklock::cli

@@ -44,8 +44,13 @@ namespace zklock::cli {
 /// A server and how the attempt to connect to it ended: "zk1:2181 (Connection refused)".
 [[nodiscard]] std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string TriedText(const process::LookupFailure& failure);
-/// Likewise, for a server that grants sessions but answers no requests, and for one whose name is
-/// still being looked up.
+/// The same without the server.
+[[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
+[[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
+[[nodiscard]] std::string SilentReason();
+[[nodiscard]] std::string LookingUpReason();
+/// As TriedText, for a server that grants sessions but answers no requests, and for one whose name
+/// is still being looked up.
 [[nodiscard]] std::string SilentText(const std::string& server);
 [[nodiscard]] std::string LookingUpText(const std::string& server);
 

@@ -21,6 +21,7 @@
 #include "commands/console.h"
 #include "commands/output.h"
 #include "commands/own_locks.h"
+#include "commands/servers_report.h"
 #include "commands/short_session.h"
 #include "lock/survey.h"
 #include "process/terminal.h"
@@ -256,6 +257,7 @@ class Inspection {
 }  // namespace
 
 int Inspect(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
+  if (options.servers_report) return ReportServers(options, signals, report);
   if (options.mine) return InspectMine(options, signals, report);
   return Inspection(options, signals, report).Run();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks the output of `zklock inspect --json` against the manual page.
 
-    inspect_schema.py MANUAL [--lines] < OUTPUT
+    inspect_schema.py MANUAL [--lines | --servers-report] < OUTPUT
 
 Every object must have exactly the documented fields, in that order, each of its documented type and,
 where the values are listed, one of them. Prints all deviations; exits with 1 if there are any.
@@ -91,12 +91,41 @@ def check_lock(lock, schema, where):
         wrong.append(f"{where} has {lock['used']} permits used and {lock['free']} free")
 
 
+def check_report(report, manual):
+    def check(value, heading, where):
+        if value is not None:
+            check_object(value, fields_of(manual, heading), where)
+
+    check(report, "servers report", "report")
+    for index, server in enumerate(report["servers"]):
+        where = f"servers[{index}]"
+        check(server, "server", where)
+        check(server["connect"], "measured time", where + ".connect")
+        check(server["commit"], "measured time", where + ".commit")
+        check(server["clock"], "clock", where + ".clock")
+        if server["reached"] != (server["reason"] is None):
+            wrong.append(f"{where} is reached: {server['reached']}, {server['reason']}")
+    addresses = [server["address"] for server in report["servers"]]
+    for index, finding in enumerate(report["findings"]):
+        check(finding, "finding", f"findings[{index}]")
+        if not set(finding["servers"]) <= set(addresses):
+            wrong.append(f"findings[{index}] is about {finding['servers']}")
+    check(report["withoutServers"], "time without servers", "withoutServers")
+    mends = [finding["mend"] for finding in report["findings"]]
+    if mends != sorted(mends, reverse=True):
+        wrong.append(f"the findings are not in order: {mends}")
+
+
 def main(arguments):
     with open(arguments[1], encoding="utf-8") as file:
         manual = file.read()
     headings = ("lock", "last run", "contender", "reservation")
     schema = {heading: fields_of(manual, heading) for heading in headings}
     text = sys.stdin.buffer.read().decode("ascii")
+    if "--servers-report" in arguments:
+        check_report(json.loads(text), manual)
+        print("\n".join(wrong) if wrong else "1 report")
+        return 1 if wrong else 0
     if "--lines" in arguments:
         locks = [json.loads(line) for line in text.splitlines()]
     else:

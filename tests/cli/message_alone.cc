@@ -14,6 +14,7 @@
 #include "cli/report_progress.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
+#include "cli/servers_view.h"
 #include "process/cgroup.h"
 #include "process/message_sink.h"
 #include "process/process_tree.h"
@@ -100,10 +101,55 @@ std::string NoDescriptors() {
 }
 #endif
 
+// A report finds what an ensemble has; most of it takes an ensemble with that fault. Those of
+// tests/cli/servers_report_test.cc have some from a whole zklock.
+std::string Findings() {
+  using protocol::WordEnd;
+  using Kind = protocol::Finding::Kind;
+  cli::ServersReport report;
+  report.root = "/zklock";
+  report.facts.servers = {{.name = "zk1:2181", .reached = true, .granted = 30s},
+                          {.name = "zk2:2181", .reached = true, .granted = 30s}};
+  report.facts.servers[0].same_ensemble = true;
+  report.texts = {{.address = "10.0.0.1:2181"}, {.address = "10.0.0.2:2181", .reason = "no"}};
+  std::string said;
+  const auto say = [&](const protocol::Finding& finding) {
+    said += cli::FindingText(finding, report) + "\n";
+  };
+  for (const Kind kind :
+       {Kind::kUnreached, Kind::kNoQuorum, Kind::kOtherEnsemble, Kind::kUselessGrant,
+        Kind::kTooSlow, Kind::kEvenMembers, Kind::kFewConnectionsLeft, Kind::kSlow,
+        Kind::kShortGrant, Kind::kGrantBelowAsked, Kind::kEvenList, Kind::kSingleServer,
+        Kind::kPartialList, Kind::kUnreachedAddress, Kind::kClockUnknown, Kind::kNotCompared,
+        Kind::kDifferentGrants}) {
+    say({.kind = kind, .servers = {1}, .count = 4, .least_count = 2});
+  }
+  say({.kind = Kind::kSameServer, .servers = {0, 1}});
+  say({.kind = Kind::kClockOff, .servers = {1}, .most = 2s});
+  say({.kind = Kind::kClockOff, .servers = {1}, .most = -2s});
+  report.facts.servers[1].srvr = WordEnd::kClosed;
+  say({.kind = Kind::kWordsClosed, .servers = {1}});
+  report.facts.servers[1].conf = WordEnd::kUnusable;
+  say({.kind = Kind::kWordsUnusable, .servers = {1}});
+  said += cli::WithoutServersText(report) + "\n";
+  report.facts.servers.clear();
+  report.texts.clear();
+  return said + cli::ServersReportText(report, {});
+}
+
 }  // namespace
 
 Provocations SaidAloneProvocations() {
   return {
+      {{Part("kServerUnreached"), Part("kServerNoQuorum"),     Part("kOtherEnsemble"),
+        Part("kSameServer"),      Part("kGrantsDiffer"),       Part("kUselessGrant"),
+        Part("kCommitsTooSlow"),  Part("kEvenMembers"),        Part("kClockAhead"),
+        Part("kClockBehind"),     Part("kFewConnectionsLeft"), Part("kCommitsSlow"),
+        Part("kBriefGrant"),      Part("kGrantBelowAsked"),    Part("kEvenList"),
+        Part("kSingleServer"),    Part("kPartialList"),        Part("kAddressUnreached"),
+        Part("kClockUnknown"),    Part("kWordsClosed"),        Part("kWordsUnusable"),
+        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToMend")},
+       Findings},
 #ifdef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, NoDescriptors},
 #endif

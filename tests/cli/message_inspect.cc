@@ -61,6 +61,10 @@ Provocations InspectProvocations() {
          return SaidBy({"inspect", "--mine", NewLock("said")}, 76);
        }},
       {{"kNoLongerMine"}, NoLongerMine},
+      {{"kNoServerReached"},
+       [] {
+         return Said(Run(ZklockAt("127.0.0.1:1", {"inspect", "--servers-report"})), Exited(69));
+       }},
   };
 }
 

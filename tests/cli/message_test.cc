@@ -107,6 +107,7 @@ std::vector<Case> WrongWords() {
       {"kNoProcessNumber", 64, {"exclusive", "--hold", "--owner-pid", "me", "/l"}},
       {"kNoSuchProcess", 64, {"exclusive", "--hold", "--owner-pid", "2147483646", "/l"}},
       {"kUnclearOwner", 64, {"exclusive", "--hold", "/l"}, {}, {"/usr/bin/timeout", "100"}},
+      {"kReportTakesNoLock", 64, {"inspect", "--servers-report", "/l"}},
       {"kPrintsNothing", 64, {"inspect", "--mine", "--json", "/l"}},
       {"kOneTarget", 64, {"release", "/l", "--holders", "--all"}},
       {"kNoName", 64, {"release", "/l", "--contender", "a/b"}},

@@ -277,6 +277,7 @@ Rows InspectRows() {
         {kNested, {0}},
         {kHeldByShell, {0}},
         {kNoServer, {kUnavailable}}}},
+      {"--servers-report", {"--servers-report"}, Everywhere({kUsage})},  // it takes no LOCK
   };
   rows = rows + CommonRows(text, "inspect");
   for (Row& row : rows) {

@@ -292,6 +292,19 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
   }
 }
 
+TEST_CASE("--servers-report is about the servers, and excludes what is about locks") {
+  CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report"})).servers_report);
+  CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report", "--json"})).form ==
+        InspectOptions::Form::kJson);
+  CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report", "-q"})).by_status);
+  CHECK_THAT(ErrorOf({"inspect", "--servers-report", "/l"}), Catch::Contains("takes no LOCK"));
+  CHECK_THAT(ErrorOf({"inspect", "--server-report"}), Catch::Contains("'--servers-report'"));
+  for (const char* other : {"--dot", "--watch", "--mine"}) {
+    CHECK_THAT(ErrorOf({"inspect", "--servers-report", other}),
+               Catch::Contains(std::string("--servers-report and ") + other));
+  }
+}
+
 TEST_CASE("inspect shows the root without a LOCK, and everything with /") {
   CHECK(std::get<InspectOptions>(Parse({"inspect"})).path == "/zklock");
   CHECK(std::get<InspectOptions>(Parse({"inspect", "/"})).path == "/");

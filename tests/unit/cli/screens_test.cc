@@ -10,6 +10,8 @@
 
 #include "cli/printable.h"
 #include "cli/queue_text.h"
+#include "cli/servers_view.h"
+#include "unit/cli/fake_servers.h"
 #include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
@@ -69,6 +71,9 @@ TEST_CASE("The screens are as stored") {
       const std::string tree = Render(test::Tree(), style);
       CheckFits(tree, width);
       CheckScreen("tree" + suffix, tree);
+      const std::string servers = ServersReportText(test::UnfitServers(), style);
+      CheckFits(servers, width);
+      CheckScreen("servers" + suffix, servers);
     }
   }
 }
@@ -80,7 +85,7 @@ TEST_CASE("No screen is wider than its terminal or contains a foreign control ch
     const ViewStyle style{.width = width};
     for (const std::string& text :
          {Render({test::BusyLock()}, style), Render({test::Semaphore(true)}, style),
-          Render(test::Tree(), style)}) {
+          Render(test::Tree(), style), ServersReportText(test::UnfitServers(), style)}) {
       CheckFits(text, width);
       CHECK(text.find('\x1b') == std::string::npos);
       CHECK(text.find('\x07') == std::string::npos);
