@@ -42,8 +42,7 @@ std::string ClockCell(const std::optional<protocol::ClockOffset>& clock) {
 /// "3/60".
 std::string ConnectionsText(const ServerFacts& server) {
   if (!server.connections && !server.connection_limit) return kUnknown;
-  const std::string count =
-      server.connections ? std::to_string(*server.connections) : std::string("?");
+  std::string count = server.connections ? std::to_string(*server.connections) : std::string("?");
   if (!server.connection_limit) return count;
   const std::uint64_t limit = *server.connection_limit;
   return count + "/" + (limit == 0 ? std::string("∞") : std::to_string(limit));

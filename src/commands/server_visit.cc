@@ -108,7 +108,7 @@ void ServerVisit::Stop() {
 std::string ServerVisit::Reason() const {
   if (has_reached()) return "";
   if (measurement_.refusal()) {
-    const std::string helpers = session_.HelperRefusal();
+    std::string helpers = session_.HelperRefusal();
     if (!helpers.empty()) return helpers;
     lock::Refused refused;
     refused.error = *measurement_.refusal();

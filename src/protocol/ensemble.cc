@@ -37,7 +37,7 @@ void FindUnreached(const EnsembleFacts& facts, std::vector<Finding>& findings) {
       return other.reached && other.name == server.name;
     });
   };
-  const auto add = [&](Kind kind, Places places) {
+  const auto add = [&](Kind kind, const Places& places) {
     for (const std::size_t place : places) findings.push_back({.kind = kind, .servers = {place}});
   };
   add(Kind::kNoQuorum, Which(facts, [](const auto& server) { return HasNoQuorum(server); }));
