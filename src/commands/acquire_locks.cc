@@ -68,8 +68,8 @@ class LockAcquisition {
   WaitHooks Hooks() {
     WaitHooks hooks{.is_cancelled = task_.is_cancelled};
     if (task_.command != nullptr) {
-      hooks.on_progress = [this](bool is_about_to_hold) {
-        task_.command->OnProgress(is_about_to_hold, session_driver_->session());
+      hooks.on_progress = [this](bool is_near_turn) {
+        task_.command->OnProgress(is_near_turn, session_driver_->session());
       };
       hooks.on_joining = [this] {
         task_.command->OnJoining(session_driver_->session(), FirstContenderMayHold());

@@ -62,8 +62,8 @@ void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
   OnProgress(false, session);
 }
 
-void PreforkedCommand::OnProgress(bool is_about_to_hold, const zookeeper::Session& session) {
-  if (is_about_to_hold) return TryPrepare(session.lease().timeout());
+void PreforkedCommand::OnProgress(bool is_near_turn, const zookeeper::Session& session) {
+  if (is_near_turn) return TryPrepare(session.lease().timeout());
   if (!is_early_) return Discard();
   if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
 }
@@ -72,7 +72,7 @@ void PreforkedCommand::OnJoining(const zookeeper::Session& session, bool may_hol
   is_early_ = false;
   shared_.Set(session);
   if (may_hold) TryPrepare(session.lease().timeout());
-  // Refused or too slow: we try again when we are about to hold.
+  // Refused or too slow: we try again when our turn is near.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }
 

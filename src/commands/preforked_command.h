@@ -16,7 +16,7 @@
 namespace zklock::commands {
 
 /// The command of a run and its guard, forked while the servers commit what may give us the lock,
-/// or while we are next in line: two forks take as long as a commit.
+/// and kept while our turn is near: two forks take as long as a commit.
 ///
 /// Where the first contender may be the holder they are forked even before it is created, while the
 /// servers make the session. The guard has left zklock's process group by then: if that group is
@@ -41,7 +41,7 @@ class PreforkedCommand {
   void PrepareEarly(const zookeeper::Session& session);
   /// After each event of the wait: forks the two when it is time, and ends them when another
   /// contender is to hold.
-  void OnProgress(bool is_about_to_hold, const zookeeper::Session& session);
+  void OnProgress(bool is_near_turn, const zookeeper::Session& session);
   /// When a contender is about to be created: waits until the guard has left the process group.
   /// `may_hold`: it is the last contender that the locks need, so the two are forked if that has
   /// not been done.

@@ -48,7 +48,7 @@ struct WaitHooks {
   std::function<bool()> is_cancelled{};
   /// Called after each event that does not end the wait; true while the servers commit what may end
   /// it with the lock.
-  std::function<void(bool is_about_to_hold)> on_progress{};
+  std::function<void(bool is_near_turn)> on_progress{};
   /// Called before each create of a contender.
   std::function<void()> on_joining{};
 };

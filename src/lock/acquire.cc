@@ -42,15 +42,15 @@ const AcquireOutcome* Acquire::outcome() const {
   return done == nullptr ? nullptr : &done->outcome;
 }
 
-bool Acquire::IsAboutToHold() const {
+bool Acquire::IsNearTurn() const {
   if (IsOver()) return std::holds_alternative<Acquired>(*outcome());
   // The create proves the session, but not what is held in other LOCKs.
   if (std::holds_alternative<Joining>(state_)) {
     return contender_.may_exist() && request_.held.empty();
   }
-  // The next in line starts its command when the holder is gone, without another commit.
+  // It starts its command when the last contender before it is gone, without another commit.
   if (std::holds_alternative<Waiting>(state_) || std::holds_alternative<Deciding>(state_)) {
-    return !request_.try_only && predecessor_.ahead.IsNextInLine();
+    return !request_.try_only && (predecessor_.ahead.IsNextInLine() || predecessor_.ahead.IsNear());
   }
   return std::holds_alternative<Confirming>(state_) ||
          std::holds_alternative<AwaitingLease>(state_);

@@ -28,9 +28,8 @@ AcquireSet::~AcquireSet() {
   store_.SetListener(nullptr);
 }
 
-bool AcquireSet::IsAboutToHold() const {
-  return !outcome_ && !checking_free_ && current_ + 1 == requests_.size() &&
-         acquire_->IsAboutToHold();
+bool AcquireSet::IsNearTurn() const {
+  return !outcome_ && !checking_free_ && current_ + 1 == requests_.size() && acquire_->IsNearTurn();
 }
 
 std::vector<Ticket> AcquireSet::tickets() const {

@@ -35,8 +35,8 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   /// Set once, when it is over: Acquired or ReservedLock if all are held or reserved, else the
   /// outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
-  /// The answer to a commit that is under way may complete the set, or has just done so.
-  [[nodiscard]] bool IsAboutToHold() const;
+  /// Only the last LOCK is missing, and there our turn is near (Acquire::IsNearTurn).
+  [[nodiscard]] bool IsNearTurn() const;
   /// The contenders that hold, in the order of the requests, without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const;
   /// What was reserved already, in the same order.

@@ -15,6 +15,7 @@ QueueAhead::QueueAhead(const Contenders& contenders, std::string_view own_name,
 
   const ContenderNameView* last_excluding = nullptr;
   for (const ContenderNameView& one : contenders) {
+    if (IsBefore(one, *own)) ++contenders_before_;
     if (IsBefore(*nearest, one) && IsBefore(one, *own)) waiters_between_ = true;
     if (one.reads() || !IsBefore(one, *nearest)) continue;
     if (last_excluding == nullptr || IsBefore(*last_excluding, one)) last_excluding = &one;

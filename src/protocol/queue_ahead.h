@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ namespace zklock::protocol {
 /// settles nothing.
 class QueueAhead {
  public:
+  /// Few enough for a host that all of these wait on to run two more processes for each.
+  static constexpr std::size_t kNear = 16;
+
   /// Nothing is known.
   QueueAhead() = default;
   /// `contenders` has `own_name`, and by Decide it waits for `predecessor`.
@@ -31,10 +35,14 @@ class QueueAhead {
   [[nodiscard]] bool IsSettledByDeletion() const;
   /// All contenders before ours hold the lock.
   [[nodiscard]] bool IsNextInLine() const;
+  /// At most kNear contenders were before ours in the list. Each may release within milliseconds,
+  /// and of all but the last of them the waiter learns nothing.
+  [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
 
  private:
   bool known_ = false;
-  bool leaves_for_good_ = false;  ///< the predecessor, when it is deleted
+  std::size_t contenders_before_ = 0;  ///< ours, when the list was read
+  bool leaves_for_good_ = false;       ///< the predecessor, when it is deleted
   bool predecessor_reads_ = false;
   bool waiters_between_ = false;  ///< between the predecessor and ours, when the list was read
   bool readers_before_ = false;   ///< between last_excluding_ and the predecessor, likewise

@@ -446,7 +446,12 @@ class Bench:
                 waiters = [queue.start(["true"]) for _ in range(count)]
                 queue.settle()
                 kib = statistics.median(_pss(waiter.pid) for waiter in waiters)
+                if word == "zklock":
+                    prepared = statistics.median(
+                        sum(map(_pss, _tree(waiter.pid))) for waiter in waiters[:16])
             self._results.add("memory of a waiter (PSS)", word, kib, "KiB")
+        self._results.add("memory of one of the first 16 waiters, with its guard and its command, "
+                          "both ready", "zklock", prepared, "KiB")
         self._results.target("memory of a waiter (PSS)", self._results.get(
             "memory of a waiter (PSS)", "zklock"), 250, "KiB")
 

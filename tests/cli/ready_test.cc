@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <filesystem>
 #include <future>
 #include <string>
@@ -15,6 +16,7 @@
 #include "cli/forks.h"
 #include "cli/zklock.h"
 #include "process/process_tree.h"
+#include "protocol/queue_ahead.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -240,7 +242,7 @@ TEST_CASE("nothing is forked early if the first contender cannot be the holder")
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("the next in line has its guard and command ready, and no other waiter has") {
+TEST_CASE("a waiter with few contenders before it has its guard and command ready, no other has") {
   const std::string lock = NewPersistentLock("next");
   Child holder = StartHolder({"exclusive", "--verbose"}, lock);
   Child next = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
@@ -248,7 +250,15 @@ TEST_CASE("the next in line has its guard and command ready, and no other waiter
   const Ready ready = WaitForReady(next);
   Child other = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
   other.ReadErrUntil("waiting for " + lock);
-  WaitUntilChildless(other);
+  WaitForReady(other);
+  Tree tree;
+  for (std::size_t i = 0; i < protocol::QueueAhead::kNear; ++i) {
+    tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+                ZnodeKind::kEphemeralSequential, "");
+  }
+  Child far = Child::Start(HolderOptions({"exclusive", "--verbose"}, lock));
+  far.ReadErrUntil("waiting for " + lock);
+  WaitUntilChildless(far);
   SECTION("its command is the one that was forked") {
     holder.CloseInput();
     REQUIRE(holder.Wait() == Exited(0));

@@ -92,19 +92,19 @@ TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
     CHECK(proof.find(ticket.path) != std::string::npos);
 }
 
-TEST_CASE("A set is about to hold while its last LOCK is being proven, not before") {
+TEST_CASE("A set is near its turn while its last LOCK is being proven, not before") {
   Caller caller;
   caller.store.Connect();
   int moments = 0;
   do {
     if (caller.set.GetInterest().wake <= caller.clock.Now()) caller.set.OnReady(0);
-    if (!caller.set.IsAboutToHold()) continue;
+    if (!caller.set.IsNearTurn()) continue;
     ++moments;
     CHECK(caller.Contenders("/c") == 1);
   } while (caller.store.Step() || caller.set.GetInterest().wake <= caller.clock.Now());
   CHECK(moments > 0);
   caller.CheckHolds();
-  CHECK_FALSE(caller.set.IsAboutToHold());
+  CHECK_FALSE(caller.set.IsNearTurn());
 }
 
 TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {

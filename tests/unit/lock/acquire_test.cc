@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "unit/lock/contender.h"
 
@@ -25,34 +27,34 @@ TEST_CASE("A free lock is acquired with one create, one get of LOCK and one list
   CHECK(self.ticket().session == self.store.session_id());
 }
 
-TEST_CASE("A contender is about to hold while its create or its proof is being committed") {
+TEST_CASE("A contender is near its turn while its create or its proof is being committed") {
   World world;
-  const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
-  const std::string waiter = world.servers.Put("/l/other-lock-", 1, true);
+  std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
+  for (std::string& other : others) other = world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
-  CHECK_FALSE(self.acquire.IsAboutToHold());
+  CHECK_FALSE(self.acquire.IsNearTurn());
   self.store.Connect();
-  CHECK(self.acquire.IsAboutToHold());
+  CHECK(self.acquire.IsNearTurn());
   self.store.Run();
-  CHECK_FALSE(self.acquire.IsAboutToHold());  // it waits, and is not next
-  world.servers.Remove(holder);
-  world.servers.Remove(waiter);
+  CHECK_FALSE(self.acquire.IsNearTurn());
+  for (const std::string& other : others) world.servers.Remove(other);
   bool at_proof = false;
-  while (self.store.Step()) at_proof = at_proof || self.acquire.IsAboutToHold();
+  while (self.store.Step()) at_proof = at_proof || self.acquire.IsNearTurn();
   CHECK(at_proof);
   CHECK(self.Holds());
-  CHECK(self.acquire.IsAboutToHold());
+  CHECK(self.acquire.IsNearTurn());
 }
 
-TEST_CASE("The next in line is about to hold, but not a try") {
+TEST_CASE("A waiter with few contenders before it is near its turn, but not a try") {
   World world;
-  world.servers.Put("/l/other-lock-", 1, true);
+  const std::size_t others = GENERATE(std::size_t{1}, protocol::QueueAhead::kNear);
+  for (std::size_t i = 0; i < others; ++i) world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
   self.store.Run();
-  CHECK(self.acquire.IsAboutToHold());
+  CHECK(self.acquire.IsNearTurn());
   Contender tries(world.servers, world.clock, {.try_only = true});
   tries.store.Run();
-  CHECK_FALSE(tries.acquire.IsAboutToHold());
+  CHECK_FALSE(tries.acquire.IsNearTurn());
 }
 
 TEST_CASE("A missing LOCK is created with its parents, as containers where the servers know them") {

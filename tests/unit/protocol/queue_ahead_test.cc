@@ -79,6 +79,18 @@ TEST_CASE(
   CHECK(AheadOfLast({Exclusive(0), Zklock("-reserve-lock-", 1)}).IsSettledByDeletion());
 }
 
+TEST_CASE("A waiter is near while few contenders are before it, of whatever mode") {
+  Names queue;
+  for (std::size_t number = 0; number < QueueAhead::kNear; ++number) {
+    queue.push_back(number % 3 == 0 ? Reader(number) : Exclusive(number));
+  }
+  queue.push_back(Exclusive(100));
+  CHECK(AheadOfLast(queue).IsNear());
+  queue.insert(queue.begin(), Reader(99));
+  CHECK_FALSE(AheadOfLast(queue).IsNear());
+  CHECK_FALSE(QueueAhead().IsNear());
+}
+
 TEST_CASE("A record of the last excluding contender before the predecessor shows who is next") {
   const Names queue{Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)};
   const std::string released = GENERATE(Exclusive(5), Writer(6));
