@@ -38,13 +38,14 @@ if(support_sources)
   target_link_libraries(support INTERFACE test_support)
 endif()
 
-# Libraries to be preloaded: a resolver, a skewed clock, and fork() that fails.
+# Libraries to be preloaded: a resolver, a skewed clock, fork() that fails, an fsync() that is interrupted.
 add_library(test_resolver MODULE tests/support/resolver.c)
 target_link_libraries(test_resolver PRIVATE ${CMAKE_DL_LIBS})
 add_library(test_clock MODULE tests/support/skewed_clock.c)
 target_link_libraries(test_clock PRIVATE ${CMAKE_DL_LIBS})
 add_library(test_fork MODULE tests/support/refused_fork.c)
 target_link_libraries(test_fork PRIVATE ${CMAKE_DL_LIBS})
+add_library(test_fsync MODULE tests/support/interrupted_fsync.c)
 
 # A program that locks through go-zookeeper; the other programs in tests/peers need no building.
 find_program(ZKLOCK_GO go)
@@ -71,7 +72,8 @@ set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
     ZKLOCK_TEST_ZOOKEEPER_HEADER=${ZOOKEEPER_INCLUDE_DIR}/zookeeper/zookeeper.h
     ZKLOCK_TEST_RESOLVER=$<TARGET_FILE:test_resolver>
     ZKLOCK_TEST_CLOCK=$<TARGET_FILE:test_clock>
-    ZKLOCK_TEST_FORK=$<TARGET_FILE:test_fork> ZKLOCK_TEST_GO_PEER=${go_peer} UBSAN_OPTIONS=print_stacktrace=1
+    ZKLOCK_TEST_FORK=$<TARGET_FILE:test_fork>
+    ZKLOCK_TEST_FSYNC_LIBRARY=$<TARGET_FILE:test_fsync> ZKLOCK_TEST_GO_PEER=${go_peer} UBSAN_OPTIONS=print_stacktrace=1
     ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:verify_asan_link_order=0)
 if(TARGET zklock)
   list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
@@ -83,7 +85,7 @@ foreach(suite IN ITEMS unit server cli faults model)
     continue()
   endif()
   add_executable(${suite}_tests ${sources})
-  add_dependencies(${suite}_tests test_resolver test_clock test_fork)
+  add_dependencies(${suite}_tests test_resolver test_clock test_fork test_fsync)
   if(suite STREQUAL cli)
     add_dependencies(cli_tests test_go_peer)
     # They run zklock as a program. Instrumented, they would take three times as long to compile, and

@@ -16,6 +16,7 @@
 #include "cli/printable.h"
 #include "cli/queue_messages.h"
 #include "cli/report.h"
+#include "commands/monitoring.h"
 #include "commands/subcommands.h"
 #include "process/message_sink.h"
 #include "process/signals.h"
@@ -47,6 +48,16 @@ int Dispatch(const cli::ParsedCommandLine& line, process::Signals& signals,
   return kExitSystem;
 }
 
+int DispatchWords(int argc, char** argv, process::Signals& signals, process::MessageSink& sink) {
+  const auto dispatch = [&] { return Dispatch(cli::ParseCommandLine(argc, argv), signals, sink); };
+  if (!cli::IsCheck(argc, argv)) return dispatch();
+  try {
+    return dispatch();
+  } catch (const std::exception& error) {
+    return commands::CheckFailed(error.what());
+  }
+}
+
 int Main(int argc, char** argv) {
   process::ReserveStandardStreams();
   // Next, before anything changes them: the command gets back the mask and dispositions it finds.
@@ -58,7 +69,7 @@ int Main(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == "--complete") {
       status = commands::Complete(cli::Complete({argv + 2, argv + argc}), signals);
     } else {
-      status = Dispatch(cli::ParseCommandLine(argc, argv), signals, sink);
+      status = DispatchWords(argc, argv, signals, sink);
     }
   } catch (const cli::UsageError& error) {
     report.Error(cli::UsageLines(error));

@@ -48,4 +48,11 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   return ReadRelease(arguments, command.has_value());
 }
 
+bool IsCheck(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words.front() != "inspect") return false;
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--check") != end;
+}
+
 }  // namespace zklock::cli

@@ -9,4 +9,8 @@ namespace zklock::cli {
 /// (cli/config.h) and UnsafeFile (cli/credentials.h).
 [[nodiscard]] ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
 
+/// Whether the arguments, which may be wrong, ask for `inspect --check`. A monitoring system then
+/// expects each error as a line on standard output and status 3.
+[[nodiscard]] bool IsCheck(int argc, const char* const* argv);
+
 }  // namespace zklock::cli

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <string_view>
+
 #include "cli/grammar.h"
 #include "cli/help.h"
 #include "cli/messages.h"
@@ -8,12 +10,35 @@
 namespace zklock::cli {
 namespace {
 
+/// `form` has an output of its own, which no other option changes.
+void CheckAlone(const Grammar& grammar, const char* form) {
+  if (!grammar.WasGiven(form)) return;
+  for (const char* const other :
+       {"--json", "--dot", "--watch", "--mine", "--servers-report", "--check", "--prometheus"}) {
+    if (other != std::string_view(form) && grammar.WasGiven(other)) {
+      throw grammar.Error(fmt::format(message::kExclude, other, form));
+    }
+  }
+  if (grammar.IsArgument("--quiet")) {
+    throw grammar.Error(fmt::format(message::kExclude, "--quiet", form));
+  }
+}
+
 void CheckForms(const Grammar& grammar) {
   const bool json = grammar.WasGiven("--json");
   const bool dot = grammar.WasGiven("--dot");
   const bool watch = grammar.WasGiven("--watch");
   if (json && dot) throw grammar.Error(fmt::format(message::kExclude, "--json", "--dot"));
   if (dot && watch) throw grammar.Error(fmt::format(message::kExclude, "--dot", "--watch"));
+  for (const char* const form : {"--check", "--prometheus"}) CheckAlone(grammar, form);
+  for (const char* const limit : {"--max-held", "--max-wait", "--max-waiting", "--max-age"}) {
+    if (grammar.WasGiven(limit) && !grammar.WasGiven("--check")) {
+      throw grammar.Error(fmt::format(message::kForCheck, limit));
+    }
+  }
+  if (grammar.WasGiven("--output") && !grammar.WasGiven("--prometheus")) {
+    throw grammar.Error(fmt::format(message::kForPrometheus, "--output"));
+  }
   if (!json && !dot && !watch) return;
   if (grammar.IsArgument("--quiet")) {
     throw grammar.Error(fmt::format(message::kPrintsNothing, "--quiet"));
@@ -51,6 +76,14 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
   // subcommand, only about what is reported on standard error.
   options.by_status = grammar.IsArgument("--quiet");
   options.with_names = grammar.IsArgument("--verbose");
+  const auto path_of = [&](const std::string& word) {
+    return word == "/" ? word : grammar.ResolveLock(word, options.server.root);
+  };
+  if (options.form == InspectOptions::Form::kCheck) {
+    for (const std::string& word : grammar.locks()) options.paths.push_back(path_of(word));
+    if (options.paths.empty()) options.paths.push_back(options.server.root);
+    return std::move(options);
+  }
   if (!grammar.locks().empty()) {
     const bool everything = grammar.locks().front() == "/";
     options.path = everything ? "/" : grammar.ReadLock(options.server.root);

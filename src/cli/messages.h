@@ -158,6 +158,12 @@ inline constexpr char kPrintsNothing[] =
     "{} prints nothing, and cannot be used with --json, --dot or --watch";
 inline constexpr char kReportTakesNoLock[] =
     "--servers-report takes no LOCK: it is about the servers";
+inline constexpr char kForCheck[] = "{} requires --check";
+inline constexpr char kForPrometheus[] = "{} requires --prometheus";
+inline constexpr char kNoOutput[] = "--output is empty; name a file";
+inline constexpr char kNoDurationLimit[] =
+    "{}: invalid duration '{}'; expected [WARN:]CRIT (examples: 2h, 30m:2h)";
+inline constexpr char kLimitOrder[] = "{} '{}': WARN is more than CRIT";
 inline constexpr char kOneTarget[] =
     "--contender, --holders, --all and --reserve cannot be used together";
 inline constexpr char kReleasedAtOnce[] =

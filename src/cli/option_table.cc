@@ -313,6 +313,64 @@ std::string Events(const OptionValue& value, OptionFields& fields) {
   return value.WasGiven() && value.text.empty() ? message::kNoEvents : "";
 }
 
+/// `[WARN:]CRIT`; `parse` reads one of them.
+template <typename Parse>
+std::string ReadLimit(const std::string& text, std::optional<CheckLimit>& limit, Parse parse) {
+  const std::size_t colon = text.find(':');
+  const std::string critical = colon == std::string::npos ? text : text.substr(colon + 1);
+  limit.emplace();
+  if (colon != std::string::npos && !parse(text.substr(0, colon), limit->warning.emplace())) {
+    return text.substr(0, colon);
+  }
+  return parse(critical, limit->critical) ? "" : critical;
+}
+
+/// A limit whose warning would be hidden by its critical state.
+std::string CheckOrder(const OptionValue& value, const std::optional<CheckLimit>& limit) {
+  const bool is_ordered = !limit->warning || *limit->warning <= limit->critical;
+  return is_ordered ? "" : fmt::format(message::kLimitOrder, value.spec->Name(), value.text);
+}
+
+template <std::optional<CheckLimit> CheckLimits::*kLimit>
+std::string DurationLimit(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  bool is_valid = true;
+  auto& limit = fields.inspect.limits.*kLimit;
+  const std::string bad =
+      ReadLimit(value.text, limit, [&](const std::string& text, std::int64_t& milliseconds) {
+        const auto duration = ParseDuration(text);
+        is_valid = duration.has_value();
+        if (duration) {
+          milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(*duration).count();
+        }
+        return is_valid;
+      });
+  if (!is_valid) return fmt::format(message::kNoDurationLimit, value.spec->Name(), bad);
+  return CheckOrder(value, limit);
+}
+
+std::string WaitingLimit(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  bool is_valid = true;
+  auto& limit = fields.inspect.limits.waiting;
+  const std::string bad =
+      ReadLimit(value.text, limit, [&](const std::string& text, std::int64_t& count) {
+        const auto number = ParseNumber(text, 0, kMaxInt);
+        is_valid = number.has_value();
+        count = number.value_or(0);
+        return is_valid;
+      });
+  if (!is_valid) return fmt::format(message::kNoNumber, value.spec->Name(), bad, 0, kMaxInt);
+  return CheckOrder(value, limit);
+}
+
+std::string OutputFile(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  if (value.text.empty()) return message::kNoOutput;
+  fields.inspect.output = AbsolutePath(value.text);
+  return "";
+}
+
 std::string OwnerPid(const OptionValue& value, OptionFields& fields) {
   if (!value.WasGiven()) return "";
   fields.run.owner_pid = ParseNumber(value.text, 1, std::numeric_limits<std::int32_t>::max());
@@ -371,6 +429,20 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kInspect, .store = Flag<&InspectOptions::mine>},
     {.name = "servers-report", .help = "are the servers fit for locks?",
      .subcommands = kInspect, .store = Flag<&InspectOptions::servers_report>},
+    {.name = "check", .help = "one line and status for a monitoring system",
+     .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kCheck>},
+    {.name = "max-held", .metavar = "[WARN:]CRIT", .help = "with --check: how long it may be held",
+     .subcommands = kInspect, .store = DurationLimit<&CheckLimits::held>},
+    {.name = "max-wait", .metavar = "[WARN:]CRIT", .help = "how long one may have waited",
+     .subcommands = kInspect, .store = DurationLimit<&CheckLimits::wait>},
+    {.name = "max-waiting", .metavar = "[WARN:]CRIT", .help = "how many may wait",
+     .subcommands = kInspect, .store = WaitingLimit},
+    {.name = "max-age", .metavar = "[WARN:]CRIT", .help = "how old the last success may be",
+     .subcommands = kInspect, .store = DurationLimit<&CheckLimits::age>},
+    {.name = "prometheus", .help = "print metrics for Prometheus",
+     .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kMetrics>},
+    {.name = "output", .metavar = "FILE", .help = "with --prometheus: replace FILE, whole or not",
+     .subcommands = kInspect, .store = OutputFile},
 
     // release
     {.name = "contender", .metavar = "NAME", .help = "this one: a name that inspect -v shows",
@@ -519,7 +591,10 @@ constexpr SubcommandSpec kSubcommandTable[] = {
     {"read", kRead, kRunArguments, "run it together with other readers"},
     {"write", kWrite, kRunArguments, "run it as a writer, alone"},
     {"try", kTry, kRunArguments, "run it at once or not at all"},
-    {"inspect", kInspect, "[OPTIONS] [LOCK]", "show who holds and who waits"},
+    {"inspect", kInspect,
+     "[OPTIONS] [LOCK]\n"
+     "       zklock inspect [OPTIONS] --check [LOCK...]",
+     "show who holds and who waits"},
     {"release", kRelease,
      "[OPTIONS] LOCK [--contender NAME|--holders|--all]\n"
      "       zklock release [OPTIONS] LOCK... --reserve ID",

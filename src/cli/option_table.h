@@ -95,8 +95,22 @@ struct RunOptions {
   std::vector<std::string> command;       ///< word for word; with -c: /bin/sh -c LINE
 };
 
+/// A limit of `inspect --check`. Durations are in milliseconds.
+struct CheckLimit {
+  std::optional<std::int64_t> warning;
+  std::int64_t critical = 0;
+  friend bool operator==(const CheckLimit&, const CheckLimit&) = default;
+};
+
+struct CheckLimits {
+  std::optional<CheckLimit> held;     ///< since the oldest holder got the lock
+  std::optional<CheckLimit> wait;     ///< since the oldest waiter joined the queue
+  std::optional<CheckLimit> waiting;  ///< how many wait
+  std::optional<CheckLimit> age;      ///< since the last successful run began
+};
+
 struct InspectOptions {
-  enum class Form { kText, kJson, kDot };
+  enum class Form { kText, kJson, kDot, kCheck, kMetrics };
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
   Form form = Form::kText;
@@ -105,8 +119,11 @@ struct InspectOptions {
   bool servers_report = false;  ///< judge the servers; there is no path
   bool by_status = false;       ///< print nothing
   bool with_names = false;      ///< --verbose
+  CheckLimits limits;           ///< of kCheck
+  std::string output;           ///< the file for kMetrics; empty: standard output
   /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
   std::string path;
+  std::vector<std::string> paths;  ///< of kCheck, which takes several, in place of `path`
 };
 
 struct ReleaseOptions {

@@ -8,6 +8,8 @@ inline constexpr char kUnlistable[] =
     "not authorised to list {}{}: locks there are not shown; see --auth-file";
 inline constexpr char kMorePaths[] = " and {} more";
 inline constexpr char kCannotPrint[] = "cannot write to standard output: {}";
+inline constexpr char kCannotReplace[] = "cannot write to {}: {}";
+inline constexpr char kNoPlainFile[] = "it is not a regular file";
 inline constexpr char kSignal[] = "SIG{}";
 inline constexpr char kSignalNumber[] = "signal {}";
 inline constexpr char kInterruptedBy[] = "interrupted by {}";

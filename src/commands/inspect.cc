@@ -3,22 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/exit_status.h"
 #include "cli/queue_dot.h"
 #include "cli/queue_json.h"
-#include "cli/queue_messages.h"
 #include "cli/queue_text.h"
 #include "cli/report_queue.h"
 #include "cli/screen.h"
 #include "commands/console.h"
+#include "commands/monitoring.h"
 #include "commands/output.h"
 #include "commands/own_locks.h"
 #include "commands/servers_report.h"
@@ -231,12 +228,7 @@ class Inspection {
     return commands::InterruptedBy(signal_number, report_);
   }
 
-  int CannotPrint() {
-    // No reader: ends without a message, as PIPE would have ended it.
-    if (output_.error() == EPIPE || output_.error() == EBADF) return kExitSignalBase + SIGPIPE;
-    report_.Error(cli::message::kCannotPrint, std::generic_category().message(output_.error()));
-    return kExitSystem;
-  }
+  int CannotPrint() { return commands::CannotPrint(output_.error(), report_); }
 
   /// Waits until the reader has taken the rest. None: all is written.
   std::optional<int> Drain() {
@@ -259,6 +251,8 @@ class Inspection {
 int Inspect(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   if (options.servers_report) return ReportServers(options, signals, report);
   if (options.mine) return InspectMine(options, signals, report);
+  if (options.form == Form::kCheck) return InspectCheck(options, signals, report);
+  if (options.form == Form::kMetrics) return InspectMetrics(options, signals, report);
   return Inspection(options, signals, report).Run();
 }
 

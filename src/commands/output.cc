@@ -4,11 +4,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "base/exit_status.h"
+#include "cli/queue_messages.h"
+#include "commands/console.h"
+#include "process/event_loop.h"
 #include "process/terminal.h"
 
 namespace zklock::commands {
@@ -52,6 +59,25 @@ void Output::OnReady(short revents) {
   const bool was_full = IsFull();
   writer_.OnReady(revents);
   if (was_full && !IsFull() && on_room_) on_room_();
+}
+
+int CannotPrint(int error, cli::Report& report) {
+  if (error == EPIPE || error == EBADF) return kExitSignalBase + SIGPIPE;
+  report.Error(cli::message::kCannotPrint, std::generic_category().message(error));
+  return kExitSystem;
+}
+
+std::optional<int> PrintWhole(const std::string& text, process::Signals& signals,
+                              cli::Report& report) {
+  process::EventLoop loop;
+  Output output;
+  loop.Add(output);
+  output.Append(text);
+  const auto signal = RunUntil(loop, signals, [&] { return output.IsDone(); });
+  loop.Remove(output);
+  if (signal) return InterruptedBy(*signal, report);
+  if (output.error() != 0) return CannotPrint(output.error(), report);
+  return std::nullopt;
 }
 
 bool OutputIsTerminal() { return process::CanErase(STDOUT_FILENO); }

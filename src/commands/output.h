@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/event_source.h"
+#include "cli/report.h"
+#include "process/signals.h"
 #include "process/stream_writer.h"
 
 namespace zklock::commands {
@@ -33,6 +36,15 @@ class Output final : public EventSource {
   std::function<void()> on_room_;
   process::StreamWriter writer_;
 };
+
+/// Reports that nothing can be written to standard output, `error` being the reason. Returns the
+/// exit status. Without a reader nothing is reported, as when PIPE ends a process.
+[[nodiscard]] int CannotPrint(int error, cli::Report& report);
+
+/// Writes all of `text` to standard output. None, or the exit status if it failed or a signal
+/// arrived first; that was reported.
+[[nodiscard]] std::optional<int> PrintWhole(const std::string& text, process::Signals& signals,
+                                            cli::Report& report);
 
 /// Standard output is a terminal that can be drawn on.
 [[nodiscard]] bool OutputIsTerminal();

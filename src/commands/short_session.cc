@@ -32,8 +32,15 @@ std::optional<int> ShortSession::RunUntilLeft(lock::ServerOperation& operation,
 }
 
 std::optional<int> ShortSession::Failure(const lock::ServerOperation& operation) {
-  if (operation.failure()) return Explain(*operation.failure());
-  if (!operation.IsOver() && session_driver_.IsHopeless()) return Explain(lock::Unreachable{});
+  const auto end = FailureEndOf(operation);
+  if (!end) return std::nullopt;
+  report_.Explain(*end);
+  return end->status;
+}
+
+std::optional<cli::RunEnd> ShortSession::FailureEndOf(const lock::ServerOperation& operation) {
+  if (operation.failure()) return EndOf(*operation.failure());
+  if (!operation.IsOver() && session_driver_.IsHopeless()) return EndOf(lock::Unreachable{});
   return std::nullopt;
 }
 
@@ -42,14 +49,11 @@ void ShortSession::Close() {
   (void)session_driver_.Close();
 }
 
-int ShortSession::Explain(const lock::OperationFailure& failure) {
+cli::RunEnd ShortSession::EndOf(const lock::OperationFailure& failure) {
   // The close shows whether the servers accept any credentials of ours.
   const auto* refused = std::get_if<lock::Refused>(&failure);
   if (refused != nullptr && refused->error == zookeeper::Error::kAuthRequired) Close();
-  const cli::RunEnd end =
-      std::visit(FailureEnd(session_driver_, options_.connect_timeout, ""), failure);
-  report_.Explain(end);
-  return end.status;
+  return std::visit(FailureEnd(session_driver_, options_.connect_timeout, ""), failure);
 }
 
 }  // namespace zklock::commands

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "cli/end_reason.h"
 #include "cli/parsed_command_line.h"
 #include "cli/report.h"
 #include "commands/console.h"
@@ -39,12 +40,14 @@ class ShortSession {
   /// None if the operation has its result, or was left. Else the exit status; the error has been
   /// reported.
   [[nodiscard]] std::optional<int> Failure(const lock::ServerOperation& operation);
+  /// Likewise, but reports nothing, and returns the message too.
+  [[nodiscard]] std::optional<cli::RunEnd> FailureEndOf(const lock::ServerOperation& operation);
 
   /// Closes the session. No operation can follow.
   void Close();
 
  private:
-  [[nodiscard]] int Explain(const lock::OperationFailure& failure);
+  [[nodiscard]] cli::RunEnd EndOf(const lock::OperationFailure& failure);
 
   const cli::ServerOptions& options_;
   process::Signals& signals_;

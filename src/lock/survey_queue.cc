@@ -169,7 +169,7 @@ bool SurveyQueue::WantsHead() { return !std::exchange(head_asked_, true); }
 
 void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_data) {
   head_asked_ = head_known_ = true;
-  lock_.readable = head != nullptr;
+  lock_.readable = head != nullptr || !lock_.exists;
   if (head == nullptr) return;
   lock_.stat = head->stat;
   lock_.data = head->data.substr(0, most_data);

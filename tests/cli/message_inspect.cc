@@ -52,6 +52,14 @@ Provocations InspectProvocations() {
        [] {
          return IntoNowhere({"--help"}) + IntoNowhere({"inspect", "/t"});
        }},
+      {{"kCannotReplace"},
+       [] {
+         return SaidBy({"inspect", "--prometheus", "--output", "/nowhere/x", "/t"}, 71);
+       }},
+      {{"kCannotReplace", Part("kNoPlainFile", "it is not a regular file")},
+       [] {
+         return SaidBy({"inspect", "--prometheus", "--output", "/dev/null", "/t"}, 71);
+       }},
       {{"kNothingMine"},
        [] {
          return SaidBy({"inspect", "--mine"}, 76);

@@ -279,6 +279,28 @@ Rows InspectRows() {
         {kNoServer, {kUnavailable}}}},
       {"--servers-report", {"--servers-report"}, Everywhere({kUsage})},  // it takes no LOCK
   };
+  // Errors of the check are answers of a monitoring plugin, on standard output.
+  Outcomes check = shows("OK - ", "OK - ");
+  check[kNoServer] = {3, "UNKNOWN - "};
+  for (const std::string& limit : Words{"--max-held", "--max-wait", "--max-waiting", "--max-age"}) {
+    Outcomes judged = check;
+    if (limit == "--max-age") {
+      for (auto& [situation, outcome] : judged) {
+        if (situation != kNoServer) outcome = {2, "no success is known"};
+      }
+    }
+    rows.push_back({limit, {"--check", limit, limit == "--max-waiting" ? "1:2" : "1h:2h"}, judged});
+    rows.push_back({limit, {limit, "1"}, Everywhere({kUsage})});
+  }
+  rows.push_back({"--check", {"--check"}, check});
+  rows.push_back({"--prometheus", {"--prometheus"}, shows("# TYPE", "zklock_held{")});
+  rows.push_back({"--output",
+                  {"--prometheus", "--output", "FILE"},
+                  {{kFree, {0}},
+                   {kBusy, {0}},
+                   {kNested, {0}},
+                   {kHeldByShell, {0}},
+                   {kNoServer, {kUnavailable}}}});
   rows = rows + CommonRows(text, "inspect");
   for (Row& row : rows) {
     row.has_command = false;

@@ -284,6 +284,7 @@ TEST_CASE("README's inspect example shows the holder") {
   const std::string out = OutputOf(workspace, Example("inspect"));
   CHECK_THAT(out, Catch::Contains("/jobs/backup: held by 1"));
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
+  CHECK_THAT(out, Catch::Contains("\nOK - /jobs/backup: held for "));
 }
 
 TEST_CASE("README's picture shows what zklock prints") {

@@ -95,6 +95,7 @@ TEST_CASE("A lock that is not there has no queue") {
   REQUIRE_FALSE(survey.failure());
   REQUIRE(survey.result().locks.size() == 1);
   CHECK_FALSE(survey.result().locks[0].exists);
+  CHECK(survey.result().locks[0].readable);
   CHECK_FALSE(survey.result().locks[0].IsHeld());
 }
 

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/queue_view.h"
+#include "lock/lock_survey.h"
+
+namespace zklock::cli {
+
+/// The last success under a LOCK, as far as we may read it.
+struct KnownSuccess {
+  std::optional<std::int64_t> began_ms;  ///< when it got the lock, by the servers' clock
+  bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
+};
+
+/// `last`: the LOCK's release record. The survey has read the LOCK's last-run.
+[[nodiscard]] KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
+                                         const std::optional<protocol::LastRelease>& last);
+
+/// Since when a LOCK has been held and waited for. Takes the entries of one LOCK, in a survey's
+/// order.
+class QueueTimes {
+ public:
+  explicit QueueTimes(const lock::LockSurvey& lock) : describer_(lock) {}
+
+  /// The time of the contender that has been in its state for the longest.
+  struct Oldest {
+    std::optional<std::int64_t> since_ms;  ///< none: no contender whose time is known
+    std::string contender;                 ///< "web1:4242", or a reservation's ID; printable
+    bool is_unknown = false;               ///< the time of some contender is not known
+  };
+
+  ContenderView Add(const lock::QueueEntry& entry);
+  [[nodiscard]] const Oldest& holder() const { return holder_; }
+  [[nodiscard]] const Oldest& waiter() const { return waiter_; }
+  [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const {
+    return describer_.last_release();
+  }
+
+ private:
+  QueueDescriber describer_;
+  Oldest holder_;
+  Oldest waiter_;
+};
+
+/// The time since `then`, in milliseconds; 0 if that is in the future.
+[[nodiscard]] inline std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms) {
+  return now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
+/// Seconds, with three decimals if they are not whole: "7200", "1.250".
+[[nodiscard]] std::string SecondsText(std::int64_t milliseconds);
+
+}  // namespace zklock::cli

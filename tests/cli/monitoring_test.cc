@@ -1,0 +1,214 @@
+// inspect --check and --prometheus, whose output monitoring systems read.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "cli/zklock.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Nothing listens there.
+const std::string kNoServers = "127.0.0.1:1";
+
+/// The line of `zklock inspect --check WORDS`, which must end with `status` and say nothing else.
+std::string Check(Words words, int status) {
+  words.insert(words.begin(), {"inspect", "--check"});
+  const Finished finished = RunZklock(words);
+  CAPTURE(words, finished.out);
+  CHECK(finished.exit == Exited(status));
+  CHECK(finished.err.empty());
+  CHECK(Lines(finished.out).size() == 1);
+  return finished.out;
+}
+
+std::string Metrics(const std::string& path) {
+  const Finished finished = RunZklock({"inspect", "--prometheus", path});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  return finished.out;
+}
+
+/// promtool accepts it without a remark.
+void CheckMetrics(const std::string& text) {
+  const Finished finished = Run({.argv = {"promtool", "check", "metrics"}, .stdin_text = text});
+  CAPTURE(text, finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out + finished.err == "");
+}
+
+std::size_t FilesIn(const std::string& directory) {
+  const std::filesystem::directory_iterator files(directory);
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+/// `zklock inspect --prometheus --output FILE`, with an fsync() that does `what`.
+Finished WriteWithBadFsync(const std::string& what, const std::string& file) {
+  const char* const library = getenv("ZKLOCK_TEST_FSYNC_LIBRARY");
+  REQUIRE(library != nullptr);
+  ChildOptions options = Zklock({"inspect", "--prometheus", "--output", file, NewLock("metrics")});
+  options.also_environment = {std::string("LD_PRELOAD=") + library, "ZKLOCK_TEST_FSYNC=" + what};
+  return Run(options);
+}
+
+TEST_CASE("a check has four states") {
+  const std::string lock = NewLock("check");
+  CHECK_THAT(Check({lock}, 0), Catch::StartsWith("OK - " + lock + ": free (it does not exist) | "));
+  CHECK_THAT(Check({"--max-age", "1h", lock}, 2),
+             Catch::StartsWith("CRITICAL - " + lock + ": no success is known | "));
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  CHECK_THAT(Check({"--max-age", "1h", lock}, 0), Catch::Contains("last success began"));
+
+  Child holder = StartHolder(lock);
+  CHECK_THAT(Check({"--max-held", "1h", lock}, 0),
+             Catch::StartsWith("OK - " + lock + ": held for"));
+  Child waiter = Child::Start(HolderOptions({"exclusive"}, lock));
+  Tree().WaitForChildren(lock, 2);
+  CHECK_THAT(Check({"--max-waiting", "0:1", lock}, 1),
+             Catch::StartsWith("WARNING - " + lock + ": 1 waiting (more than 0) | ") &&
+                 Catch::Contains("'waiting'=1;0;1;0;"));
+  CHECK_THAT(Check({"--max-waiting", "0", lock}, 2), Catch::StartsWith("CRITICAL - "));
+  std::this_thread::sleep_for(5ms);
+  CHECK_THAT(Check({"--max-wait", "1ms:1h", lock}, 1), Catch::Contains(": one has waited for "));
+  CHECK_THAT(Check({"--max-held", "1ms", lock}, 2),
+             Catch::Contains(":" + std::to_string(holder.pid()) + " (more than "));
+}
+
+TEST_CASE("without servers the state of a check is unknown, within the connect time-out") {
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_THAT(Check({"-z", kNoServers, "--connect-timeout", "300ms", "/l"}, 3),
+             Catch::StartsWith("UNKNOWN - no ZooKeeper server "));
+  CHECK(std::chrono::steady_clock::now() - began < kPatience);
+}
+
+TEST_CASE("a usage error is an unknown state of a check") {
+  CHECK_THAT(Check({"--max-held", "soon", "/l"}, 3),
+             Catch::StartsWith("UNKNOWN - --max-held: invalid duration 'soon'"));
+  CHECK_THAT(Check({"--max-hold", "1h", "/l"}, 3), Catch::StartsWith("UNKNOWN - unknown option "));
+  CHECK_THAT(Check({"--config", "/nowhere", "/l"}, 3), Catch::StartsWith("UNKNOWN - /nowhere"));
+  CHECK(RunZklock({"inspect", "--max-hold", "--", "--check"}).exit == Exited(64));
+}
+
+TEST_CASE("several locks and trees are judged together, the worst first") {
+  const std::string root = NewLock("check");
+  CHECK(RunZklock({"exclusive", root + "/free", "--", "true"}).exit == Exited(0));
+  Child holder = StartHolder(root + "/held");
+  CHECK_THAT(Check({root}, 0), Catch::StartsWith("OK - 2 locks, 1 held, 0 waiting | "));
+  CHECK_THAT(Check({"--max-age", "1h", root + "/free", root + "/never"}, 2),
+             Catch::StartsWith("CRITICAL - " + root + "/never: no success is known | "));
+}
+
+TEST_CASE("what may not be read is an unknown state of a check") {
+  const std::string root = NewLock("check");
+  Tree tree;
+  tree.Create(root + "/open", ZnodeKind::kPersistent, "zklock/1");
+  tree.SetAcl(tree.Create(root + "/closed"), kAdmin);
+  CHECK_THAT(Check({root}, 3), Catch::StartsWith("UNKNOWN - not authorised to list " + root));
+  CHECK_THAT(Check({root + "/closed", root + "/open"}, 3), Catch::Contains(root + "/closed"));
+
+  const std::string record = tree.Create(root + "/open/last-run");
+  tree.SetData(root + "/open/last-run", "\xff\xfe|no record");
+  CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 3),
+             Catch::StartsWith("UNKNOWN - " + root + "/open: the record of its last success"));
+  tree.SetData(record, "zklock/1 9999999999999999 evil|host");
+  CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 0), Catch::StartsWith("OK - "));
+  tree.SetAcl(record, kAdmin);
+  CHECK_THAT(Check({"--max-age", "1h", root + "/open"}, 3), Catch::StartsWith("UNKNOWN - "));
+}
+
+TEST_CASE("promtool accepts the metrics, whatever locks and contenders are called") {
+  const std::string root = NewLock("metrics");
+  const Words names = {"a\"b", "back\\slash", "pipe|}", "umlaut-\u00e4", "{lock=\"x\"} 1 #"};
+  Tree tree;
+  for (const std::string& name : names) {
+    tree.Create(root + "/" + name, ZnodeKind::kPersistent, "zklock/1");
+    tree.Create(root + "/" + name + "/_c_x-lock-", ZnodeKind::kEphemeralSequential,
+                "\"\n\\ zklock_held 2\n");
+  }
+  CHECK(RunZklock({"exclusive", root + "/run", "--", "true"}).exit == Exited(0));
+  CHECK(RunZklock({"exclusive", "--reserve", "a.b:c@d", "--for", "1h", root + "/reserved"}).exit ==
+        Exited(0));
+  const std::string text = Metrics(root);
+  CheckMetrics(text);
+  CHECK_THAT(text, Catch::Contains("zklock_held{lock=\"" + root + "/a\\\"b\"} 1\n") &&
+                       Catch::Contains("zklock_held{lock=\"" + root + "/back\\\\slash\"} 1\n") &&
+                       Catch::Contains("zklock_last_run_status{lock=\"" + root + "/run\"} 0\n") &&
+                       Catch::Contains("{lock=\"" + root + "/reserved\",id=\"a.b:c@d\"} "));
+  CheckMetrics(Metrics(root + "/nothing"));
+}
+
+TEST_CASE("the metrics replace a file whole") {
+  const TemporaryDirectory directory;
+  const std::string root = NewLock("metrics");
+  Tree().Create(root + "/l", ZnodeKind::kPersistent, "zklock/1");
+  const std::string file = directory.Write("zklock.prom", "old");
+  const auto write = [&] {
+    ChildOptions options = Zklock({"inspect", "--prometheus", "--output", "zklock.prom", root});
+    options.directory = directory.path();
+    options.prepare = [] {
+      ResetSignals();
+      umask(027);
+    };
+    const Finished finished = Run(options);
+    CHECK(finished.exit == Exited(0));
+    CHECK(finished.out + finished.err == "");
+  };
+  write();
+  write();
+  CheckMetrics(directory.Read("zklock.prom"));
+  CHECK_THAT(directory.Read("zklock.prom"), Catch::Contains("{lock=\"" + root + "/l\"} 0"));
+  CHECK(FilesIn(directory.path()) == 1);
+  struct stat status {};
+  REQUIRE(stat(file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777U) == 0640);
+}
+
+TEST_CASE("metrics that cannot be written whole leave the old file and no other") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.prom", "old");
+  SECTION("a full disk") {
+    const Finished finished = WriteWithBadFsync("ENOSPC", file);
+    CHECK(finished.exit == Exited(71));
+    CHECK(finished.err == "zklock: cannot write to " + file + ": No space left on device\n");
+  }
+  SECTION("a signal") {
+    const Finished finished = WriteWithBadFsync("TERM", file);
+    CHECK(finished.exit == Exited(128 + SIGTERM));
+    CHECK(finished.err == "zklock: interrupted by SIGTERM\n");
+  }
+  SECTION("no server") {
+    CHECK(RunZklock({"inspect", "--prometheus", "--output", file, "-z", kNoServers,
+                     "--connect-timeout", "100ms"})
+              .exit == Exited(69));
+  }
+  SECTION("a directory that may not be written to") {
+    // Root may write to it, but not below a file.
+    const std::string below = directory.Write("plain", "") + "/zklock.prom";
+    CHECK(RunZklock({"inspect", "--prometheus", "--output", below}).exit == Exited(71));
+    std::filesystem::remove(directory.Path("plain"));
+  }
+  SECTION("a link, which would be lost") {
+    const std::string link = directory.Path("link");
+    REQUIRE(symlink(file.c_str(), link.c_str()) == 0);
+    CHECK(RunZklock({"inspect", "--prometheus", "--output", link}).exit == Exited(71));
+    CHECK(std::filesystem::is_symlink(link));
+    std::filesystem::remove(link);
+  }
+  CHECK(directory.Read("zklock.prom") == "old");
+  CHECK(FilesIn(directory.path()) == 1);
+}
+
+}  // namespace
+}  // namespace zklock::test

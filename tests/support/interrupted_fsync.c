@@ -1,0 +1,16 @@
+/* To be preloaded. In fsync() the process gets a TERM ($ZKLOCK_TEST_FSYNC is TERM), or the disk is
+   full (it is ENOSPC). */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int fsync(int fd) {
+  (void)fd;
+  const char* what = getenv("ZKLOCK_TEST_FSYNC");
+  if (what != NULL && strcmp(what, "TERM") == 0) return kill(getpid(), SIGTERM);
+  errno = ENOSPC;
+  return -1;
+}

@@ -1,0 +1,181 @@
+#include "cli/queue_check.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "unit/cli/fake_survey.h"
+
+namespace zklock::cli {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kMinute = 60000;
+constexpr std::int64_t kHour = 60 * kMinute;
+
+/// Held since noon, with one waiter since five seconds later.
+lock::LockSurvey Held(const std::string& path = "/jobs/a") {
+  lock::LockSurvey lock{.path = path};
+  lock.entries = {Contender(OurName("web1", "lock-", 1), 0,
+                            lock::FormatContenderData({.host = "web1", .pid = 42})),
+                  Contender(OurName("web2", "lock-", 2), 5)};
+  return Found(lock);
+}
+
+/// A free LOCK under which a run of a minute ended at noon.
+lock::LockSurvey Free(int status = 0) {
+  lock::LockSurvey lock{.path = "/jobs/free"};
+  SetLastRun(lock,
+             {.contender = "x",
+              .token = 1,
+              .ran = std::chrono::minutes(1),
+              .status = status,
+              .host = "web1"},
+             kNoon);
+  return lock;
+}
+
+CheckResult Judge(const std::vector<lock::LockSurvey>& locks, const CheckLimits& limits,
+                  std::int64_t after_noon) {
+  QueueCheck check(limits, kNoon + after_noon);
+  Report(check, locks);
+  check.EndPath("/jobs", {});
+  return check.Result();
+}
+
+std::string Data(const CheckResult& result) {
+  return result.line.substr(result.line.find(" | ") + 3);
+}
+
+}  // namespace
+
+TEST_CASE("Without limits every lock is fine") {
+  const CheckResult held = Judge({Held()}, {}, 90000);
+  CHECK(held.state == CheckState::kOk);
+  CHECK(held.line ==
+        "OK - /jobs/a: held for 1m30s by web1:42, 1 waiting | 'held'=90s;;;0; 'wait'=85s;;;0; "
+        "'waiting'=1;;;0; 'locks'=1;;;0;\n");
+  CHECK(Judge({Held(), Free()}, {}, 90000).line.starts_with("OK - 2 locks, 1 held, 1 waiting | "));
+}
+
+TEST_CASE("A value above a limit decides the state") {
+  const CheckLimits limits{.held = CheckLimit{kMinute, kHour}};
+  CHECK(Judge({Held()}, limits, kMinute).state == CheckState::kOk);
+  const CheckResult warning = Judge({Held()}, limits, kMinute + 1);
+  CHECK(warning.state == CheckState::kWarning);
+  CHECK(warning.line.starts_with("WARNING - /jobs/a: held for 1m by web1:42 (more than 1m) | "));
+  CHECK(Data(warning).starts_with("'held'=60.001s;60;3600;0; "));
+  CHECK(Judge({Held()}, limits, kHour + 1).state == CheckState::kCritical);
+
+  CHECK(Judge({Held()}, {.wait = CheckLimit{.critical = 1000}}, 6000).state == CheckState::kOk);
+  CHECK(Judge({Held()}, {.wait = CheckLimit{.critical = 1000}}, 7000)
+            .line.starts_with("CRITICAL - /jobs/a: one has waited for 2s"));
+  CHECK(Judge({Held()}, {.waiting = CheckLimit{.critical = 1}}, 0).state == CheckState::kOk);
+  CHECK(Judge({Held()}, {.waiting = CheckLimit{.critical = 0}}, 0)
+            .line.starts_with("CRITICAL - /jobs/a: 1 waiting (more than 0) | "));
+}
+
+TEST_CASE("The age of the last success counts from its beginning") {
+  const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
+  CHECK(Judge({Free()}, limits, kHour - kMinute).state == CheckState::kOk);
+  const CheckResult old = Judge({Free()}, limits, kHour);
+  CHECK(old.state == CheckState::kCritical);
+  CHECK(old.line.starts_with("CRITICAL - /jobs/free: the last success began 1h1m ago"));
+  SECTION("a failure is no success") {
+    CHECK(Judge({Free(1)}, limits, 0)
+              .line.starts_with("CRITICAL - /jobs/free: no success is known | "));
+  }
+  SECTION("no lock at all") {
+    CHECK(Judge({}, limits, 0).line.starts_with("CRITICAL - /jobs: no success is known"));
+    CHECK(Judge({}, {}, 0).line.starts_with("OK - /jobs: free | "));
+  }
+  SECTION("last-run knows it") {
+    lock::LockSurvey lock = Free(1);
+    lock.last_run = "zklock/1 " + std::to_string(kNoon) + " web1\n{}\n";
+    lock.last_run_stat.modified_ms = kNoon + kMinute;
+    CHECK(Judge({lock}, limits, kHour).state == CheckState::kOk);
+    CHECK(Judge({lock}, limits, kHour + 1).state == CheckState::kCritical);
+  }
+}
+
+TEST_CASE("A success in the future is not believed") {
+  lock::LockSurvey lock{.path = "/l"};
+  lock.last_run = "zklock/1 " + std::to_string(kNoon + 1000 * kHour) + " web1";
+  lock.last_run_stat.modified_ms = kNoon;
+  const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
+  CHECK(Judge({lock}, limits, 2 * kHour).state == CheckState::kCritical);
+}
+
+TEST_CASE("What cannot be read is unknown, unless what can be read is recent enough") {
+  const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
+  lock::LockSurvey lock = Free();
+  SECTION("last-run has other data") { lock.last_run = "\xff{"; }
+  SECTION("last-run is refused") { lock.last_run_refused = true; }
+  CHECK(Judge({lock}, limits, 0).state == CheckState::kOk);
+  const CheckResult old = Judge({lock}, limits, 2 * kHour);
+  CHECK(old.state == CheckState::kUnknown);
+  CHECK(old.line.starts_with("UNKNOWN - /jobs/free: the record of its last success cannot"));
+
+  lock::LockSurvey held = Held();
+  held.entries[0].readable = false;
+  const CheckResult hidden = Judge({held}, {.held = CheckLimit{.critical = 1}}, 0);
+  CHECK(hidden.state == CheckState::kUnknown);
+  CHECK(Data(hidden).starts_with("'held'=U;;0.001;0; "));
+}
+
+TEST_CASE("The worst decides and is first, and not all are named") {
+  const CheckLimits limits{.held = CheckLimit{1000, 2 * kHour}, .age = CheckLimit{.critical = 1}};
+  std::vector<lock::LockSurvey> locks;
+  for (const char* const path : {"/a", "/b", "/c"}) {
+    locks.push_back(Held(path));
+    locks.back().last_run = "zklock/1 " + std::to_string(kNoon + kHour) + " h";
+    locks.back().last_run_stat.modified_ms = kNoon + kHour;
+  }
+  lock::LockSurvey never{.path = "/never"};
+  locks.push_back(never);
+  const CheckResult result = Judge(locks, limits, kHour);
+  CHECK(result.state == CheckState::kCritical);
+  CHECK_THAT(result.line, Catch::StartsWith("CRITICAL - /never: no success is known; /a: held") &&
+                              Catch::Contains("; and 1 more | "));
+  QueueCheck check(limits, kNoon + kHour);
+  Report(check, {Held("/a")});
+  check.AddUnknown("not authorised");
+  check.EndPath("/a", {"/secret", "/other"});
+  CHECK(check.Result().state == CheckState::kCritical);
+  QueueCheck unlisted({}, kNoon);
+  unlisted.EndPath("/a", {"/secret", "/other"});
+  CHECK(unlisted.Result().line == "UNKNOWN - not authorised to list /secret and 1 more\n");
+}
+
+TEST_CASE("A reservation holds, and is named, and warned of when it is overdue") {
+  lock::LockSurvey lock{.path = "/l"};
+  const CheckLimits limits{.held = CheckLimit{.critical = kMinute}};
+  SECTION("with an end to come") {
+    lock.entries = {Reservation(OurName("web1", "reserve-lock-", 1), 1, kIn2099)};
+    const CheckResult result = Judge({Found(lock)}, limits, 3 * kMinute);
+    CHECK(result.line.starts_with(
+        "CRITICAL - /l: held for 2m by reservation freeze (more than 1m) | "));
+    CHECK(Judge({Found(lock)}, {}, kHour).state == CheckState::kOk);
+  }
+  SECTION("overdue") {
+    lock.entries = {Reservation(OurName("web1", "reserve-lock-", 1), 1, kNoon + 2 * kMinute)};
+    CHECK(Judge({Found(lock)}, {}, kHour + 2 * kMinute)
+              .line.starts_with("WARNING - /l: the reservation freeze is overdue by 1h | "));
+  }
+}
+
+TEST_CASE("Names cannot forge a line or performance data") {
+  lock::LockSurvey lock = Held("/a|'held'=1s\n\x1b[2J");
+  lock.entries[0].data = lock::FormatContenderData({.host = "h|x\ny", .pid = 1});
+  for (const std::string& line : {Judge({lock}, {.held = CheckLimit{.critical = 0}}, 9000).line,
+                                  Judge({lock}, {}, 9000).line, UnknownCheck("a|b\nc").line}) {
+    CAPTURE(line);
+    CHECK(line.find('\n') == line.size() - 1);
+    CHECK(std::count(line.begin(), line.end(), '|') <= 1);
+    CHECK(line.find('\x1b') == std::string::npos);
+  }
+  CHECK(UnknownCheck("a|b\nc").line == "UNKNOWN - a\\x7cb\\nc\n");
+}
+
+}  // namespace zklock::cli
