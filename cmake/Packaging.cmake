@@ -39,6 +39,11 @@ install(FILES packaging/zklock.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
 install(FILES packaging/systemd/zklock-example.service
               packaging/systemd/zklock-example-job.service
               packaging/systemd/zklock-example-job.timer
+              packaging/systemd/zklock-metrics.service
+              packaging/systemd/zklock-metrics.timer
+              packaging/monitoring/zklock-alerts.yml
+              packaging/monitoring/zklock-icinga2.conf
+              packaging/monitoring/zklock-nagios.cfg
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT zklock)
 install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT zklock)
 install_compressed(${CMAKE_CURRENT_SOURCE_DIR}/CHANGELOG.md changelog ${CMAKE_INSTALL_DOCDIR})

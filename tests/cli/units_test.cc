@@ -12,7 +12,7 @@ namespace zklock::test {
 namespace {
 
 const Words kUnits = {"zklock-example.service", "zklock-example-job.service",
-                      "zklock-example-job.timer"};
+                      "zklock-example-job.timer", "zklock-metrics.service", "zklock-metrics.timer"};
 
 std::string Joined(const Words& lines) {
   std::string text;
