@@ -135,7 +135,13 @@ class ServersInspection {
     }
     process::NameLookup lookup(servers);
     loop_.Add(lookup);
-    const auto signal = RunTo(plan_.deadline, [&] { return lookup.result().has_value(); });
+    // A name that is not resolved must leave time for the servers that have an address.
+    const TimePoint enough = After(began_, options_.server.connect_timeout / 4);
+    auto signal = RunTo(enough, [&] { return lookup.result().has_value(); });
+    if (!signal) {
+      signal = RunTo(plan_.deadline,
+                     [&] { return lookup.result().has_value() || !lookup.found().empty(); });
+    }
     loop_.Remove(lookup);
     if (signal) return signal;
     const auto& found = lookup.result() ? lookup.result()->endpoints : lookup.found();

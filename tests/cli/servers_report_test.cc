@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "cli/names.h"
 #include "cli/secure_servers.h"
 #include "cli/zklock.h"
 #include "support/kept_port.h"
@@ -314,6 +315,24 @@ TEST_CASE(
              Contains("mend: " + closed.address() + " is not reached: Connection refused") &&
                  Contains("mend: nowhere.invalid:2181 is not reached: ") &&
                  Contains("[::1]:" + closed.number()) && !Contains("without servers"));
+}
+
+TEST_CASE("a name that is never resolved leaves time for the other servers") {
+  const Names names;
+  names.SetSlow("slow");
+  names.Set("quick", "127.0.0.1");
+  const std::string address = TestServers();
+  const std::string quick = "quick" + address.substr(address.find(':'));
+  const Finished finished =
+      Run(names.Use(Report("slow:2181," + quick, {"--json", "--connect-timeout", "8s"})));
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(1));
+  const json report = ReadReport(finished);
+  CHECK(report["servers"][0]["server"] == "slow:2181");
+  CHECK_THAT(report["servers"][0]["reason"].get<std::string>(), Contains("still being looked up"));
+  CHECK(report["servers"][1]["server"] == quick);
+  CHECK(report["servers"][1]["address"] == address);
+  CHECK(report["servers"][1]["reached"] == true);
 }
 
 TEST_CASE("the servers are asked through TLS and a proxy command, words included") {
