@@ -94,35 +94,52 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
   }
 }
 
-std::size_t Hold::Release(const FinishedRun& run) {
+std::vector<zookeeper::DataWrite> Hold::WritesFor(const Ticket& ticket,
+                                                  const FinishedRun& run) const {
+  if (!ticket.lock_version || !run.has_status) return {};
+  const protocol::ReleaseRecord record{
+      .contender = std::string(protocol::BaseOf(ticket.path)),
+      .mode = ticket.mode,
+      .token = ticket.token,
+      .ran = std::chrono::duration_cast<std::chrono::milliseconds>(run.ran),
+      .status = run.status,
+      .host = run.host};
+  return {{ticket.lock.path, protocol::FormatLockData({record}), *ticket.lock_version}};
+}
+
+std::size_t Hold::Release(const FinishedRun& run,
+                          const std::vector<std::optional<zookeeper::DataWrite>>& history) {
   if (state_ == State::kLost || clock_.Now() >= lease_end_) return 0;
   bool all = passed_.empty();
-  for (const Ticket& ticket : tickets_) {
-    if (!ticket.lock_version) {
-      all = false;
-      continue;
-    }
-    const protocol::ReleaseRecord record{
-        .contender = std::string(protocol::BaseOf(ticket.path)),
-        .mode = ticket.mode,
-        .token = ticket.token,
-        .ran = std::chrono::duration_cast<std::chrono::milliseconds>(run.ran),
-        .status = run.status,
-        .host = run.host};
-    const std::string data = protocol::FormatLockData({record});
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    const Ticket& ticket = tickets_[i];
+    std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
+    if (i < history.size() && history[i]) writes.push_back(*history[i]);
     // Refused if the LOCK was written to meanwhile, possibly by another reader: of several readers
     // that hold together, not all leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
-    if (ticket.id().has_reused_name()) {
+    if (writes.empty()) {
+      all = false;
+    } else if (ticket.id().has_reused_name()) {
       // A delete by this name could hit the next contender. Closing the session only deletes ours.
-      store_.Set(ticket.lock.path, data, *ticket.lock_version, ignore_reply);
+      const zookeeper::DataWrite& record = writes.front();
+      store_.Set(record.path, record.data, record.version, ignore_reply);
       all = false;
     } else {
-      store_.WriteAndDelete(ticket.lock.path, data, *ticket.lock_version, ticket.path,
-                            zookeeper::kAnyVersion, ignore_reply);
+      store_.WriteAndDelete(writes, ticket.path, zookeeper::kAnyVersion, ignore_reply);
     }
   }
   return all ? tickets_.size() : 0;
+}
+
+void Hold::ReleaseShared(const zookeeper::DataWrite& history,
+                         zookeeper::Done<zookeeper::Reply> done) {
+  store_.SetListener(nullptr);  // the watch of our contender reports our own delete
+  store_.WriteAndDelete({history}, tickets_.front().path, zookeeper::kAnyVersion,
+                        scope_.Wrap([this, done = std::move(done)](const zookeeper::Reply& reply) {
+                          if (reply.error == Error::kNone) tickets_.clear();
+                          done(reply);
+                        }));
 }
 
 void Hold::DeletePassed() {

@@ -41,9 +41,10 @@ class HoldObserver {
 
 /// How a run ended, for the release record.
 struct FinishedRun {
-  Duration ran{};    ///< how long the command ran
-  int status = 0;    ///< its status, as in a shell
-  std::string host;  ///< on which it ran
+  Duration ran{};          ///< how long the command ran
+  int status = 0;          ///< its status, as in a shell
+  std::string host{};      ///< on which it ran
+  bool has_status = true;  ///< false with --hold: then there is no record
 };
 
 /// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
@@ -75,7 +76,14 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
   /// what this did not. Returns the number of requests that together release everything if they
   /// succeed, or 0 if only the close does.
-  std::size_t Release(const FinishedRun& run);
+  ///
+  /// `history`: for each ticket a further write in the transaction that releases it; may be empty.
+  std::size_t Release(const FinishedRun& run,
+                      const std::vector<std::optional<zookeeper::DataWrite>>& history = {});
+  /// Releases the only ticket, a permit, together with this write of the history. Calls `done` with
+  /// the answer. From the first call on nothing is proven any more: the caller soon calls
+  /// Release(), which does nothing after a success.
+  void ReleaseShared(const zookeeper::DataWrite& history, zookeeper::Done<zookeeper::Reply> done);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -99,6 +107,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   void DeletePassed();
   void WatchTicket(const Ticket& ticket);
   void ReadLockVersion(Ticket& ticket);
+  [[nodiscard]] std::vector<zookeeper::DataWrite> WritesFor(const Ticket& ticket,
+                                                            const FinishedRun& run) const;
   void TakeLease();
   void Suspect();
   void Lose(Loss loss);

@@ -55,7 +55,7 @@ void ReleaseReservation::OnLock(const std::string& record, const GetReply& reply
 
 void ReleaseReservation::DeleteWith(const std::string& record, std::int32_t lock_version) {
   const bool was_sent = std::exchange(may_be_done_, true);
-  store().WriteAndDelete(lock_.path, record, lock_version, path_, version_,
+  store().WriteAndDelete({{lock_.path, record, lock_version}}, path_, version_,
                          OnReply([this, was_sent](const Reply& reply) {
                            // Without WRITE on LOCK it can still be deleted.
                            if (zookeeper::IsRefusal(reply.error)) {

@@ -77,14 +77,14 @@ void ReservationExpiry::Delete() {
     if (read.error != Error::kNone || !protocol::ParseLockData(read.data)) {
       return DeleteWithoutRecord();
     }
-    store_.WriteAndDelete(queue_, protocol::FormatLockData({RecordOf(name_, reserved_)}),
-                          read.stat.version, protocol::ChildPath(queue_, name_), reserved_.version,
-                          scope_.Wrap([this](const Reply& reply) {
-                            if (IsLost(reply.error)) return;
-                            const bool may_not_write =
-                                IsRefusal(reply.error) || reply.error == Error::kQuotaExceeded;
-                            may_not_write ? DeleteWithoutRecord() : OnDeleted(reply);
-                          }));
+    store_.WriteAndDelete(
+        {{queue_, protocol::FormatLockData({RecordOf(name_, reserved_)}), read.stat.version}},
+        protocol::ChildPath(queue_, name_), reserved_.version,
+        scope_.Wrap([this](const Reply& reply) {
+          if (IsLost(reply.error)) return;
+          const bool may_not_write = IsRefusal(reply.error) || reply.error == Error::kQuotaExceeded;
+          may_not_write ? DeleteWithoutRecord() : OnDeleted(reply);
+        }));
   }));
 }
 

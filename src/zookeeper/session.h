@@ -80,6 +80,8 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::string HelperRefusal() const;
   /// The servers even refuse the close: they require a scheme of credentials that the client
   /// library does not have, such as SASL. The session ends with its time-out.
+  /// After the close: the servers refused a WriteAndDelete(). Its znode was deleted by the close.
+  [[nodiscard]] bool is_release_refused() const { return release_refused_; }
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
 
   // Store
@@ -100,9 +102,8 @@ class Session final : public Store, public EventSource {
   void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<SetReply> done) override;
-  void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                      const std::string& gone, std::int32_t gone_version,
-                      Done<Reply> done) override;
+  void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+                      std::int32_t gone_version, Done<Reply> done) override;
   void MakePersistent(const std::vector<Conversion>& conversions,
                       const std::vector<std::string>& checked, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
@@ -233,7 +234,8 @@ class Session final : public Store, public EventSource {
   std::deque<std::unique_ptr<PendingRequest>> pipeline_;  // not yet delivered, in order
   TimePoint send_again_at_{};                             // for throttled requests
   Duration throttle_pause_{};  // the last one; zero: the last answer was not "throttled"
-  std::size_t releases_ = 0;   // how many WriteAndDelete() release everything; 0: the close does
+  bool release_refused_ = false;
+  std::size_t releases_ = 0;  // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
   std::unique_ptr<Helper> closing_helper_;  // what that socket leads to

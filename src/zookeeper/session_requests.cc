@@ -354,20 +354,27 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
   Request(std::move(pending));
 }
 
-void Session::WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                             const std::string& gone, std::int32_t gone_version, Done<Reply> done) {
+void Session::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+                             std::int32_t gone_version, Done<Reply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "WriteAndDelete";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->releases = true;
-  pending->paths = {path, gone};
-  pending->data = {data};
-  pending->operations.resize(2);
-  pending->results.resize(2);
-  zoo_set_op_init(&pending->operations[0], pending->paths[0].c_str(), pending->data[0].data(),
-                  static_cast<int>(pending->data[0].size()), version, nullptr);
-  zoo_delete_op_init(&pending->operations[1], pending->paths[1].c_str(), gone_version);
+  for (const DataWrite& one : writes) {
+    pending->paths.push_back(one.path);
+    pending->data.push_back(one.data);
+  }
+  pending->paths.push_back(gone);
+  pending->operations.resize(writes.size() + 1);
+  pending->results.resize(pending->operations.size());
+  zoo_op_t* operation = pending->operations.data();
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const std::string& data = pending->data[i];
+    zoo_set_op_init(operation++, pending->paths[i].c_str(), data.data(),
+                    static_cast<int>(data.size()), writes[i].version, nullptr);
+  }
+  zoo_delete_op_init(operation, pending->paths.back().c_str(), gone_version);
   pending->send = SendMulti;
   Request(std::move(pending));
 }

@@ -82,6 +82,13 @@ struct Conversion {
   std::string data;  ///< the new data
 };
 
+/// A write to one znode, for Store::WriteAndDelete().
+struct DataWrite {
+  std::string path;
+  std::string data;          ///< the new data
+  std::int32_t version = 0;  ///< that the data must still have
+};
+
 /// Whether the servers shall send one event when the answer to this read changes.
 enum class Watch { kNo, kYes };
 
@@ -144,11 +151,10 @@ class Store {
   /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
-  /// One transaction, done as a whole or not at all: writes `data` to the znode `path` and deletes
-  /// the znode `gone`, if the data of both still has these versions. Sent together with the next
-  /// request, the close of the session.
-  virtual void WriteAndDelete(const std::string& path, const std::string& data,
-                              std::int32_t version, const std::string& gone,
+  /// One transaction, done as a whole or not at all: does all `writes` and deletes the znode
+  /// `gone`, if the data of each still has its version. Sent together with the next request, the
+  /// close of the session.
+  virtual void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
                               std::int32_t gone_version, Done<Reply> done) = 0;
   /// One transaction: replaces each of `conversions` by a persistent znode with the same path, if
   /// each still has its version and all znodes of `checked` exist. kNoNode if one of them is gone.

@@ -309,18 +309,22 @@ void FakeStore::Set(const std::string& path, const std::string& data, std::int32
   });
 }
 
-void FakeStore::WriteAndDelete(const std::string& path, const std::string& data,
-                               std::int32_t version, const std::string& gone,
-                               std::int32_t gone_version, zookeeper::Done<Reply> done) {
-  Send<Reply>("write " + path + ", delete " + gone, false, std::move(done), [=, this](Reply&) {
-    const auto node = servers_.nodes.find(path);
-    if (node == servers_.nodes.end() || !servers_.Has(gone)) return Error::kNoNode;
-    if (!node->second.writable) return Error::kNoAuth;
-    if (node->second.version != version || !servers_.HasVersion(gone, gone_version)) {
-      return Error::kBadVersion;
+void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
+                               const std::string& gone, std::int32_t gone_version,
+                               zookeeper::Done<Reply> done) {
+  std::string text;
+  for (const auto& one : writes) text += "write " + one.path + ", ";
+  Send<Reply>(text + "delete " + gone, false, std::move(done), [=, this](Reply&) {
+    for (const auto& one : writes) {
+      const auto node = servers_.nodes.find(one.path);
+      if (node == servers_.nodes.end()) return Error::kNoNode;
+      if (!node->second.writable) return Error::kNoAuth;
+      if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
     }
+    if (!servers_.Has(gone)) return Error::kNoNode;
+    if (!servers_.HasVersion(gone, gone_version)) return Error::kBadVersion;
     if (!servers_.Children(gone).empty()) return Error::kNotEmpty;
-    servers_.Write(path, data);
+    for (const auto& one : writes) servers_.Write(one.path, one.data);
     servers_.Remove(gone);
     return Error::kNone;
   });

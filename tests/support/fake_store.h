@@ -168,9 +168,8 @@ class FakeStore final : public zookeeper::Store {
               zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            zookeeper::Done<zookeeper::SetReply> done) override;
-  void WriteAndDelete(const std::string& path, const std::string& data, std::int32_t version,
-                      const std::string& gone, std::int32_t gone_version,
-                      zookeeper::Done<zookeeper::Reply> done) override;
+  void WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes, const std::string& gone,
+                      std::int32_t gone_version, zookeeper::Done<zookeeper::Reply> done) override;
   void MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
                       const std::vector<std::string>& checked,
                       zookeeper::Done<zookeeper::Reply> done) override;
