@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lock/json_fields.h"
+
 namespace zklock::lock {
 namespace {
 
@@ -12,17 +14,6 @@ using nlohmann::json;
 
 // Far above what the kernel allows for a pid, and still an int everywhere.
 constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
-
-std::string Dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-/// At most `size` bytes, not cut within a character.
-std::string_view Cut(std::string_view text, std::size_t size) {
-  if (text.size() <= size) return text;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
-  return text.substr(0, size);
-}
 
 template <typename T>
 void Put(json& object, const char* name, const std::optional<T>& value) {
@@ -32,7 +23,8 @@ void Put(json& object, const char* name, const std::optional<T>& value) {
 void Put(json& object, const char* name, const std::optional<std::string>& value,
          std::size_t most) {
   // Invalid UTF-8 may be cut to nothing.
-  const std::string_view kept = Cut(value ? std::string_view(*value) : std::string_view(), most);
+  const std::string_view kept =
+      CutText(value ? std::string_view(*value) : std::string_view(), most);
   if (!kept.empty()) object[name] = kept;
 }
 
@@ -43,7 +35,7 @@ std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
   std::vector<std::string> kept;
   std::size_t bytes = 0;
   for (auto path = paths.rbegin(); path != paths.rend() && kept.size() < kMostPaths; ++path) {
-    bytes += Dump(json(*path)).size();
+    bytes += DumpJson(json(*path)).size();
     if (bytes > kMostBytes) break;
     kept.insert(kept.begin(), *path);
   }
@@ -87,32 +79,13 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
     Put(request, "reason", std::optional(data.release_request->reason),
         std::min(most_text, kMostReason));
   }
-  return Dump(object);
-}
-
-std::optional<std::int64_t> Number(const json& object, const char* name, std::int64_t least,
-                                   std::int64_t most) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
-  if (found->is_number_unsigned() &&
-      found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-    return std::nullopt;
-  }
-  const auto value = found->get<std::int64_t>();
-  if (value < least || value > most) return std::nullopt;
-  return value;
+  return DumpJson(object);
 }
 
 std::optional<bool> Boolean(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_boolean()) return std::nullopt;
   return found->get<bool>();
-}
-
-std::optional<std::string> Word(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return std::nullopt;
-  return found->get<std::string>();
 }
 
 std::vector<std::string> Words(const json& object, const char* name) {
@@ -128,14 +101,15 @@ std::vector<std::string> Words(const json& object, const char* name) {
 std::optional<OwnerData> ReadOwner(const json& object) {
   const auto found = object.find("owner");
   if (found == object.end() || !found->is_object()) return std::nullopt;
-  const auto pid = Number(*found, "pid", 1, kLargestPid);
-  const auto start = Number(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
+  const auto pid = NumberField(*found, "pid", 1, kLargestPid);
+  const auto start = NumberField(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
   if (!pid || !start) return std::nullopt;
-  return OwnerData{*pid, static_cast<std::uint64_t>(*start), Word(*found, "socket").value_or("")};
+  return OwnerData{*pid, static_cast<std::uint64_t>(*start),
+                   TextField(*found, "socket").value_or("")};
 }
 
 std::string ReadReservationId(const json& object, const char* name) {
-  const std::string id = Word(object, name).value_or("");
+  const std::string id = TextField(object, name).value_or("");
   return protocol::IsReservationId(id) ? id : "";
 }
 
@@ -143,12 +117,12 @@ std::optional<protocol::Reservation> ReadReservation(const json& object) {
   const auto found = object.find("reservation");
   if (found == object.end() || !found->is_object()) return std::nullopt;
   protocol::Reservation reservation{.id = ReadReservationId(*found, "id"),
-                                    .reason = Word(*found, "reason").value_or("")};
-  const auto token = Number(*found, "token", 1, std::numeric_limits<std::int64_t>::max());
+                                    .reason = TextField(*found, "reason").value_or("")};
+  const auto token = NumberField(*found, "token", 1, std::numeric_limits<std::int64_t>::max());
   if (reservation.id.empty() || !token) return std::nullopt;
   reservation.token = *token;
   if (found->contains("for")) {
-    const auto lasts = Number(*found, "for", 1, protocol::kLongestReservation.count());
+    const auto lasts = NumberField(*found, "for", 1, protocol::kLongestReservation.count());
     if (!lasts) return std::nullopt;
     reservation.lasts = std::chrono::milliseconds(*lasts);
   }
@@ -158,8 +132,8 @@ std::optional<protocol::Reservation> ReadReservation(const json& object) {
 std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
   const auto found = object.find("revoke");
   if (found == object.end() || !found->is_object()) return std::nullopt;
-  return ReleaseRequest{.by = Word(*found, "by").value_or(""),
-                        .reason = Word(*found, "reason").value_or("")};
+  return ReleaseRequest{.by = TextField(*found, "by").value_or(""),
+                        .reason = TextField(*found, "reason").value_or("")};
 }
 
 }  // namespace
@@ -178,23 +152,23 @@ std::string FormatContenderData(const ContenderData& data) {
 std::optional<ContenderData> ParseContenderData(std::string_view text) {
   if (text.size() > kMostContenderData) return std::nullopt;
   // The parser rejects invalid UTF-8, but dump replaces it: convert to a JSON string first.
-  const std::string valid = json::parse(Dump(json(text))).get<std::string>();
+  const std::string valid = json::parse(DumpJson(json(text))).get<std::string>();
   const json object = json::parse(valid, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
 
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   ContenderData data;
-  data.version = Number(object, "version", 0, kLargest);
-  if (const auto word = Word(object, "mode")) data.mode = protocol::ParseMode(*word);
-  data.host = Word(object, "host");
-  data.user = Word(object, "user");
-  data.pid = Number(object, "pid", 1, kLargestPid);
-  data.boot_id = Word(object, "bootId");
-  data.start_time = Number(object, "startTime", 0, kLargest);
-  data.command = Word(object, "command");
-  data.label = Word(object, "label");
+  data.version = NumberField(object, "version", 0, kLargest);
+  if (const auto word = TextField(object, "mode")) data.mode = protocol::ParseMode(*word);
+  data.host = TextField(object, "host");
+  data.user = TextField(object, "user");
+  data.pid = NumberField(object, "pid", 1, kLargestPid);
+  data.boot_id = TextField(object, "bootId");
+  data.start_time = NumberField(object, "startTime", 0, kLargest);
+  data.command = TextField(object, "command");
+  data.label = TextField(object, "label");
   data.under = Words(object, "under");
-  data.pid_namespace = Number(object, "pidNamespace", 0, kLargest);
+  data.pid_namespace = NumberField(object, "pidNamespace", 0, kLargest);
   data.contained = Boolean(object, "contained");
   data.owner = ReadOwner(object);
   data.release_request = ReadReleaseRequest(object);

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zklock::lock {
+
+// Fields of JSON objects in znodes, which anyone may have written.
+
+/// On one line, with invalid UTF-8 replaced.
+[[nodiscard]] std::string DumpJson(const nlohmann::json& value);
+
+/// At most `size` bytes, not cut within a character.
+[[nodiscard]] std::string_view CutText(std::string_view text, std::size_t size);
+
+/// None unless the field is an integer from `least` to `most`.
+[[nodiscard]] std::optional<std::int64_t> NumberField(const nlohmann::json& object,
+                                                      const char* name, std::int64_t least,
+                                                      std::int64_t most);
+
+/// None unless the field is a string.
+[[nodiscard]] std::optional<std::string> TextField(const nlohmann::json& object, const char* name);
+
+}  // namespace zklock::lock

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/contender_name.h"
+#include "protocol/last_run.h"
+
+namespace zklock::lock {
+
+/// The maximum size of the data of LOCK/last-run with a history.
+inline constexpr std::size_t kMostHistoryData = 16384;
+/// The maximum number of runs that --history keeps.
+inline constexpr std::size_t kMostRuns = 100;
+
+/// One run under a LOCK, as --history keeps it. Anyone may have written it.
+struct RunRecord {
+  enum class End {
+    kNone,   ///< not recorded: it is running if its contender exists, otherwise it was lost
+    kEnded,  ///< it released the lock
+    kLost,   ///< its end was not recorded, and its contender was gone when a later run looked
+  };
+  End end = End::kNone;
+  protocol::ServerTime began{};                       ///< when the command was started
+  std::optional<std::chrono::milliseconds> waited{};  ///< in the queue
+  std::optional<std::chrono::milliseconds> ran{};
+  std::optional<int> status{};  ///< as in a shell; none with --hold, or if it is not known
+  std::string host{};
+  std::string user{};
+  std::string label{};
+  std::int64_t token = 0;  ///< identifies it among the runs under this LOCK; positive
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  std::string contender{};  ///< its name; written only until the end is known
+  friend bool operator==(const RunRecord&, const RunRecord&) = default;
+};
+
+/// The data of LOCK/last-run: the last success, and the last runs, the newest first.
+class RunHistory {
+ public:
+  struct Entry {
+    RunRecord run;
+    /// As found, with keys of later versions; as Format() writes it otherwise.
+    std::string line;
+  };
+
+  /// `data`: any bytes. None if a version of zklock that we understand did not write it. Empty data
+  /// is an empty history.
+  [[nodiscard]] static std::optional<RunHistory> Parse(std::string_view data);
+
+  [[nodiscard]] const std::optional<protocol::LastSuccess>& success() const { return success_; }
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  [[nodiscard]] const RunRecord* Find(std::int64_t token) const;
+
+  /// Keeps the newer of the two successes.
+  void AddSuccess(const protocol::LastSuccess& success);
+  /// Replaces the entry with the same token, or adds `run` as the newest.
+  void Enter(const RunRecord& run);
+  /// Runs without an end whose contender is not in `present` are entered as lost, except the one
+  /// with the token `own`.
+  void EnterLost(const std::vector<std::string>& present, std::int64_t own);
+
+  /// As much as fits in kMostHistoryData and is among the newest `most_runs`.
+  [[nodiscard]] std::string Format(std::size_t most_runs) const;
+
+ private:
+  std::optional<protocol::LastSuccess> success_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace zklock::lock
