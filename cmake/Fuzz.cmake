@@ -16,10 +16,12 @@ list(APPEND fuzzed_sources
      src/transport/sasl_frames.cc
      src/zookeeper/server_answers.cc src/zookeeper/server_list.cc src/zookeeper/store.cc
      src/zookeeper/wire.cc
-     src/lock/contender_data.cc src/lock/lock_children.cc src/lock/reserved.cc
+     src/lock/contender_data.cc src/lock/json_fields.cc src/lock/lock_children.cc
+     src/lock/reserved.cc src/lock/run_history.cc
      src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
      src/lock/survey_tree.cc
-     src/cli/config.cc src/cli/duration.cc src/cli/printable.cc src/cli/queue_dot.cc
+     src/cli/config.cc src/cli/duration.cc src/cli/history_text.cc src/cli/history_view.cc
+     src/cli/printable.cc src/cli/queue_dot.cc
      src/cli/queue_json.cc src/cli/queue_text.cc src/cli/queue_view.cc src/cli/report_queue.cc
      src/cli/screen.cc src/cli/suggestion.cc src/cli/table.cc src/cli/wait_graph.cc)
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}

@@ -13,8 +13,8 @@ namespace {
 /// `form` has an output of its own, which no other option changes.
 void CheckAlone(const Grammar& grammar, const char* form) {
   if (!grammar.WasGiven(form)) return;
-  for (const char* const other :
-       {"--json", "--dot", "--watch", "--mine", "--servers-report", "--check", "--prometheus"}) {
+  for (const char* const other : {"--json", "--dot", "--watch", "--mine", "--servers-report",
+                                  "--history", "--check", "--prometheus"}) {
     if (other != std::string_view(form) && grammar.WasGiven(other)) {
       throw grammar.Error(fmt::format(message::kExclude, other, form));
     }
@@ -39,7 +39,15 @@ void CheckForms(const Grammar& grammar) {
   if (grammar.WasGiven("--output") && !grammar.WasGiven("--prometheus")) {
     throw grammar.Error(fmt::format(message::kForPrometheus, "--output"));
   }
-  if (!json && !dot && !watch) return;
+  const bool history = grammar.WasGiven("--history");
+  if (grammar.WasGiven("-n") && !history) {
+    throw grammar.Error(fmt::format(message::kForHistory, "-n"));
+  }
+  for (const char* other : {"--dot", "--watch"}) {
+    if (!history || !grammar.WasGiven(other)) continue;
+    throw grammar.Error(fmt::format(message::kExclude, "--history", other));
+  }
+  if (!json && !dot && !watch && !history) return;
   if (grammar.IsArgument("--quiet")) {
     throw grammar.Error(fmt::format(message::kPrintsNothing, "--quiet"));
   }
@@ -50,7 +58,7 @@ void CheckForms(const Grammar& grammar) {
 
 void CheckServersReport(const Grammar& grammar) {
   if (!grammar.WasGiven("--servers-report")) return;
-  for (const char* other : {"--dot", "--watch", "--mine"}) {
+  for (const char* other : {"--dot", "--watch", "--mine", "--history"}) {
     if (grammar.WasGiven(other)) {
       throw grammar.Error(fmt::format(message::kExclude, "--servers-report", other));
     }
@@ -84,7 +92,10 @@ ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool ha
     if (options.paths.empty()) options.paths.push_back(options.server.root);
     return std::move(options);
   }
-  if (!grammar.locks().empty()) {
+  if (options.history) {
+    grammar.RequireLock();
+    options.path = grammar.ReadLock(options.server.root);
+  } else if (!grammar.locks().empty()) {
     const bool everything = grammar.locks().front() == "/";
     options.path = everything ? "/" : grammar.ReadLock(options.server.root);
   } else if (!options.mine) {

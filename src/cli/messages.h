@@ -101,6 +101,10 @@ inline constexpr char kPermitsShared[] =
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
 inline constexpr char kIntervalShared[] =
     "--min-interval is not for readers: use exclusive, write or try";
+inline constexpr char kHistoryShared[] =
+    "--history is not for readers: use exclusive, write or try";
+inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
+inline constexpr char kForHistory[] = "{} is only for --history";
 inline constexpr char kNoReservationId[] =
     "--reserve: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
 inline constexpr char kForReservation[] = "{} requires --reserve";

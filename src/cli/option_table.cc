@@ -18,6 +18,7 @@
 #include "cli/messages.h"
 #include "cli/option_values.h"
 #include "cli/report_reasons.h"
+#include "lock/run_history.h"
 #include "protocol/lock_path.h"
 #include "protocol/reservation.h"
 
@@ -443,6 +444,10 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kMetrics>},
     {.name = "output", .metavar = "FILE", .help = "with --prometheus: replace FILE, whole or not",
      .subcommands = kInspect, .store = OutputFile},
+    {.name = "history", .help = "show the last runs that --history has kept",
+     .subcommands = kInspect, .store = Flag<&InspectOptions::history>},
+    {.letter = 'n', .metavar = "COUNT", .help = "with --history: so many runs at most",
+     .subcommands = kInspect, .store = Number<&InspectOptions::most_runs, 1>},
 
     // release
     {.name = "contender", .metavar = "NAME", .help = "this one: a name that inspect -v shows",
@@ -474,6 +479,9 @@ constexpr OptionSpec kTable[] = {
     {.name = "min-interval", .metavar = "DURATION",
      .help = "not if it succeeded less than this ago",
      .subcommands = kRuns, .in_file = true, .store = DurationValue<&RunOptions::min_interval, kNotZero>},
+    {.name = "history", .metavar = "N", .help = "keep the last N runs, for inspect --history",
+     .subcommands = kExclusive | kWrite | kTry, .in_file = true,
+     .store = Number<&RunOptions::history, 1, static_cast<int>(lock::kMostRuns)>},
     {.letter = 'E', .name = "conflict-exit-code", .metavar = "N", .fallback = "75",
      .help = "status if others kept it from running",
      .subcommands = kRuns, .in_file = true,

@@ -74,6 +74,7 @@ struct RunOptions {
   Duration kill_after{};
   int stop_signal = 0;
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
+  std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
   std::optional<Duration> reserve_for;   ///< when a new reservation ends; none: when released
@@ -117,10 +118,12 @@ struct InspectOptions {
   bool watch = false;
   bool mine = false;            ///< only check what is held for the caller
   bool servers_report = false;  ///< judge the servers; there is no path
-  bool by_status = false;       ///< print nothing
-  bool with_names = false;      ///< --verbose
-  CheckLimits limits;           ///< of kCheck
-  std::string output;           ///< the file for kMetrics; empty: standard output
+  bool history = false;         ///< the last runs under `path`, a LOCK
+  std::size_t most_runs = std::numeric_limits<std::size_t>::max();
+  bool by_status = false;   ///< print nothing
+  bool with_names = false;  ///< --verbose
+  CheckLimits limits;       ///< of kCheck
+  std::string output;       ///< the file for kMetrics; empty: standard output
   /// A LOCK or a tree of them; absolute; "/" for everything. With `mine` a LOCK, or empty for all.
   std::string path;
   std::vector<std::string> paths;  ///< of kCheck, which takes several, in place of `path`

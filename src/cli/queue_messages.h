@@ -19,6 +19,11 @@ inline constexpr char kNothingMine[] =
 inline constexpr char kNotMine[] = "{} is not held for this process; see zklock inspect {}";
 inline constexpr char kNoLongerMine[] =
     "{} is no longer held for this process: stop what relies on it";
+inline constexpr char kHistoryForeign[] =
+    "cannot read the history of {}: the data of its child last-run is another program's, or of a "
+    "later version of zklock";
+inline constexpr char kHistoryUnread[] =
+    "cannot read the history of {}: not authorised to read its child last-run; see --auth-file";
 
 // release.
 inline constexpr char kHolder[] = "{} holds {} ({}): {}";

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "cli/duration.h"
+#include "cli/history_view.h"
 #include "cli/printable.h"
+#include "protocol/last_run.h"
 
 namespace zklock::cli {
 namespace {
@@ -16,6 +18,7 @@ constexpr std::string_view kNotKnown = "-";
 constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
+constexpr std::size_t kMostRuns = 3;
 // Narrower terminals have no room for years.
 constexpr std::size_t kWideEnoughForYears = 110;
 constexpr auto kRight = Column::Align::kRight;
@@ -365,13 +368,24 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   const std::vector<std::string> waits = waits_->Lines();
   if (!waits.empty()) text += "\n";
   for (const std::string& line : waits) add(line, Tone::kPlain);
-  if (!lock.ignored_children.empty()) {
+  std::vector<std::string> ignored = lock.ignored_children;
+  std::erase(ignored, protocol::kLastRunChild);  // its content follows
+  if (!ignored.empty()) {
     text += "\n";
-    add(Ignored(lock.ignored_children), Tone::kFaint);
+    add(Ignored(ignored), Tone::kFaint);
   }
-  if (const auto& last = describer_->last_release()) {
-    text += "\n";
+  const auto history = DescribeHistory(lock);
+  const std::vector<RunView> runs = history ? history->runs : std::vector<RunView>();
+  const auto& last = describer_->last_release();
+  const bool is_kept = last && std::any_of(runs.begin(), runs.end(), [&](const RunView& run) {
+                         return run.run.token == last->record.token;
+                       });
+  if (last || !runs.empty()) text += "\n";
+  if (last && !is_kept) {
     add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
+  }
+  for (std::size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i) {
+    add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }
   out_(std::move(text));
 }

@@ -85,6 +85,23 @@ void Report::Undelegated(const std::string& cgroup) {
   Write(Level::kVerbose, fmt::format(message::kUndelegated, Printable(cgroup)));
 }
 
+void Report::NoHistory(const lock::HistoryWriter::Unkept& unkept) {
+  const std::string lock = Printable(unkept.lock);
+  if (!unkept.error) {
+    Write(Level::kVerbose, fmt::format(message::kForeignLastRun, lock));
+  } else if (zookeeper::IsRefusal(*unkept.error)) {
+    Write(Level::kVerbose, fmt::format(message::kLastRunRefused, lock, lock));
+  } else if (*unkept.error == zookeeper::Error::kQuotaExceeded) {
+    Write(Level::kVerbose, fmt::format(message::kLastRunQuota, lock));
+  } else {
+    Write(Level::kVerbose, fmt::format(message::kLastRunFailed, lock, lock));
+  }
+}
+
+void Report::EndNotKept(const std::string& locks) {
+  Write(Level::kVerbose, fmt::format(message::kEndNotKept, locks));
+}
+
 void Report::OrphanEnded(const process::EndedOrphan& orphan) {
   const std::string path = Printable(orphan.path);
   if (!orphan.is_gone) return Error(fmt::format(message::kOrphansAlive, path));

@@ -10,6 +10,7 @@
 #include "cli/end_reason.h"
 #include "cli/event.h"
 #include "cli/parsed_command_line.h"
+#include "lock/history_writer.h"
 #include "process/cgroup.h"
 #include "process/ended.h"
 #include "process/executable.h"
@@ -63,6 +64,10 @@ class Report final : public EventListener {
   void Survivor(const process::Survivor& survivor);
   void LeftBehind(const process::Survivor& process);
   void Suspending(const std::string& lock, Duration lease_left);
+
+  /// --history (--verbose only): why there is none, and that the last write was refused.
+  void NoHistory(const lock::HistoryWriter::Unkept& unkept);
+  void EndNotKept(const std::string& locks);
 
  private:
   process::MessageSink& sink_;

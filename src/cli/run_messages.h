@@ -41,6 +41,18 @@ inline constexpr char kGuardFailed[] =
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
+// --history.
+inline constexpr char kForeignLastRun[] =
+    "the history of {} is not kept: its last-run has data of another program, or of a later "
+    "version";
+inline constexpr char kLastRunRefused[] =
+    "the history of {} is not kept: not authorised to write {}/last-run; see its ACL";
+inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota is used up";
+inline constexpr char kLastRunFailed[] =
+    "the history of {} is not kept: {}/last-run could not be written";
+inline constexpr char kEndNotKept[] =
+    "the release of {} was refused together with its history: this run is entered as lost";
+
 // The command's cgroup.
 inline constexpr char kContained[] = "the command runs in the cgroup {}";
 inline constexpr char kNotContained[] = "the command runs without a cgroup of its own: {}";

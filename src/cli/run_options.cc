@@ -98,6 +98,22 @@ void CheckMinInterval(const Grammar& grammar, const RunOptions& options) {
   if (options.hold) grammar.Reject("--min-interval", CannotCombine("--hold", "--min-interval"));
 }
 
+/// A configuration file sets it for every run: it has no effect on those that cannot have one.
+void CheckHistory(const Grammar& grammar, RunOptions& options) {
+  if (options.history == 0) return;
+  const bool only_reads =
+      std::all_of(options.locks.begin(), options.locks.end(),
+                  [](const WantedLock& wanted) { return wanted.mode == protocol::Mode::kRead; });
+  const std::string wrong = only_reads ? message::kHistoryShared
+                            : options.dialect == protocol::Dialect::kSimple
+                                ? message::kHistorySimple
+                            : !options.reserve.empty() ? CannotCombine("--history", "--reserve")
+                                                       : "";
+  if (wrong.empty()) return;
+  if (grammar.IsArgument("--history")) throw grammar.Error(wrong);
+  options.history = 0;
+}
+
 void CheckReserve(const Grammar& grammar, RunOptions& options) {
   if (options.reserve.empty()) {
     for (const char* option : {"--for", "--reason"}) {
@@ -154,6 +170,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   if (options.try_only) options.wait.reset();
   CheckDialect(grammar, options);
   CheckMinInterval(grammar, options);
+  if (subcommand.bit != kRead) CheckHistory(grammar, options);
   CheckPermits(grammar, options);
   CheckReserve(grammar, options);
   return std::move(options);

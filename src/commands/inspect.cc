@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "base/exit_status.h"
+#include "cli/history_text.h"
+#include "cli/printable.h"
 #include "cli/queue_dot.h"
 #include "cli/queue_json.h"
+#include "cli/queue_messages.h"
 #include "cli/queue_text.h"
 #include "cli/report_queue.h"
 #include "cli/screen.h"
@@ -108,6 +111,7 @@ class Inspection {
   int Run() {
     if (options_.by_status) return ReportByStatus();
     const auto out = [this](const std::string& text) { output_.Append(text); };
+    if (options_.history) return PrintHistory();
     if (options_.form == Form::kDot) {
       cli::QueueDot view(out);
       return Print(view);
@@ -125,19 +129,37 @@ class Inspection {
 
  private:
   [[nodiscard]] lock::SurveyRequest Request(std::size_t most_contenders) const {
-    return {
-        .place = PathOf(options_),
-        .scope = options_.path == "/" || options_.form == Form::kDot ? Scope::kTree : Scope::kGuess,
-        .most_data = lock::kMostContenderData,
-        .most_contenders = most_contenders,
-        .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
-        .watch = options_.watch,
-        .connect_timeout = options_.server.connect_timeout};
+    const bool is_tree = options_.path == "/" || options_.form == Form::kDot;
+    return {.place = PathOf(options_),
+            .scope = options_.history ? Scope::kLock
+                     : is_tree        ? Scope::kTree
+                                      : Scope::kGuess,
+            .most_data = lock::kMostContenderData,
+            .most_contenders = most_contenders,
+            .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
+            .with_last_run = options_.history ||
+                             (options_.form == Form::kText && !is_tree && !options_.by_status),
+            .watch = options_.watch,
+            .connect_timeout = options_.server.connect_timeout};
   }
 
   [[nodiscard]] cli::ViewStyle StyleFor(const TerminalSize& size) const {
     return {
         .width = size.columns, .colours = OutputHasColours(), .with_names = options_.with_names};
+  }
+
+  int PrintHistory() {
+    cli::HistoryPrinter view(options_, StyleFor(OutputSize()),
+                             [this](const std::string& text) { output_.Append(text); });
+    const int status = Print(view);
+    if (status != kExitOk || !view.fault()) return status;
+    const std::string lock = cli::Printable(options_.path);
+    if (*view.fault() == cli::HistoryPrinter::Fault::kRefused) {
+      report_.Error(cli::message::kHistoryUnread, lock);
+      return kExitRefused;
+    }
+    report_.Error(cli::message::kHistoryForeign, lock);
+    return kExitConfiguration;
   }
 
   int ReportByStatus() {
@@ -151,7 +173,9 @@ class Inspection {
   /// Prints the queue or the locks; with --watch, each change too.
   int Print(lock::SurveySink& view) {
     Throttle throttle(view, output_);
-    survey_.emplace(session_.store(), session_.clock(), Request(std::string::npos), &throttle);
+    // The history does not need the contenders' data.
+    const std::size_t most_contenders = options_.history ? 0 : std::string::npos;
+    survey_.emplace(session_.store(), session_.clock(), Request(most_contenders), &throttle);
     const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
     const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
     const std::vector<std::string> unlistable = survey_->result().unlistable;

@@ -17,6 +17,7 @@
 #include "cli/messages.h"
 #include "commands/acquire_locks.h"
 #include "commands/event_broadcaster.h"
+#include "commands/history.h"
 #include "commands/lease_first.h"
 #include "commands/run_context.h"
 #include "commands/run_metadata.h"
@@ -145,6 +146,11 @@ class Keeper {
     nested_.Open(nodes, NestingLease(hold));
     context_.sink.Close();
     process::ReportHeld(link_.get());
+    const TimePoint began = context_.clock.Now();
+    if (context_.options.history != 0) {
+      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
+      history_->Begin(began);
+    }
     try {
       Serve(hold, hold_events);
     } catch (...) {
@@ -158,8 +164,17 @@ class Keeper {
     hold_events.SetLeaseSink({});
     // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
-    (void)locks_.session_driver->Close();
+    (void)locks_.session_driver->Close(EnterEnd(hold, began));
     guard_.reset();
+  }
+
+  /// With --history, releases and enters the end of the hold. Returns as Hold::Release().
+  std::size_t EnterEnd(lock::Hold& hold, TimePoint began) {
+    if (!history_ || hold.loss()) return 0;
+    const lock::FinishedRun run{
+        .ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false};
+    const History::Writes writes = history_->End(hold, run);
+    return hold.Release(run, writes);
   }
 
   void StartGuard(const lock::Hold& hold) {
@@ -178,12 +193,14 @@ class Keeper {
 
   void Serve(lock::Hold& hold, const HoldEvents& hold_events) {
     const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_});
+    if (history_) context_.loop.Add(history_->source());
     context_.loop.Add(alarm_);
     while (!IsOver(hold, hold_events)) {
       context_.loop.RunOnce();
       nested_.SetLease(NestingLease(hold));
     }
     context_.loop.Remove(alarm_);
+    if (history_) context_.loop.Remove(history_->source());
   }
 
   [[nodiscard]] protocol::NestingLease NestingLease(const lock::Hold& hold) {
@@ -252,6 +269,7 @@ class Keeper {
   HeldLocks locks_;
   SharedSession shared_session_;
   std::optional<process::OwnerGuard> guard_;
+  std::optional<History> history_;
   bool got_ending_signal_ = false;
   TimePoint leave_at_ = kNever;  // set once the owner has been signalled
 };

@@ -11,6 +11,7 @@
 #include "base/exit_status.h"
 #include "commands/console.h"
 #include "commands/event_broadcaster.h"
+#include "commands/history.h"
 #include "commands/lease_first.h"
 #include "commands/min_interval.h"
 #include "commands/run_metadata.h"
@@ -46,11 +47,14 @@ class LockedRun {
         return context_.End(display_path_, min_interval_->End(*refusal), confirmed);
       }
     }
+    if (context_.options.history != 0) {
+      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
+    }
     const TimePoint began = context_.clock.Now();
     if (const auto signal = BeginCommand()) {
       return Release(cli::InterruptedEnd(display_path_, *signal));
     }
-    Supervise();
+    Supervise(began);
     if (const auto* failed = command_->supervisor().exec_failed()) {
       Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
       return CannotExecute(context_, *failed);
@@ -84,7 +88,7 @@ class LockedRun {
     }
   }
 
-  void Supervise() {
+  void Supervise(TimePoint began) {
     process::Supervisor& supervisor = command_->supervisor();
     // With ancestors' locks RunningCommand::FollowAncestors() sets the lease.
     if (context_.ancestors.empty()) {
@@ -93,16 +97,20 @@ class LockedRun {
       });
     }
     const LeaseFirst order(context_.loop, session(), {&hold_, &supervisor, &*nested_});
+    if (history_) context_.loop.Add(history_->source());
     while (!supervisor.is_over()) {
       context_.loop.RunOnce();
       nested_->SetLease(NestingLease());
       running_->FollowAncestors(hold_.lease_end(), hold_.grace());
       running_->PublishStart();
+      if (history_ && supervisor.has_started()) history_->Begin(began);
+      if (history_) history_->ReportUnkept();
       EndIfLostOrAsked();
       running_->PassSignals([this] {
         if (!hold_.loss()) ReportSuspension();
       });
     }
+    if (history_) context_.loop.Remove(history_->source());
   }
 
   /// Nested runs end with the lock, even if the command does not (--on-lost).
@@ -121,11 +129,17 @@ class LockedRun {
     const int status = running_->Status();
     std::size_t releases = 0;
     if (!running_->was_lost()) {
-      if (min_interval_ && status == 0) min_interval_->Record(hold_, began);
-      releases =
-          hold_.Release({.ran = reaped - began, .status = status, .host = context_.Self().host});
+      const lock::FinishedRun run{
+          .ran = reaped - began, .status = status, .host = context_.Self().host};
+      History::Writes history = history_ ? history_->End(hold_, run) : History::Writes();
+      if (min_interval_ && status == 0) {
+        // Confirmed before the release, and not written again with it.
+        min_interval_->Record(hold_, began, std::exchange(history, {}));
+      }
+      releases = hold_.Release(run, history);
     }
     Release({running_->was_lost() ? EndReason::kLost : EndReason::kEnded, status}, releases);
+    if (history_) history_->ReportEnd(display_path_);
     running_->ReportProcesses();
     return status;
   }
@@ -190,6 +204,7 @@ class LockedRun {
   HoldEvents hold_events_;
   lock::Hold hold_;
   std::optional<MinInterval> min_interval_;
+  std::optional<History> history_;
   std::optional<RunningCommand> running_;
   // Where nested runs ask to run under our locks. Open until the locks are released.
   const std::string socket_ = "zklock-" + process::MakeUuid();

@@ -57,8 +57,9 @@ cli::RunEnd MinInterval::End(const Refusal& refusal) const {
   return std::visit(end, std::get<lock::LastRun::Unknown>(refusal));
 }
 
-void MinInterval::Record(lock::Hold& hold, TimePoint began) {
-  last_run_.Record(began, context_.Self().host);
+void MinInterval::Record(lock::Hold& hold, TimePoint began,
+                         std::vector<std::optional<zookeeper::DataWrite>> history) {
+  last_run_.Record(began, context_.Self().host, std::move(history));
   (void)Serve(hold);
   if (!last_run_.IsDone() || hold.loss() || !last_run_.refused().empty()) {
     context_.report.Error(cli::message::kNotRecorded, DisplayPath());

@@ -44,8 +44,10 @@ class MinInterval {
 
   /// Records that a run that began at `began` was a success, while the lock is still held, until
   /// its lease ends or a signal arrives. Without the record the command may run again too soon:
-  /// that is reported.
-  void Record(lock::Hold& hold, TimePoint began);
+  /// that is reported. `history`: for each LOCK the data to write, which includes the success; may
+  /// be empty.
+  void Record(lock::Hold& hold, TimePoint began,
+              std::vector<std::optional<zookeeper::DataWrite>> history = {});
 
  private:
   std::optional<Refusal> Serve(lock::Hold& hold);

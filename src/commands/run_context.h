@@ -44,6 +44,7 @@ class RunContext {
   const std::unique_ptr<cli::EventWriter> event_writer;  ///< none without --events
   EventBroadcaster events;                               ///< to the report and the event writer
   const SystemClock clock;
+  const TimePoint began = clock.Now();
   process::EventLoop loop;  ///< has the signals, the sink and the event writer
   /// Locks that the run uses without acquiring them itself. RemoveInheritedLocks() and
   /// UseExistingHold() add to them.

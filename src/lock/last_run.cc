@@ -92,16 +92,20 @@ void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
   Advance();
 }
 
-void LastRun::Record(TimePoint began, const std::string& host) {
+void LastRun::Record(TimePoint began, const std::string& host,
+                     std::vector<std::optional<zookeeper::DataWrite>> data) {
   recording_ = true;
+  data_ = std::move(data);
   began_ = began;
   host_ = host;
   next_ = 0;
 }
 
 void LastRun::Write(const Ticket& ticket) {
+  const bool is_given = next_ < data_.size() && data_[next_];
   const std::string data =
-      protocol::FormatLastSuccess({ticket.ServerTimeAt(began_), host_}) + below_[next_];
+      is_given ? data_[next_]->data
+               : protocol::FormatLastSuccess({ticket.ServerTimeAt(began_), host_}) + below_[next_];
   store_.Set(PathOf(ticket), data, zookeeper::kAnyVersion,
              scope_.Wrap([this, &ticket, data](const zookeeper::Reply& reply) {
                if (reply.error != Error::kNoNode) return OnWritten(ticket, reply.error);

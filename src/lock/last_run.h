@@ -41,8 +41,10 @@ class LastRun final : public EventSource {
   /// After reading: the newest success under any of the LOCKs.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
 
-  /// Starts writing: a run on `host` that began at `began` has succeeded.
-  void Record(TimePoint began, const std::string& host);
+  /// Starts writing: a run on `host` that began at `began` has succeeded. `data`: for each ticket
+  /// what to write instead, with the success in its first line; may be empty.
+  void Record(TimePoint began, const std::string& host,
+              std::vector<std::optional<zookeeper::DataWrite>> data = {});
   /// After writing: the LOCKs to which the servers did not let us write.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
 
@@ -69,6 +71,7 @@ class LastRun final : public EventSource {
   bool recording_ = false;
   TimePoint began_{};
   std::string host_;
+  std::vector<std::optional<zookeeper::DataWrite>> data_;
   std::vector<std::string> refused_;
   CallbackScope scope_;
 };

@@ -68,8 +68,11 @@ struct LockSurvey {
   std::optional<std::string> last_run{};
   zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
   bool last_run_refused = false;        ///< we may not read it
-  std::vector<QueueEntry> entries{};    ///< in queue order, then those that are not contenders
-  std::size_t held = 0;                 ///< how many contenders hold, including those not read
+  /// At the end of the LOCK: the contenders of those runs in `last_run` whose end is not recorded,
+  /// as far as they are in the queue. The others were lost.
+  std::vector<std::string> running{};
+  std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
+  std::size_t held = 0;               ///< how many contenders hold, including those not read
   std::size_t waiting = 0;
   std::optional<LockKind> kind{};               ///< none if nothing shows it
   std::optional<std::size_t> permit_limit{};    ///< of a semaphore, if known

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/run_history.h"
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
@@ -333,8 +334,21 @@ void SurveyQueue::ReportEnd(SurveySink& sink) {
   }
   if (!announced_) ReportLock(sink);
   for (const std::size_t index : others_) sink.OnEntry(entries_[index]);
+  FindRunning();
   Count();
   sink.OnLockEnd(lock_);
+}
+
+void SurveyQueue::FindRunning() {
+  const auto history = RunHistory::Parse(lock_.last_run.value_or(""));
+  if (!history) return;
+  for (const auto& entry : history->entries()) {
+    if (entry.run.end != RunRecord::End::kNone) continue;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (IsOut(i) || entries_[i].name.full != entry.run.contender) continue;
+      lock_.running.push_back(entry.run.contender);
+    }
+  }
 }
 
 /// Counts by what is known now.

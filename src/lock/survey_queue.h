@@ -83,6 +83,7 @@ class SurveyQueue {
 
   void ReportEntry(std::size_t index, SurveySink& sink);
   void ReportLock(SurveySink& sink);
+  void FindRunning();
   void Count();
 
   [[nodiscard]] std::optional<Predecessor> WaitsFor(std::size_t index);

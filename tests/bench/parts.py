@@ -373,6 +373,31 @@ class Bench:
             "fsyncs, free lock", "zklock"), 3)
         for length in (10, 1000):
             self._requests_of_hand_over(length)
+        plain = self._requests_of_release("release", [])
+        kept = self._requests_of_release("release with --history 32", ["--history", "32"])
+        self._results.target("transactions that --history adds to a release", kept - plain, 0)
+
+    def _requests_of_release(self, what, options):
+        """The transactions of a release on a free lock, from the end of the command on."""
+        zklock = self._peers["zklock"]
+        lock = f"/release-{len(options)}"
+        with contextlib.ExitStack() as stack:
+            queue = stack.enter_context(self._queue(zklock, lock))
+            argv = zklock.run(queue.lock, ["sh", "-c", "echo runs; read line"])
+            argv[2:2] = options
+            holder = queue.start(None, argv)
+            holder.stdout.readline()
+            queue.settle()
+            before = self._zookeeper.counters()
+            idle = self._zookeeper.counters()
+            holder.stdin.close()
+            holder.wait()
+            after = self._zookeeper.counters()
+        requests, transactions = [after[name] - idle[name] - (idle[name] - before[name])
+                                  for name in ("zk_packets_received", "zxid")]
+        self._results.add(f"{what}: requests", "zklock", requests, "")
+        self._results.add(f"{what}: transactions", "zklock", transactions, "")
+        return transactions
 
     def _requests_of_hand_over(self, length):
         zklock = self._peers["zklock"]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks the output of `zklock inspect --json` against the manual page.
 
-    inspect_schema.py MANUAL [--lines | --servers-report] < OUTPUT
+    inspect_schema.py MANUAL [--lines | --history | --servers-report] < OUTPUT
 
 Every object must have exactly the documented fields, in that order, each of its documented type and,
 where the values are listed, one of them. Prints all deviations; exits with 1 if there are any.
@@ -51,7 +51,7 @@ def check_object(value, fields, where):
             wrong.append(f"{where}.{name} is {item!r}, not {' or '.join(types)}")
         elif values and item is not None and item not in values:
             wrong.append(f"{where}.{name} is {item!r}, not one of {values}")
-    for name in ("since", "ended", "until"):
+    for name in ("since", "ended", "until", "began"):
         if isinstance(value.get(name), str):
             if not MOMENT.match(value[name]):
                 wrong.append(f"{where}.{name} is {value[name]!r}")
@@ -116,10 +116,18 @@ def check_report(report, manual):
         wrong.append(f"the findings are not in order: {mends}")
 
 
+def check_history(history, schema, where):
+    check_object(history, schema["history"], where)
+    if history["lastSuccess"] is not None:
+        check_object(history["lastSuccess"], schema["last success"], where + ".lastSuccess")
+    for index, run in enumerate(history["runs"]):
+        check_object(run, schema["kept run"], f"{where}.runs[{index}]")
+
+
 def main(arguments):
     with open(arguments[1], encoding="utf-8") as file:
         manual = file.read()
-    headings = ("lock", "last run", "contender", "reservation")
+    headings = ("lock", "last run", "contender", "reservation", "history", "last success", "kept run")
     schema = {heading: fields_of(manual, heading) for heading in headings}
     text = sys.stdin.buffer.read().decode("ascii")
     if "--servers-report" in arguments:
@@ -131,7 +139,8 @@ def main(arguments):
     else:
         locks = json.loads(text)
     for index, lock in enumerate(locks):
-        check_lock(lock, schema, f"[{index}]")
+        check = check_history if "--history" in arguments else check_lock
+        check(lock, schema, f"[{index}]")
     print("\n".join(wrong) if wrong else f"{len(locks)} locks")
     return 1 if wrong else 0
 

@@ -43,6 +43,16 @@ std::string NoMemory() {
   return Reported([](cli::Report& report) { report.NoMemory(); });
 }
 
+// These write as little as the queue before them, which is refused first. What they do is in
+// tests/unit/lock/history_writer_test.cc.
+std::string HistoryNotWritten(zookeeper::Error error) {
+  return Reported(
+      [error](cli::Report& report) {
+        report.NoHistory({"/l", error});
+      },
+      cli::Verbosity::kVerbose);
+}
+
 // Takes the right to mount. tests/unit/process/refusal_test.cc takes /proc away where it may.
 std::string NoProc() {
   return Reported([](cli::Report& report) {
@@ -155,6 +165,8 @@ Provocations SaidAloneProvocations() {
 #endif
       {{"kNoMemory"}, NoMemory},
       {{"kNoProc"}, NoProc},
+      {{"kLastRunQuota"}, [] { return HistoryNotWritten(zookeeper::Error::kQuotaExceeded); }},
+      {{"kLastRunFailed"}, [] { return HistoryNotWritten(zookeeper::Error::kConnectionLoss); }},
       {{Part("kLookupEnded")}, LookupEnded},
       {{"kSurvivor"}, Survivor},
       {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",

@@ -29,6 +29,14 @@ std::string Unlistable() {
   return Said(Run(ZklockAt(server.address(), {"inspect", "--root", "/"})), Exited(0));
 }
 
+/// `inspect --history` of a LOCK whose last-run has this data.
+std::string History(const std::string& data, int permissions, int status) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.SetAcl(tree.Create(lock + "/last-run", ZnodeKind::kPersistent, data), permissions);
+  return SaidBy({"inspect", "--history", lock}, status);
+}
+
 std::string NoLongerMine() {
   const std::string lock = NewLock("said");
   ChildOptions options = Zklock({"exclusive", "--on-lost", "warn", lock, "--", "sh", "-c",
@@ -60,6 +68,8 @@ Provocations InspectProvocations() {
        [] {
          return SaidBy({"inspect", "--prometheus", "--output", "/dev/null", "/t"}, 71);
        }},
+      {{"kHistoryForeign"}, [] { return History("yesterday", kRead, 78); }},
+      {{"kHistoryUnread"}, [] { return History("", kWrite, 77); }},
       {{"kNothingMine"},
        [] {
          return SaidBy({"inspect", "--mine"}, 76);

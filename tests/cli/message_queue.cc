@@ -132,6 +132,26 @@ std::string NotRecorded() {
   return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 0);
 }
 
+/// A run with --history under a LOCK whose last-run has this data.
+std::string RunWithHistory(const std::string& data, int permissions) {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  const std::string last_run = tree.Create(lock + "/last-run", ZnodeKind::kPersistent, data);
+  tree.SetAcl(last_run, permissions);
+  return SaidBy({"exclusive", "--verbose", "--history", "8", lock, "--", "true"}, 0);
+}
+
+std::string EndNotKept() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder({"exclusive", "--verbose", "--history", "8"}, lock);
+  Tree tree;
+  tree.WaitForChildren(lock, 2);
+  tree.SetData(lock + "/last-run", "");
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
+  return holder.err();
+}
+
 std::string PlaceLost() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
@@ -211,6 +231,9 @@ Provocations QueueProvocations() {
       {{"kInterrupted"}, StoppedWaiting},
       {{"kTooRecent"}, RanLately},
       {{"kNotRecorded"}, NotRecorded},
+      {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
+      {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},
+      {{"kEndNotKept"}, EndNotKept},
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
       {{"kReservationEnded"}, ReservationEnds},
       {{Part("kReservation", "a reservation for freeze")}, TakenByReservation},

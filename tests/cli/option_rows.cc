@@ -104,6 +104,7 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
       dialect("kazoo", usual),
       dialect("simple", simple),
   };
+  if (!reads) rows.push_back({"--history", {"--history", "8"}, usual});
   return rows;
 }
 
@@ -269,6 +270,9 @@ Rows InspectRows() {
   Rows rows = {
       {"--json", {"--json"}, json},
       {"--dot", {"--dot"}, shows("digraph", "digraph")},
+      {"--history", {"--history"}, shows("no run", "no run")},
+      {"-n", {"--history", "-n", "5"}, shows("no run", "no run")},
+      {"-n", {"-n", "5"}, Everywhere({kUsage})},
       {"--watch", {"--watch"}, watched},
       {"--mine",
        {"--mine"},

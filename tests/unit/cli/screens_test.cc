@@ -2,12 +2,14 @@
 // shows in a diff. To update them: ZKLOCK_RENEW_SCREENS=1 scripts/test -- -R 'screen'
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "cli/history_text.h"
 #include "cli/printable.h"
 #include "cli/queue_text.h"
 #include "cli/servers_view.h"
@@ -35,6 +37,32 @@ std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& 
   QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
   test::Report(view, locks);
   return text;
+}
+
+/// Four nights of a backup: it runs; host db2 vanished; it failed; it succeeded.
+HistoryView History() {
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  const auto run = [](int night, const std::string& host, seconds waited) {
+    return RunView{.run = {.began = protocol::ServerTime(test::kNoon) + hours(24 * night),
+                           .waited = waited,
+                           .host = host,
+                           .user = "backup",
+                           .label = "nightly to \x1b[2Jtape",
+                           .token = 4294967342 + 40 * night}};
+  };
+  RunView running = run(3, "db1", seconds(0));
+  running.state = RunState::kRunning;
+  RunView lost = run(2, "db2", seconds(3));
+  lost.state = RunState::kLost;
+  RunView failed = run(1, "db3.example.org", minutes(12) + seconds(41));
+  failed.run.ran = seconds(2);
+  failed.run.status = 1;
+  RunView succeeded = run(0, "db1", seconds(0));
+  succeeded.run.ran = hours(1) + minutes(3);
+  succeeded.run.status = 0;
+  return {.success = std::nullopt, .runs = {running, lost, failed, succeeded}};
 }
 
 /// The width without zklock's own escape sequences.
@@ -74,6 +102,9 @@ TEST_CASE("The screens are as stored") {
       const std::string servers = ServersReportText(test::UnfitServers(), style);
       CheckFits(servers, width);
       CheckScreen("servers" + suffix, servers);
+      const std::string history = HistoryText("/jobs/backup", History(), 100, style);
+      CheckFits(history, width);
+      CheckScreen("history" + suffix, history);
     }
   }
 }
@@ -85,7 +116,8 @@ TEST_CASE("No screen is wider than its terminal or contains a foreign control ch
     const ViewStyle style{.width = width};
     for (const std::string& text :
          {Render({test::BusyLock()}, style), Render({test::Semaphore(true)}, style),
-          Render(test::Tree(), style), ServersReportText(test::UnfitServers(), style)}) {
+          Render(test::Tree(), style), ServersReportText(test::UnfitServers(), style),
+          HistoryText("/jobs/backup", History(), 100, style)}) {
       CheckFits(text, width);
       CHECK(text.find('\x1b') == std::string::npos);
       CHECK(text.find('\x07') == std::string::npos);

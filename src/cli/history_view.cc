@@ -1,0 +1,65 @@
+#include "cli/history_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/duration.h"
+#include "cli/queue_view.h"
+
+namespace zklock::cli {
+namespace {
+
+RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& running) {
+  using End = lock::RunRecord::End;
+  if (run.end == End::kEnded) return RunState::kEnded;
+  const bool exists = std::find(running.begin(), running.end(), run.contender) != running.end();
+  return run.end == End::kNone && exists ? RunState::kRunning : RunState::kLost;
+}
+
+}  // namespace
+
+std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock) {
+  if (lock.last_run_refused) return std::nullopt;
+  const auto history = lock::RunHistory::Parse(lock.last_run.value_or(""));
+  if (!history) return std::nullopt;
+  HistoryView view{.success = history->success(), .runs = {}};
+  for (const auto& entry : history->entries()) {
+    view.runs.push_back({entry.run, StateOf(entry.run, lock.running)});
+  }
+  return view;
+}
+
+std::string_view RunStateName(RunState state) {
+  switch (state) {
+    case RunState::kEnded:
+      return "ended";
+    case RunState::kRunning:
+      return "running";
+    case RunState::kLost:
+      break;
+  }
+  return "lost";
+}
+
+std::string RunText(const RunView& view, bool with_year) {
+  const lock::RunRecord& run = view.run;
+  const std::string began = FormatTime(run.began.count(), with_year);
+  std::string text = "run: ";
+  if (view.state == RunState::kRunning) {
+    text += fmt::format("running since {}", began);
+  } else if (view.state == RunState::kLost || !run.ran) {
+    text += fmt::format("{}, began {}", RunStateName(view.state), began);
+  } else if (run.status) {
+    text +=
+        fmt::format("status {} after {}, began {}", *run.status, FormatDuration(*run.ran), began);
+  } else {
+    text += fmt::format("held for {}, began {}", FormatDuration(*run.ran), began);
+  }
+  if (!run.host.empty()) text += " on " + run.host;
+  if (run.waited) text += ", waited " + FormatDuration(*run.waited);
+  if (!run.label.empty()) text += " [" + run.label + "]";
+  return text;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/lock_survey.h"
+#include "lock/run_history.h"
+
+namespace zklock::cli {
+
+enum class RunState {
+  kEnded,
+  kRunning,
+  kLost,  ///< its end was not recorded, and its contender is gone
+};
+
+/// One run of a LOCK's history as shown to people; see lock::RunRecord.
+struct RunView {
+  lock::RunRecord run;
+  RunState state = RunState::kEnded;
+
+  /// It is known to have failed, or lost its lock.
+  [[nodiscard]] bool IsBad() const {
+    return state == RunState::kLost || run.status.value_or(0) != 0;
+  }
+};
+
+/// The history of one LOCK.
+struct HistoryView {
+  std::optional<protocol::LastSuccess> success;
+  std::vector<RunView> runs;  ///< the newest first
+};
+
+/// From a survey with_last_run; empty if there is no last-run. None if its data is no history that
+/// we understand, or may not be read.
+[[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
+
+/// "ended", "running", "lost".
+[[nodiscard]] std::string_view RunStateName(RunState state);
+
+/// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]".
+[[nodiscard]] std::string RunText(const RunView& view, bool with_year);
+
+}  // namespace zklock::cli

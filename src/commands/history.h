@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "commands/run_context.h"
+#include "commands/session_driver.h"
+#include "lock/history_writer.h"
+#include "lock/hold.h"
+#include "lock/ticket.h"
+
+namespace zklock::commands {
+
+/// --history: enters the run in the history of its LOCKs while they are held.
+class History {
+ public:
+  using Writes = std::vector<std::optional<zookeeper::DataWrite>>;
+
+  /// The references outlive it. `tickets`: of the session.
+  History(RunContext& context, SessionDriver& session_driver,
+          const std::vector<lock::Ticket>& tickets);
+
+  /// To be served while the locks are held.
+  [[nodiscard]] EventSource& source() { return writer_; }
+  /// The run begins. Later calls do nothing.
+  void Begin(TimePoint began) { writer_.Begin(began); }
+
+  /// The run has ended: what to write in the transactions of the release. If other holders may
+  /// write too, releases itself.
+  [[nodiscard]] Writes End(lock::Hold& hold, const lock::FinishedRun& run);
+  /// With --verbose: the LOCKs whose history cannot be kept, each once.
+  void ReportUnkept();
+  /// The same at the end, after the close of the session.
+  void ReportEnd(const std::string& locks);
+
+ private:
+  template <typename IsDone>
+  void ServeUntil(const lock::Hold& hold, IsDone is_done);
+
+  RunContext& context_;
+  SessionDriver& session_driver_;
+  const bool is_shared_;
+  lock::HistoryWriter writer_;
+  std::size_t reported_ = 0;
+  bool has_written_ = false;  // the end, together with the release
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,234 @@
+#include "lock/history_writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::NodeKind;
+using zookeeper::Watch;
+
+// If the connection breaks this often, the write may be the cause: a LOCK must not be lost because
+// of its history.
+constexpr int kMostLosses = 5;
+// Above the holders of a busy semaphore, of which one succeeds each time.
+constexpr int kMostConflicts = 100;
+
+std::chrono::milliseconds Milliseconds(Duration span) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(span);
+}
+
+}  // namespace
+
+HistoryWriter::HistoryWriter(zookeeper::Store& store, std::vector<Ticket> tickets,
+                             HistoryRequest request)
+    : store_(store), request_(std::move(request)) {
+  for (Ticket& ticket : tickets) {
+    const bool reads = ticket.mode == protocol::Mode::kRead;
+    places_.push_back({std::move(ticket), reads ? State::kOff : State::kUnread});
+  }
+}
+
+std::string HistoryWriter::PathOf(const Place& place) const {
+  return protocol::ChildPath(place.ticket.lock.path, protocol::kLastRunChild);
+}
+
+bool HistoryWriter::IsSettled() const {
+  return std::all_of(places_.begin(), places_.end(), [&](const Place& place) {
+    const bool is_asked = place.state == State::kUnread && began_ && store_.IsConnected();
+    return !is_asked && place.state != State::kReading;
+  });
+}
+
+EventSource::Interest HistoryWriter::GetInterest() {
+  const bool has_work = began_ && !ended_ && store_.IsConnected() &&
+                        std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+                          return place.state == State::kUnread;
+                        });
+  if (!has_work) return {};
+  return {.wake = TimePoint{}};
+}
+
+void HistoryWriter::OnReady(short /*revents*/) {
+  if (!began_ || ended_ || !store_.IsConnected()) return;
+  for (Place& place : places_) {
+    if (place.state == State::kUnread) Read(place);
+  }
+}
+
+void HistoryWriter::Begin(TimePoint began) {
+  if (began_) return;
+  began_ = began;
+  OnReady(0);
+}
+
+void HistoryWriter::Read(Place& place) {
+  place.state = State::kReading;
+  if (!request_.is_shared) {
+    // All other contenders that ran are gone: this one holds alone.
+    return store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place](const GetReply& reply) {
+      OnRead(place, reply, {});
+    }));
+  }
+  // Replies arrive in order. A permit that is listed after the data was read may be the one of an
+  // entry without an end; one that is not listed has been released or lost.
+  const auto read = std::make_shared<GetReply>();
+  store_.Get(PathOf(place), Watch::kNo,
+             scope_.Wrap([read](const GetReply& reply) { *read = reply; }));
+  store_.List(protocol::PermitsPath(place.ticket.lock.path), Watch::kNo,
+              scope_.Wrap([this, &place, read](const zookeeper::ListReply& reply) {
+                if (reply.error != Error::kNone && read->error == Error::kNone) {
+                  return OnRead(place, {{reply.error, reply.sent}, {}, {}}, {});
+                }
+                std::vector<std::string> present;
+                for (const std::string_view child : reply.children) present.emplace_back(child);
+                OnRead(place, *read, present);
+              }));
+}
+
+void HistoryWriter::OnRead(Place& place, const GetReply& reply,
+                           const std::vector<std::string>& present) {
+  if (ended_) return;
+  if (IsLost(reply.error)) return TryAgain(place, reply.error);
+  const bool exists = reply.error == Error::kNone;
+  if (!exists && reply.error != Error::kNoNode) return GiveUp(place, reply.error);
+  auto history = RunHistory::Parse(reply.data);
+  if (!history) return GiveUp(place, std::nullopt);
+  place.history = *std::move(history);
+  if (place.history.Find(place.ticket.token) != nullptr) {  // the reply to the write was lost
+    place.state = State::kMarked;
+    place.version = reply.stat.version;
+    return;
+  }
+  place.history.EnterLost(present, place.ticket.token);
+  place.history.Enter(RecordOf(place));
+  place.version = exists ? reply.stat.version : 0;
+  Mark(place, exists);
+}
+
+void HistoryWriter::Mark(Place& place, bool exists) {
+  place.state = State::kMarked;
+  const std::string data = place.history.Format(request_.most_runs);
+  if (!exists) {
+    return store_.Create(PathOf(place), data, NodeKind::kPersistent,
+                         scope_.Wrap([this, &place](const zookeeper::CreateReply& reply) {
+                           OnMarked(place, reply.error);
+                         }));
+  }
+  // Whoever writes next counts on the success of this write, whose answer may still be pending.
+  store_.Set(PathOf(place), data, place.version++,
+             scope_.Wrap([this, &place](const zookeeper::SetReply& reply) {
+               OnMarked(place, reply.error);
+             }));
+}
+
+void HistoryWriter::OnMarked(Place& place, Error error) {
+  if (ended_ || error == Error::kNone) return;
+  const bool was_changed = error == Error::kBadVersion || error == Error::kNodeExists;
+  if (IsLost(error) || was_changed) return TryAgain(place, error);
+  GiveUp(place, error);
+}
+
+void HistoryWriter::TryAgain(Place& place, Error error) {
+  const int most = IsLost(error) ? kMostLosses : kMostConflicts;
+  if (++place.attempts >= most) return GiveUp(place, error);
+  place.state = State::kUnread;
+}
+
+void HistoryWriter::GiveUp(Place& place, std::optional<Error> error) {
+  place.state = State::kOff;
+  unkept_.push_back({place.ticket.lock.display_path(), error});
+}
+
+RunRecord HistoryWriter::RecordOf(const Place& place) const {
+  const Ticket& ticket = place.ticket;
+  const TimePoint queued_at = request_.queued_at.value_or(ticket.created_after);
+  return {.began = ticket.ServerTimeAt(*began_),
+          .waited = Milliseconds(*began_ - queued_at),
+          .host = request_.host,
+          .user = request_.user,
+          .label = request_.label,
+          .token = ticket.token,
+          .mode = ticket.mode,
+          .contender = std::string(protocol::BaseOf(ticket.path))};
+}
+
+void HistoryWriter::EnterEnd(Place& place, const FinishedRun& run) {
+  RunRecord record = RecordOf(place);
+  record.end = RunRecord::End::kEnded;
+  record.ran = Milliseconds(run.ran);
+  if (run.has_status) record.status = run.status;
+  place.history.Enter(record);
+  if (record.status == 0) place.history.AddSuccess({record.began, run.host});
+}
+
+std::vector<std::optional<zookeeper::DataWrite>> HistoryWriter::End(const FinishedRun& run) {
+  ended_ = true;
+  std::vector<std::optional<zookeeper::DataWrite>> writes(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Place& place = places_[i];
+    if (place.state != State::kMarked) continue;
+    EnterEnd(place, run);
+    writes[i] = {PathOf(place), place.history.Format(request_.most_runs), place.version};
+  }
+  return writes;
+}
+
+// ---- shared -----------------------------------------------------------------------------------
+
+void HistoryWriter::Release(Hold& hold, const FinishedRun& run) {
+  ended_ = true;
+  hold_ = &hold;
+  run_ = run;
+  if (!began_ || places_.front().state == State::kOff) {
+    release_over_ = true;
+  } else {
+    ReadForRelease();
+  }
+}
+
+void HistoryWriter::ReadForRelease() {
+  store_.Get(PathOf(places_.front()), Watch::kNo,
+             scope_.Wrap([this](const GetReply& reply) { OnReadForRelease(reply); }));
+}
+
+void HistoryWriter::OnReadForRelease(const GetReply& reply) {
+  Place& place = places_.front();
+  if (reply.error == Error::kNoNode) {  // so short a run that its beginning was not entered
+    return store_.Create(PathOf(place), "", NodeKind::kPersistent,
+                         scope_.Wrap([this](const zookeeper::CreateReply& created) {
+                           const bool exists = created.error == Error::kNone;
+                           OnReleased(exists ? Error::kNodeExists : created.error);
+                         }));
+  }
+  if (reply.error != Error::kNone) return OnReleased(reply.error);
+  auto history = RunHistory::Parse(reply.data);
+  if (!history) {
+    release_over_ = true;
+    return GiveUp(place, std::nullopt);
+  }
+  place.history = *std::move(history);
+  EnterEnd(place, run_);
+  hold_->ReleaseShared(
+      {PathOf(place), place.history.Format(request_.most_runs), reply.stat.version},
+      scope_.Wrap([this](const zookeeper::Reply& released) { OnReleased(released.error); }));
+}
+
+void HistoryWriter::OnReleased(Error error) {
+  const bool was_changed = error == Error::kBadVersion || error == Error::kNodeExists;
+  if (was_changed && ++release_attempts_ < kMostConflicts) return ReadForRelease();
+  release_over_ = true;
+  // After a lost reply the close of the session releases, if this did not.
+  if (error != Error::kNone && !IsLost(error)) GiveUp(places_.front(), error);
+}
+
+}  // namespace zklock::lock

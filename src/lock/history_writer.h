@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/callback_scope.h"
+#include "lock/hold.h"
+#include "lock/run_history.h"
+#include "lock/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What --history keeps of a run, beside what the tickets and the end say.
+struct HistoryRequest {
+  std::size_t most_runs = 0;
+  bool is_shared = false;  ///< others may hold, and write, at the same time: a semaphore's permit
+  std::string host{};
+  std::string user{};
+  std::string label{};
+  /// Since when it waited; none: since its contender was created.
+  std::optional<TimePoint> queued_at{};
+};
+
+/// Keeps the history of runs in LOCK/last-run while LOCKs are held (zklock-protocol(7), The last
+/// runs). The run is entered without its end when it begins; nobody waits for that write. The end
+/// replaces that entry in the transaction that releases the lock.
+///
+/// Data that another program wrote is left alone, and the lock works without a history.
+///
+/// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
+/// requests that were lost with a connection are sent again over the next one.
+class HistoryWriter final : public EventSource {
+ public:
+  /// A LOCK whose history cannot be kept.
+  struct Unkept {
+    std::string lock;  ///< as the user knows it
+    /// Of the servers; none: the data is not a history that we understand.
+    std::optional<zookeeper::Error> error;
+  };
+
+  /// `tickets`: of one session, and held; runs of readers are not kept. If the request is_shared,
+  /// there is one.
+  HistoryWriter(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
+
+  /// The run begins. Later calls do nothing.
+  void Begin(TimePoint began);
+  /// What is in last-run is known, or cannot be found out.
+  [[nodiscard]] bool IsSettled() const;
+
+  /// For each ticket the write that enters the end, for the transaction that releases it. None
+  /// where no history is kept. Only once, if settled and not shared.
+  [[nodiscard]] std::vector<std::optional<zookeeper::DataWrite>> End(const FinishedRun& run);
+
+  /// Shared: enters the end and releases, again with what is then there if another holder wrote
+  /// meanwhile. `hold` outlives the callbacks.
+  void Release(Hold& hold, const FinishedRun& run);
+  /// Release() is done, or has failed: then Hold::Release() releases.
+  [[nodiscard]] bool IsReleaseOver() const { return release_over_; }
+
+  [[nodiscard]] const std::vector<Unkept>& unkept() const { return unkept_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  /// kUnread    -> kReading when there is a server
+  /// kReading   -> kMarked, with the write of the entry pending; kUnread after a lost reply; kOff
+  /// kMarked    the data and its version are known. -> kUnread if the write was lost or came too
+  ///            late; kOff
+  /// kOff       final
+  enum class State { kUnread, kReading, kMarked, kOff };
+  struct Place {
+    Ticket ticket;
+    State state = State::kUnread;
+    int attempts = 0;
+    RunHistory history{};
+    std::int32_t version = 0;  ///< of the data once the pending write is done
+  };
+
+  [[nodiscard]] std::string PathOf(const Place& place) const;
+  void Read(Place& place);
+  void OnRead(Place& place, const zookeeper::GetReply& reply,
+              const std::vector<std::string>& present);
+  void Mark(Place& place, bool exists);
+  void OnMarked(Place& place, zookeeper::Error error);
+  void TryAgain(Place& place, zookeeper::Error error);
+  void GiveUp(Place& place, std::optional<zookeeper::Error> error);
+  [[nodiscard]] RunRecord RecordOf(const Place& place) const;
+  void EnterEnd(Place& place, const FinishedRun& run);
+
+  void ReadForRelease();
+  void OnReadForRelease(const zookeeper::GetReply& reply);
+  void OnReleased(zookeeper::Error error);
+
+  zookeeper::Store& store_;
+  const HistoryRequest request_;
+  std::vector<Place> places_;
+  std::optional<TimePoint> began_;
+  bool ended_ = false;  // late answers to Begin() mean nothing any more
+  std::vector<Unkept> unkept_;
+
+  // Of Release():
+  Hold* hold_ = nullptr;
+  FinishedRun run_;
+  int release_attempts_ = 0;
+  bool release_over_ = false;
+
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock
