@@ -13,7 +13,7 @@ import report
 from parts import PARTS, Bench
 from servers import Etcd, ZooKeeper
 
-_TABLES = ["scale", "ways"]  # parts that have a table of their own in the page
+_TABLES = ["scale", "ways", "tree"]  # parts that have a table of their own in the page
 _DEFAULT = [name for name in PARTS if name not in _TABLES]
 _PAGE = "tests/bench/README.md"
 
@@ -31,7 +31,7 @@ def parse_arguments():
         if name not in PARTS:
             parser.exit(64, f"bench: unknown part '{name}' (expected {', '.join(PARTS)})\n")
     if arguments.readme and arguments.parts not in ([], *([name] for name in _TABLES)):
-        parser.exit(64, "bench: --readme needs all default parts, or scale or ways alone\n")
+        parser.exit(64, "bench: --readme needs all default parts, or scale, ways or tree alone\n")
     return arguments
 
 

@@ -11,6 +11,7 @@ import time
 
 import peers
 import scale
+import tree
 import ways
 from relay import Relay
 from report import text_of
@@ -20,7 +21,7 @@ PARTS = {"start": "start", "slow-fsync": "slow_fsync", "handover": "handover",
          "slow-handover": "slow_handover", "commits": "commits", "requests": "requests",
          "waiting": "waiting", "memory": "memory", "holder": "holder", "join": "join",
          "killed": "killed", "contain": "contain", "binary": "binary", "scale": "scale",
-         "ways": "ways"}
+         "ways": "ways", "tree": "tree"}
 
 # An only waiter has known for a while that it is next, as most waiters do behind commands that take
 # longer than these. In the longer queues most learn it at their turn.
@@ -637,3 +638,7 @@ class Bench:
     def scale(self):
         """10,000 contenders of one LOCK, and 10,000 LOCKs with one contender each."""
         self._results.table("scale", scale.measure(self._tools))
+
+    def tree(self):
+        """inspect on a tree of 5,000 LOCKs."""
+        self._results.table("tree", tree.measure(self._tools))
