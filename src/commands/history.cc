@@ -35,7 +35,8 @@ History::Writes History::End(lock::Hold& hold, const lock::FinishedRun& run) {
     ServeUntil(hold, [this] { return writer_.IsReleaseOver(); });
     return {};
   }
-  // After a very short run the answer to its first read is still missing.
+  // After a very short run its beginning is still being written. If that is refused, the release
+  // must do without, or it would be refused too.
   ServeUntil(hold, [this] { return writer_.IsSettled(); });
   Writes writes = writer_.End(run);
   has_written_ = std::any_of(writes.begin(), writes.end(),

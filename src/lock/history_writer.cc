@@ -45,7 +45,7 @@ std::string HistoryWriter::PathOf(const Place& place) const {
 bool HistoryWriter::IsSettled() const {
   return std::all_of(places_.begin(), places_.end(), [&](const Place& place) {
     const bool is_asked = place.state == State::kUnread && began_ && store_.IsConnected();
-    return !is_asked && place.state != State::kReading;
+    return !is_asked && place.state != State::kReading && place.state != State::kMarking;
   });
 }
 
@@ -116,7 +116,7 @@ void HistoryWriter::OnRead(Place& place, const GetReply& reply,
 }
 
 void HistoryWriter::Mark(Place& place, bool exists) {
-  place.state = State::kMarked;
+  place.state = State::kMarking;
   const std::string data = place.history.Format(request_.most_runs);
   if (!exists) {
     return store_.Create(PathOf(place), data, NodeKind::kPersistent,
@@ -124,7 +124,6 @@ void HistoryWriter::Mark(Place& place, bool exists) {
                            OnMarked(place, reply.error);
                          }));
   }
-  // Whoever writes next counts on the success of this write, whose answer may still be pending.
   store_.Set(PathOf(place), data, place.version++,
              scope_.Wrap([this, &place](const zookeeper::SetReply& reply) {
                OnMarked(place, reply.error);
@@ -132,7 +131,11 @@ void HistoryWriter::Mark(Place& place, bool exists) {
 }
 
 void HistoryWriter::OnMarked(Place& place, Error error) {
-  if (ended_ || error == Error::kNone) return;
+  if (ended_) return;
+  if (error == Error::kNone) {
+    place.state = State::kMarked;
+    return;
+  }
   const bool was_changed = error == Error::kBadVersion || error == Error::kNodeExists;
   if (IsLost(error) || was_changed) return TryAgain(place, error);
   GiveUp(place, error);

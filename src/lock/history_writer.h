@@ -50,7 +50,7 @@ class HistoryWriter final : public EventSource {
 
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began);
-  /// What is in last-run is known, or cannot be found out.
+  /// What is in last-run is known, with the entry of this run, or cannot be found out.
   [[nodiscard]] bool IsSettled() const;
 
   /// For each ticket the write that enters the end, for the transaction that releases it. None
@@ -70,11 +70,12 @@ class HistoryWriter final : public EventSource {
 
  private:
   /// kUnread    -> kReading when there is a server
-  /// kReading   -> kMarked, with the write of the entry pending; kUnread after a lost reply; kOff
-  /// kMarked    the data and its version are known. -> kUnread if the write was lost or came too
-  ///            late; kOff
+  /// kReading   -> kMarking with the write of the entry; kMarked if an earlier write had succeeded;
+  ///            kUnread after a lost reply; kOff
+  /// kMarking   -> kMarked; kUnread if the write was lost or came too late; kOff
+  /// kMarked    the data and its version are known. Final
   /// kOff       final
-  enum class State { kUnread, kReading, kMarked, kOff };
+  enum class State { kUnread, kReading, kMarking, kMarked, kOff };
   struct Place {
     Ticket ticket;
     State state = State::kUnread;

@@ -165,14 +165,19 @@ TEST_CASE("A run that is shorter than the first read is entered all the same") {
   CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
 }
 
-TEST_CASE("Nobody waits for the beginning to be written") {
+TEST_CASE("The end waits until the beginning is written, and a refusal costs no record of LOCK") {
+  const bool is_refused = GENERATE(false, true);
   Bench bench;
   Runner run(bench);
   run.Begin();
   run.store.Step();  // the answer to the read; the write is pending
-  REQUIRE(run.writer->IsSettled());
+  CHECK_FALSE(run.writer->IsSettled());
+  bench.servers.nodes.at("/l").full = is_refused;  // nothing may be created below it
   run.Finish();
-  CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
+  CHECK(bench.HasHistory() == !is_refused);
+  if (!is_refused) CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
+  CHECK(run.writer->unkept().size() == (is_refused ? 1 : 0));
+  CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
 }
 
 TEST_CASE("A run that vanished is entered as lost by the next one") {
