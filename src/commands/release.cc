@@ -278,7 +278,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
                           ShortSession& session, cli::Report& report) {
   const Duration connect_timeout = options.server.connect_timeout;
-  lock::Holders holders(session.store(), session.clock(), lock, connect_timeout);
+  lock::Holders holders(session.store(), session.clock(), lock, connect_timeout, lock::kAllHolders);
   if (const auto status = session.Run(holders)) return *status;
   bool released = false;
   // Two readers that made a reservation for this ID at the same time have left two.

@@ -11,8 +11,6 @@ namespace {
 using zookeeper::Error;
 using zookeeper::Watch;
 
-// Of readers that hold together, at most this many are read.
-constexpr std::size_t kMostHolders = 256;
 // The limit of our own data and one byte, so that longer data, which is not ours, is recognised.
 constexpr std::size_t kMostDataKept = 4097;
 
@@ -34,8 +32,8 @@ class HolderSink final : public SurveySink {
 }  // namespace
 
 Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
-                 Duration connect_timeout)
-    : ServerOperation(store, clock, connect_timeout), lock_(std::move(lock)) {
+                 Duration connect_timeout, std::size_t most)
+    : ServerOperation(store, clock, connect_timeout), lock_(std::move(lock)), most_(most) {
   Start();
 }
 
@@ -61,7 +59,7 @@ void Holders::OnChildren() {
   const auto& semaphore = children_->semaphore();
   const std::size_t holders = semaphore ? protocol::Contenders(semaphore->permits).size()
                                         : protocol::HoldersIn(children_->children()).size();
-  queue_.emplace(LockSurvey{}, *children_, std::min(kMostHolders, holders));
+  queue_.emplace(LockSurvey{}, *children_, std::min(most_, holders));
   queue_->TakeHead(nullptr, 0);
   AskOn();
 }

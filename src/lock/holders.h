@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +22,18 @@ struct Holder {
   std::string data{};  ///< cut; of another program, any bytes
 };
 
+/// Of readers that hold together, at most this many are read unless all are needed.
+inline constexpr std::size_t kMostHolders = 256;
+inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max();
+
 /// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
 /// the head of the queue; of a semaphore, the contenders that have a permit. Contenders that vanish
 /// meanwhile or may not be read are left out.
 class Holders final : public ServerOperation {
  public:
-  Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout);
+  /// `most`: how many to read.
+  Holders(zookeeper::Store& store, const Clock& clock, LockName lock, Duration connect_timeout,
+          std::size_t most = kMostHolders);
 
   /// After success.
   [[nodiscard]] const std::vector<Holder>& holders() const { return holders_; }
@@ -39,6 +46,7 @@ class Holders final : public ServerOperation {
   void AskOn();
 
   const LockName lock_;
+  const std::size_t most_;
   std::vector<Holder> holders_;
   std::optional<LockChildren> children_;
   std::optional<SurveyQueue> queue_;

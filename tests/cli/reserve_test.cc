@@ -325,6 +325,22 @@ TEST_CASE("only --reserve, or --force with the name, releases a reservation") {
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("a reservation is released however many others hold") {
+  const std::string lock = NewLock("reserve");
+  Tree tree;
+  const auto reserve = [&](const std::string& id, int number) {
+    const std::string digits = std::to_string(number);
+    tree.Create(lock + "/leases/web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-lease-" +
+                    std::string(10 - digits.size(), '0') + digits,
+                ZnodeKind::kPersistent,
+                R"({"version":1,"reservation":{"id":")" + id + R"(","token":1}})");
+  };
+  for (int i = 0; i < 256; ++i) reserve("other", i);
+  reserve("ci", 256);
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(tree.Children(lock + "/leases").size() == 256);
+}
+
 TEST_CASE("what only looks like a reservation is none") {
   const std::string lock = NewLock("reserve");
   Tree tree;
