@@ -41,6 +41,10 @@ inline constexpr char kGuardFailed[] =
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
+// --reserve.
+inline constexpr char kMayBeReserved[] =
+    "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
+
 // --history.
 inline constexpr char kForeignLastRun[] =
     "the history of {} is not kept: its last-run has data of another program, or of a later "

@@ -7,6 +7,7 @@
 
 #include "cli/event.h"
 #include "cli/report_reasons.h"
+#include "cli/run_messages.h"
 #include "commands/failure_end.h"
 #include "lock/make_reservations.h"
 
@@ -77,9 +78,14 @@ class Reserver {
     const bool confirmed = CloseSession();
     if (!has_result) {
       const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
-      return context_.End(
+      const int status = context_.End(
           locks, std::visit(end, reservations.failure().value_or(lock::OperationFailure{})),
           confirmed);
+      if (reservations.may_be_made()) {
+        context_.report.Error(cli::message::kMayBeReserved, locks, context_.options.reserve,
+                              taken_.tickets.front().lock.display_path());
+      }
+      return status;
     }
     const cli::RunEnd end = reservations.result() == Result::kAskedToLeave
                                 ? cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,

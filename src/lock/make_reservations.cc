@@ -55,6 +55,7 @@ void MakeReservations::OnRead(std::size_t index, const GetReply& reply) {
 }
 
 void MakeReservations::Judge() {
+  may_be_made_ = false;
   made_.clear();
   for (std::size_t i = 0; i < held_.size(); ++i) {
     const Ticket& ticket = held_[i].ticket;
@@ -88,6 +89,7 @@ void MakeReservations::Convert() {
                            .data = FormatReservation(held_[i].data, request_, ticket.token)});
   }
   for (const ReservedLock& one : also_) checked.push_back(one.path);
+  may_be_made_ = true;
   store().MakePersistent(conversions, checked, OnReply([this](const Reply& reply) {
                            switch (reply.error) {
                              case Error::kNone:
@@ -95,6 +97,7 @@ void MakeReservations::Convert() {
                              case Error::kBadVersion:
                                return Read();  // what is there now?
                              default: {
+                               may_be_made_ = false;
                                const LockName& lock = held_.front().ticket.lock;
                                FailBecause(reply.error, "reserve", lock.display_path(), "DELETE",
                                            lock.display_path());

@@ -38,6 +38,8 @@ class MakeReservations final : public ServerOperation {
 
   /// After success.
   [[nodiscard]] Result result() const { return result_; }
+  /// After a failure: the reservations may have been made, since an answer of the servers was lost.
+  [[nodiscard]] bool may_be_made() const { return may_be_made_; }
   /// After kMade: one for each ticket, in the same order.
   [[nodiscard]] const std::vector<ReservedLock>& made() const { return made_; }
   /// After kAskedToLeave.
@@ -60,6 +62,7 @@ class MakeReservations final : public ServerOperation {
   std::vector<ReservedLock> made_;
   ReleaseRequest release_request_;
   Result result_ = Result::kMade;
+  bool may_be_made_ = false;
 };
 
 }  // namespace zklock::lock

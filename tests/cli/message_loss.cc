@@ -123,6 +123,26 @@ std::string LostBeforeRun() {
               Exited(75));
 }
 
+/// The answer to the conversion never arrives, or it does, and none to what follows.
+std::string MayBeReserved(bool is_answered) {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto is_silent = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    // Its first operation deletes the contender.
+    const bool is_conversion = request.starts_with("multi " + lock + "/");
+    if (is_conversion) *is_silent = true;
+    const bool passes = !*is_silent || (is_conversion && is_answered);
+    return passes ? std::optional(std::move(reply)) : std::nullopt;
+  });
+  const std::string said =
+      Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
+                                          "--connect-timeout", "1s", "--reserve", "ci", lock})),
+           Exited(69));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  return said;
+}
+
 }  // namespace
 
 Provocations LossProvocations() {
@@ -131,6 +151,8 @@ Provocations LossProvocations() {
       {{Part("kContinues")}, RunsOn},
       {{"kUnproven"}, Unproven},
       {{"kExpired"}, Expired},
+      {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
+      {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},
       {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
       {{"kShortGrant"}, ShortGrant},
       {{"kLostBeforeRun"}, LostBeforeRun},
