@@ -31,6 +31,7 @@ std::string OrDash(const std::optional<std::chrono::milliseconds>& span) {
 Cell StatusCell(const RunView& view) {
   switch (view.state) {
     case RunState::kRunning:
+    case RunState::kReserved:
       return {std::string(RunStateName(view.state)), Tone::kHeld};
     case RunState::kLost:
       return {std::string(RunStateName(view.state)), Tone::kBad};

@@ -14,7 +14,9 @@ RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& run
   using End = lock::RunRecord::End;
   if (run.end == End::kEnded) return RunState::kEnded;
   const bool exists = std::find(running.begin(), running.end(), run.contender) != running.end();
-  return run.end == End::kNone && exists ? RunState::kRunning : RunState::kLost;
+  if (run.end == End::kLost || !exists) return RunState::kLost;
+  const auto name = protocol::ParseContenderName(run.contender);
+  return name && name->reserves ? RunState::kReserved : RunState::kRunning;
 }
 
 }  // namespace
@@ -36,6 +38,8 @@ std::string_view RunStateName(RunState state) {
       return "ended";
     case RunState::kRunning:
       return "running";
+    case RunState::kReserved:
+      return "reserved";
     case RunState::kLost:
       break;
   }
@@ -46,8 +50,8 @@ std::string RunText(const RunView& view, bool with_year) {
   const lock::RunRecord& run = view.run;
   const std::string began = FormatTime(run.began.count(), with_year);
   std::string text = "run: ";
-  if (view.state == RunState::kRunning) {
-    text += fmt::format("running since {}", began);
+  if (view.state == RunState::kRunning || view.state == RunState::kReserved) {
+    text += fmt::format("{} since {}", RunStateName(view.state), began);
   } else if (view.state == RunState::kLost || !run.ran) {
     text += fmt::format("{}, began {}", RunStateName(view.state), began);
   } else if (run.status) {

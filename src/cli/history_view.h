@@ -13,7 +13,8 @@ namespace zklock::cli {
 enum class RunState {
   kEnded,
   kRunning,
-  kLost,  ///< its end was not recorded, and its contender is gone
+  kReserved,  ///< a reservation that stands
+  kLost,      ///< its end was not recorded, and its contender is gone
 };
 
 /// One run of a LOCK's history as shown to people; see lock::RunRecord.
@@ -37,7 +38,7 @@ struct HistoryView {
 /// we understand, or may not be read.
 [[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
 
-/// "ended", "running", "lost".
+/// "ended", "running", "reserved", "lost".
 [[nodiscard]] std::string_view RunStateName(RunState state);
 
 /// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]".

@@ -377,9 +377,10 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   const auto history = DescribeHistory(lock);
   const std::vector<RunView> runs = history ? history->runs : std::vector<RunView>();
   const auto& last = describer_->last_release();
-  const bool is_kept = last && std::any_of(runs.begin(), runs.end(), [&](const RunView& run) {
-                         return run.run.token == last->record.token;
-                       });
+  const bool is_kept =
+      last && std::any_of(runs.begin(), runs.end(), [&](const RunView& run) {
+        return run.run.token == last->record.token && run.state == RunState::kEnded;
+      });
   if (last || !runs.empty()) text += "\n";
   if (last && !is_kept) {
     add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);

@@ -107,8 +107,7 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
   const std::string wrong = only_reads ? message::kHistoryShared
                             : options.dialect == protocol::Dialect::kSimple
                                 ? message::kHistorySimple
-                            : !options.reserve.empty() ? CannotCombine("--history", "--reserve")
-                                                       : "";
+                                : "";
   if (wrong.empty()) return;
   if (grammar.IsArgument("--history")) throw grammar.Error(wrong);
   options.history = 0;

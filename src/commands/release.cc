@@ -289,6 +289,9 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
                                      options.reserve, connect_timeout);
     if (const auto status = session.Run(release)) return *status;
     released = released || release.has_released();
+    if (release.has_released() && release.unkept()) {
+      report.NoHistory({lock.display_path(), *release.unkept()});
+    }
   }
   if (released) {
     report.Write(cli::Level::kVerbose,

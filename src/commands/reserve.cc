@@ -9,12 +9,19 @@
 #include "cli/report_reasons.h"
 #include "cli/run_messages.h"
 #include "commands/failure_end.h"
+#include "lock/history_writer.h"
 #include "lock/make_reservations.h"
+#include "process/waker.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::commands {
 namespace {
 
+using namespace std::chrono_literals;
 using cli::EndReason;
+
+// For the history, which nothing depends on.
+constexpr Duration kLongestWait = 1s;
 
 /// The path of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {
@@ -36,6 +43,10 @@ lock::Ticket TicketOf(const lock::ReservedLock& one) {
           .created = one.reserved.since};
 }
 
+lock::ReservationRun RunOf(const lock::ReservedLock& one) {
+  return {one.lock, one.path, lock::RunOf(protocol::BaseOf(one.path), one.reserved)};
+}
+
 class Reserver {
  public:
   Reserver(RunContext& context, SessionDriver& session_driver, const TakenLocks& taken)
@@ -44,6 +55,7 @@ class Reserver {
   std::variant<std::vector<lock::Ticket>, int> Run(
       const std::function<std::string(protocol::Mode)>& contender_data) {
     std::vector<lock::ReservedLock> made;
+    std::vector<lock::ReservationRun> runs;
     if (!taken_.tickets.empty()) {
       // Once it is under way, the reservations may stand whatever happens to this process.
       context_.loop.Remove(context_.signals);
@@ -62,12 +74,48 @@ class Reserver {
       context_.loop.Add(context_.signals);
       if (const auto failed = FailureOf(reservations)) return *failed;
       made = reservations.made();
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        runs.push_back(RunOf(made[i]));
+        runs.back().record.waited = WaitOf(taken_.tickets[i], made[i]);
+      }
     }
+    for (const lock::ReservedLock& one : taken_.reserved) runs.push_back(RunOf(one));
+    if (context_.options.history != 0) EnterInHistory(runs);
     (void)CloseSession();  // what it leaves expires
     return Publish(made);
   }
 
  private:
+  /// How long its contender was queued, until it was converted.
+  [[nodiscard]] std::chrono::milliseconds WaitOf(const lock::Ticket& ticket,
+                                                 const lock::ReservedLock& made) const {
+    // The contender that waited in the turnstile is not the one that holds the permit.
+    const Duration in_turnstile =
+        context_.options.permits ? ticket.created_after - context_.began : Duration::zero();
+    return made.reserved.since - ticket.created +
+           std::chrono::duration_cast<std::chrono::milliseconds>(in_turnstile);
+  }
+
+  /// The reservations stand whatever happens to their entries.
+  void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
+    lock::HistoryWriter writer(session_driver_.session(), runs, context_.options.history);
+    const TimePoint deadline = context_.clock.Now() + kLongestWait;
+    process::Waker alarm(deadline);
+    process::EventLoop& loop = context_.loop;
+    loop.Remove(context_.signals);  // nobody takes them meanwhile
+    loop.Add(writer);
+    loop.Add(alarm);
+    while (!writer.IsEntered() && !session_driver_.IsHopeless() &&
+           context_.clock.Now() < deadline) {
+      loop.RunOnce();
+    }
+    loop.Remove(alarm);
+    loop.Remove(writer);
+    loop.Add(context_.signals);
+    writer.GiveUpRest();
+    for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
+  }
+
   /// Returns the exit status, if there is one.
   std::optional<int> FailureOf(const lock::MakeReservations& reservations) {
     using Result = lock::MakeReservations::Result;

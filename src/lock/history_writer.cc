@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
-#include "protocol/semaphore.h"
 
 namespace zklock::lock {
 namespace {
@@ -22,6 +22,10 @@ using zookeeper::Watch;
 constexpr int kMostLosses = 5;
 // Above the holders of a busy semaphore, of which one succeeds each time.
 constexpr int kMostConflicts = 100;
+
+bool Contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 std::chrono::milliseconds Milliseconds(Duration span) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(span);
@@ -38,6 +42,20 @@ HistoryWriter::HistoryWriter(zookeeper::Store& store, std::vector<Ticket> ticket
   }
 }
 
+HistoryWriter::HistoryWriter(zookeeper::Store& store,
+                             const std::vector<ReservationRun>& reservations, std::size_t most_runs)
+    : store_(store), request_{.most_runs = most_runs}, began_(TimePoint{}) {
+  for (const ReservationRun& one : reservations) {
+    const bool reads = one.record.mode == protocol::Mode::kRead;
+    places_.push_back({.ticket = {.lock = one.lock,
+                                  .mode = one.record.mode,
+                                  .path = one.path,
+                                  .token = one.record.token},
+                       .state = reads ? State::kOff : State::kUnread,
+                       .reservation = one.record});
+  }
+}
+
 std::string HistoryWriter::PathOf(const Place& place) const {
   return protocol::ChildPath(place.ticket.lock.path, protocol::kLastRunChild);
 }
@@ -47,6 +65,20 @@ bool HistoryWriter::IsSettled() const {
     const bool is_asked = place.state == State::kUnread && began_ && store_.IsConnected();
     return !is_asked && place.state != State::kReading && place.state != State::kMarking;
   });
+}
+
+bool HistoryWriter::IsEntered() const {
+  return std::all_of(places_.begin(), places_.end(), [](const Place& place) {
+    return place.state == State::kMarked || place.state == State::kOff;
+  });
+}
+
+void HistoryWriter::GiveUpRest() {
+  ended_ = true;
+  for (Place& place : places_) {
+    const bool is_entered = place.state == State::kMarked || place.state == State::kOff;
+    if (!is_entered) GiveUp(place, Error::kConnectionLoss);
+  }
 }
 
 EventSource::Interest HistoryWriter::GetInterest() {
@@ -73,20 +105,21 @@ void HistoryWriter::Begin(TimePoint began) {
 
 void HistoryWriter::Read(Place& place) {
   place.state = State::kReading;
-  if (!request_.is_shared) {
+  if (!request_.is_shared && !place.reservation) {
     // All other contenders that ran are gone: this one holds alone.
     return store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place](const GetReply& reply) {
       OnRead(place, reply, {});
     }));
   }
   // Replies arrive in order. A permit that is listed after the data was read may be the one of an
-  // entry without an end; one that is not listed has been released or lost.
+  // entry without an end; one that is not listed has been released or lost. The same is true of a
+  // reservation, which anyone may release at any time.
   const auto read = std::make_shared<GetReply>();
   store_.Get(PathOf(place), Watch::kNo,
              scope_.Wrap([read](const GetReply& reply) { *read = reply; }));
-  store_.List(protocol::PermitsPath(place.ticket.lock.path), Watch::kNo,
+  store_.List(protocol::ParentOf(place.ticket.path), Watch::kNo,
               scope_.Wrap([this, &place, read](const zookeeper::ListReply& reply) {
-                if (reply.error != Error::kNone && read->error == Error::kNone) {
+                if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
                   return OnRead(place, {{reply.error, reply.sent}, {}, {}}, {});
                 }
                 std::vector<std::string> present;
@@ -104,9 +137,14 @@ void HistoryWriter::OnRead(Place& place, const GetReply& reply,
   auto history = RunHistory::Parse(reply.data);
   if (!history) return GiveUp(place, std::nullopt);
   place.history = *std::move(history);
-  if (place.history.Find(place.ticket.token) != nullptr) {  // the reply to the write was lost
+  // The reply to the write was lost, or another run with the same --reserve has written.
+  if (place.history.Find(place.ticket.token) != nullptr) {
     place.state = State::kMarked;
     place.version = reply.stat.version;
+    return;
+  }
+  if (place.reservation && !Contains(present, protocol::BaseOf(place.ticket.path))) {
+    place.state = State::kOff;  // it has been released
     return;
   }
   place.history.EnterLost(present, place.ticket.token);
@@ -153,6 +191,7 @@ void HistoryWriter::GiveUp(Place& place, std::optional<Error> error) {
 }
 
 RunRecord HistoryWriter::RecordOf(const Place& place) const {
+  if (place.reservation) return *place.reservation;
   const Ticket& ticket = place.ticket;
   const TimePoint queued_at = request_.queued_at.value_or(ticket.created_after);
   return {.began = ticket.ServerTimeAt(*began_),

@@ -27,9 +27,18 @@ struct HistoryRequest {
   std::optional<TimePoint> queued_at{};
 };
 
+/// A reservation, which counts as one run, for the history of its LOCK.
+struct ReservationRun {
+  LockName lock;
+  std::string path;  ///< of its znode, chroot included
+  RunRecord record;
+};
+
 /// Keeps the history of runs in LOCK/last-run while LOCKs are held (zklock-protocol(7), The last
 /// runs). The run is entered without its end when it begins; nobody waits for that write. The end
 /// replaces that entry in the transaction that releases the lock.
+///
+/// Of reservations only the beginning is entered: ReleaseReservation enters the end.
 ///
 /// Data that another program wrote is left alone, and the lock works without a history.
 ///
@@ -47,11 +56,19 @@ class HistoryWriter final : public EventSource {
   /// `tickets`: of one session, and held; runs of readers are not kept. If the request is_shared,
   /// there is one.
   HistoryWriter(zookeeper::Store& store, std::vector<Ticket> tickets, HistoryRequest request);
+  /// Enters reservations at once, unless they are there. One that has been released meanwhile is
+  /// not entered.
+  HistoryWriter(zookeeper::Store& store, const std::vector<ReservationRun>& reservations,
+                std::size_t most_runs);
 
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began);
   /// What is in last-run is known, with the entry of this run, or cannot be found out.
   [[nodiscard]] bool IsSettled() const;
+  /// Nothing is left to do, not even over another connection, before the end is entered.
+  [[nodiscard]] bool IsEntered() const;
+  /// Waits no longer: what is not entered yet is unkept.
+  void GiveUpRest();
 
   /// For each ticket the write that enters the end, for the transaction that releases it. None
   /// where no history is kept. Only once, if settled and not shared.
@@ -82,6 +99,7 @@ class HistoryWriter final : public EventSource {
     int attempts = 0;
     RunHistory history{};
     std::int32_t version = 0;  ///< of the data once the pending write is done
+    std::optional<RunRecord> reservation{};
   };
 
   [[nodiscard]] std::string PathOf(const Place& place) const;

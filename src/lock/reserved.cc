@@ -18,6 +18,8 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
   Reserved reserved{.reservation = reservation,
                     .mode = contender->mode(),
                     .host = parsed->host.value_or(""),
+                    .user = parsed->user.value_or(""),
+                    .label = parsed->label.value_or(""),
                     .since = milliseconds(stat.created_ms),
                     .version = stat.version};
   // Kazoo's names do not tell a writer from an exclusive contender.
@@ -33,6 +35,16 @@ protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved
           .token = reserved.reservation.token,
           .host = reserved.host,
           .is_reservation = true};
+}
+
+RunRecord RunOf(std::string_view name, const Reserved& reserved) {
+  return {.began = reserved.since,
+          .host = reserved.host,
+          .user = reserved.user,
+          .label = reserved.label,
+          .token = reserved.reservation.token,
+          .mode = reserved.mode,
+          .contender = std::string(name)};
 }
 
 std::string FormatReservation(std::string_view contender,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "lock/run_history.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
 #include "protocol/reservation.h"
@@ -18,6 +19,8 @@ struct Reserved {
   protocol::Reservation reservation;
   protocol::Mode mode = protocol::Mode::kExclusive;
   std::string host{};  ///< on which it was made; may be empty
+  std::string user{};  ///< likewise, who made it
+  std::string label{};
   /// When it was made and when it ends, by the servers' clock, since 1970. Without an end, until it
   /// is released.
   std::chrono::milliseconds since{};
@@ -34,6 +37,9 @@ struct Reserved {
 
 /// The record of its release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
+
+/// The reservation as a run for the history, without its end.
+[[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
 /// The data of the reservation that a contender with data `contender`, which is our own, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,

@@ -44,6 +44,15 @@ std::string FormatRun(const RunRecord& run) {
   return DumpJson(object);
 }
 
+/// Not formatted anew: keys of later versions are kept.
+template <typename Put>
+void PutEnd(std::string& line, Put put) {
+  json object = json::parse(line);
+  put(object);
+  object.erase("contender");
+  line = DumpJson(object);
+}
+
 std::optional<milliseconds> Span(const json& object, const char* name) {
   const auto count = NumberField(object, name, 0, kLongest);
   return count ? std::optional(milliseconds(*count)) : std::nullopt;
@@ -123,11 +132,16 @@ void RunHistory::EnterLost(const std::vector<std::string>& present, std::int64_t
     if (run.end != End::kNone || run.token == own) continue;
     if (std::find(present.begin(), present.end(), run.contender) != present.end()) continue;
     run.end = End::kLost;
-    // Not formatted anew: keys of later versions are kept.
-    json object = json::parse(one.line);
-    object["ended"] = kLost;
-    object.erase("contender");
-    one.line = DumpJson(object);
+    PutEnd(one.line, [](json& object) { object["ended"] = kLost; });
+  }
+}
+
+void RunHistory::EnterEnd(std::int64_t token, milliseconds ran) {
+  for (Entry& one : entries_) {
+    if (one.run.token != token || one.run.end != End::kNone) continue;
+    one.run.end = End::kEnded;
+    one.run.ran = ran;
+    PutEnd(one.line, [&](json& object) { PutSpan(object, "ran", ran); });
   }
 }
 

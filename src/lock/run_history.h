@@ -63,6 +63,8 @@ class RunHistory {
   /// Runs without an end whose contender is not in `present` are entered as lost, except the one
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
+  /// Enters the end of the run with this token, unless it has one. It gets no status.
+  void EnterEnd(std::int64_t token, std::chrono::milliseconds ran);
 
   /// As much as fits in kMostHistoryData and is among the newest `most_runs`.
   [[nodiscard]] std::string Format(std::size_t most_runs) const;

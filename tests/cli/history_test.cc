@@ -6,11 +6,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
+#include "cli/history.h"
 #include "cli/hold_script.h"
 #include "cli/zklock.h"
 #include "lock/run_history.h"
@@ -22,48 +21,12 @@ namespace {
 
 using nlohmann::json;
 
-std::string Source(const std::string& path) {
-  const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  return std::string(source) + "/" + path;
-}
-
 /// `zklock exclusive --history 32 MORE LOCK -- sh -c 'exit STATUS'`.
 Finished RunKept(const std::string& lock, const Words& more = {}, const std::string& status = "0") {
   Words words = {"exclusive", "--history", "32", lock, "--", "sh", "-c", "exit " + status};
   words.insert(words.begin() + 3, more.begin(), more.end());
   return RunZklock(words);
 }
-
-/// `inspect --history --json`, checked against the manual page.
-json HistoryOf(const std::string& lock) {
-  const Finished finished = RunZklock({"inspect", "--history", "--json", lock});
-  CAPTURE(finished.err);
-  REQUIRE(finished.exit == Exited(0));
-  ChildOptions schema;
-  schema.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
-                 Source("man/zklock-inspect.1"), "--history"};
-  schema.keep_stdin = true;
-  Child checker = Child::Start(std::move(schema));
-  checker.Write(finished.out);
-  checker.CloseInput();
-  const Exit exit = checker.Wait();
-  CAPTURE(checker.out());
-  CHECK(exit == Exited(0));
-  const json locks = json::parse(finished.out);
-  REQUIRE(locks.size() == 1);
-  CHECK(locks[0]["lock"] == lock);
-  return locks[0];
-}
-
-std::vector<std::string> StatesOf(const std::string& lock) {
-  const json history = HistoryOf(lock);
-  std::vector<std::string> states;
-  for (const json& run : history["runs"]) states.push_back(run["state"]);
-  return states;
-}
-
-using States = std::vector<std::string>;
 
 /// Nothing announces the beginning of a run: reads until `count` are entered.
 void WaitForRuns(const std::string& lock, std::size_t count) {

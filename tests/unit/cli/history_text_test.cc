@@ -92,6 +92,36 @@ TEST_CASE("The last three runs are lines of the queue's text") {
         "run: status 3 after 1m5s, began 03-01 12:01:00 on db1, waited 2s [nightly]");
 }
 
+TEST_CASE("A reservation is shown as reserved until it is released") {
+  test::UseUtc();
+  const std::string name = "web1-6fa459ea-ee8a-4ca4-894e-db77e160355e-reserve-lock-0000000007";
+  lock::RunHistory history;
+  lock::RunRecord reserved = Run(0);
+  reserved.end = End::kNone;
+  reserved.ran.reset();
+  reserved.status.reset();
+  reserved.contender = name;
+  history.Enter(reserved);
+  lock::LockSurvey lock{.path = "/l"};
+  lock.last_run = history.Format(32);
+  lock.running = {name};
+  const auto standing = DescribeHistory(lock);
+  REQUIRE(standing);
+  CHECK(HistoryText("/l", *standing, 100, {.width = 40}) ==
+        "/l: the last run\n\n"
+        "BEGAN           RAN    STATUS  HOST\n"
+        "03-01 12:00:00    -  reserved  db1\n");
+  CHECK(RunText(standing->runs[0], true) ==
+        "run: reserved since 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
+  CHECK_FALSE(standing->runs[0].IsBad());
+  lock.running.clear();
+  CHECK(DescribeHistory(lock)->runs[0].state == RunState::kLost);
+  history.EnterEnd(reserved.token, 65s);
+  lock.last_run = history.Format(32);
+  CHECK(RunText(DescribeHistory(lock)->runs[0], true) ==
+        "run: held for 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
+}
+
 TEST_CASE("A history is data") {
   lock::LockSurvey lock = Surveyed();
   const auto view = DescribeHistory(lock);

@@ -271,7 +271,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "--reserve", "x", "--permits", "2", "/l", "/m"}, "--permits takes one LOCK"},
       {{"exclusive", "--history", "0", "/l", "--", "c"}, "expected 1 to 100"},
       {{"exclusive", "--history", "101", "/l", "--", "c"}, "expected 1 to 100"},
-      {{"exclusive", "--history", "8", "--reserve", "x", "/l"}, "cannot be used together"},
+      {{"try", "--read", "--history", "8", "--reserve", "x", "/l"}, "not for readers"},
       {{"read", "--history", "8", "/l", "--", "c"}, "'--history' is not an option of read"},
       {{"exclusive", "--history", "8", "--dialect", "simple", "/l", "--", "c"}, "simple"},
       {{"inspect", "--history"}, "no LOCK given"},

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -356,6 +357,199 @@ TEST_CASE("A permit is released without its own delete counting as a loss") {
   CHECK_FALSE(run.hold->loss());
   // A read and the release: no heartbeat, and nothing more for the close to release.
   CHECK(run.store.requests_sent() - before == 2);
+}
+
+// ---- reservations ---------------------------------------------------------------------------
+
+/// One zklock that has made, or found, a reservation of /l or of a permit.
+struct ReservationWriter {
+  ReservationWriter(Bench& its_bench, const std::string& path, std::int64_t token,
+                    protocol::Mode mode = protocol::Mode::kExclusive)
+      : bench(its_bench), store(bench.servers, bench.clock), run{.lock = {"/l", ""}, .path = path} {
+    store.Connect();
+    run.record = {.began = protocol::ServerTime(1'002'000),
+                  .waited = 2s,
+                  .host = "db1",
+                  .user = "ci",
+                  .label = "nightly",
+                  .token = token,
+                  .mode = mode,
+                  .contender = path.substr(path.rfind('/') + 1)};
+    writer = std::make_unique<HistoryWriter>(store, std::vector{run}, 32);
+  }
+  void Serve() {
+    for (;;) {
+      store.Run();
+      if (writer->GetInterest().wake > bench.clock.Now()) return;
+      writer->OnReady(0);
+    }
+  }
+  [[nodiscard]] bool IsRefusedQuietly() const {
+    return writer->IsEntered() && writer->unkept().empty() && !bench.HasHistory();
+  }
+
+  Bench& bench;
+  FakeStore store;
+  ReservationRun run;
+  std::unique_ptr<HistoryWriter> writer;
+};
+
+std::string PutReservation(Bench& bench) {
+  const std::string queue =
+      bench.is_semaphore ? "/l/leases/x-reserve-lease-" : "/l/x-reserve-lock-";
+  return bench.servers.Put(queue, 0, true);
+}
+
+TEST_CASE("A reservation is entered without an end") {
+  Bench bench(GENERATE(false, true));
+  const std::string path = PutReservation(bench);
+  ReservationWriter reserved(bench, path, 50);
+  CHECK_FALSE(reserved.writer->IsEntered());
+  reserved.Serve();
+  CHECK(reserved.writer->IsEntered());
+  CHECK(reserved.writer->unkept().empty());
+  REQUIRE(bench.HasHistory());
+  REQUIRE(bench.History().entries().size() == 1);
+  CHECK(bench.History().entries().front().run == reserved.run.record);
+  const std::string queue = path.substr(0, path.rfind('/'));
+  CHECK(reserved.store.log() ==
+        std::vector<std::string>{"get /l/last-run", "list " + queue, "create /l/last-run"});
+}
+
+TEST_CASE("A reservation that is entered already stays as it is") {
+  Bench bench;
+  const std::string path = PutReservation(bench);
+  ReservationWriter first(bench, path, 50);
+  ReservationWriter second(bench, path, 50);
+  second.run.record.waited.reset();
+  second.writer = std::make_unique<HistoryWriter>(second.store, std::vector{second.run}, 32);
+  SECTION("one after the other") {
+    first.Serve();
+    second.Serve();
+  }
+  SECTION("both have read before either writes") {
+    for (ReservationWriter* one : {&first, &second}) {
+      one->writer->OnReady(0);
+      one->store.Step();
+      one->store.Step();
+    }
+    first.Serve();
+    second.Serve();
+  }
+  CHECK(second.writer->IsEntered());
+  CHECK(second.writer->unkept().empty());
+  REQUIRE(bench.History().entries().size() == 1);
+  CHECK(bench.History().entries().front().run.waited == 2s);
+}
+
+TEST_CASE("A reservation that was released before it was entered is not entered") {
+  Bench bench;
+  const std::string path = PutReservation(bench);
+  ReservationWriter reserved(bench, path, 50);
+  SECTION("before the data is read") { bench.servers.Remove(path); }
+  SECTION("with the LOCK") {
+    bench.servers.Remove(path);
+    bench.servers.Remove("/l");
+  }
+  reserved.Serve();
+  CHECK(reserved.IsRefusedQuietly());
+}
+
+TEST_CASE("The run that follows a reservation at once is not entered as lost") {
+  Bench bench;
+  bench.servers.Put("/l/last-run", 0);
+  const std::string path = PutReservation(bench);
+  ReservationWriter reserved(bench, path, 50);
+  std::optional<Runner> next;
+  // The reservation is released, and the next run begins, while the entry is on its way.
+  reserved.store.Before("set /l/last-run", [&] {
+    bench.servers.Remove(path);
+    next.emplace(bench);
+    next->Begin();
+    next->Serve();
+  });
+  reserved.Serve();
+  REQUIRE(next);
+  CHECK(reserved.writer->IsEntered());
+  CHECK(bench.History().entries().size() == 1);
+  CHECK(bench.History().Find(next->ticket.token)->end == End::kNone);
+}
+
+TEST_CASE("Reservations and runs side by side are not lost while they hold") {
+  Bench bench(true);
+  const std::string path = PutReservation(bench);
+  ReservationWriter reserved(bench, path, 50);
+  reserved.Serve();
+  Runner lost(bench);
+  Runner running(bench);
+  for (Runner* run : {&lost, &running}) {
+    run->Begin();
+    run->Serve();
+  }
+  lost.Vanish();
+  CHECK(bench.History().Find(50)->end == End::kNone);
+  ReservationWriter other(bench, PutReservation(bench), 51);
+  other.Serve();
+  CHECK(bench.History().Find(50)->end == End::kNone);
+  CHECK(bench.History().Find(51)->end == End::kNone);
+  CHECK(bench.History().Find(running.ticket.token)->end == End::kNone);
+  CHECK(bench.History().Find(lost.ticket.token)->end == End::kLost);
+  // It has ended, or was taken away.
+  bench.servers.Remove(path);
+  running.Finish();
+  Runner next(bench);
+  next.Begin();
+  next.Serve();
+  CHECK(bench.History().Find(50)->end == End::kLost);
+  CHECK(bench.History().Find(51)->end == End::kNone);
+}
+
+TEST_CASE("A reservation is entered once, whatever request or reply is lost") {
+  for (const bool semaphore : {false, true}) {
+    for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost}) {
+      for (std::size_t at = 0; at < 4; ++at) {
+        CAPTURE(semaphore, static_cast<int>(fault), at);
+        Bench bench(semaphore);
+        ReservationWriter reserved(bench, PutReservation(bench), 50);
+        reserved.store.PlaceFault(at, fault);
+        reserved.Serve();
+        CHECK(reserved.writer->IsEntered());
+        CHECK(reserved.writer->unkept().empty());
+        REQUIRE(bench.HasHistory());
+        CHECK(bench.History().entries().size() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("The entry of a reservation waits for a server, until it is given up") {
+  Bench bench;
+  ReservationWriter reserved(bench, PutReservation(bench), 50);
+  reserved.store.Disconnect();
+  reserved.writer->OnReady(0);
+  CHECK_FALSE(reserved.writer->IsEntered());
+  reserved.writer->GiveUpRest();
+  REQUIRE(reserved.writer->unkept().size() == 1);
+  CHECK(reserved.writer->unkept().front().lock == "/l");
+  CHECK(reserved.writer->unkept().front().error == zookeeper::Error::kConnectionLoss);
+  // A late server changes nothing.
+  reserved.store.Connect();
+  reserved.Serve();
+  CHECK_FALSE(bench.HasHistory());
+}
+
+TEST_CASE("A reservation for reading is not kept, and foreign data is left alone") {
+  Bench bench;
+  const std::string path = PutReservation(bench);
+  ReservationWriter reads(bench, path, 50, protocol::Mode::kRead);
+  reads.Serve();
+  CHECK(reads.IsRefusedQuietly());
+  bench.servers.Put("/l/last-run", 0, false, "yesterday");
+  ReservationWriter foreign(bench, path, 51);
+  foreign.Serve();
+  REQUIRE(foreign.writer->unkept().size() == 1);
+  CHECK_FALSE(foreign.writer->unkept().front().error);
+  CHECK(bench.servers.nodes.at("/l/last-run").data == "yesterday");
 }
 
 }  // namespace

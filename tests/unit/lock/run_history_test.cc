@@ -112,6 +112,22 @@ TEST_CASE("Keys of a later version are ignored and kept") {
             R"({"began":1,"ended":"lost","mode":"exclusive","node":{"a":[1]},"token":1})");
 }
 
+TEST_CASE("The end of somebody else's run is entered once, and the rest of its entry is kept") {
+  const std::string line =
+      R"({"began":1,"contender":"x","mode":"exclusive","node":{"a":[1]},"token":1})";
+  RunHistory history = Parsed("\n" + line + "\n" + kRun);
+  history.EnterEnd(1, 5s);
+  const std::string ended =
+      R"({"began":1,"mode":"exclusive","node":{"a":[1]},"ran":5000,"token":1})";
+  CHECK(history.Format(32) == "\n" + ended + "\n" + kRun);
+  CHECK(history.Find(1)->end == End::kEnded);
+  CHECK(history.Find(1)->ran == 5s);
+  history.EnterEnd(1, 6s);
+  history.EnterEnd(42, 6s);
+  history.EnterEnd(7, 6s);
+  CHECK(history.Format(32) == "\n" + ended + "\n" + kRun);
+}
+
 TEST_CASE("A run without an end is lost unless its contender is there or it is our own") {
   RunHistory history;
   history.Enter(Running(1, "gone"));
