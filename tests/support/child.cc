@@ -296,12 +296,9 @@ Child::~Child() { KillAndReap(); }
 
 void Child::KillAndReap() noexcept {
   if (pid_ <= 0) return;
-  // The group keeps its number while it has members, even if the leader has been reaped.
   if (owns_group_) kill(-pid_, SIGKILL);
-  if (!exit_) {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (!exit_) kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
 }
@@ -333,7 +330,7 @@ bool Child::ReadMore(Deadline deadline) {
                                    {exit_ ? -1 : pidfd_.get(), POLLIN, 0}}};
   const int ready = poll(polled.data(), polled.size(), static_cast<int>(left.count()));
   if (ready < 0 && errno != EINTR) Check(-1, "poll");
-  if (must_poll) ReapIfEnded();
+  if (must_poll) SeeIfEnded();
   if (ready == 0) return must_poll;
   if (polled[2].revents != 0) {
     const ssize_t size = WriteQuietly(in_.get(), unwritten_);
@@ -343,15 +340,20 @@ bool Child::ReadMore(Deadline deadline) {
   }
   ReadAvailable(out_);
   ReadAvailable(err_);
-  if (polled[3].revents != 0) ReapIfEnded();
+  if (polled[3].revents != 0) SeeIfEnded();
   return true;
 }
 
-bool Child::ReapIfEnded() {
+// Does not reap it: its number, and its group's, must not become another test's before
+// KillAndReap() has used them.
+bool Child::SeeIfEnded() {
   if (exit_) return true;
-  int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
-  exit_ = ExitFrom(status);
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return false;
+  }
+  exit_ = info.si_code == CLD_EXITED ? Exited(info.si_status) : Killed(info.si_status);
   // Everything it wrote before it ended can be read now.
   ReadAvailable(out_);
   ReadAvailable(err_);
@@ -437,7 +439,7 @@ Exit Child::Wait(std::chrono::milliseconds patience) {
   return *exit_;
 }
 
-bool Child::HasEnded() { return ReapIfEnded(); }
+bool Child::HasEnded() { return SeeIfEnded(); }
 
 void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
@@ -445,7 +447,7 @@ void Child::WaitUntilStopped(std::chrono::milliseconds patience) {
   // A blocking wait would have no deadline, and a stop cannot be polled for.
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == 0) {
-    if (ReapIfEnded()) Fail("ended instead of stopping");
+    if (SeeIfEnded()) Fail("ended instead of stopping");
     if (std::chrono::steady_clock::now() >= deadline) Fail("did not stop");
     ReadMore(std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
   }

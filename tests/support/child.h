@@ -129,7 +129,7 @@ class Child {
   // Returns false at the deadline.
   bool ReadMore(Deadline deadline);
   static void ReadAvailable(Stream& stream);
-  bool ReapIfEnded();
+  bool SeeIfEnded();
   std::string ReadUntil(Stream& stream, std::string_view text, std::chrono::milliseconds patience);
   [[noreturn]] void Fail(const std::string& what) const;
 

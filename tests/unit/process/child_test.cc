@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -68,6 +69,15 @@ TEST_CASE("a wait that fails reports what the child wrote, and its processes") {
   CHECK_FALSE(child.HasEnded());
   child.Signal(SIGKILL);
   CHECK(child.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE("the number of a child that has ended is not used again while the child exists") {
+  std::optional<Child> child = Child::Start({.argv = {"true"}});
+  const pid_t pid = child->pid();
+  CHECK(child->Wait() == Exited(0));
+  CHECK(kill(-pid, 0) == 0);
+  child.reset();
+  CHECK(kill(-pid, 0) == -1);
 }
 
 TEST_CASE("the output ends when the last process that has it open ends") {

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "process/guard_name.h"
@@ -172,18 +173,17 @@ TEST_CASE(
 }
 
 TEST_CASE("a process that was reaped, or whose pid was reused, is not signalled") {
-  Child child = Idle();
-  Descendant elsewhere = OwnChild(child);
+  std::optional<Child> child = Idle();
+  Descendant elsewhere = OwnChild(*child);
   elsewhere.parent = 1;
   CHECK(SignalDescendant(elsewhere, SIGKILL) == SignalResult::kGone);
-  Descendant another = OwnChild(child);
+  Descendant another = OwnChild(*child);
   another.stat->id.start_time -= 1;
   CHECK(SignalDescendant(another, SIGKILL) == SignalResult::kGone);
-  CHECK_FALSE(child.HasEnded());
+  CHECK_FALSE(child->HasEnded());
 
-  const Descendant before = OwnChild(child);
-  child.Signal(SIGKILL);
-  child.Wait();
+  const Descendant before = OwnChild(*child);
+  child.reset();  // kills and reaps it
   CHECK(SignalDescendant(before, SIGKILL) == SignalResult::kGone);
 }
 
