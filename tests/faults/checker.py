@@ -262,6 +262,48 @@ def reservations(runs, history):
     return found
 
 
+_SETTLES = 5.0  # a keeper may release so long after its shell has ended
+
+
+def run_history(runs, entries, moment, history, had_trouble):
+    """The history that --history keeps, as inspect showed it at `moment`. `runs` of one LOCK,
+    `entries` newest first. It has every run that nothing disturbed, with its status; a run's end is
+    entered only if it released the lock."""
+    found = []
+    tokens = [entry["token"] for entry in entries]
+    oldest = tokens[-1] if tokens else 0
+    if tokens != sorted(set(tokens), reverse=True):
+        found.append(Violation("history", f"tokens out of order: {tokens}", moment))
+    of_token = {entry["token"]: entry for entry in entries}
+    for run in runs:
+        if run.record is None or run.reads() or run.record.token < oldest:
+            continue
+        if run.ended is None or run.ended + _SETTLES > moment:
+            continue
+        # A nested run has the token of the run around it.
+        entry = of_token.get(run.record.token)
+        disturbed = (run.signals or run.forced is not None or run.status == _LOST
+                     or had_trouble(run.spawned, run.ended))
+        what = None
+        if entry is None or entry["state"] != "ended":
+            state = entry["state"] if entry else "not entered"
+            znode = history.znodes.get(run.record.token)
+            if not disturbed:
+                what = f"is {state} in the history, and ended with {run.status}"
+            elif state == "running" and znode is not None and znode.removed is not None:
+                what = "is running in the history, and its contender is gone"
+        elif not run.held and not disturbed and entry["status"] != run.status:
+            what = f"has status {entry['status']} in the history, and ended with {run.status}"
+        if what:
+            found.append(Violation("history", f"{_name(run)} {what}", run.begin(), (run,)))
+    for entry in entries:
+        znode = history.znodes.get(entry["token"])
+        if entry["state"] == "ended" and (znode is None or znode.removed is None or znode.expired):
+            found.append(Violation("history", f"the run with token {entry['token']} has ended, but"
+                                   " did not release its lock", moment))
+    return found
+
+
 def closed_early(runs, history):
     """The guard of a killed keeper cannot know when nested runs have ended, so it must leave the
     session to the servers."""

@@ -279,6 +279,35 @@ class AgainstServers(unittest.TestCase):
         lost = run(1, 10, 11, 1, status=76, reserves=True)
         self.assertEqual(["status"], kinds(checker.forbidden_statuses([lost], no_trouble)))
 
+    def test_the_history_of_runs_is_checked(self):
+        def found(entries, *, moment=30, removed=None, expired=(), trouble=no_trouble, more=None):
+            runs = [run(1, 10, 11, 100), run(2, 12, 13, 200, status=7, **(more or {})),
+                    run(3, 14, 15, 300, mode="read")]
+            servers = history(runs, removed)
+            for token in expired:
+                servers.znodes[token].expired = True
+            return kinds(checker.run_history(runs, entries, moment, servers, trouble))
+
+        def entry(token, state="ended", status=0):
+            return {"token": token, "state": state, "status": status}
+        first, second = entry(100), entry(200, status=7)
+        self.assertEqual([], found([second, first]))
+        self.assertEqual([], found([second]))  # the other is too old
+        self.assertEqual(["history"], found([]))
+        self.assertEqual(["history"], found([first, second]))
+        self.assertEqual(["history"], found([second, second, first]))
+        self.assertEqual(["history"], found([first]))
+        self.assertEqual([], found([first], moment=17))  # the other has just ended
+        self.assertEqual(["history"], found([entry(200), first]))
+        lost = [entry(200, "lost", None), first]
+        self.assertEqual(["history"], found(lost))
+        self.assertEqual([], found(lost, more={"signals": [Sent(12, "zklock", signal.SIGKILL)]}))
+        self.assertEqual([], found(lost, trouble=lambda begin, end: begin > 10))
+        running = [entry(200, "running", None), first]
+        self.assertEqual(["history"], found(running, trouble=lambda begin, end: True))
+        self.assertEqual(["history"], found([second, first], expired=[100]))
+        self.assertEqual([], found([entry(200, status=None), first], more={"held": True}))
+
     def test_a_znode_left_behind_is_found(self):
         self.assertEqual(["ghost"], kinds(checker.ghosts(
             ServerHistory([Znode("/l/x", 1, 1, 1.0), Znode("/l/y", 2, 1, 1.0, 2.0)]))))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import heapq
+import json
 import os
 import random
 import shlex
@@ -12,6 +13,8 @@ import time
 
 import checker
 import histories
+
+_MOST_RUNS = 100
 
 
 class Reaper:
@@ -92,6 +95,10 @@ class Plan:
     through: list = dataclasses.field(default_factory=list)  # what executes zklock
     reserves: bool = False  # a shell reserves, runs the command under that, and releases
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
+
+    def keeps_history(self):
+        """Also the shells do that hold by --hold."""
+        return not self.reserves and self.word != "read" and "--read" not in self.options
 
 
 def draw_plan(numbers, locks, timeouts):
@@ -273,7 +280,7 @@ class Crowd:
     `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, reserved_lock, timeouts, slots_per_host):
+                 locks, reserved_lock, history_lock, timeouts, slots_per_host):
         self._zklock = zklock
         self._recorder = recorder
         self.addresses = addresses
@@ -289,6 +296,7 @@ class Crowd:
         self.over = []
         self.alive = {}
         self._reserved_lock = reserved_lock
+        self._history_lock = history_lock
         self._slots = [(host, random.Random(f"{seed} {host} {index}"), False)
                        for host in hosts for index in range(slots_per_host)]
         self._slots += [(host, random.Random(f"{seed} {host} reserving"), True) for host in hosts]
@@ -365,6 +373,19 @@ class Crowd:
             lambda status: done.set(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         done.wait(20)
 
+    def run_history(self, host):
+        """The runs that zklock shows for the LOCK of which --history is kept, the newest first, or
+        None if it cannot."""
+        shown = subprocess.run(
+            self._links.inside(host, [self._zklock, "inspect", "--servers", self._servers_of(host),
+                                      "--connect-timeout", "5s", "--history", "--json",
+                                      self._history_lock]),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if shown.returncode != 0:
+            return None
+        runs = json.loads(shown.stdout)[0]["runs"]
+        return [{**run, "token": int(run["token"])} for run in runs]  # text, for it may pass 2^53
+
     def _servers_of(self, host):
         return ",".join(f"{address}:{port}" for (seen_from, _), (address, port)
                         in self.addresses.items() if seen_from == host)
@@ -376,6 +397,8 @@ class Crowd:
         ending = [*kill_after, "--descendants", plan.descendants]
         outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", *timeout,
                  *plan.options]
+        if plan.lock == self._history_lock and plan.keeps_history():
+            outer += ["--history", str(_MOST_RUNS)]
         recorder = [self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner]
         if plan.reserves:
             return self._reserving_shell(contender, outer, ending, recorder, host)

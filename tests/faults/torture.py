@@ -27,6 +27,7 @@ from network import Links
 _HOSTS = ["h1", "h2", "h3", "h4"]
 _LOCKS = ["/torture/a", "/torture/b"]
 _RESERVED_LOCK = "/torture/reserved"
+_HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
 _LARGEST_TREE_END, _LARGEST_SUCCESSION = 0.2, 1.0
@@ -188,7 +189,9 @@ class Torture:
             zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
             addresses=addresses, links=self._links, reaper=self._reaper,
             directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS,
-            reserved_lock=_RESERVED_LOCK, timeouts=timeouts, slots_per_host=3)
+            reserved_lock=_RESERVED_LOCK, history_lock=_HISTORY_LOCK, timeouts=timeouts,
+            slots_per_host=3)
+        self._looks = []  # (moment, the history of runs then)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
                               links=self._links, tick=tick, namespaces=network == "namespaces",
                               cgroups=self._cgroups if self._cgroups.root else None)
@@ -218,6 +221,7 @@ class Torture:
             if not self._faults.make(name):
                 say("torture: the servers did not come back")
                 break
+            self._look_at_history()
             found = self._overlaps()
             if found:
                 for violation in found:
@@ -225,6 +229,15 @@ class Torture:
                 if self._arguments.mutation:
                     return found
         return []
+
+    def _look_at_history(self):
+        """At most once in half a minute: it keeps the runs of a longer time."""
+        if self._looks and histories.now() < self._looks[-1][0] + 30:
+            return
+        moment = histories.now()
+        entries = self._crowd.run_history(_HOSTS[0])
+        if entries is not None:
+            self._looks.append((moment, entries))
 
     def _overlaps(self):
         """Among runs that are over and runs in progress."""
@@ -258,11 +271,15 @@ class Torture:
         self._ensemble.make_whole()
         self._crowd.read_records_again()
         runs = self._crowd.runs()
+        self._looks.append((histories.now(), self._crowd.run_history(_HOSTS[0]) or []))
         for server in self._ensemble.servers:
             self._ensemble.end(server, signal.SIGTERM)
         history = histories.ServerHistory.read([server.logs() for server in self._ensemble.servers],
                                                "/torture/")
         violations = checker.check(runs, history, self._faults.had_trouble)
+        for moment, entries in self._looks:
+            violations += checker.run_history([run for run in runs if run.lock == _HISTORY_LOCK],
+                                              entries, moment, history, self._faults.had_trouble)
         violations += [checker.Violation("cgroup", f"{path} is left", 0)
                        for path in self._cgroups.left()]
         made = self._faults.made
@@ -288,6 +305,9 @@ class Torture:
         half, double = report.long_waits(runs, history)
         say(f"{half} commands began after a wait in the queue of more than T/2, {double} of more"
             " than 2 T")
+        states = {entry["token"]: entry["state"] for _, entries in self._looks for entry in entries}
+        lost = list(states.values()).count("lost")
+        say(f"the history of {_HISTORY_LOCK} showed {len(states)} runs, {lost} of them lost")
         for violation in violations:
             say(f"VIOLATION  {violation}")
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))
