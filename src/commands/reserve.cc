@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 using cli::EndReason;
 
-// For the history, which nothing depends on.
-constexpr Duration kLongestWait = 1s;
+// For the history. Only our caller waits, and a slow server may need it.
+constexpr Duration kLongestWait = 5s;
 
 /// The path of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <csignal>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -170,17 +170,16 @@ TEST_CASE("a reservation whose caller was killed before its entry is entered by 
   const std::string lock = NewLock("kept");
   const Words more = GENERATE(kKept, kPermits);
   Proxy proxy(TestServers());
-  const auto is_read = std::make_shared<std::atomic<bool>>(false);
-  proxy.EditReplies([lock, is_read](const std::string& request, std::string reply) {
+  const auto is_read = std::make_shared<std::promise<void>>();
+  proxy.EditReplies([=, is_first = true](const std::string& request, std::string reply) mutable {
     if (request != "get " + lock + "/last-run") return std::optional(std::move(reply));
-    *is_read = true;
+    if (std::exchange(is_first, false)) is_read->set_value();
     return std::optional<std::string>();
   });
   Words words = ReserveWords("ci", lock, more);
   words.insert(words.end(), {"-z", proxy.address()});
   Child caller = Child::Start(Zklock(words));
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!*is_read) REQUIRE(std::chrono::steady_clock::now() < deadline);
+  REQUIRE(is_read->get_future().wait_for(kPatience) == std::future_status::ready);
   caller.Signal(SIGKILL);
   (void)caller.Wait();
   CHECK(FirstName(lock).find("-reserve-") != std::string::npos);

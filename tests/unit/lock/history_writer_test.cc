@@ -538,6 +538,16 @@ TEST_CASE("The entry of a reservation waits for a server, until it is given up")
   CHECK_FALSE(bench.HasHistory());
 }
 
+TEST_CASE("An answer that arrives after the entry was given up has no effect") {
+  Bench bench;
+  ReservationWriter reserved(bench, PutReservation(bench), 50);
+  reserved.writer->OnReady(0);
+  reserved.writer->GiveUpRest();
+  CHECK(reserved.writer->IsEntered());
+  reserved.Serve();
+  CHECK_FALSE(bench.HasHistory());
+}
+
 TEST_CASE("A reservation for reading is not kept, and foreign data is left alone") {
   Bench bench;
   const std::string path = PutReservation(bench);

@@ -210,6 +210,11 @@ TEST_CASE("Without an entry that has no end, the history is not touched") {
     bench.begun.end = RunRecord::End::kLost;
     bench.PutHistory({bench.begun});
   }
+  SECTION("lost, as another program writes it") {
+    bench.servers.Write("/l/last-run", R"(
+{"began":1,"contender":")" + bench.begun.contender +
+                                           R"(","ended":"lost","mode":"exclusive","token":50})");
+  }
   SECTION("of another program") { bench.servers.Write("/l/last-run", "yesterday"); }
   SECTION("of a later version") {
     bench.servers.Write("/l/last-run", "zklock/2\n" + bench.LastRun());
