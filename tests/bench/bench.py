@@ -18,20 +18,30 @@ _DEFAULT = [name for name in PARTS if name not in _TABLES]
 _PAGE = "tests/bench/README.md"
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(64, f"bench: {message}; try 'scripts/bench --help'\n")
+
+
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="bench")
+    parser = _Parser(prog="bench", allow_abbrev=False)
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--without", action="append", default=[], metavar="PEER")
+    parser.add_argument("--without", action="append", default=[], metavar="PEER",
+                        choices=["flock", "etcdctl", "kazoo", "curator"])
     parser.add_argument("--out", default="build/bench", metavar="DIRECTORY")
     parser.add_argument("--readme", action="store_true")
+    # Of scripts/bench:
     parser.add_argument("--tools")
+    parser.add_argument("--check-arguments", action="store_true")
     arguments = parser.parse_args()
     for name in arguments.parts:
         if name not in PARTS:
-            parser.exit(64, f"bench: unknown part '{name}' (expected {', '.join(PARTS)})\n")
+            parser.error(f"unknown part '{name}' (expected {', '.join(PARTS)})")
+    if arguments.rounds < 1:
+        parser.error(f"invalid number of rounds '{arguments.rounds}'")
     if arguments.readme and arguments.parts not in ([], *([name] for name in _TABLES)):
-        parser.exit(64, "bench: --readme needs all default parts, or scale, ways or tree alone\n")
+        parser.error("--readme needs all default parts, or scale, ways or tree alone")
     return arguments
 
 
@@ -85,6 +95,8 @@ def measure(arguments, directory):
 
 def main():
     arguments = parse_arguments()
+    if arguments.check_arguments:
+        return 0
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _on_signal)
     os.makedirs(arguments.out, exist_ok=True)
