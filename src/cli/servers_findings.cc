@@ -63,7 +63,7 @@ std::string Missing(const ServersReport& report, const std::vector<std::size_t>&
   std::vector<std::string> missing;
   if (any(&ServerFacts::srvr)) missing.insert(missing.end(), {"role", "version"});
   if (any(&ServerFacts::cons)) missing.emplace_back("connections");
-  if (any(&ServerFacts::conf)) missing.emplace_back("their limit");
+  if (any(&ServerFacts::conf)) missing.emplace_back("connection limit");
   return Joined(missing);
 }
 

@@ -12,15 +12,13 @@ inline constexpr char kOtherEnsemble[] =
 inline constexpr char kSameServer[] = "{} are one server: the list has fewer than it seems";
 inline constexpr char kGrantsDiffer[] =
     "session time-outs differ: {} grants {}, others up to {}: a lock becomes shorter by a "
-    "reconnect "
-    "to it; set the same minSessionTimeout and maxSessionTimeout";
+    "reconnect to it; set the same minSessionTimeout and maxSessionTimeout";
 inline constexpr char kUselessGrant[] =
     "{} grants a session time-out of {}, and zklock locks with no less than {}: raise "
     "--session-timeout or maxSessionTimeout";
 inline constexpr char kCommitsTooSlow[] =
     "{} took {} for a commit, and heartbeats are due every {}: raise --session-timeout, or find "
-    "out "
-    "what slows the server down";
+    "out what slows the server down";
 inline constexpr char kEvenMembers[] =
     "the ensemble has {} voting servers, an even number: it survives no more failures than {} "
     "would";
@@ -50,9 +48,9 @@ inline constexpr char kAddressUnreached[] =
 inline constexpr char kClockUnknown[] =
     "the servers' clock is not known: that takes the rights CREATE and DELETE on / or on {}";
 inline constexpr char kWordsClosed[] =
-    "{} not known of {}: four-letter words are closed (4lw.commands.whitelist)";
+    "cannot tell the {} of {}: four-letter words are closed (4lw.commands.whitelist)";
 inline constexpr char kWordsUnusable[] =
-    "{} not known of {}: the answer to a four-letter word is missing, or is not ZooKeeper's";
+    "cannot tell the {} of {}: the answer to a four-letter word is missing, or is not ZooKeeper's";
 inline constexpr char kNotCompared[] =
     "it is not known whether {} and the first server are of one ensemble";
 

@@ -149,7 +149,7 @@ TEST_CASE("servers that grant different time-outs, a stopped one and closed word
   CHECK(text.exit == Exited(1));
   CHECK_THAT(text.out,
              Contains("mend: " + stopped.address() + " is not reached: Connection refused") &&
-                 Contains("note: connections and their limit not known of " + second));
+                 Contains("note: cannot tell the connections and connection limit of " + second));
 }
 
 TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
