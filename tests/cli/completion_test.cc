@@ -2,20 +2,18 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
-std::string Completions(const std::string& file) {
-  return std::string(std::getenv("ZKLOCK_SOURCE_DIR")) + "/completions/" + file;
-}
+std::string Completions(const std::string& file) { return SourcePath("completions/") + file; }
 
 std::string BinaryDirectory() { return Binary().substr(0, Binary().rfind('/')); }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include "cli/zklock.h"
+#include "support/source.h"
 
 // Parsers for the project's manual pages and help texts.
 
@@ -20,10 +19,8 @@ namespace zklock::test {
 using Set = std::set<std::string>;
 
 inline std::string ReadSource(const std::string& path) {
-  const char* source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
   CAPTURE(path);
-  std::ifstream file(std::filesystem::path(source) / path);
+  std::ifstream file(SourcePath(path));
   REQUIRE(file);
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -17,6 +17,7 @@
 #include "cli/event_writer.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/source.h"
 #include "support/stalled_pipe.h"
 #include "support/temporary.h"
 
@@ -68,7 +69,7 @@ struct Pipe {
 /// The members that the EVENTS section of the manual page documents for each event; "" stands for
 /// those of all events.
 std::map<std::string, std::set<std::string>> Documented() {
-  std::ifstream file(std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/man/zklock.1");
+  std::ifstream file(SourcePath("man/zklock.1"));
   REQUIRE(file);
   std::map<std::string, std::set<std::string>> events;
   std::string line;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/zklock.h"
+#include "support/source.h"
 
 namespace zklock::test {
 
@@ -16,12 +16,9 @@ inline nlohmann::json HistoryOf(const std::string& lock) {
   const Finished finished = RunZklock({"inspect", "--history", "--json", lock});
   CAPTURE(finished.err);
   REQUIRE(finished.exit == Exited(0));
-  const char* const directory = std::getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(directory != nullptr);
-  const std::string source = directory;
   ChildOptions schema;
-  schema.argv = {"/usr/bin/python3", "-B", source + "/tests/cli/inspect_schema.py",
-                 source + "/man/zklock-inspect.1", "--history"};
+  schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect_schema.py"),
+                 SourcePath("man/zklock-inspect.1"), "--history"};
   schema.keep_stdin = true;
   Child checker = Child::Start(std::move(schema));
   checker.Write(finished.out);

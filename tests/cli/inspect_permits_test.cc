@@ -1,23 +1,17 @@
 // inspect and release on semaphores of zklock and of real Curator programs.
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/lock_peer.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
 
 using nlohmann::json;
-
-std::string Source(const std::string& path) {
-  const char* const source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  return std::string(source) + "/" + path;
-}
 
 std::string Inspect(Words arguments) {
   arguments.insert(arguments.begin(), "inspect");
@@ -31,8 +25,8 @@ std::string Inspect(Words arguments) {
 /// The one LOCK in the output, in the form that the manual page describes.
 json InspectJson(const std::string& lock) {
   ChildOptions options;
-  options.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
-                  Source("man/zklock-inspect.1")};
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1")};
   const std::string text = Inspect({"--json", lock});
   options.stdin_text = text;
   const Finished finished = Run(options);

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
@@ -14,12 +14,6 @@ namespace {
 using nlohmann::json;
 
 const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
-
-std::string Source(const std::string& path) {
-  const char* const source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  return std::string(source) + "/" + path;
-}
 
 /// The standard output of `zklock inspect ARGUMENTS`, which must succeed and print no message.
 std::string Inspect(Words arguments) {
@@ -34,8 +28,8 @@ std::string Inspect(Words arguments) {
 /// Checks JSON against the manual page with an independent reader.
 void CheckSchema(const std::string& text, const Words& arguments = {}) {
   ChildOptions options;
-  options.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
-                  Source("man/zklock-inspect.1")};
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1")};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.stdin_text = text;
   const Finished finished = Run(options);

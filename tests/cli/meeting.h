@@ -1,22 +1,19 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/zklock.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 
 /// The path of a program in tests/peers.
 inline std::string PeerProgram(std::string_view name) {
-  const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
-  if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set: run it by ctest");
-  return std::string(source) + "/tests/peers/" + std::string(name);
+  return SourcePath("tests/peers/") + std::string(name);
 }
 
 /// Detects contenders that hold at the same time but must not; see tests/peers/visit.

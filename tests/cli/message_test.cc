@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <regex>
@@ -26,6 +25,7 @@
 #include "cli/documents.h"
 #include "cli/provocation.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -275,10 +275,9 @@ TEST_CASE("each message has a case that provokes it") {
 TEST_CASE("report and commands contain no sentences of their own") {
   // Two words in a string literal make a sentence.
   static const std::regex sentence(R"re("([^"\\]|\\.)*[a-z}] [a-z{]([^"\\]|\\.)*")re");
-  const std::filesystem::path source = std::getenv("ZKLOCK_SOURCE_DIR");
   int files = 0;
   for (const char* directory : {"src/cli", "src/commands"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(source / directory)) {
+    for (const auto& entry : std::filesystem::directory_iterator(SourcePath(directory))) {
       const std::string name = entry.path().filename();
       const bool speaks = name.starts_with("report") || directory == std::string("src/commands");
       if (!speaks || !name.ends_with(".cc")) continue;

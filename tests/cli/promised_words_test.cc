@@ -2,13 +2,13 @@
 // subcommands, and the exit statuses, which are listed here.
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cli/documents.h"
 #include "cli/option_table.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -52,7 +52,7 @@ Set FirstWords(const std::string& text) {
 /// The words that bash and fish offer for `zklock SUBCOMMAND -`. (completion_test covers zsh, whose
 /// completion asks zklock in the same way.)
 Set Offered(const std::string& shell, const std::string& subcommand) {
-  const std::string completions = std::string(getenv("ZKLOCK_SOURCE_DIR")) + "/completions/";
+  const std::string completions = SourcePath("completions/");
   const std::string line = "zklock " + subcommand + " -";
   const Words argv =
       shell == "bash" ? Words{"bash", "--norc", "-c",

@@ -1,11 +1,11 @@
 #include "cli/provocation.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <regex>
 
 #include "cli/documents.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
@@ -41,8 +41,7 @@ void ReadMessages(const std::string& source, std::map<std::string, std::string>&
 
 std::map<std::string, std::string> ReadMessages() {
   std::map<std::string, std::string> messages;
-  const std::filesystem::path source = std::getenv("ZKLOCK_SOURCE_DIR");
-  for (const auto& entry : std::filesystem::directory_iterator(source / "src/cli")) {
+  for (const auto& entry : std::filesystem::directory_iterator(SourcePath("src/cli"))) {
     const std::string text = ReadSource("src/cli/" + entry.path().filename().string());
     const bool has_messages = text.find("namespace message {") != std::string::npos ||
                               text.find("namespace zklock::cli::message {") != std::string::npos;

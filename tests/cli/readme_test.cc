@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "cli/documents.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
@@ -288,7 +288,7 @@ TEST_CASE("README's inspect example shows the holder") {
 }
 
 TEST_CASE("README's picture shows what zklock prints") {
-  const fs::path screens = fs::path(getenv("ZKLOCK_SOURCE_DIR")) / "tests/screens";
+  const fs::path screens = SourcePath("tests/screens");
   CHECK_THAT(ReadWhole(screens.parent_path().parent_path() / "README.md"),
              Catch::Contains("](tests/screens/hand-over.svg)"));
   // Small enough for a page that takes two minutes to read.

@@ -12,18 +12,13 @@
 
 #include "cli/lock_peer.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
 namespace {
 
 using nlohmann::json;
-
-std::string Source(const std::string& path) {
-  const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  return std::string(source) + "/" + path;
-}
 
 Words ReserveWords(const std::string& id, const std::string& lock, const Words& more = {}) {
   Words words = {"exclusive", "--reserve", id, lock};
@@ -77,7 +72,7 @@ constexpr char kThreeDaysBehind[] = "-259200";
 
 TEST_CASE("the stories of a pipeline, a freeze and a rack come true") {
   ChildOptions options = Zklock({});
-  options.argv = {Source("tests/cli/reservation-stories"), Binary(), NewLock("stories")};
+  options.argv = {SourcePath("tests/cli/reservation-stories"), Binary(), NewLock("stories")};
   const Finished finished = Run(options);
   CAPTURE(finished.out, finished.err);
   CHECK(finished.exit == Exited(0));
@@ -399,8 +394,8 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
 
   const Finished finished = RunZklock({"inspect", "--json", lock});
   ChildOptions schema;
-  schema.argv = {"/usr/bin/python3", "-B", Source("tests/cli/inspect_schema.py"),
-                 Source("man/zklock-inspect.1")};
+  schema.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect_schema.py"),
+                 SourcePath("man/zklock-inspect.1")};
   schema.stdin_text = finished.out;
   const Finished checked = Run(schema);
   CAPTURE(checked.out, finished.out);

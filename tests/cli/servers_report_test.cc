@@ -14,6 +14,7 @@
 #include "support/kept_port.h"
 #include "support/own_server.h"
 #include "support/peer.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
@@ -33,11 +34,9 @@ ChildOptions Report(const std::string& servers, const Words& more = {}) {
 
 /// The report as JSON, which must be as the manual page says.
 json ReadReport(const Finished& finished) {
-  const char* const source = std::getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
   ChildOptions options;
-  options.argv = {"/usr/bin/python3", "-B", std::string(source) + "/tests/cli/inspect_schema.py",
-                  std::string(source) + "/man/zklock-inspect.1", "--servers-report"};
+  options.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/inspect_schema.py"),
+                  SourcePath("man/zklock-inspect.1"), "--servers-report"};
   options.stdin_text = finished.out;
   const Finished checked = Run(options);
   CAPTURE(finished.out, finished.err, checked.out, checked.err);

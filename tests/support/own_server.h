@@ -1,11 +1,11 @@
 #pragma once
 
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "support/child.h"
+#include "support/source.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -54,9 +54,7 @@ class OwnServer {
     return finished.out;
   }
   [[nodiscard]] Finished RunScript(std::vector<std::string> words) const {
-    const char* source = std::getenv("ZKLOCK_SOURCE_DIR");
-    if (source == nullptr) throw std::runtime_error("ZKLOCK_SOURCE_DIR is not set");
-    words.insert(words.begin(), std::string(source) + "/scripts/zookeeper");
+    words.insert(words.begin(), SourcePath("scripts/zookeeper"));
     return Run({.argv = std::move(words),
                 .also_environment = {"ZKLOCK_ZOOKEEPER_DIR=" + directory_.Path("zookeeper")}});
   }

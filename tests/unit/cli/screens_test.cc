@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -13,18 +12,15 @@
 #include "cli/printable.h"
 #include "cli/queue_text.h"
 #include "cli/servers_view.h"
+#include "support/source.h"
 #include "unit/cli/fake_servers.h"
 #include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 void CheckScreen(const std::string& name, const std::string& text) {
-  const char* const source = getenv("ZKLOCK_SOURCE_DIR");
-  REQUIRE(source != nullptr);
-  const fs::path path = fs::path(source) / "tests" / "screens" / name;
+  const std::string path = test::SourcePath("tests/screens/") + name;
   CAPTURE(path);
   if (getenv("ZKLOCK_RENEW_SCREENS") != nullptr) std::ofstream(path) << text;
   std::ifstream file(path);
