@@ -278,13 +278,19 @@ TEST_CASE("README's backup with credentials runs, under its own LOCK") {
   CHECK(Run(workspace.Shell("zklock exclusive /jobs/backup -- true")).exit == Exited(77));
 }
 
-TEST_CASE("README's inspect example shows the holder") {
+TEST_CASE("README's inspect example shows the holder, the last run, a check and the servers") {
   const Workspace workspace;
+  (void)OutputOf(workspace, "zklock exclusive --history 32 /jobs/backup -- backup.sh");
   const Holder other(workspace, "/jobs/backup");
-  const std::string out = OutputOf(workspace, Example("inspect"));
-  CHECK_THAT(out, Catch::Contains("/jobs/backup: held by 1"));
+  const std::string example = Example("inspect");
+  const std::size_t report = example.find("zklock inspect --servers-report");
+  REQUIRE(report != std::string::npos);
+  const std::string out = OutputOf(workspace, example.substr(0, report));
   CHECK_THAT(out, Catch::Contains("LOCK") && Catch::Contains("HELD BY"));
+  CHECK_THAT(out, Catch::Contains("/jobs/backup: the last run\n"));
   CHECK_THAT(out, Catch::Contains("\nOK - /jobs/backup: held for "));
+  // Its status depends on how busy this host is.
+  CHECK_THAT(Run(workspace.Shell(example.substr(report))).out, Catch::Contains("standalone"));
 }
 
 TEST_CASE("README's picture shows what zklock prints") {
