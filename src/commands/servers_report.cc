@@ -267,14 +267,13 @@ class ServersInspection {
     const auto signal =
         RunTo(After(began_, options_.server.connect_timeout), [&] { return recognition.IsOver(); });
     loop_.Remove(session);
-    std::optional<bool> known = recognition.known();
-    if (known == true) known_alive_ = began;
-    // A session that may have ended meanwhile is known to nobody.
-    const Duration timeout = protocol::ShortestGrant(result_.facts).value_or(Duration::zero());
-    if (known == false && (!known_alive_ || clock_.Now() - *known_alive_ > timeout / 2)) {
-      known.reset();
-    }
-    result_.facts.servers[place].same_ensemble = known;
+    const std::optional<bool> known = recognition.known();
+    if (!known) return signal;
+    if (*known) known_alive_ = began;
+    const auto since_alive =
+        known_alive_ ? std::optional(clock_.Now() - *known_alive_) : std::nullopt;
+    result_.facts.servers[place].same_ensemble = protocol::IsSameEnsemble(
+        *known, since_alive, protocol::ShortestGrant(result_.facts).value_or(Duration::zero()));
     return signal;
   }
 

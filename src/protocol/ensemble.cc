@@ -269,6 +269,14 @@ std::vector<Finding> Judge(const EnsembleFacts& facts) {
   return findings;
 }
 
+std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
+                                   Duration timeout) {
+  if (known) return true;
+  // A session that has ended is known to no server.
+  if (!since_alive || *since_alive > timeout / 2) return std::nullopt;
+  return false;
+}
+
 std::optional<Duration> ShortestGrant(const EnsembleFacts& facts) {
   std::optional<Duration> shortest;
   for (const ServerFacts& server : facts.servers) {

@@ -130,6 +130,12 @@ struct Finding {
 /// What follows from the facts, the most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);
 
+/// Whether a server belongs to the ensemble of a session that it was asked to continue: if it knew
+/// the session, yes; if not, no, unless the session may have ended meanwhile. `since_alive`: the
+/// time since the session was last known to exist; none: it never was. `timeout`: of the session.
+[[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
+                                                 Duration timeout);
+
 /// The shortest time-out that a server has granted: the one that a lock has to live with.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 

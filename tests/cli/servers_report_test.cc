@@ -239,6 +239,11 @@ TEST_CASE(
   CHECK(report["servers"][0]["clock"].is_null());
   CHECK(report["servers"][0]["commit"]["count"] == 20);
   CHECK_FALSE(FindingOf(report, "clockUnknown").is_null());
+  // A session that no transaction has made global proves nothing to another server.
+  const std::string port = server.address().substr(server.address().find(':'));
+  const json twice = JsonReport(server.address() + ",localhost" + port, 0);
+  CHECK(twice["servers"][1]["sameEnsemble"].is_null());
+  CHECK_FALSE(FindingOf(twice, "notCompared").is_null());
   // With the right credentials there is nothing missing. Below --root is as good.
   ChildOptions as_admin = Report(server.address(), {"--json"});
   as_admin.also_environment.push_back("ZKLOCK_AUTH=digest:admin:x");

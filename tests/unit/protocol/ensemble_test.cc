@@ -114,6 +114,14 @@ TEST_CASE("A server that does not know the session is of another ensemble") {
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotCompared, .servers = {1}}});
 }
 
+TEST_CASE("An ended session proves nothing about another ensemble") {
+  CHECK(IsSameEnsemble(true, 1h, 30s) == true);
+  CHECK(IsSameEnsemble(true, std::nullopt, 30s) == true);
+  CHECK(IsSameEnsemble(false, 15s, 30s) == false);
+  CHECK(IsSameEnsemble(false, 15s + 1ns, 30s) == std::nullopt);
+  CHECK(IsSameEnsemble(false, std::nullopt, 30s) == std::nullopt);
+}
+
 TEST_CASE("The same number is the same server only within one ensemble, and by two names") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[2].id = 2;
