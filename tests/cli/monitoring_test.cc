@@ -9,10 +9,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <future>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "cli/zklock.h"
+#include "support/own_server.h"
+#include "support/peer.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -208,6 +213,89 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
   }
   CHECK(directory.Read("zklock.prom") == "old");
   CHECK(FilesIn(directory.path()) == 1);
+}
+
+/// `zklock inspect`, whose server is lost after it has answered some of the requests.
+class CutShort {
+ public:
+  /// Returns when those answers have arrived; the others never will.
+  CutShort(const OwnServer& server, Words words) : proxy_(server.address()) {
+    constexpr int kAnswers = 50;
+    // Of all connections together, in the proxy's thread.
+    proxy_.EditReplies(
+        [this](const std::string& /*request*/, std::string reply) -> std::optional<std::string> {
+          if (++answers_ < kAnswers) return reply;
+          if (answers_ == kAnswers) lost_.set_value();
+          return std::nullopt;
+        });
+    words.insert(words.begin(), "inspect");
+    // A server that is silent is left after a part of the session time-out.
+    words.insert(words.end(),
+                 {"-z", proxy_.address(), "--session-timeout", "6s", "--connect-timeout", "3s"});
+    child_.emplace(Child::Start(Zklock(words)));
+    REQUIRE(lost_.get_future().wait_for(kPatience) == std::future_status::ready);
+  }
+  CutShort(const CutShort&) = delete;
+  CutShort& operator=(const CutShort&) = delete;
+
+  Child& child() { return *child_; }
+
+ private:
+  int answers_ = 0;
+  std::promise<void> lost_;
+  Proxy proxy_;
+  std::optional<Child> child_;
+};
+
+TEST_CASE(
+    "a server that is lost in the middle of a survey leaves a check unknown, and no metrics") {
+  const OwnServer server({});
+  {
+    Tree tree("", server.address());
+    for (int i = 0; i < 100; ++i) tree.Create("/l" + std::to_string(i));
+  }
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.prom", "old");
+  const auto lose = [&](const std::function<void()>& stop) {
+    CutShort check(server, {"--check", "/"});
+    CutShort written(server, {"--prometheus", "--output", file, "/"});
+    CutShort printed(server, {"--prometheus", "/"});
+    stop();
+    CHECK(check.child().Wait() == Exited(3));
+    CHECK_THAT(check.child().out(), Catch::StartsWith("UNKNOWN - no ZooKeeper server "));
+    CHECK(Lines(check.child().out()).size() == 1);
+    CHECK(check.child().err().empty());
+    for (CutShort* const metrics : {&written, &printed}) {
+      CHECK(metrics->child().Wait() == Exited(69));
+      CHECK(metrics->child().out().empty());
+      CHECK_THAT(metrics->child().err(), Catch::StartsWith("zklock: no ZooKeeper server "));
+    }
+    CHECK(directory.Read("zklock.prom") == "old");
+    CHECK(FilesIn(directory.path()) == 1);
+  };
+  lose([&] { server.Pause(1); });
+  server.Resume(1);
+  lose([&] { server.Stop(1); });
+}
+
+TEST_CASE("without room on standard output a check is unknown, and metrics fail") {
+  const std::string lock = NewLock("full");
+  const auto run_full = [](const Words& words) {
+    ChildOptions options = Zklock(words);
+    options.argv.insert(options.argv.begin(), {"sh", "-c", "exec \"$@\" >/dev/full", "sh"});
+    return Run(options);
+  };
+  const std::string reason = "zklock: cannot write to standard output: No space left on device\n";
+  const Finished check = run_full({"inspect", "--check", lock});
+  CHECK(check.exit == Exited(3));
+  CHECK(check.err == reason);
+  CHECK(run_full({"inspect", "--check", "--max-held", "soon", lock}).exit == Exited(3));
+  CHECK(
+      run_full({"inspect", "--check", "-z", kNoServers, "--connect-timeout", "100ms", lock}).exit ==
+      Exited(3));
+  const Finished metrics = run_full({"inspect", "--prometheus", lock});
+  CHECK(metrics.exit == Exited(71));
+  CHECK(metrics.err == reason);
 }
 
 }  // namespace

@@ -36,8 +36,11 @@ class OwnServer {
 
   /// "127.0.0.1:PORT" for each server, separated by commas.
   [[nodiscard]] const std::string& address() const { return address_; }
-  /// Stops one server of an ensemble, by its number from 1.
+  /// Stops one server, by its number from 1.
   void Stop(int server) const { (void)MustRun({"stop", std::to_string(server)}); }
+  /// It does nothing more, as on a host that hangs, until it is resumed.
+  void Pause(int server) const { (void)MustRun({"pause", std::to_string(server)}); }
+  void Resume(int server) const { (void)MustRun({"resume", std::to_string(server)}); }
 
  private:
   static std::vector<std::string> WithSettings(std::vector<std::string> words,
