@@ -346,6 +346,35 @@ TEST_CASE("The permits that are there decide which runs were lost") {
   CHECK(bench.History().Find(next.ticket.token)->end == End::kNone);
 }
 
+TEST_CASE("A permit that is taken between two reads of another run is not lost") {
+  Bench bench(true);
+  Runner first(bench);
+  first.Begin();
+  first.Serve();
+  Runner reader(bench);
+  reader.Begin();
+  reader.store.Step();
+  Runner between(bench);
+  between.Begin();
+  between.Serve();
+  reader.Serve();
+  CHECK(bench.History().Find(between.ticket.token)->end == End::kNone);
+  CHECK(bench.History().Find(reader.ticket.token)->end == End::kNone);
+  CHECK(bench.History().Find(first.ticket.token)->end == End::kNone);
+}
+
+TEST_CASE("Data that another program writes while a permit is held is left alone") {
+  Bench bench(true);
+  Runner run(bench);
+  run.Begin();
+  run.Serve();
+  bench.servers.Write("/l/last-run", "mine");
+  run.Finish();
+  CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
+  CHECK_FALSE(bench.servers.Has(run.ticket.path));
+  CHECK(run.writer->unkept().size() == 1);
+}
+
 TEST_CASE("A permit is released without its own delete counting as a loss") {
   Bench bench(true);
   Runner run(bench);
