@@ -135,7 +135,7 @@ std::string MayBeReserved(bool is_answered) {
     const bool passes = !*is_silent || (is_conversion && is_answered);
     return passes ? std::optional(std::move(reply)) : std::nullopt;
   });
-  const std::string said =
+  std::string said =
       Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
                                           "--connect-timeout", "1s", "--reserve", "ci", lock})),
            Exited(69));
