@@ -107,11 +107,27 @@ TEST_CASE("A success in the future is not believed") {
   CHECK(Judge({lock}, limits, 2 * kHour).state == CheckState::kCritical);
 }
 
+TEST_CASE("A time in the future counts as now") {
+  const CheckLimits limits{.held = CheckLimit{.critical = 0}, .wait = CheckLimit{.critical = 0}};
+  const CheckResult ahead = Judge({Held()}, limits, -kHour);
+  CHECK(ahead.line ==
+        "OK - /jobs/a: held for 0s by web1:42, 1 waiting | 'held'=0s;;0;0; 'wait'=0s;;0;0; "
+        "'waiting'=1;;;0; 'locks'=1;;;0;\n");
+  const CheckResult success = Judge({Free()}, {.age = CheckLimit{.critical = 0}}, -kHour);
+  CHECK(success.state == CheckState::kOk);
+  CHECK_THAT(Data(success), Catch::Contains("'age'=0s;;0;0;"));
+}
+
 TEST_CASE("What cannot be read is unknown, unless what can be read is recent enough") {
   const CheckLimits limits{.age = CheckLimit{.critical = kHour}};
   lock::LockSurvey lock = Free();
   SECTION("last-run has other data") { lock.last_run = "\xff{"; }
   SECTION("last-run is refused") { lock.last_run_refused = true; }
+  SECTION("the LOCK's own data is refused") {
+    lock.readable = false;
+    lock.last_run = "zklock/1 " + std::to_string(kNoon - kMinute) + " web1";
+    lock.last_run_stat.modified_ms = kNoon;
+  }
   CHECK(Judge({lock}, limits, 0).state == CheckState::kOk);
   const CheckResult old = Judge({lock}, limits, 2 * kHour);
   CHECK(old.state == CheckState::kUnknown);
@@ -148,6 +164,25 @@ TEST_CASE("The worst decides and is first, and not all are named") {
   CHECK(unlisted.Result().line == "UNKNOWN - not authorised to list /secret and 1 more\n");
 }
 
+TEST_CASE("What is known to be wrong matters more than what is not known") {
+  QueueCheck check({.held = CheckLimit{1000, kHour}}, kNoon + kMinute);
+  check.AddUnknown("not authorised");
+  check.EndPath("/b", {"/b"});
+  Report(check, {Held("/a")});
+  check.EndPath("/a", {});
+  CHECK(check.Result().state == CheckState::kWarning);
+  CHECK_THAT(check.Result().line, Catch::StartsWith("WARNING - /a: held for 1m ") &&
+                                      Catch::Contains("; not authorised"));
+}
+
+TEST_CASE("The performance data are the largest values of all locks") {
+  lock::LockSurvey later =
+      Found({.path = "/later", .entries = {Contender(OurName("h", "lock-", 1), 50)}});
+  const std::string data = "'held'=60s;;;0; 'wait'=55s;;;0; 'waiting'=1;;;0; 'locks'=2;;;0;\n";
+  CHECK(Data(Judge({Held(), later}, {}, kMinute)) == data);
+  CHECK(Data(Judge({later, Held()}, {}, kMinute)) == data);
+}
+
 TEST_CASE("A reservation holds, and is named, and warned of when it is overdue") {
   lock::LockSurvey lock{.path = "/l"};
   const CheckLimits limits{.held = CheckLimit{.critical = kMinute}};
@@ -168,11 +203,14 @@ TEST_CASE("A reservation holds, and is named, and warned of when it is overdue")
 TEST_CASE("Names cannot forge a line or performance data") {
   lock::LockSurvey lock = Held("/a|'held'=1s\n\x1b[2J");
   lock.entries[0].data = lock::FormatContenderData({.host = "h|x\ny", .pid = 1});
-  for (const std::string& line : {Judge({lock}, {.held = CheckLimit{.critical = 0}}, 9000).line,
-                                  Judge({lock}, {}, 9000).line, UnknownCheck("a|b\nc").line}) {
+  QueueCheck unlisted({}, kNoon);
+  unlisted.EndPath("/a", {"/a|b\n\x1b[2J"});
+  for (const std::string& line :
+       {Judge({lock}, {.held = CheckLimit{.critical = 0}}, 9000).line, Judge({lock}, {}, 9000).line,
+        UnknownCheck("a|b\nc").line, unlisted.Result().line}) {
     CAPTURE(line);
     CHECK(line.find('\n') == line.size() - 1);
-    CHECK(std::count(line.begin(), line.end(), '|') <= 1);
+    CHECK(std::count(line.begin(), line.end(), '|') == (line.starts_with("UNKNOWN") ? 0 : 1));
     CHECK(line.find('\x1b') == std::string::npos);
   }
   CHECK(UnknownCheck("a|b\nc").line == "UNKNOWN - a\\x7cb\\nc\n");

@@ -76,6 +76,32 @@ TEST_CASE("A reservation has its start and its end, once") {
   CHECK(text.find(start) == text.rfind(start));
 }
 
+TEST_CASE("Reservations of several locks with one ID each have a start and an end") {
+  std::vector<lock::LockSurvey> locks;
+  for (const char* const path : {"/a", "/b"}) {
+    locks.push_back(Found(
+        {.path = path, .entries = {Reservation(OurName("h", "reserve-lock-", 1), 1, kIn2099)}}));
+  }
+  const std::string text = Metrics(locks);
+  for (const std::string lock : {"/a", "/b"}) {
+    CAPTURE(lock, text);
+    CHECK(HasLine(text, "zklock_reserved{lock=\"" + lock + "\"} 1"));
+    CHECK(HasLine(text, "zklock_reservation_end_timestamp_seconds{lock=\"" + lock +
+                            "\",id=\"freeze\"} 4070908800"));
+  }
+}
+
+TEST_CASE("A time in the future counts as now, and a success in the future as recorded") {
+  QueueMetrics metrics(kNoon - 1000);
+  lock::LockSurvey lock{.path = "/l", .entries = {Contender(OurName("h", "lock-", 1), 0)}};
+  lock.last_run = "zklock/1 " + std::to_string(kNoon + 1000000) + " h";
+  lock.last_run_stat.modified_ms = kNoon;
+  Report(metrics, {Found(lock)});
+  const std::string text = metrics.Text(0);
+  CHECK(HasLine(text, "zklock_held_seconds{lock=\"/l\"} 0"));
+  CHECK(HasLine(text, "zklock_last_success_timestamp_seconds{lock=\"/l\"} 1709294400"));
+}
+
 TEST_CASE("A time that is not known has no sample") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries = {Contender(OurName("h", "lock-", 1), 1)};
