@@ -282,8 +282,9 @@ def run_history(runs, entries, moment, history, had_trouble):
             continue
         # A nested run has the token of the run around it.
         entry = of_token.get(run.record.token)
+        released = run.ended + _SETTLES if run.held else run.ended
         disturbed = (run.signals or run.forced is not None or run.status == _LOST
-                     or had_trouble(run.spawned, run.ended))
+                     or had_trouble(run.spawned, released))
         what = None
         if entry is None or entry["state"] != "ended":
             state = entry["state"] if entry else "not entered"
