@@ -1,5 +1,6 @@
 // inspect --check and --prometheus, whose output monitoring systems read.
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,6 +188,19 @@ TEST_CASE("metrics that cannot be written whole leave the old file and no other"
     const Finished finished = WriteWithBadFsync("ENOSPC", file);
     CHECK(finished.exit == Exited(71));
     CHECK(finished.err == "zklock: cannot write to " + file + ": No space left on device\n");
+  }
+  SECTION("a limit on the size of files") {
+    ChildOptions options =
+        Zklock({"inspect", "--prometheus", "--output", file, NewLock("metrics")});
+    options.prepare = [] {
+      ResetSignals();
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit small{100, 100};
+      setrlimit(RLIMIT_FSIZE, &small);
+    };
+    const Finished finished = Run(options);
+    CHECK(finished.exit == Exited(71));
+    CHECK(finished.err == "zklock: cannot write to " + file + ": File too large\n");
   }
   SECTION("a signal") {
     const Finished finished = WriteWithBadFsync("TERM", file);
