@@ -306,5 +306,12 @@ TEST_CASE("README's picture shows what zklock prints") {
   CHECK(finished.exit == Exited(0));
 }
 
+TEST_CASE("README's picture of reports shows the stored screens") {
+  const std::string drawing = SourcePath("tests/screens/reports.py");
+  const Finished finished = Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}});
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+}
+
 }  // namespace
 }  // namespace zklock::test

@@ -23,8 +23,9 @@ stroke="#6e7681"/>
 """
 
 
-def draw(frames, columns):
-    """frames: (title, [lines of each terminal]); a line is a list of runs (text, style)."""
+def draw(frames, columns, about):
+    """frames: (title, [lines of each terminal]); a line is a list of runs (text, style). `about`
+    is said before the titles to readers who do not see the drawing."""
     width = 2 * _MARGIN + columns * _CHARACTER
     rules, rows = [], []  # lines between terminals; (y, content of each frame)
     rows.append((26, [[_title(title, number, len(frames))]
@@ -48,11 +49,11 @@ def draw(frames, columns):
                 first = number
     out = [_HEAD.format(width=width, height=height, size=_SIZE, inner_width=width - 1,
                         inner_height=height - 1, motion=_motion(groups, len(frames)),
-                        label=html.escape("A queue being handed over: " +
+                        label=html.escape(f"{about}: " +
                                           "; ".join(title for title, _ in frames)))]
     out += [f'<path d="M1 {y}H{width - 1:g}" stroke="#30363d"/>\n' for y in rules]
     for (first, end), words in sorted(groups.items()):
-        still = "" if first <= _STILL < end else ' opacity="0"'
+        still = "" if first <= min(_STILL, len(frames) - 1) < end else ' opacity="0"'
         moves = f' class="m{first}{end}"' if (first, end) != (0, len(frames)) else ""
         out += [f"<g{moves}{still}>\n", *words, "</g>\n"]
     return "".join(out + ["</svg>\n"])
@@ -63,7 +64,8 @@ def _height(lines):
 
 
 def _title(title, number, count):
-    text = html.escape(f"{number + 1}/{count}  {title}").replace("{", "{{").replace("}", "}}")
+    place = f"{number + 1}/{count}  " if count > 1 else ""
+    text = html.escape(place + title).replace("{", "{{").replace("}", "}}")
     return f'<text class="t" x="{_MARGIN}" y="{{y}}">{text}</text>\n'
 
 

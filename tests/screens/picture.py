@@ -177,7 +177,7 @@ def main():
             print(f"== {title}")
             for lines in panes:
                 print("\n".join("".join(text for text, _ in runs) for runs in lines))
-    svg = drawing.draw(frames, _COLUMNS)
+    svg = drawing.draw(frames, _COLUMNS, "A queue being handed over")
     if not options.check:
         _PICTURE.write_text(svg)
     elif words_of(svg) != words_of(_PICTURE.read_text()):
