@@ -163,7 +163,13 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
   while (!to_visit.empty()) {
     const Found next = to_visit.back();
     to_visit.pop_back();
-    if (visit({next.pid, next.parent, ReadProcessStat(next.pid)})) add_children(next.pid);
+    Descendant process{next.pid, next.parent, ReadProcessStat(next.pid)};
+    // If its parent has ended since it was listed, it is by now the child of another ancestor,
+    // which the walk has met.
+    if (process.stat && (process.stat->parent == root || seen.count(process.stat->parent) > 0)) {
+      process.parent = process.stat->parent;
+    }
+    if (visit(process) && !process.is_other()) add_children(process.pid);
   }
   return is_complete;
 }
@@ -171,15 +177,13 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 SignalResult SignalDescendant(const Descendant& process, int signal_number) {
   const std::optional<PidFd> target = PidFd::Open(process.pid);
   if (!target) return SignalResult::kGone;
-  // The descriptor refers to the process that has the pid now. If that still is a child of the
-  // parent it was listed under, and can be signalled after this check, it is the one that was
-  // meant. A process that /proc hides (hidepid) cannot be checked: pids are assigned in a circle,
-  // so no other process can have got this one since the walk listed it.
+  // The descriptor refers to the process that has the pid now. If that is still the one that the
+  // walk met, whoever its parent is by now, it can be signalled. A process that /proc hides
+  // (hidepid) cannot be checked: pids are assigned in a circle, so no other process can have got
+  // this one since the walk listed it.
   if (process.stat) {
     const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
-    if (!stat || stat->parent != process.parent || stat->id != process.stat->id) {
-      return SignalResult::kGone;
-    }
+    if (process.is_other() || !stat || stat->id != process.stat->id) return SignalResult::kGone;
   }
   switch (target->Signal(signal_number)) {
     case 0:

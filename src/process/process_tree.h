@@ -55,10 +55,12 @@ void RequireProcessTree();
 /// A process found by a walk.
 struct Descendant {
   pid_t pid = 0;
-  pid_t parent = 0;
+  pid_t parent = 0;                 ///< another descendant, or the root
   std::optional<ProcessStat> stat;  ///< none if /proc does not show it
   [[nodiscard]] ProcessId id() const { return stat ? stat->id : ProcessId{pid, 0}; }
   [[nodiscard]] bool is_dead() const { return stat && stat->is_dead; }
+  /// The descendant has ended since it was listed, and a process elsewhere has got its pid.
+  [[nodiscard]] bool is_other() const { return stat && stat->parent != parent; }
 };
 
 /// Visits the descendants of `root`, each before its children are listed: a process that `visit`
@@ -69,7 +71,7 @@ bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& v
 
 enum class SignalResult {
   kSent,
-  kGone,     ///< it has ended, or has another parent now: the next walk will find it
+  kGone,     ///< it has ended
   kRefused,  ///< it runs as another user
 };
 

@@ -133,6 +133,33 @@ TEST_CASE("a walk skips the children that it is told to skip") {
   CHECK(below == 0);
 }
 
+// Otherwise the zklock of a nested run, whose parent is killed first, would live on until the next
+// walk, while its command is killed: it would dismiss its guard, and be killed before it has closed
+// its session.
+TEST_CASE("a process is signalled although its parent ends during the walk") {
+  Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
+  Child parent =
+      Child::Start({.argv = {"sh", "-c", "sleep 1000 & echo $!; sleep 1000 & echo $!; wait"}});
+  parent.ReadLine();
+  parent.ReadLine();
+  std::vector<SignalResult> results;
+  std::vector<pid_t> met;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.pid == parent.pid()) return true;  // now both children are listed
+    if (process.parent != parent.pid() && met.empty()) return false;
+    if (met.empty()) {
+      kill(parent.pid(), SIGKILL);
+      WaitForDeath(parent.pid());
+    }
+    met.push_back(process.pid);
+    results.push_back(SignalDescendant(process, SIGKILL));
+    return true;
+  });
+  CHECK(results == std::vector<SignalResult>(2, SignalResult::kSent));
+  for (const pid_t pid : met) CHECK(waitpid(pid, nullptr, 0) == pid);
+  Check(prctl(PR_SET_CHILD_SUBREAPER, 0), "prctl");
+}
+
 TEST_CASE("a process that has not moved since the walk is signalled") {
   Child child = Idle();
   CHECK(SignalDescendant(OwnChild(child), SIGUSR1) == SignalResult::kSent);
