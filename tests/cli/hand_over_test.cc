@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/one_connection.h"
 #include "cli/zklock.h"
 #include "protocol/release_record.h"
 #include "support/frames.h"
@@ -134,7 +135,8 @@ TEST_CASE("a LOCK below a chroot has its record there") {
 TEST_CASE("record and delete are one transaction, sent in one piece with the close") {
   Tree tree;
   const std::string lock = NewPersistentLock(tree, "piece");
-  const Proxy proxy(TestServers());
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
   const Finished run = Run(Through(proxy, Zklock({"exclusive", lock, "--", "true"})));
   REQUIRE(run.exit == Exited(0));
 
@@ -168,7 +170,8 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   CAPTURE(length);
   const std::string lock = NewLock("long");
   Child holder = StartHolder(lock);
-  const Proxy proxy(TestServers());
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
   ChildOptions options =
       Through(proxy, HolderOptions({"exclusive", "--verbose", "--progress", "none"}, lock));
   Child next = Child::Start(std::move(options));
@@ -210,7 +213,8 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   // A progress line would cause requests too.
   const Words words = {"exclusive", "--verbose", "--progress", "none", "--session-timeout", "4s"};
   Child holder = StartHolder(lock);
-  const Proxy proxy(TestServers());
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
   Child next = Child::Start(Through(proxy, HolderOptions(words, lock)));
   next.ReadErrUntil("waiting for " + lock);
   // Only the next in line sends heartbeats. The one further back reads LOCK.

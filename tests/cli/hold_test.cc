@@ -13,6 +13,7 @@
 #include <string>
 
 #include "cli/hold_script.h"
+#include "cli/one_connection.h"
 #include "cli/zklock.h"
 #include "support/frames.h"
 #include "support/own_server.h"
@@ -252,7 +253,8 @@ TEST_CASE("try asks whether the shell holds with its one session and one list re
   const bool ours = GENERATE(false, true);
   CAPTURE(ours);
   const std::string lock = NewLock("hold");
-  const Proxy proxy(TestServers());
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
   std::optional<Child> holder;
   if (!ours) holder.emplace(StartHolder(lock));
   ChildOptions options = Script(lock, "$HOLD; ZKLOCK_SERVERS=$VIA $Z try -q $L -- true; echo $?");
@@ -273,7 +275,8 @@ TEST_CASE("try asks whether the shell holds with its one session and one list re
 
 TEST_CASE("A waiter queued after its own shell's hold checks it with its one session") {
   const std::string lock = NewLock("hold");
-  const Proxy proxy(TestServers());
+  Proxy proxy(TestServers());
+  KeepToOneConnection(proxy);
   // A progress line would cause requests too.
   ChildOptions options =
       Script(lock,

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "support/peer.h"
+
+namespace zklock::test {
+
+/// Keeps a zklock to one connection through `proxy`, even if the server is slow to close its
+/// session. zklock waits for that answer for three times as long as its handshake took before it
+/// connects again, and for a second in all. With these handshakes the first is the longer time.
+inline void KeepToOneConnection(Proxy& proxy) {
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    if (request == "connect") std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return std::optional(std::move(reply));
+  });
+}
+
+}  // namespace zklock::test
