@@ -137,7 +137,7 @@ TEST_CASE("a server that stalls behind the proxy command does not keep zklock fr
   CAPTURE(finished.err);
   CHECK(finished.exit == Exited(0));
   CHECK(finished.out == "ran\n");
-  CHECK(mark.Processes().empty());
+  mark.WaitForEnd();
 }
 
 // A lock is held through a helper, which dies or falls silent. The command runs on: its lease is
@@ -228,7 +228,7 @@ TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all t
   const std::string line = "trap '' HUP TERM; sleep 1000 & socat - TCP:%h:%p; sleep 1000";
   CHECK(Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"}))).exit ==
         Exited(0));
-  CHECK(mark.Processes().empty());
+  mark.WaitForEnd();
 }
 
 TEST_CASE("zklock reaches the servers by ssh -W through a real sshd") {

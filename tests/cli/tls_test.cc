@@ -60,7 +60,7 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
     CAPTURE(server, finished.err);
     CHECK(finished.exit == Exited(0));
     CHECK(finished.out == "locked\n");
-    CHECK(mark.Processes().empty());
+    mark.WaitForEnd();
   }
   CHECK_THAT(ReasonOf(mutual.named(), ca, 5), Catch::Contains("requires a client certificate"));
   CHECK_THAT(ReasonOf(mutual.named(), certificates.Client("stranger"), 5),

@@ -92,7 +92,7 @@ TEST_CASE("SASL works over TLS, and both work through a proxy command") {
     const Mark mark;
     const Words words = Joined(secure, Joined(kSocat, {"/x", "--", "echo", "locked"}));
     CHECK(Run(mark.On(Zklock(Joined({"try"}, words)))).out == "locked\n");
-    CHECK(mark.Processes().empty());
+    mark.WaitForEnd();
   }
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a server that stalls in the exchange of SASL is given up with that re
       mark.On(AsAlice({"inspect", "-z", stalling.address(), "--connect-timeout", "1s", "/t/x"})));
   CHECK(finished.exit == Exited(69));
   CHECK_THAT(finished.err, Catch::Contains("does not complete SASL"));
-  CHECK(mark.Processes().empty());
+  mark.WaitForEnd();
 }
 
 }  // namespace zklock::test
