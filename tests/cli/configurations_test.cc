@@ -74,7 +74,7 @@ std::vector<Finished> NeverQueued(const std::string& servers, const Words& more)
                                         {"exclusive", "--nonblock"},
                                         {"try"}}) {
     const bool holds = words.back() == "--hold";
-    words.insert(words.end(), {"-q", "-E", "0", "--connect-timeout", "5s", "/t/lock"});
+    words.insert(words.end(), {"-q", "-E", "0", "--connect-timeout", "8s", "/t/lock"});
     words.insert(words.end() - 1, more.begin(), more.end());
     if (!holds) words.insert(words.end(), {"--", "echo", "ran"});
     children.push_back(Child::Start(ZklockAt(servers, words)));

@@ -137,7 +137,7 @@ std::string MayBeReserved(bool is_answered) {
   });
   std::string said =
       Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
-                                          "--connect-timeout", "1s", "--reserve", "ci", lock})),
+                                          "--connect-timeout", "3s", "--reserve", "ci", lock})),
            Exited(69));
   CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
   return said;

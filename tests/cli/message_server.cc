@@ -23,8 +23,8 @@ std::string TryAt(const std::string& servers, const std::string& patience,
 
 /// Tried in vain by a proxy command.
 std::string TryThrough(const std::string& line) {
-  return Said(Run(ZklockAt(TestServers(), {"inspect", "--connect-timeout", "500ms",
-                                           "--proxy-command", line, "/t/said"})),
+  return Said(Run(ZklockAt(TestServers(), {"inspect", "--connect-timeout", "2s", "--proxy-command",
+                                           line, "/t/said"})),
               Exited(69));
 }
 
@@ -114,7 +114,7 @@ std::string SaslWanted() {
 /// Closes on a contender's data.
 std::string ClosesOnRequest() {
   const OwnServer server({}, 1, {"--java", "-Djute.maxbuffer=1500"});
-  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "4s", "--label",
+  return Said(Run(ZklockAt(server.address(), {"exclusive", "--connect-timeout", "8s", "--label",
                                               std::string(2000, 'x'), "/t/said", "--", "true"})),
               Exited(69));
 }
@@ -153,7 +153,7 @@ Provocations ServerProvocations() {
                      Exited(69));
        }},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
-       [] { return TryAt("127.0.0.1:1", "300ms"); }},
+       [] { return TryAt("127.0.0.1:1", "2s"); }},
       {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address(), "1s"); }},
       {{Part("kGrantsNoSession")},
        [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address(), "1s"); }},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/mark.h"
+#include "cli/unreached.h"
 #include "cli/zklock.h"
 #include "support/kept_port.h"
 #include "support/peer.h"
@@ -33,19 +34,9 @@ Child StartProxiedHolder(const Mark& mark, const std::string& line, const std::s
   return holder;
 }
 
-/// The only line of a run that finds no server, without what surrounds the reason.
-std::string ReasonOf(const std::string& line, const std::string& patience = "1s") {
-  const Mark mark;
-  const Finished finished =
-      Run(mark.On(Proxied(line, {"inspect", "--connect-timeout", patience, "/t/x"})));
-  CHECK(finished.exit == Exited(69));
-  CHECK(mark.Processes().empty());
-  const std::string begin = ": " + TestServers() + " (";
-  const std::size_t from = finished.err.find(begin) + begin.size();
-  const std::size_t to = finished.err.find("); is one running?");
-  CAPTURE(finished.err);
-  REQUIRE(to != std::string::npos);
-  return finished.err.substr(from, to - from);
+/// Through a proxy command.
+Unreached UnreachedThrough(const std::string& line) {
+  return {TestServers(), {"--proxy-command", line}};
 }
 
 }  // namespace
@@ -115,17 +106,24 @@ TEST_CASE("a proxy command gets a session of its own and no descriptor or creden
 }
 
 TEST_CASE("what a failing proxy command writes last is the reason that zklock reports") {
-  CHECK(ReasonOf("echo connecting >&2; exit 1") == "connecting");
-  CHECK(ReasonOf("echo first >&2; printf 'one\\r\\ntwo' >&2; exit 1") == "one; two");
-  CHECK_THAT(ReasonOf("/nosuchprogram"), Catch::Contains("/nosuchprogram: not found"));
-  CHECK_THAT(ReasonOf("socat - TCP:127.0.0.1:1"), Catch::Contains("Connection refused"));
-  CHECK(ReasonOf("echo stuck >&2; sleep 1000") == "stuck");
-  CHECK_THAT(ReasonOf("false"), Catch::Contains("closed the connection at once"));
-  CHECK_THAT(ReasonOf("sleep 1000"), Catch::Contains("no answer through the proxy command or TLS"));
-  CHECK_THAT(ReasonOf("echo something else entirely; sleep 1000"),
-             Catch::Contains("not as a ZooKeeper server"));
-  CHECK_THAT(ReasonOf("yes much | head -n 50000 >&2; echo end >&2; exit 1", "3s"),
-             Catch::Contains("end"));
+  Unreached fails = UnreachedThrough("echo connecting >&2; exit 1");
+  Unreached says_lines = UnreachedThrough("echo first >&2; printf 'one\\r\\ntwo' >&2; exit 1");
+  Unreached unknown = UnreachedThrough("/nosuchprogram");
+  Unreached refused = UnreachedThrough("socat - TCP:127.0.0.1:1");
+  Unreached stuck = UnreachedThrough("echo stuck >&2; sleep 1000");
+  Unreached ends = UnreachedThrough("false");
+  Unreached silent = UnreachedThrough("sleep 1000");
+  Unreached foreign = UnreachedThrough("echo something else entirely; sleep 1000");
+  Unreached says_much = UnreachedThrough("yes much | head -n 50000 >&2; echo end >&2; exit 1");
+  CHECK(fails.Reason() == "connecting");
+  CHECK(says_lines.Reason() == "one; two");
+  CHECK_THAT(unknown.Reason(), Catch::Contains("/nosuchprogram: not found"));
+  CHECK_THAT(refused.Reason(), Catch::Contains("Connection refused"));
+  CHECK(stuck.Reason() == "stuck");
+  CHECK_THAT(ends.Reason(), Catch::Contains("closed the connection at once"));
+  CHECK_THAT(silent.Reason(), Catch::Contains("no answer through the proxy command or TLS"));
+  CHECK_THAT(foreign.Reason(), Catch::Contains("not as a ZooKeeper server"));
+  CHECK_THAT(says_much.Reason(), Catch::Contains("end"));
 }
 
 TEST_CASE("a server that stalls behind the proxy command does not keep zklock from the next one") {
@@ -277,14 +275,21 @@ END
   CHECK(holder.Wait() == Exited(0));
   mark.WaitForEnd();
 
-  const Finished refused =
-      Run(Proxied(ssh, {"inspect", "-z", "127.0.0.1:1", "--connect-timeout", "3s", "/t/x"}));
-  CHECK(refused.exit == Exited(69));
-  CHECK_THAT(refused.err, Catch::Contains("Connection refused"));
-  CHECK(Run({.argv = {"rm", directory.Path("user")}}).exit == Exited(0));
-  const Finished denied = Run(Proxied(ssh, {"inspect", "--connect-timeout", "3s", "/t/x"}));
-  CHECK(denied.exit == Exited(69));
-  CHECK_THAT(denied.err, Catch::Contains("Permission denied"));
+  // Side by side, because each of them takes all of its time.
+  const auto inspect = [&](const std::string& line, Words words) {
+    words.insert(words.end(), {"--connect-timeout", "10s", "/t/x"});
+    words.insert(words.begin(), "inspect");
+    return Child::Start(Proxied(line, std::move(words)));
+  };
+  CHECK(Run({.argv = {"sh", "-c", "sed 's,/user$,/nobody,' ssh_config >keyless_config"},
+             .directory = directory.path()})
+            .exit == Exited(0));
+  Child refused = inspect(ssh, {"-z", "127.0.0.1:1"});
+  Child denied = inspect("ssh -F " + directory.Path("keyless_config") + " -W %h:%p bastion", {});
+  CHECK(refused.Wait() == Exited(69));
+  CHECK_THAT(refused.err(), Catch::Contains("Connection refused"));
+  CHECK(denied.Wait() == Exited(69));
+  CHECK_THAT(denied.err(), Catch::Contains("Permission denied"));
 }
 
 }  // namespace zklock::test

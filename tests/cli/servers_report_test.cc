@@ -24,12 +24,11 @@ using Catch::Contains;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// With it heartbeats are due every 5 s: a busy host is not found to be too slow.
-const Words kPatientSession = {"--session-timeout", "40s"};
+// With them a busy host is not reported as too slow for heartbeats, due every 5 s, or as unreached.
+const Words kPatient = {"--session-timeout", "40s", "--connect-timeout", "60s"};
 
 ChildOptions Report(const std::string& servers, const Words& more = {}) {
-  return Zklock(
-      Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatientSession, more)));
+  return Zklock(Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatient, more)));
 }
 
 /// The report as JSON, which must be as the manual page says.

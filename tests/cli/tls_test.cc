@@ -11,6 +11,7 @@
 
 #include "cli/mark.h"
 #include "cli/secure_servers.h"
+#include "cli/unreached.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -18,24 +19,15 @@
 namespace zklock::test {
 namespace {
 
-/// The reason that zklock gives, within the time for a connection, for not using a server.
-std::string ReasonOf(const std::string& server, const Words& options, int seconds = 1) {
-  const Mark mark;
-  const auto began = std::chrono::steady_clock::now();
-  const Finished finished = Run(
-      mark.On(Zklock(Joined({"inspect", "-z", server, "--connect-timeout", std::to_string(seconds)},
-                            Joined(options, {"/t/x"})))));
-  CHECK(finished.exit == Exited(69));
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(seconds + 10));
-  CHECK(mark.Processes().empty());
-  const std::string begin = server + " (";
-  const std::size_t from = finished.err.find(begin);
-  const std::size_t to = finished.err.find("); is one running?");
-  CAPTURE(finished.err);
-  REQUIRE(from != std::string::npos);
-  REQUIRE(to != std::string::npos);
-  return finished.err.substr(from + begin.size(), to - from - begin.size());
-}
+/// A zklock at an `openssl s_server` with the certificate of this name.
+struct Trial {
+  Trial(const Certificates& certificates, const std::string& name, const Words& options)
+      : server(certificates, name), zklock(server.address(), options) {}
+  std::string Reason() { return zklock.Reason(); }
+
+  OpenSslServer server;
+  Unreached zklock;
+};
 
 }  // namespace
 
@@ -62,13 +54,15 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
     CHECK(finished.out == "locked\n");
     mark.WaitForEnd();
   }
-  CHECK_THAT(ReasonOf(mutual.named(), ca, 5), Catch::Contains("requires a client certificate"));
-  CHECK_THAT(ReasonOf(mutual.named(), certificates.Client("stranger"), 5),
-             Catch::StartsWith("rejects the client certificate"));
+  Unreached anonymous(mutual.named(), ca);
+  Unreached stranger(mutual.named(), certificates.Client("stranger"));
   // The port without TLS, with TLS; and the other way round.
-  CHECK_THAT(ReasonOf(open.plain(), ca), Catch::Contains("a port without TLS"));
+  Unreached tls(open.plain(), ca);
   CHECK(Run(Zklock({"try", "-z", open.address(), "--connect-timeout", "1s", "/x", "--", "true"}))
             .exit == Exited(69));
+  CHECK_THAT(anonymous.Reason(), Catch::Contains("requires a client certificate"));
+  CHECK_THAT(stranger.Reason(), Catch::StartsWith("rejects the client certificate"));
+  CHECK_THAT(tls.Reason(), Catch::Contains("a port without TLS"));
 }
 
 TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
@@ -99,34 +93,44 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
 TEST_CASE("each fault of a server's TLS has a reason of its own") {
   const Certificates certificates;
   const Words ca = certificates.Ca();
-  const auto reason = [&](const std::string& name, const Words& options) {
-    return ReasonOf(OpenSslServer(certificates, name).address(), options);
-  };
-  CHECK_THAT(reason("expired", ca), Catch::StartsWith("its certificate expired on 20"));
-  CHECK(reason("stranger", ca) ==
+  Trial expired(certificates, "expired", ca);
+  Trial stranger(certificates, "stranger", ca);
+  Trial by_system(certificates, "server", {"--tls"});
+  Trial self(certificates, "self", ca);
+  CHECK_THAT(expired.Reason(), Catch::StartsWith("its certificate expired on 20"));
+  CHECK(stranger.Reason() ==
         "its certificate is from an unknown authority, other-ca; see --tls-ca");
-  CHECK_THAT(reason("server", {"--tls"}),
+  CHECK_THAT(by_system.Reason(),
              Catch::StartsWith("its certificate is from an unknown authority, ca;"));
-  CHECK(reason("self", ca) == "its certificate (self) is self-signed; see --tls-ca");
-  CHECK_THAT(reason("named", ca),
-             Catch::StartsWith("its certificate is for zk1, zk2, not for 127.0.0.1;"));
-  // Without a check of the name the handshake succeeds, and no session follows.
-  CHECK_THAT(reason("named", Joined(ca, {"--tls-verify", "ca"})),
-             Catch::Contains("is the server hung?"));
+  CHECK(self.Reason() == "its certificate (self) is self-signed; see --tls-ca");
 
-  const OpenSslServer old({"-cert", certificates("server.crt"), "-key", certificates("server.key"),
-                           "-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"});
-  CHECK(ReasonOf(old.address(), ca) ==
-        "speaks no TLS of version 1.2 or newer: see its ssl.enabledProtocols");
-  CHECK_THAT(ReasonOf(Peer(Peer::Manner::kSpeaksHttp).address(), ca),
-             Catch::Contains("does not answer in TLS"));
-  CHECK_THAT(ReasonOf(Peer(Peer::Manner::kClosesAtOnce).address(), ca),
-             Catch::Contains("closes the connection in the TLS handshake"));
-  CHECK_THAT(ReasonOf(Peer(Peer::Manner::kSaysNothing).address(), ca),
-             Catch::Contains("does not answer in TLS"));
-  CHECK(ReasonOf(ClosedPort().address(), ca) == "Connection refused");
-  CHECK_THAT(ReasonOf(BlackHole().address(), ca),
-             Catch::Contains("does not answer connection attempts"));
+  Trial named(certificates, "named", ca);
+  // Without a check of the name the handshake succeeds, and no session follows.
+  Trial unchecked(certificates, "named", Joined(ca, {"--tls-verify", "ca"}));
+  const OpenSslServer old_server({"-cert", certificates("server.crt"), "-key",
+                                  certificates("server.key"), "-tls1_1", "-cipher",
+                                  "DEFAULT:@SECLEVEL=0"});
+  Unreached old(old_server.address(), ca);
+  const Peer web_server(Peer::Manner::kSpeaksHttp);
+  Unreached web(web_server.address(), ca);
+  CHECK_THAT(named.Reason(),
+             Catch::StartsWith("its certificate is for zk1, zk2, not for 127.0.0.1;"));
+  CHECK_THAT(unchecked.Reason(), Catch::Contains("is the server hung?"));
+  CHECK(old.Reason() == "speaks no TLS of version 1.2 or newer: see its ssl.enabledProtocols");
+  CHECK_THAT(web.Reason(), Catch::Contains("does not answer in TLS"));
+
+  const Peer closing_server(Peer::Manner::kClosesAtOnce);
+  const Peer silent_server(Peer::Manner::kSaysNothing);
+  const ClosedPort closed_port;
+  const BlackHole black_hole;
+  Unreached closing(closing_server.address(), ca);
+  Unreached silent(silent_server.address(), ca);
+  Unreached closed(closed_port.address(), ca);
+  Unreached dropping(black_hole.address(), ca);
+  CHECK_THAT(closing.Reason(), Catch::Contains("closes the connection in the TLS handshake"));
+  CHECK_THAT(silent.Reason(), Catch::Contains("does not answer in TLS"));
+  CHECK(closed.Reason() == "Connection refused");
+  CHECK_THAT(dropping.Reason(), Catch::Contains("does not answer connection attempts"));
 }
 
 TEST_CASE("a server whose name cannot be checked is not used") {
@@ -135,8 +139,9 @@ TEST_CASE("a server whose name cannot be checked is not used") {
   const std::string port = server.address().substr(server.address().rfind(':'));
   // Its name is not looked up by zklock, and is too long to be asked for in TLS.
   const std::string name(256, 'x');
-  CHECK_THAT(ReasonOf(name + port,
-                      Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p"})),
+  CHECK_THAT(Unreached(name + port,
+                       Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p"}))
+                 .Reason(),
              Catch::Contains("is not a name that a certificate can have"));
   // What zklock refuses in --servers, zklock-transport refuses too.
   const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
@@ -174,7 +179,7 @@ TEST_CASE("a certificate's names cannot make a line of their own in a reason") {
   REQUIRE(Run(std::move(options)).exit == Exited(0));
   const OpenSslServer server(
       {"-cert", directory.Path("liar.crt"), "-key", directory.Path("liar.key")});
-  CHECK_THAT(ReasonOf(server.address(), certificates.Ca()),
+  CHECK_THAT(Unreached(server.address(), certificates.Ca()).Reason(),
              Catch::StartsWith("its certificate (liar?!rejected) is self-signed"));
 }
 
@@ -213,18 +218,21 @@ TEST_CASE("files of TLS that cannot be used are named") {
   SECTION("files with something else, and a key of another certificate") {
     // Found before a server is asked.
     const ClosedPort closed;
-    const auto reason = [&](const Words& options) { return ReasonOf(closed.address(), options); };
-    CHECK_THAT(reason({"--tls-ca", key}), Catch::StartsWith(key + ": has no certificate in PEM"));
-    CHECK_THAT(reason({"--tls-cert", certificates("ca.key"), "--tls-key", key}),
-               Catch::StartsWith(certificates("ca.key") + ": has no certificate in PEM"));
-    CHECK_THAT(reason({"--tls-cert", cert, "--tls-key", certificates("server.key")}),
-               Catch::Contains("is not the key of " + cert));
+    const auto attempt = [&](const Words& options) { return Unreached(closed.address(), options); };
+    const std::string locked = certificates("locked.key");
     REQUIRE(Run({.argv = {"openssl", "ec", "-in", key, "-aes128", "-passout", "pass:x", "-out",
-                          certificates("locked.key")}})
+                          locked}})
                 .exit == Exited(0));
-    REQUIRE(chmod(certificates("locked.key").c_str(), 0600) == 0);
-    CHECK_THAT(reason({"--tls-cert", cert, "--tls-key", certificates("locked.key")}),
-               Catch::Contains("has no key in PEM without a passphrase"));
+    REQUIRE(chmod(locked.c_str(), 0600) == 0);
+    Unreached no_ca = attempt({"--tls-ca", key});
+    Unreached no_cert = attempt({"--tls-cert", certificates("ca.key"), "--tls-key", key});
+    Unreached other_key = attempt({"--tls-cert", cert, "--tls-key", certificates("server.key")});
+    Unreached locked_key = attempt({"--tls-cert", cert, "--tls-key", locked});
+    CHECK_THAT(no_ca.Reason(), Catch::StartsWith(key + ": has no certificate in PEM"));
+    CHECK_THAT(no_cert.Reason(),
+               Catch::StartsWith(certificates("ca.key") + ": has no certificate in PEM"));
+    CHECK_THAT(other_key.Reason(), Catch::Contains("is not the key of " + cert));
+    CHECK_THAT(locked_key.Reason(), Catch::Contains("has no key in PEM without a passphrase"));
   }
 }
 
@@ -253,7 +261,7 @@ TEST_CASE("without zklock-transport the options of TLS name the package that has
 
   // One that the system cannot execute is a reason like others.
   REQUIRE(chmod(directory.Write("zklock-transport", "not a program").c_str(), 0755) == 0);
-  ChildOptions broken = Zklock({"inspect", "--tls", "--connect-timeout", "1s", "/t/x"});
+  ChildOptions broken = Zklock({"inspect", "--tls", "--connect-timeout", "2s", "/t/x"});
   broken.argv.front() = alone;
   const Finished tried = Run(std::move(broken));
   CHECK(tried.exit == Exited(69));

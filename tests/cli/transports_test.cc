@@ -100,7 +100,7 @@ TEST_CASE(
     "through a proxy command, the reason has what both the command and zklock-transport report") {
   const Certificates certificates;
   const Finished finished = Run(Zklock(
-      Joined({"inspect", "--connect-timeout", "3s", "--proxy-command", "echo no way >&2; exit 1"},
+      Joined({"inspect", "--connect-timeout", "5s", "--proxy-command", "echo no way >&2; exit 1"},
              Joined(certificates.Ca(), {"/t/x"}))));
   CHECK(finished.exit == Exited(69));
   CHECK_THAT(finished.err, Catch::Contains("(no way; closes the connection in the TLS handshake"));
@@ -161,7 +161,7 @@ TEST_CASE("a server that stalls in the exchange of SASL is given up with that re
   });
   const Mark mark;
   const Finished finished = Run(
-      mark.On(AsAlice({"inspect", "-z", stalling.address(), "--connect-timeout", "1s", "/t/x"})));
+      mark.On(AsAlice({"inspect", "-z", stalling.address(), "--connect-timeout", "5s", "/t/x"})));
   CHECK(finished.exit == Exited(69));
   CHECK_THAT(finished.err, Catch::Contains("does not complete SASL"));
   mark.WaitForEnd();

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/mark.h"
+#include "cli/zklock.h"
+
+namespace zklock::test {
+
+/// `zklock inspect` of a server that grants it no session. It tries for all of its time and then
+/// says why: start several, and then ask for their reasons. A loaded machine may take seconds to
+/// start its helpers.
+class Unreached {
+ public:
+  Unreached(std::string server, Words options) : server_(std::move(server)) {
+    options.insert(options.begin(), {"inspect", "-z", server_, "--connect-timeout", "5s"});
+    options.emplace_back("/t/x");
+    child_.emplace(Child::Start(mark_.On(Zklock(options))));
+  }
+
+  /// The reason in its only line, once it and its helpers have ended.
+  std::string Reason() {
+    CHECK(child_->Wait(std::chrono::seconds(25)) == Exited(69));
+    mark_.WaitForEnd();
+    const std::string& line = child_->err();
+    CAPTURE(line);
+    const std::string begin = ": " + server_ + " (";
+    const std::size_t from = line.find(begin);
+    const std::size_t to = line.find("); is one running?");
+    REQUIRE(from != std::string::npos);
+    REQUIRE(to != std::string::npos);
+    return line.substr(from + begin.size(), to - from - begin.size());
+  }
+
+ private:
+  const Mark mark_;
+  const std::string server_;
+  std::optional<Child> child_;
+};
+
+}  // namespace zklock::test
