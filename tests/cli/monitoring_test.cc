@@ -74,6 +74,8 @@ TEST_CASE("a check has four states") {
   CHECK_THAT(Check({lock}, 0), Catch::StartsWith("OK - " + lock + ": free (it does not exist) | "));
   CHECK_THAT(Check({"--max-age", "1h", lock}, 2),
              Catch::StartsWith("CRITICAL - " + lock + ": no success is known | "));
+  // Not a container, which the servers may delete with its record of the success.
+  Tree().Create(lock, ZnodeKind::kPersistent, "zklock/1");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
   CHECK_THAT(Check({"--max-age", "1h", lock}, 0), Catch::Contains("last success began"));
 
@@ -109,6 +111,7 @@ TEST_CASE("a usage error is an unknown state of a check") {
 
 TEST_CASE("several locks and trees are judged together, the worst first") {
   const std::string root = NewLock("check");
+  Tree().Create(root + "/free", ZnodeKind::kPersistent, "zklock/1");  // stays when it is empty
   CHECK(RunZklock({"exclusive", root + "/free", "--", "true"}).exit == Exited(0));
   Child holder = StartHolder(root + "/held");
   CHECK_THAT(Check({root}, 0), Catch::StartsWith("OK - 2 locks, 1 held, 0 waiting | "));
@@ -143,6 +146,7 @@ TEST_CASE("promtool accepts the metrics, whatever locks and contenders are calle
     tree.Create(root + "/" + name + "/_c_x-lock-", ZnodeKind::kEphemeralSequential,
                 "\"\n\\ zklock_held 2\n");
   }
+  tree.Create(root + "/run", ZnodeKind::kPersistent, "zklock/1");  // stays when it is empty
   CHECK(RunZklock({"exclusive", root + "/run", "--", "true"}).exit == Exited(0));
   CHECK(RunZklock({"exclusive", "--reserve", "a.b:c@d", "--for", "1h", root + "/reserved"}).exit ==
         Exited(0));

@@ -114,6 +114,8 @@ TEST_CASE("a killed holder gives its permit back") {
 
 TEST_CASE("another number of permits is refused while one is held, and accepted when none is") {
   const std::string lock = NewLock("permits");
+  // Not a container, which the servers may delete with the number.
+  Tree().Create(lock + "/leases", ZnodeKind::kPersistent, "2");
   {
     Child holder = StartPermit("2", lock);
     const Finished refused = TryPermit("3", lock);
