@@ -263,10 +263,11 @@ TEST_CASE("Signals: Ctrl-Z stops a wait, and fg continues it") {
 }
 
 TEST_CASE("Signals: a timer inherited by zklock reaches the command") {
+  // The timer cannot be set later, and the command must have set its trap before it expires.
   ChildOptions options =
       Zklock({"exclusive", NewLock("signals"), "--", "sh", "-c",
               "trap 'echo cleaned up; exit 3' ALRM; sleep 1000 & while :; do wait; done"});
-  Words words = {"perl", "-e", "alarm 1; exec @ARGV"};
+  Words words = {"perl", "-e", "alarm 5; exec @ARGV"};
   words.insert(words.end(), options.argv.begin(), options.argv.end());
   options.argv = words;
   Child child = Child::Start(options);
