@@ -42,10 +42,14 @@ class Arena {
     return child;
   }
 
-  /// `zklock exclusive LOCK -- …`, queued next. It writes "alone" if it runs alone.
+  /// `zklock exclusive LOCK -- …`. It writes "alone" if it runs alone.
   Child StartNext() const {
-    Child child = Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--",
-                                       "flock", "-n", file_, "echo", "alone"}));
+    return Child::Start(Zklock({"exclusive", "-v", "--session-timeout", "10s", lock, "--", "flock",
+                                "-n", file_, "echo", "alone"}));
+  }
+  /// Returns once it is queued.
+  Child QueueNext() const {
+    Child child = StartNext();
     child.ReadErrUntil("waiting for " + lock);
     return child;
   }
@@ -114,15 +118,16 @@ TEST_CASE("without a server the command is ended before the servers give the loc
   Proxy proxy(TestServers());
   Child holder =
       arena.StartStubborn({"exclusive", "-z", proxy.address(), "--session-timeout", "4s"});
-  Child next = arena.StartNext();
-
+  // The lease does not have to last until the next contender is queued.
   SECTION("nothing passes in either direction") {
     proxy.Freeze();
+    Child next = arena.StartNext();
     MustRunAlone(next);
     CHECK(holder.Wait() == Exited(76));
   }
   SECTION("requests arrive, but no answer returns") {
     proxy.FreezeReplies();
+    Child next = arena.StartNext();
     CHECK(holder.Wait() == Exited(76));
     MustRunAlone(next);
   }
@@ -207,7 +212,7 @@ TEST_CASE("when zklock is killed, its command is killed and the next contender r
   const Arena arena;
   // The granted 40 s exceed the patience below.
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
-  Child next = arena.StartNext();
+  Child next = arena.QueueNext();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine(20s) == "alone");
   CHECK(next.Wait() == Exited(0));
@@ -218,7 +223,7 @@ TEST_CASE("when zklock is killed, its command is killed and the next contender r
 TEST_CASE("when zklock's process group is killed, everything the command started is killed too") {
   const Arena arena;
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "40s"});
-  Child next = arena.StartNext();
+  Child next = arena.QueueNext();
   holder.SignalGroup(SIGKILL);
   CHECK(next.ReadLine(20s) == "alone");
   CHECK(next.Wait() == Exited(0));
@@ -228,9 +233,9 @@ TEST_CASE("when zklock's process group is killed, everything the command started
 TEST_CASE("when zklock is stopped, its command does not outlive the lease") {
   const Arena arena;
   Child holder = arena.StartStubborn({"exclusive", "--session-timeout", "4s"});
-  Child next = arena.StartNext();
   holder.Signal(SIGSTOP);
   holder.WaitUntilStopped();
+  Child next = arena.StartNext();
   MustRunAlone(next);
   holder.Signal(SIGCONT);
   CHECK(holder.Wait() == Exited(76));
