@@ -133,7 +133,7 @@ TEST_CASE("When the outer zklock is stopped, a nested run ends before the lease"
   const std::string lock = NewLock("nested");
   Child outer = Child::Start(
       Script(lock,
-             "exec $Z exclusive --session-timeout 4s $L -- sh -c '($Z exclusive $L -- sh -c \""
+             "exec $Z exclusive --session-timeout 10s $L -- sh -c '($Z exclusive $L -- sh -c \""
              "echo in \\$ZKLOCK_NODE; exec sleep 1000\"; echo $?) & read go; exit 3'"));
   (void)NodeIn(outer.ReadLine());
   outer.Write("\n");
@@ -207,10 +207,10 @@ TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be
 
 TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {
   const std::string lock = NewLock("nested");
-  Child script = Child::Start(
-      Script(lock,
-             "trap : TERM; $Z exclusive --hold --session-timeout 4s $L || exit; $Z exclusive $L -- "
-             "sh -c 'echo in $ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
+  Child script = Child::Start(Script(
+      lock,
+      "trap : TERM; $Z exclusive --hold --session-timeout 10s $L || exit; $Z exclusive $L -- "
+      "sh -c 'echo in $ZKLOCK_NODE; exec sleep 1000'; echo $?; exit 0"));
   (void)NodeIn(script.ReadLine());
   const pid_t keeper = KeeperOf(lock);
   Child next = StartWaiter(lock);
@@ -225,11 +225,11 @@ TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on i
   // The nested zklock is stopped and cannot act: its guard ends the command before the lease ends.
   // It runs in its own session, because the end of the shell would otherwise continue it.
   const std::string lock = NewLock("nested");
-  Child script = Child::Start(
-      Script(lock,
-             "$Z exclusive --hold --session-timeout 4s $L || exit; setsid $Z exclusive $L -- sh -c "
-             "'echo in $PPID; trap \"echo told; exit\" TERM; sleep 1000 & wait' & "
-             "echo nested $!; read x; exit 0"));
+  Child script = Child::Start(Script(
+      lock,
+      "$Z exclusive --hold --session-timeout 10s $L || exit; setsid $Z exclusive $L -- sh -c "
+      "'echo in $PPID; trap \"echo told; exit\" TERM; sleep 1000 & wait' & "
+      "echo nested $!; read x; exit 0"));
   pid_t nested = 0;
   for (int line = 0; line < 2; ++line) {
     const std::string text = script.ReadLine();

@@ -252,7 +252,7 @@ TEST_CASE("a standard error that nobody reads does not delay zklock") {
 
   SECTION("a run from its beginning to its end") {
     Child child = Child::Start(WithStalledError(
-        HolderOptions({"exclusive", "-v", "--session-timeout", "4s"}, lock), stalled));
+        HolderOptions({"exclusive", "-v", "--session-timeout", "12s"}, lock), stalled));
     CHECK(child.ReadLine() == "held");
     tree.WaitForChildren(lock, 1);
     child.Write("6\n");

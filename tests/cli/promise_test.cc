@@ -139,7 +139,7 @@ TEST_CASE("a server that is away for less than the lease costs nothing") {
   const std::string lock = NewLock("short");
   Proxy proxy(TestServers());
   ChildOptions options =
-      HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "10s"}, lock);
+      HolderOptions({"exclusive", "-v", "-z", proxy.address(), "--session-timeout", "20s"}, lock);
   Child holder = Child::Start(options);
   REQUIRE(holder.ReadLine() == "held");
 
@@ -166,7 +166,7 @@ TEST_CASE("a waiter keeps its place while a server is away") {
   Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
   Child waiter =
-      StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "10s"}, lock);
+      StartWaiter({"exclusive", "-z", proxy.address(), "--session-timeout", "40s"}, lock);
   Tree tree;
   const auto queue = tree.Children(lock);
   const int connections = proxy.connections();

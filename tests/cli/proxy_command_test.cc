@@ -130,7 +130,7 @@ TEST_CASE("a server that stalls behind the proxy command does not keep zklock fr
   const Mark mark;
   const Peer silent(Peer::Manner::kSaysNothing);
   const Finished finished = Run(mark.On(Proxied(
-      kSocat, {"try", "--session-timeout", "6s", "-z", silent.address() + "," + TestServers(),
+      kSocat, {"try", "--session-timeout", "12s", "-z", silent.address() + "," + TestServers(),
                NewLock("proxy-stall"), "--", "echo", "ran"})));
   CAPTURE(finished.err);
   CHECK(finished.exit == Exited(0));
@@ -146,7 +146,7 @@ class HeldThroughHelper {
  public:
   HeldThroughHelper()
       : holder_(StartProxiedHolder(mark_, kSocat, NewLock("proxy-death"),
-                                   {"exclusive", "--verbose", "--session-timeout", "6s"})),
+                                   {"exclusive", "--verbose", "--session-timeout", "20s"})),
         helper_(mark_.One("socat")) {}
   [[nodiscard]] pid_t helper() const { return helper_; }
   [[nodiscard]] pid_t minder() const { return mark_.One("zklock-proxy"); }

@@ -40,7 +40,7 @@ void CheckStallBetween(const std::string& real, const std::string& stalling,
   Proxy proxy(real);
   const Mark mark;
   Child holder =
-      Child::Start(mark.On(with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "12s",
+      Child::Start(mark.On(with(HolderOptions({"exclusive", "--verbose", "--session-timeout", "24s",
                                                "-z", proxy.address() + "," + stalling},
                                               "/stall"))));
   REQUIRE(holder.ReadLine() == "held");
