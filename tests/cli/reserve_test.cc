@@ -271,7 +271,7 @@ TEST_CASE("a reservation ends by the servers' clock, whatever the clocks of the 
     CHECK(FirstOf(lock)["reservation"]["overdue"] == false);
   }
   SECTION("and then at once") {
-    REQUIRE(Run(Skewed(kThreeDaysAhead, ReserveWords("ci", lock, {"--for", "2s"}))).exit ==
+    REQUIRE(Run(Skewed(kThreeDaysAhead, ReserveWords("ci", lock, {"--for", "6s"}))).exit ==
             Exited(0));
     CHECK(Try(lock) == Exited(75));
     CHECK(Run(Skewed(kThreeDaysBehind, {"exclusive", lock, "--", "true"})).exit == Exited(0));
