@@ -114,7 +114,8 @@ std::string WaitsForReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
-  waiter.ReadErrUntil("\n");
+  // If the look-up of the reservation takes too long, only the next line has it.
+  waiter.ReadErrUntil("; reserved for freeze", 2 * kPatience);
   return waiter.err();
 }
 
