@@ -244,6 +244,7 @@ TEST_CASE("a waiter whose contender is deleted exits with the conflict code") {
 
 TEST_CASE("200 contenders each increment a counter in a file, and no increment is lost") {
   constexpr int kContenders = 200;
+  constexpr auto kPatienceForAll = 5 * kPatience;
   const TemporaryDirectory directory;
   const std::string file = directory.Write("counter", "0\n");
   const std::string lock = NewLock("counter");
@@ -256,12 +257,12 @@ TEST_CASE("200 contenders each increment a counter in a file, and no increment i
          "read n <\"$0\"; echo $((n + 1)) >\"$0.new\"; cat \"$0.new\" >\"$0\"; echo $n", file})));
   }
   // A new Tree each time: nothing keeps its session alive while the test waits for 200 commands.
-  Tree().WaitForChildren(lock, kContenders + 1);
+  Tree().WaitForChildren(lock, kContenders + 1, kPatienceForAll);
   CHECK(directory.Read("counter") == "0\n");
   holder.CloseInput();
   std::vector<int> seen;
   for (Child& contender : contenders) {
-    REQUIRE(contender.Wait() == Exited(0));
+    REQUIRE(contender.Wait(kPatienceForAll) == Exited(0));
     CHECK(contender.err().empty());
     seen.push_back(std::stoi(contender.out()));
   }

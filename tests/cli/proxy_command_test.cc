@@ -203,7 +203,7 @@ TEST_CASE("after KILL of zklock the guard closes the session through a proxy com
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
   // Far below the session time-out of 30 s, which would end the session otherwise.
-  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(5));
+  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   mark.WaitForEnd();
 }
 

@@ -317,7 +317,7 @@ TEST_CASE("a signal during the commit ends the run before the command is execute
   joining.gate.Open();
   CHECK(joining.zklock.Wait() == Exited(128 + SIGTERM));
   CHECK(joining.zklock.out().empty());
-  CHECK(Tree().Children(joining.lock).empty());
+  Tree().WaitForChildren(joining.lock, 0, 20s);  // well before the session would expire
   WaitUntilGone(joining.ready.command);
   WaitUntilGone(joining.ready.guard);
 }
@@ -339,7 +339,7 @@ TEST_CASE("Ctrl-C at any moment ends the run, and reaches a command that has beg
     CAPTURE(i);
     REQUIRE(child.Wait() == Killed(SIGINT));
   }
-  CHECK(Tree().Children(lock).empty());
+  Tree().WaitForChildren(lock, 0, 20s);  // well before the sessions would expire
 }
 
 TEST_CASE("a command stopped before it is executed does not block zklock") {

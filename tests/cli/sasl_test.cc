@@ -119,7 +119,7 @@ TEST_CASE("zklock authenticates by DIGEST-MD5, and what it creates belongs to th
   Child next =
       Child::Start(AsAlice({"exclusive", "-z", server.address(), "/t/held", "--", "true"}));
   holder.Signal(SIGKILL);
-  CHECK(next.Wait(std::chrono::seconds(10)) == Exited(0));
+  CHECK(next.Wait(std::chrono::seconds(20)) == Exited(0));
   mark.WaitForEnd();
 
   CHECK(Run(AsAlice({"try", "-z", strict.address(), "/t/x", "--", "true"})).exit == Exited(0));
