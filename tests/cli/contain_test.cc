@@ -412,10 +412,10 @@ TEST_CASE("processes that outlive the command are moved to the cgroup of zklock"
   const TestCgroup cgroup;
   if (!cgroup.works()) return SayThatItCannotBeTested();
   const std::string lock = NewLock("contain");
-  Child holder = Child::Start(
-      In(cgroup, {"exclusive"}, lock,
-         "mkdir $PARENT/zklock-*/own; (sleep 1000 & echo $!; "
-         "echo $! > $(echo $PARENT/zklock-*/own)/cgroup.procs); sleep 1000 & echo $!"));
+  Child holder =
+      Child::Start(In(cgroup, {"exclusive"}, lock,
+                      "own=$(echo $PARENT/zklock-*)/own; mkdir $own; (sleep 1000 & echo $!; "
+                      "echo $! > $own/cgroup.procs); sleep 1000 & echo $!"));
   const std::vector<pid_t> left = ReadPids(holder, 2);
   CHECK(holder.Wait() == Exited(0));
   for (const pid_t pid : left) {
