@@ -186,9 +186,10 @@ TEST_CASE("an end ordered while the command ended by itself also ends what it le
 TEST_CASE(
     "a lease that ran out before the report was read also ends what the command left behind") {
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
-                     {.kill_after = milliseconds(50), .lease_end = BootClock::now() + seconds(3)});
+                     {.kill_after = milliseconds(50), .lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, 1);
   const pid_t guard = command.guard();
+  command.ShortenLease(BootClock::now() + seconds(1), milliseconds(50));
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);
   command.report.ReadToEnd();  // zklock hangs: the guard acts alone
@@ -199,14 +200,15 @@ TEST_CASE(
 }
 
 TEST_CASE("the guard ends the tree before the lease's end without an order from zklock") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(300), .lease_end = lease_end});
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
   const pid_t guard = command.guard();
+  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  command.ShortenLease(lease_end, milliseconds(300));
   command.report.ReadToEnd();  // zklock's loop does not run
-  CHECK(BootClock::now() < lease_end);
-  CHECK(BootClock::now() >= lease_end - milliseconds(300));
+  const TimePoint end = BootClock::now();
+  CHECK(end < lease_end);
+  CHECK(end >= lease_end - milliseconds(300));
   WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
@@ -215,24 +217,26 @@ TEST_CASE("the guard ends the tree before the lease's end without an order from 
 }
 
 TEST_CASE("the grace is over before the lease's end") {
-  const TimePoint lease_end = BootClock::now() + seconds(4);
   Supervised command("trap 'echo stopped >&$REPORT; exit 7' TERM; " + kSleeper + kWaitForEver,
-                     {.kill_after = milliseconds(1500), .lease_end = lease_end});
+                     {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, 1);
+  const TimePoint lease_end = BootClock::now() + seconds(11);
+  command.ShortenLease(lease_end, seconds(10));
   CHECK(command.report.ReadLine() == "stopped");
   CHECK(BootClock::now() < lease_end - milliseconds(250));
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
 }
 
 TEST_CASE("a grace that begins late is cut short by the lease") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(1000), .lease_end = lease_end});
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
+  const TimePoint lease_end = BootClock::now() + milliseconds(1500);
+  command.ShortenLease(lease_end, milliseconds(1000));
   ServeUntil(*command, lease_end - milliseconds(900));
   command->End();
   command.WaitForEnd();
-  CHECK(BootClock::now() < lease_end);
+  const TimePoint end = BootClock::now();
+  CHECK(end < lease_end);
 }
 
 TEST_CASE("a lease that has already run out ends the command at once") {
@@ -243,11 +247,11 @@ TEST_CASE("a lease that has already run out ends the command at once") {
 }
 
 TEST_CASE("a lease that is extended lets the command continue") {
-  const TimePoint first = BootClock::now() + seconds(2);
-  Supervised command(kSleeper + kWaitForEver,
-                     {.kill_after = milliseconds(300), .lease_end = first});
-  command->SetLease(first + hours(1), milliseconds(300));
+  Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, 1);
+  const TimePoint first = BootClock::now() + seconds(2);
+  command.ShortenLease(first, milliseconds(300));
+  command->SetLease(first + hours(1), milliseconds(300));
   ServeUntil(*command, first + milliseconds(100));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.report.HasEnded());
@@ -256,33 +260,40 @@ TEST_CASE("a lease that is extended lets the command continue") {
 }
 
 TEST_CASE("a lease extended again and again ends at its last end") {
-  const Duration lease = milliseconds(1500);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(300), .lease_end = BootClock::now() + lease});
+  // It is stopped 3 s after the last extension, and has a long grace, in which it ends.
+  const Duration lease = seconds(13);
+  const Duration grace = seconds(10);
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver,
+                     {.lease_end = BootClock::now() + hours(2)});
+  WaitForTree(command.report, 1);
+  command.ShortenLease(BootClock::now() + lease, grace);
   TimePoint lease_end{};
   for (int i = 0; i < 20 && !command->ended(); ++i) {
     lease_end = BootClock::now() + lease;
-    command->SetLease(lease_end, milliseconds(300));
-    ServeUntil(*command, BootClock::now() + lease / 15);
+    command->SetLease(lease_end, grace);
+    ServeUntil(*command, BootClock::now() + milliseconds(100));
   }
   CHECK_FALSE(command->ended());
   const Ended ended = command.WaitForEnd();
   CHECK(ended.by_order);
   CHECK_FALSE(ended.guard_failed);
-  CHECK(BootClock::now() >= lease_end - milliseconds(300));
+  CHECK(ExitFrom(ended.wait_status) == Exited(7));
+  CHECK(BootClock::now() >= lease_end - grace);
   CHECK(BootClock::now() < lease_end);
 }
 
 TEST_CASE("a lease whose end moves back ends the command before its new end") {
-  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
-  WaitForTree(command.report, kStubbornTreeSize);
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  command->SetLease(lease_end, milliseconds(500));
+  Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver,
+                     {.lease_end = BootClock::now() + hours(2)});
+  WaitForTree(command.report, 1);
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  command->SetLease(lease_end, seconds(10));
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
-  CHECK(BootClock::now() >= lease_end - milliseconds(500));
+  CHECK(BootClock::now() >= lease_end - seconds(10));
   CHECK(ended.by_order);
   CHECK_FALSE(ended.guard_failed);
+  CHECK(ExitFrom(ended.wait_status) == Exited(7));
   CHECK(command.report.HasEnded());
 }
 

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -68,10 +70,45 @@ ChildOptions Zklock(const TestCommand& spec) {
   }};
 }
 
-TestCommand Stubborn(const ScriptOptions& options) {
-  TestCommand spec = Script(kStubbornTree + kWaitForEver, options);
+// As Zklock(), and then shortens the lease, with `grace`, to an end that it reads. Prints "set"
+// when its guard has planned for that.
+ChildOptions ZklockWithLease(const TestCommand& spec, Duration grace) {
+  ChildOptions options = Zklock({});
+  options.keep_stdin = true;
+  options.body = [spec, grace] {
+    Signals signals;
+    const auto command = MustStart(spec, signals);
+    const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+    dprintf(1, "pids %d %d\n", guard, command->command_pid());
+    std::array<char, 32> text{};
+    Check(read(0, text.data(), text.size() - 1), "read");
+    command->SetLease(TimePoint(Duration(std::atoll(text.data()))), grace);
+    WaitUntilAsleep(guard);
+    dprintf(1, "set\n");
+    WaitForEnd(*command);
+    return 0;
+  };
+  return options;
+}
+
+void SetLease(Child& zklock, TimePoint lease_end) {
+  zklock.Write(std::to_string(lease_end.time_since_epoch().count()) + "\n");
+  REQUIRE(zklock.ReadLine() == "set");
+}
+
+TestCommand Reporting(const std::string& script, const ScriptOptions& options) {
+  TestCommand spec = Script(script, options);
   spec.environment.push_back("REPORT=1");  // the child's standard output
   return spec;
+}
+
+TestCommand Stubborn(const ScriptOptions& options) {
+  return Reporting(kStubbornTree + kWaitForEver, options);
+}
+
+// Reports one "up".
+TestCommand EndsOnTerm(const ScriptOptions& options) {
+  return Reporting("trap 'exit 7' TERM; " + kSleeper + kWaitForEver, options);
 }
 
 struct Pids {
@@ -168,10 +205,11 @@ TEST_CASE("when zklock ends normally without waiting, its command does not conti
 }
 
 TEST_CASE("a stopped zklock's command ends before the lease does") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Child zklock =
-      Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
-  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  Child zklock = Child::Start(
+      ZklockWithLease(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), seconds(10)));
+  const Pids pids = WaitForZklock(zklock, 1);
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  SetLease(zklock, lease_end);
   zklock.Signal(SIGSTOP);
   zklock.WaitUntilStopped();
   WaitForDeath(pids.command);
@@ -181,29 +219,29 @@ TEST_CASE("a stopped zklock's command ends before the lease does") {
 }
 
 TEST_CASE("a zklock that is stopped just after its lease moved back ends its command in time") {
-  const TimePoint lease_end = BootClock::now() + seconds(4);
+  const TimePoint lease_end = BootClock::now() + seconds(12);
   Child zklock = Child::Start({.body = [lease_end] {
     Signals signals;
-    const auto command = MustStart(
-        Stubborn({.kill_after = seconds(5), .lease_end = BootClock::now() + hours(1)}), signals);
+    const auto command = MustStart(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), signals);
     const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
     dprintf(1, "pids %d %d\n", guard, command->command_pid());
     WaitUntilAsleep(guard);  // until the first lease's end
-    command->SetLease(lease_end, milliseconds(500));
+    command->SetLease(lease_end, seconds(10));
     raise(SIGSTOP);
     return 0;
   }});
-  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  const Pids pids = WaitForZklock(zklock, 1);
   WaitForDeath(pids.command);
   CHECK(BootClock::now() < lease_end);
 }
 
 TEST_CASE(
     "a job that is stopped as a whole ends before the lease does: the guard is not part of it") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Child zklock =
-      Child::Start(Zklock(Stubborn({.kill_after = milliseconds(500), .lease_end = lease_end})));
-  const Pids pids = WaitForZklock(zklock, kStubbornTreeSize);
+  Child zklock = Child::Start(
+      ZklockWithLease(EndsOnTerm({.lease_end = BootClock::now() + hours(2)}), seconds(10)));
+  const Pids pids = WaitForZklock(zklock, 1);
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  SetLease(zklock, lease_end);
   zklock.SignalGroup(SIGSTOP);
   zklock.WaitUntilStopped();
   WaitForDeath(pids.command);
@@ -259,10 +297,10 @@ TEST_CASE("children that zklock had before the guard are outsiders, and spared")
 }
 
 TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the tree in time") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(600), .lease_end = lease_end});
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
+  const TimePoint lease_end = BootClock::now() + seconds(10);
+  command.ShortenLease(lease_end, seconds(8));
   kill(command.guard(), SIGSTOP);
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
@@ -283,10 +321,10 @@ TEST_CASE("without a grace a stopped guard is still detected in time") {
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
-  const TimePoint first = BootClock::now() + milliseconds(2500);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(600), .lease_end = first});
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
+  const TimePoint first = BootClock::now() + milliseconds(2500);
+  command.ShortenLease(first, milliseconds(600));
   kill(command.guard(), SIGSTOP);
   command->SetLease(first + hours(1), milliseconds(600));
   const Ended ended = command.WaitForEnd();
@@ -296,12 +334,12 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is given up before its end") {
-  const TimePoint first = BootClock::now() + milliseconds(2500);
-  Supervised command(kStubbornTree + kWaitForEver,
-                     {.kill_after = milliseconds(600), .lease_end = first});
+  Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
+  const TimePoint first = BootClock::now() + seconds(10);
+  command.ShortenLease(first, seconds(8));
   kill(command.guard(), SIGSTOP);
-  command->SetLease(first + milliseconds(1200), milliseconds(600));
+  command->SetLease(first + milliseconds(1200), seconds(8));
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < first + milliseconds(1200));
   CHECK(ended.guard_failed);
@@ -313,8 +351,8 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
                      {.kill_after = seconds(1), .lease_end = BootClock::now() + hours(1)});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  command->SetLease(lease_end, milliseconds(600));
+  const TimePoint lease_end = BootClock::now() + seconds(10);
+  command->SetLease(lease_end, seconds(9));
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
   CHECK(ended.guard_failed);
@@ -322,15 +360,15 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
 }
 
 TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
-  const TimePoint first = BootClock::now() + milliseconds(2500);
-  Supervised command(kSleeper + kWaitForEver,
-                     {.kill_after = milliseconds(500), .lease_end = first});
+  Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, 1);
   const pid_t guard = command.guard();
+  const TimePoint first = BootClock::now() + milliseconds(2500);
+  command.ShortenLease(first, milliseconds(500));
   kill(guard, SIGSTOP);
   command->SetLease(first + hours(1), milliseconds(500));
-  // From its stop time, a grace before `first`, it is late.
-  ServeUntil(*command, first + milliseconds(1000));
+  // From its stop time, a grace before `first`, it is late. It would be given up after 3 s.
+  ServeUntil(*command, first);
   kill(guard, SIGCONT);
   ServeUntil(*command, first + milliseconds(3500));
   CHECK_FALSE(command->ended());
@@ -372,10 +410,10 @@ TEST_CASE("an order reaches a guard whose socket is full") {
 
 TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
   // Both are stopped past the stop time of the lease that the guard knows; zklock had extended it.
-  const TimePoint first = BootClock::now() + milliseconds(2500);
-  Supervised command(kSleeper + kWaitForEver,
-                     {.kill_after = milliseconds(500), .lease_end = first});
+  Supervised command(kSleeper + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   REQUIRE(command.report.ReadLine() == "up");
+  const TimePoint first = BootClock::now() + milliseconds(2500);
+  command.ShortenLease(first, milliseconds(500));
   command->SetLease(first + hours(1), milliseconds(500));
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);

@@ -28,31 +28,33 @@ struct Guarded {
     // The guard is the child that is not the owner.
     std::vector<pid_t> children = ChildrenOf(getpid());
     std::erase(children, process.pid());
-    WaitUntilAsleep(children.at(0));
+    guard_pid = children.at(0);
+    WaitUntilAsleep(guard_pid);
   }
 
   Child process = Child::Start({.argv = {"sleep", "1000"}});
   Owner owner = Owner::Open(process.pid()).value();
   OwnerGuard guard;
+  pid_t guard_pid = 0;
 };
 
 }  // namespace
 
 TEST_CASE("the owner is signalled a grace before the lease's end") {
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  Guarded guarded(lease_end, seconds(1));
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  Guarded guarded(lease_end, seconds(10));
   CHECK(guarded.process.Wait() == Killed(SIGTERM));
-  CHECK(BootClock::now() >= lease_end - seconds(1));
+  CHECK(BootClock::now() >= lease_end - seconds(10));
   CHECK(BootClock::now() < lease_end);
   CHECK(guarded.guard.has_signalled());
 }
 
 TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
   Guarded guarded(BootClock::now() + hours(1), seconds(5));
-  const TimePoint lease_end = BootClock::now() + seconds(3);
-  guarded.guard.SetLease(lease_end, seconds(1));
+  const TimePoint lease_end = BootClock::now() + seconds(11);
+  guarded.guard.SetLease(lease_end, seconds(10));
   CHECK(guarded.process.Wait() == Killed(SIGTERM));
-  CHECK(BootClock::now() >= lease_end - seconds(1));
+  CHECK(BootClock::now() >= lease_end - seconds(10));
   CHECK(BootClock::now() < lease_end);
 }
 
@@ -63,10 +65,12 @@ TEST_CASE("the owner is signalled at once if the lease's end has moved into the 
 }
 
 TEST_CASE("the owner of a lease that is extended is left alone") {
-  const TimePoint first = BootClock::now() + milliseconds(1500);
-  Guarded guarded(first, seconds(1));
+  Guarded guarded(BootClock::now() + hours(1), seconds(1));
+  const TimePoint first = BootClock::now() + seconds(3);
+  guarded.guard.SetLease(first, seconds(1));
+  WaitUntilAsleep(guarded.guard_pid);
   guarded.guard.SetLease(first + hours(1), seconds(1));
-  CHECK_THROWS(guarded.process.Wait(seconds(2)));
+  CHECK_THROWS(guarded.process.Wait(milliseconds(3100)));
   CHECK_FALSE(guarded.guard.has_signalled());
 }
 

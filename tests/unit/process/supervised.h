@@ -249,6 +249,12 @@ class Supervised {
   Supervisor& operator*() const { return *supervisor_; }
   Supervisor* operator->() const { return supervisor_.get(); }
   Ended WaitForEnd() const { return process::WaitForEnd(*supervisor_); }
+  /// Shortens the lease, and waits until the guard has planned for that. A test that begins with a
+  /// long lease and shortens it here has no deadline for its set-up.
+  void ShortenLease(TimePoint lease_end, Duration grace) const {
+    supervisor_->SetLease(lease_end, grace);
+    WaitUntilAsleep(guard());
+  }
   void Destroy() { supervisor_.reset(); }
   /// The guard is the command's parent.
   [[nodiscard]] pid_t guard() const {
