@@ -99,6 +99,15 @@ TEST_CASE("a slow guard is given up before the lease ends, however short the gra
   CHECK(guard.now < guard.terms.lease_end);
 }
 
+TEST_CASE("a guard that is stopped at the stop time is given up 150 ms before the lease ends") {
+  Watched guard;
+  guard.seen.state = 'T';
+  guard.terms.grace = {};
+  guard.terms.looks_at = guard.terms.lease_end - milliseconds(250);
+  CHECK(guard.LookUntil(kStart + seconds(60)) == Verdict::kHangs);
+  CHECK(guard.now <= guard.terms.lease_end - milliseconds(150));
+}
+
 TEST_CASE("a slow guard that is then stopped hangs") {
   Watched guard;
   guard.seen.state = 'R';
