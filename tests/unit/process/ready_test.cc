@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
@@ -80,6 +82,12 @@ TEST_CASE("a guard that does not get ready is not waited for forever") {
       for (const pid_t child : children) kill(child, SIGSTOP);
       (void)command->AwaitForks(milliseconds(1));
     }
+  }
+  // A guard that was stopped during its fork leaves a command that ends with it.
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (std::find(before.begin(), before.end(), child) != before.end()) continue;
+    WaitForDeath(child);
+    waitpid(child, nullptr, 0);
   }
   CHECK(ChildrenOf(getpid()) == before);
 }
@@ -180,9 +188,9 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
 TEST_CASE(
     "a guard that hangs before the command begins does not keep it for longer than the lease") {
   const Signals signals;
-  const TimePoint lease_end = BootClock::now() + seconds(2);
-  TestCommand spec =
-      Script(kWaitForEver, {.kill_after = milliseconds(300), .lease_end = lease_end});
+  const TimePoint lease_end = BootClock::now() + seconds(11);
+  const TestCommand spec =
+      Script(kWaitForEver, {.kill_after = seconds(10), .lease_end = lease_end});
   const auto command = Supervisor::Prepare(spec, signals);
   kill(ParentOf(WaitForCommand(*command)), SIGSTOP);
   REQUIRE_FALSE(Begin(*command, spec));
@@ -211,11 +219,19 @@ TEST_CASE("after the lease's stop time the command does not begin") {
 
 TEST_CASE("a command that outlives its lease does so even if zklock does not learn that it began") {
   const Signals signals;
-  TestCommand spec = Script("sleep 3; exit 5", {.kill_after = milliseconds(300)});
+  const test::TemporaryDirectory at;
+  Check(mkfifo(at.Path("end").c_str(), 0600), "mkfifo");
+  TestCommand spec =
+      Script("read line <" + at.Path("end") + "; exit 5", {.kill_after = milliseconds(300)});
   spec.outlives_lease = true;
   const auto command = Supervisor::Prepare(spec, signals);
-  command->Await(BootClock::now() + seconds(2), spec.kill_after);
+  REQUIRE(command->AwaitForks(test::kPatience));
+  const TimePoint lease_end = BootClock::now() + milliseconds(3500);
+  command->Await(lease_end, spec.kill_after);
   command->Begin(spec.environment);
+  HangUntil(lease_end + milliseconds(200));
+  const UniqueFd end(Check(open(at.Path("end").c_str(), O_RDWR | O_CLOEXEC), "open"));
+  REQUIRE(write(end.get(), "\n", 1) == 1);
   WaitForDeath(command->command_pid());
   const Ended ended = WaitForEnd(*command);
   CHECK(ExitFrom(ended.wait_status) == Exited(5));
