@@ -55,7 +55,7 @@ TEST_CASE("throttled requests are eventually executed, in order") {
     if (ErrorOf(reply) == kThrottled) ++seen->throttled;
     return std::optional(std::move(reply));
   });
-  Client client({proxy.address()}, 10s);
+  Client client({proxy.address()}, 40s);
   client.Connect();
   zookeeper::Session& session = client.session();
 
@@ -100,7 +100,7 @@ TEST_CASE("a write done after a throttled request is not repeated, and reads are
     if (request.starts_with("get") && seen->throttled++ < 2) return WithError(reply, kThrottled);
     return reply;
   });
-  Client client({proxy.address()}, 10s);
+  Client client({proxy.address()}, 40s);
   client.Connect();
   zookeeper::Session& session = client.session();
 
@@ -147,7 +147,7 @@ TEST_CASE("a lost connection fails throttled requests, but not a write done afte
     return std::optional(request.starts_with("get") ? WithError(reply, kThrottled)
                                                     : std::move(reply));
   });
-  Client client({proxy.address()}, 10s);
+  Client client({proxy.address()}, 40s);
   client.Connect();
   std::vector<Error> errors;
   const auto note = [&](const zookeeper::Reply& reply) { errors.push_back(reply.error); };
@@ -156,6 +156,7 @@ TEST_CASE("a lost connection fails throttled requests, but not a write done afte
   tree.WaitForChildren(place, 1);
   // Its answer precedes that of the next request.
   client.session().List(place, Watch::kNo, note);
+  client.RunUntil([&] { return client.session().lease().last_commit().has_value(); });
   client.RunFor(300ms);
   CHECK(errors.empty());
   const auto failures = client.session().Failures();
