@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,16 +22,15 @@ class OwnServer {
     if (size > 1) words = {"ensemble", std::to_string(size), "--tick", "500"};
     words = WithSettings(std::move(words), settings);
     words.insert(words.end(), options.begin(), options.end());
-    const std::string out = MustRun(std::move(words));
-    address_ = out.substr(0, out.find('\n'));
-  }
-  ~OwnServer() {
     try {
-      (void)RunScript({"remove"});
-    } catch (const std::exception&) {
-      // The server keeps running and its directory stays; the failure is reported elsewhere.
+      const std::string out = MustRun(std::move(words));
+      address_ = out.substr(0, out.find('\n'));
+    } catch (...) {
+      Remove();
+      throw;
     }
   }
+  ~OwnServer() { Remove(); }
   OwnServer(const OwnServer&) = delete;
   OwnServer& operator=(const OwnServer&) = delete;
 
@@ -51,6 +51,13 @@ class OwnServer {
     }
     return words;
   }
+  void Remove() const {
+    try {
+      (void)RunScript({"remove"});
+    } catch (const std::exception&) {
+      // The server keeps running and its directory stays; the failure is reported elsewhere.
+    }
+  }
   std::string MustRun(std::vector<std::string> words) const {
     const Finished finished = RunScript(std::move(words));
     if (finished.exit != Exited(0)) throw std::runtime_error("no server: " + finished.err);
@@ -59,8 +66,12 @@ class OwnServer {
   [[nodiscard]] Finished RunScript(std::vector<std::string> words) const {
     words.insert(words.begin(), SourcePath("scripts/zookeeper"));
     return Run({.argv = std::move(words),
-                .also_environment = {"ZKLOCK_ZOOKEEPER_DIR=" + directory_.Path("zookeeper")}});
+                .also_environment = {"ZKLOCK_ZOOKEEPER_DIR=" + directory_.Path("zookeeper")}},
+               kScriptPatience);
   }
+
+  // Longer than the script waits for servers: Java can take minutes to start on a busy machine.
+  static constexpr std::chrono::minutes kScriptPatience{6};
 
   const TemporaryDirectory directory_;
   std::string address_;
