@@ -17,6 +17,12 @@ def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def _clock_difference():
+    """How far time.time() is ahead of now(), after by how much this may be wrong."""
+    before, wall, after = now(), time.time(), now()
+    return after - before, wall - (before + after) / 2
+
+
 @dataclasses.dataclass
 class Life:
     """The stamps left by one process of a command, in seconds of CLOCK_BOOTTIME."""
@@ -123,7 +129,7 @@ class ServerHistory:
         majority = len(servers_logs) // 2 + 1
         committed = [(zxid, payload) for zxid, payloads in sorted(records.items())
                      for payload in payloads if counts[zxid, payload] >= majority]
-        shift = time.time() - now()
+        shift = min(_clock_difference() for _ in range(5))[1]
         return cls(_replay((payload for _, payload in committed), below, shift))
 
 
