@@ -239,7 +239,7 @@ TEST_CASE("A killed keeper's session lasts as long as a nested run may rely on i
   Child next = StartWaiter(lock);
   kill(nested, SIGSTOP);
   kill(keeper, SIGKILL);
-  script.Write("\n");
+  script.CloseInput();  // ends the shell, if its signal for the lost lock has not done so already
   CHECK(script.ReadLine() == "told");
   CHECK(Tree().Children(lock).size() == 2);
   kill(nested, SIGKILL);
