@@ -277,7 +277,7 @@ END
 
   // Side by side, because each of them takes all of its time.
   const auto inspect = [&](const std::string& line, Words words) {
-    words.insert(words.end(), {"--connect-timeout", "10s", "/t/x"});
+    words.insert(words.end(), {"--connect-timeout", "15s", "/t/x"});
     words.insert(words.begin(), "inspect");
     return Child::Start(Proxied(line, std::move(words)));
   };
