@@ -3,7 +3,11 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/names.h"
 #include "cli/provocation.h"
@@ -13,25 +17,68 @@
 namespace zklock::test {
 namespace {
 
-/// Tried for so long, in vain.
-std::string TryAt(const std::string& servers, const std::string& patience,
-                  const std::string& session_timeout = "4s") {
-  return Said(Run(ZklockAt(servers, {"inspect", "--connect-timeout", patience, "--session-timeout",
-                                     session_timeout, "/t/said"})),
-              Exited(69));
+/// A zklock that tries servers in vain until its time is over, and what it talks to.
+struct Attempt {
+  std::shared_ptr<void> server;
+  Child zklock;
+};
+
+Child StartAt(const std::string& servers, const std::string& patience,
+              const std::string& session_timeout = "4s") {
+  return Child::Start(ZklockAt(servers, {"inspect", "--connect-timeout", patience,
+                                         "--session-timeout", session_timeout, "/t/said"}));
 }
 
-/// Tried in vain by a proxy command.
-std::string TryThrough(const std::string& line) {
-  return Said(Run(ZklockAt(TestServers(), {"inspect", "--connect-timeout", "2s", "--proxy-command",
-                                           line, "/t/said"})),
-              Exited(69));
+/// Runs attempts side by side: all of them start when the message of one is asked for.
+class Attempts {
+ public:
+  /// Returns a provocation.
+  std::function<std::string()> Add(std::function<Attempt()> start) {
+    const std::size_t index = state_->starts.size();
+    state_->starts.push_back(std::move(start));
+    return [state = state_, index] {
+      auto& begun = state->begun;
+      while (begun.size() < state->starts.size()) begun.push_back(state->starts[begun.size()]());
+      CHECK(begun[index].zklock.Wait() == Exited(69));
+      return begun[index].zklock.err();
+    };
+  }
+  std::function<std::string()> At(const std::string& servers) {
+    return Add([=] { return Attempt{nullptr, StartAt(servers, "5s")}; });
+  }
+  std::function<std::string()> At(Peer::Manner manner) {
+    return Add([=] {
+      const auto peer = std::make_shared<Peer>(manner);
+      return Attempt{peer, StartAt(peer->address(), "5s")};
+    });
+  }
+  std::function<std::string()> Through(const std::string& proxy_command) {
+    return Add([=] {
+      return Attempt{nullptr, Child::Start(ZklockAt(
+                                  TestServers(), {"inspect", "--connect-timeout", "5s",
+                                                  "--proxy-command", proxy_command, "/t/said"}))};
+    });
+  }
+
+ private:
+  struct State {
+    std::vector<std::function<Attempt()>> starts;
+    std::vector<Attempt> begun;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+Attempt AtBlackHole() {
+  const auto hole = std::make_shared<BlackHole>();
+  return {hole, StartAt(hole->address(), "5s", "40s")};
 }
 
 std::string TooManyConnections() {
   const OwnServer server({"maxClientCnxns=1"});
   const Tree first("", server.address());
-  return TryAt(server.address(), "4s");
+  Child zklock = StartAt(server.address(), "4s");
+  CHECK(zklock.Wait() == Exited(69));
+  return zklock.err();
 }
 
 std::string LocalSessions() {
@@ -41,27 +88,27 @@ std::string LocalSessions() {
 
 /// What comes of the first list that is asked for; nothing is answered any more after it. A server
 /// has a third of the session time-out to answer, and as long for a handshake.
-std::string TryWithList(const std::string& reply, const std::string& patience,
-                        const std::string& session_timeout) {
-  Proxy proxy(TestServers());
+Attempt WithList(const std::string& reply, const std::string& patience,
+                 const std::string& session_timeout) {
+  const auto proxy = std::make_shared<Proxy>(TestServers());
   const auto is_silent = std::make_shared<std::atomic<bool>>(false);
-  proxy.EditReplies([=](const std::string& request, std::string real) {
+  proxy->EditReplies([=](const std::string& request, std::string real) {
     if (*is_silent) return std::optional<std::string>();
     if (!request.starts_with("sync")) return std::optional(std::move(real));
     *is_silent = true;
     return reply.empty() ? std::nullopt : std::optional(reply);
   });
-  return TryAt(proxy.address(), patience, session_timeout);
+  return {proxy, StartAt(proxy->address(), patience, session_timeout)};
 }
 
 /// All reads are answered by "not executed at all, please retry".
-std::string Throttled() {
-  Proxy proxy(TestServers());
-  proxy.EditReplies([](const std::string& request, std::string real) {
+Attempt Throttled() {
+  const auto proxy = std::make_shared<Proxy>(TestServers());
+  proxy->EditReplies([](const std::string& request, std::string real) {
     if (request == "connect") return std::optional(std::move(real));
     return std::optional(std::string("\0\0\0\x10", 4) + real.substr(4, 12) + "\xff\xff\xff\x81");
   });
-  return TryAt(proxy.address(), "3s");
+  return {proxy, StartAt(proxy->address(), "3s")};
 }
 
 /// A session, and the connection is closed; from then on handshakes are not answered.
@@ -146,6 +193,7 @@ const std::string kNonsense("\0\0\0\x10\x7f\x7f\x7f\x7f\0\0\0\0\0\0\0\x01\0\0\0\
 }  // namespace
 
 Provocations ServerProvocations() {
+  Attempts attempts;
   return {
       {{"kNoSuchServer"},
        [] {
@@ -153,22 +201,20 @@ Provocations ServerProvocations() {
                      Exited(69));
        }},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
-       [] { return TryAt("127.0.0.1:1", "2s"); }},
-      {{Part("kConnectUnanswered")}, [] { return TryAt(BlackHole().address(), "1s"); }},
-      {{Part("kGrantsNoSession")},
-       [] { return TryAt(Peer(Peer::Manner::kSaysNothing).address(), "1s"); }},
+       attempts.At("127.0.0.1:1")},
+      {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},
+      {{Part("kGrantsNoSession")}, attempts.At(Peer::Manner::kSaysNothing)},
       {{Part("kClosesAtOnce")}, TooManyConnections},
       {{"kLocalSessions"}, LocalSessions},
-      {{Part("kNotZooKeeper")},
-       [] { return TryAt(Peer(Peer::Manner::kSpeaksHttp).address(), "4s"); }},
+      {{Part("kNotZooKeeper")}, attempts.At(Peer::Manner::kSpeaksHttp)},
       {{Part("kClosedLater")}, ClosedLater},
-      {{Part("kAnswersNothing")}, [] { return TryWithList("", "5s", "40s"); }},
+      {{Part("kAnswersNothing")}, attempts.Add([] { return WithList("", "5s", "40s"); })},
       // Between the 6 s for the answer and the 12 s at which a new handshake is given up too.
-      {{Part("kFellSilent")}, [] { return TryWithList("", "9s", "18s"); }},
-      {{Part("kThrottles")}, Throttled},
-      {{Part("kNotUnderstood")}, [] { return TryWithList(kNonsense, "5s", "40s"); }},
-      {{Part("kHelperClosed")}, [] { return TryThrough("true"); }},
-      {{Part("kHelperSilent")}, [] { return TryThrough("sleep 1000"); }},
+      {{Part("kFellSilent")}, attempts.Add([] { return WithList("", "9s", "18s"); })},
+      {{Part("kThrottles")}, attempts.Add(Throttled)},
+      {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},
+      {{Part("kHelperClosed")}, attempts.Through("true")},
+      {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
       {{Part("kLookupRuns")}, SlowName},
       {{"kCredentialsRefused"},
        [] {
