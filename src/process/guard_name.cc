@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -39,12 +38,7 @@ bool HasGuardName(pid_t pid) {
 }
 
 bool IsGuard(const ProcessStat& process) {
-  if (process.name != kGuardName) return false;
-  struct stat its {};
-  struct stat ours {};
-  const std::string executable = "/proc/" + std::to_string(process.id.pid) + "/exe";
-  return stat(executable.c_str(), &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
-         its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+  return process.name == kGuardName && Executes(process.id.pid, "/proc/self/exe");
 }
 
 }  // namespace zklock::process

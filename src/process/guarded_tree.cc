@@ -10,7 +10,9 @@
 #include <string>
 
 #include "process/guard_name.h"
+#include "process/nested_run.h"
 #include "process/system_error.h"
+#include "process/transport_helper.h"
 #include "protocol/lease.h"
 
 namespace zklock::process {
@@ -72,6 +74,7 @@ std::vector<pid_t> GuardedTree::Children() const {
 void GuardedTree::Forward(int signal_number) const {
   std::vector<Descendant> all;
   WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.stat && IsTransportHelper(*process.stat)) return false;
     all.push_back(process);
     return true;
   });
@@ -96,7 +99,10 @@ std::vector<Survivor> GuardedTree::Living() const {
 void GuardedTree::StopSignalRound() {
   const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
     if (process.is_dead() || signalled_.count(process.id()) > 0) return true;
-    if (SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
+    if (process.stat && IsTransportHelper(*process.stat)) return false;
+    // A guard blocks all signals but KILL, which must come last.
+    const bool is_guard = process.stat && IsGuard(*process.stat);
+    if (!is_guard && SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
     SignalDescendant(process, SIGCONT);  // a stopped process could not act on it
     signalled_.insert(process.id());
     return true;
@@ -126,9 +132,7 @@ bool GuardedTree::KillRound(TimePoint lease_end) {
 }
 
 TreeKiller::Treatment GuardedTree::TreatmentOf(const Descendant& process) const {
-  const bool has_time = BootClock::now() < nested_guards_until_;
-  return has_time && process.stat && IsGuard(*process.stat) ? TreeKiller::Treatment::kAwait
-                                                            : TreeKiller::Treatment::kKill;
+  return TreatmentInTree(process, nested_guards_until_);
 }
 
 Duration GuardedTree::kill_pause() const {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +92,14 @@ unsigned long long ReadRunTime(pid_t pid) {
     std::from_chars(text->data(), text->data() + text->size(), time);
   }
   return time;
+}
+
+bool Executes(pid_t pid, const std::string& file) {
+  struct stat executed {};
+  struct stat wanted {};
+  return stat((ProcPath(pid) + "/exe").c_str(), &executed) == 0 &&
+         stat(file.c_str(), &wanted) == 0 && executed.st_dev == wanted.st_dev &&
+         executed.st_ino == wanted.st_ino;
 }
 
 void RequireProcessTree() {
@@ -221,6 +230,7 @@ bool TreeKiller::Round() {
   is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
     const Treatment treatment = treatment_(process);
     if (treatment == Treatment::kLeave) return false;
+    const bool has_own_tree = treatment == Treatment::kAwaitTree;
     if (process.is_dead() || IsHiddenZombie(process)) {
       if (dead_.insert(process.id()).second) is_settled = false;
     } else if (treatment == Treatment::kKill &&
@@ -229,7 +239,7 @@ bool TreeKiller::Round() {
     } else {
       is_settled = false;
     }
-    return true;
+    return !has_own_tree;
   });
   is_settled = is_settled && is_complete_ && survivors == survivors_;
   survivors_ = std::move(survivors);

@@ -36,6 +36,9 @@ struct ProcessStat {
 /// Nanoseconds of processor time that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 
+/// Whether a process executes `file`.
+[[nodiscard]] bool Executes(pid_t pid, const std::string& file);
+
 /// /proc is not mounted, or does not show what is needed.
 class NoProcessTree : public std::system_error {
  public:
@@ -84,8 +87,9 @@ class TreeKiller {
   /// What to do with a process that was found.
   enum class Treatment {
     kKill,
-    kAwait,  ///< it will end by itself; its descendants are killed
-    kLeave,  ///< left alone, with its descendants
+    kAwait,      ///< it will end by itself; its descendants are killed
+    kAwaitTree,  ///< it will end by itself, with its descendants
+    kLeave,      ///< left alone, with its descendants
   };
   TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment);
 

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include "process/guard_name.h"
+#include "process/nested_run.h"
 #include "process/transport_helper.h"
 #include "protocol/lease.h"
 
@@ -57,9 +57,9 @@ TakeOver::TakeOver(pid_t guard, pid_t command, Outsiders outsiders, Cgroup* cgro
 
 TreeKiller::Treatment TakeOver::TreatmentOf(const Descendant& process) const {
   using Treatment = TreeKiller::Treatment;
-  if (outsiders_.Include(process.id()) || IsTransportHelper(process.pid)) return Treatment::kLeave;
-  const bool has_time = process.pid != guard_ && BootClock::now() < nested_guards_until_;
-  return has_time && process.stat && IsGuard(*process.stat) ? Treatment::kAwait : Treatment::kKill;
+  if (outsiders_.Include(process.id()) || IsOwnHelper(process.pid)) return Treatment::kLeave;
+  if (process.pid == guard_) return Treatment::kKill;
+  return TreatmentInTree(process, nested_guards_until_);
 }
 
 bool TakeOver::Round(TimePoint lease_end) {

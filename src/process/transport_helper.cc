@@ -28,6 +28,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// The names that ps(1) shows; of zklock-transport, as much as the kernel keeps.
+constexpr char kMinderName[] = "zklock-proxy";
+constexpr char kProgramName[] = "zklock-transpor";
+
 // From HUP to KILL, for a command whose connection is over.
 constexpr timespec kHangUpTime{0, 200'000'000};
 // For the minder to do this, at the end of zklock.
@@ -73,7 +77,7 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
 
 /// In the minder: all signals are blocked.
 [[noreturn]] void Mind(const char* line, pid_t parent, int socket, int words) {
-  prctl(PR_SET_NAME, "zklock-proxy");
+  prctl(PR_SET_NAME, kMinderName);
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -319,7 +323,14 @@ std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec) {
   return std::make_unique<ProxyTransport>(spec.proxy_command);
 }
 
-bool IsTransportHelper(pid_t pid) { return Helpers().contains(pid); }
+bool IsTransportHelper(const ProcessStat& process) {
+  if (process.name == kMinderName) return Executes(process.id.pid, "/proc/self/exe");
+  if (process.name != kProgramName) return false;
+  const auto program = FindTransportProgram();
+  return program && Executes(process.id.pid, *program);
+}
+
+bool IsOwnHelper(pid_t pid) { return Helpers().contains(pid); }
 
 std::optional<std::string> FindTransportProgram() {
   std::array<char, PATH_MAX> link{};

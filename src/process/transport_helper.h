@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "process/process_tree.h"
 #include "process/transport_spec.h"
 #include "zookeeper/transport.h"
 
@@ -73,7 +74,11 @@ class ProgramTransport final : public zookeeper::Transport {
 /// Null if zklock connects to the servers itself.
 [[nodiscard]] std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec);
 
+/// Whether a process connects a zklock, perhaps another, to its servers. It ends by itself when
+/// that zklock does. A program of another build is not recognised.
+[[nodiscard]] bool IsTransportHelper(const ProcessStat& process);
+
 /// Whether `pid` is a child of this process that belongs to its connection to the servers.
-[[nodiscard]] bool IsTransportHelper(pid_t pid);
+[[nodiscard]] bool IsOwnHelper(pid_t pid);
 
 }  // namespace zklock::process

@@ -156,7 +156,10 @@ TEST_CASE("a process is signalled although its parent ends during the walk") {
     return true;
   });
   CHECK(results == std::vector<SignalResult>(2, SignalResult::kSent));
-  for (const pid_t pid : met) CHECK(waitpid(pid, nullptr, 0) == pid);
+  for (const pid_t pid : met) {
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, nullptr, 0) == pid);
+  }
   Check(prctl(PR_SET_CHILD_SUBREAPER, 0), "prctl");
 }
 
@@ -197,6 +200,22 @@ TEST_CASE(
   treatment = Treatment::kKill;
   CHECK_FALSE(killer.Round());
   CHECK(parent.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE("a process that is awaited with its tree gets no KILL, nor do its descendants") {
+  Child parent = Child::Start(
+      {.argv = {"sh", "-c", "sleep 1000 & echo $!; wait $!; echo $?"}, .keep_stdin = true});
+  const pid_t below = std::stoi(parent.ReadLine());
+  using Treatment = TreeKiller::Treatment;
+  TreeKiller killer(getpid(), [&](const Descendant& process) {
+    if (process.pid == parent.pid()) return Treatment::kAwaitTree;
+    return process.parent == getpid() ? Treatment::kLeave : Treatment::kKill;
+  });
+  CHECK_FALSE(killer.Round());
+  CHECK_FALSE(killer.Round());
+  kill(below, SIGTERM);
+  CHECK(parent.ReadLine() == std::to_string(128 + SIGTERM));
+  CHECK(parent.Wait() == Exited(0));
 }
 
 TEST_CASE("a process that was reaped, or whose pid was reused, is not signalled") {
