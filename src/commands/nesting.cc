@@ -106,7 +106,7 @@ InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& loc
 InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
                                         pid_t beneficiary) {
   const cli::RunOptions& options = context.options;
-  const auto held = protocol::FindHeld(AncestorHolds(getppid()), lock.path);
+  const auto held = protocol::FindHeld(AncestorHolds(getpid()), lock.path);
   if (!held) return InheritedLock{};
   const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
@@ -135,7 +135,7 @@ std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& 
   if (options.try_only || options.wait) return std::nullopt;
   const std::string queue = protocol::PermitsPath(lock.path);
   std::vector<lock::ContenderId> permits;
-  for (const protocol::HeldLock& one : AncestorHolds(getppid())) {
+  for (const protocol::HeldLock& one : AncestorHolds(getpid())) {
     if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
   }
   if (permits.size() < *options.permits) return std::nullopt;

@@ -25,7 +25,7 @@ namespace {
 /// What an ancestor claims to hold of one LOCK: the contender is a child of it, or of a semaphore's
 /// znode for permits.
 std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
-  const auto held = AncestorHolds(getppid());
+  const auto held = AncestorHolds(getpid());
   for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
     if (const auto found = protocol::FindHeld(held, parent)) return *found;
   }
@@ -89,7 +89,7 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
   const std::string& chroot = options.server.servers.chroot;
   std::vector<protocol::HeldLock> held;
   if (options.path.empty()) {
-    held = AncestorHolds(getppid());
+    held = AncestorHolds(getpid());
   } else if (const auto one = AncestorHoldOf(chroot + options.path)) {
     held.push_back(*one);
   } else if (const auto status = AskKeepers(options, signals, report)) {

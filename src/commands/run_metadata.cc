@@ -18,7 +18,7 @@ namespace {
 /// For the graph of who waits for whom: the contenders that hold for us already.
 std::vector<std::string> InheritedContenders() {
   std::vector<std::string> paths;
-  for (const protocol::HeldLock& held : AncestorHolds(getppid())) paths.push_back(held.node);
+  for (const protocol::HeldLock& held : AncestorHolds(getpid())) paths.push_back(held.node);
   return paths;
 }
 

@@ -4,13 +4,20 @@
 
 namespace zklock::process {
 
-std::vector<ProcessId> Lineage(pid_t pid) {
+std::vector<ProcessId> Lineage(pid_t pid, const ReadStat& read) {
   std::vector<ProcessId> lineage;
-  while (pid > 0) {
-    const auto stat = ReadProcessStat(pid);
-    if (!stat || stat->is_dead) break;
-    lineage.push_back(stat->id);
-    pid = stat->parent;
+  auto process = read(pid);
+  while (process && !process->is_dead) {
+    lineage.push_back(process->id);
+    auto parent = read(process->parent);
+    // A parent that has ended since its child was read has left the child to an ancestor.
+    while (!parent || parent->is_dead) {
+      const auto now = read(process->id.pid);
+      if (!now || now->id != process->id || now->parent == process->parent) return lineage;
+      process = now;
+      parent = read(process->parent);
+    }
+    process = parent;
   }
   return lineage;
 }
