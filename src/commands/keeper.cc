@@ -103,7 +103,7 @@ class Keeper {
         owner_waker_(owner_.fd()),
         nested_(socket_, owner_.id(),
                 [this] {
-                  if (guard_) guard_->KeepSession();
+                  if (guard_) guard_->KeepSession(true);
                 }),
         shared_session_(context.options.server) {
     context_.loop.Add(link_waker_);
@@ -198,6 +198,7 @@ class Keeper {
     while (!IsOver(hold, hold_events)) {
       context_.loop.RunOnce();
       nested_.SetLease(NestingLease(hold));
+      if (nested_.Runs().empty()) guard_->KeepSession(false);
     }
     context_.loop.Remove(alarm_);
     if (history_) context_.loop.Remove(history_->source());

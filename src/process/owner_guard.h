@@ -48,9 +48,9 @@ class OwnerGuard final : public EventSource {
   void SetLease(TimePoint lease_end, Duration grace);
   /// Signals the owner, unless this process or the guard has already done so.
   void SignalOwner();
-  /// The guard will not close the session: something other than the owner relies on the lock, which
-  /// is then held until the servers end the session.
-  void KeepSession() { page_->keeps_session = true; }
+  /// Whether something other than the owner relies on the lock. Then the guard will not close the
+  /// session, and the lock is held until the servers end it.
+  void KeepSession(bool keep) { page_->keeps_session = keep; }
   /// This process closes the session now. The owner is no longer signalled, and if this process
   /// dies before the close, the guard closes the session without waiting for the owner's end.
   void BeginClose();

@@ -8,13 +8,16 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
 
 #include "cli/hold_script.h"
+#include "cli/mark.h"
 #include "cli/one_connection.h"
 #include "cli/zklock.h"
+#include "process/process_tree.h"
 #include "support/frames.h"
 #include "support/own_server.h"
 #include "support/peer.h"
@@ -447,6 +450,31 @@ TEST_CASE("When the keeper is killed, the owner is signalled, and its end ends t
   CHECK(script.Wait() == Killed(SIGTERM));
   Tree tree;
   tree.WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
+}
+
+std::size_t DescriptorsOf(pid_t pid) {
+  const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_CASE("The session of a killed keeper is closed if nothing relies on the lock any more") {
+  const std::string relies =
+      GENERATE("$Z inspect --mine $L >&2", "$Z exclusive $L -- true", "$Z exclusive --hold $L");
+  CAPTURE(relies);
+  const std::string lock = NewLock("hold");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L; echo held; read x; " + relies + "; echo over; read x"));
+  REQUIRE(script.ReadLine() == "held");
+  const pid_t keeper = KeeperOf(lock);
+  const auto sleeps = [&] { return process::ReadProcessStat(keeper)->state == 'S'; };
+  WaitUntil(sleeps);  // the connection of the first zklock is closed
+  const std::size_t before = DescriptorsOf(keeper);
+  script.Write("\n");
+  REQUIRE(script.ReadLine() == "over");
+  WaitUntil([&] { return DescriptorsOf(keeper) == before && sleeps(); });
+  REQUIRE(kill(keeper, SIGKILL) == 0);
+  CHECK(script.Wait() == Killed(SIGTERM));
+  Tree().WaitForChildren(lock, 0, std::chrono::seconds(15));  // well before the session's 30 s
 }
 
 TEST_CASE("The session of a killed keeper is closed even if servers require credentials") {
