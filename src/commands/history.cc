@@ -6,15 +6,6 @@
 #include "process/waker.h"
 
 namespace zklock::commands {
-namespace {
-
-using namespace std::chrono_literals;
-
-// Others wait for the release.
-constexpr Duration kLongestWait = 1s;
-
-}  // namespace
-
 History::History(RunContext& context, SessionDriver& session_driver,
                  const std::vector<lock::Ticket>& tickets)
     : context_(context),
@@ -48,7 +39,7 @@ template <typename IsDone>
 void History::ServeUntil(const lock::Hold& hold, IsDone is_done) {
   process::EventLoop& loop = context_.loop;
   loop.Remove(context_.signals);  // nobody takes them meanwhile
-  const TimePoint deadline = std::min(context_.clock.Now() + kLongestWait, hold.lease_end());
+  const TimePoint deadline = std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
   process::Waker alarm(deadline);
   {
     const LeaseFirst order(loop, session_driver_.session(), {&writer_, &alarm});

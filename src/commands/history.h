@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -12,6 +13,10 @@
 #include "lock/ticket.h"
 
 namespace zklock::commands {
+
+/// How long a release, or a reservation's maker, waits for the answers of slow servers to what is
+/// written in the history. Without them the run would be shown as lost.
+inline constexpr Duration kLongestHistoryWait = std::chrono::seconds(5);
 
 /// --history: enters the run in the history of its LOCKs while they are held.
 class History {

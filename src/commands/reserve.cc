@@ -9,6 +9,7 @@
 #include "cli/report_reasons.h"
 #include "cli/run_messages.h"
 #include "commands/failure_end.h"
+#include "commands/history.h"
 #include "lock/history_writer.h"
 #include "lock/make_reservations.h"
 #include "process/waker.h"
@@ -19,9 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using cli::EndReason;
-
-// For the history. Only our caller waits, and a slow server may need it.
-constexpr Duration kLongestWait = 5s;
 
 /// The path of the LOCKs, for messages.
 std::string DisplayPathOf(const TakenLocks& taken) {
@@ -99,7 +97,7 @@ class Reserver {
   /// The reservations stand whatever happens to their entries.
   void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
     lock::HistoryWriter writer(session_driver_.session(), runs, context_.options.history);
-    const TimePoint deadline = context_.clock.Now() + kLongestWait;
+    const TimePoint deadline = context_.clock.Now() + kLongestHistoryWait;
     process::Waker alarm(deadline);
     process::EventLoop& loop = context_.loop;
     loop.Remove(context_.signals);  // nobody takes them meanwhile

@@ -218,7 +218,10 @@ std::vector<std::optional<zookeeper::DataWrite>> HistoryWriter::End(const Finish
   std::vector<std::optional<zookeeper::DataWrite>> writes(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
-    if (place.state != State::kMarked) continue;
+    if (place.state != State::kMarked) {
+      if (began_ && place.state != State::kOff) GiveUp(place, Error::kConnectionLoss);
+      continue;
+    }
     EnterEnd(place, run);
     writes[i] = {PathOf(place), place.history.Format(request_.most_runs), place.version};
   }

@@ -166,6 +166,20 @@ TEST_CASE("A run that is shorter than the first read is entered all the same") {
   CHECK(bench.History().Find(run.ticket.token)->end == End::kEnded);
 }
 
+TEST_CASE("A run that no server could enter before it ended is reported as not kept") {
+  const bool has_asked = GENERATE(false, true);
+  Bench bench;
+  Runner run(bench);
+  run.Begin();
+  if (has_asked) run.writer->OnReady(0);  // no answer arrives
+  run.store.Disconnect();
+  const auto writes = run.writer->End({.ran = 3s, .host = "db1"});
+  CHECK_FALSE(writes.at(0));
+  REQUIRE(run.writer->unkept().size() == 1);
+  CHECK(run.writer->unkept().front().lock == "/l");
+  CHECK(run.writer->unkept().front().error == zookeeper::Error::kConnectionLoss);
+}
+
 TEST_CASE("The end waits until the beginning is written, and a refusal costs no record of LOCK") {
   const bool is_refused = GENERATE(false, true);
   Bench bench;
