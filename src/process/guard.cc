@@ -60,7 +60,7 @@ class Guard {
   void ReadExecResult();
   void ReadMessages();
   void BeginCommand();
-  void Forward(int signal_number) const;
+  void Forward(int signal_number);
   void Reap();
   void CommandChanged(int wait_status);
   void Advance(TimePoint now);
@@ -215,7 +215,8 @@ void Guard::BeginCommand() {
   }
 }
 
-void Guard::Forward(int signal_number) const {
+void Guard::Forward(int signal_number) {
+  Reap();  // a command that has just ended would swallow the signal
   if (!command_status_) {
     kill(command_, signal_number);  // not yet reaped, so the pid is still the command's
   } else if (duty_.spec.descendants == Descendants::kWait) {
