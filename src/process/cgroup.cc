@@ -304,6 +304,7 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
     UniqueFd directory = OpenDirectory(path);
     if (!directory) {
       const int error = errno;
+      if (error == ENOENT) continue;  // removed as an orphan, as below
       rmdir(path.c_str());
       return NoCgroup{Why::kNotCreated, parent, error};
     }
