@@ -34,8 +34,10 @@ constexpr char kProgramName[] = "zklock-transpor";
 
 // From HUP to KILL, for a command whose connection is over.
 constexpr timespec kHangUpTime{0, 200'000'000};
-// For the minder to do this, at the end of zklock.
-constexpr Duration kEndTime = 400ms;
+// For the minder to do this, at the end of zklock. Only a minder without processor time needs
+// longer than kHangUpTime. If it were killed, what its command has left in the background would
+// live on.
+constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
 std::set<pid_t>& Helpers() {
