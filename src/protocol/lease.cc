@@ -9,7 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kNestedGuardsTime = seconds(2);
+constexpr Duration kNestedGuardsTime = seconds(5);
 constexpr Duration kLeastEndMargin = milliseconds(500);
 constexpr Duration kLongestQuickAnswer = seconds(2);
 constexpr Duration kLeastAnswerTimeout = milliseconds(50);

@@ -88,7 +88,7 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// than kKillMargin before the lease's end.
 [[nodiscard]] TimePoint KillTime(TimePoint signalled_at, TimePoint lease_end, Duration grace);
 /// Until when the guards of nested runs are spared in a tree that is being killed since
-/// `killed_since`: for two seconds, and no later than kKillMargin before the lease's end. In that
+/// `killed_since`: for five seconds, and no later than kKillMargin before the lease's end. In that
 /// time they end their own trees and close their sessions, so that no waiter has to wait for these
 /// to time out.
 [[nodiscard]] TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end);
