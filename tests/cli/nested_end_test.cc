@@ -30,6 +30,15 @@ struct Nested {
     options.keep_stdin = true;
     return Child::Start(options);
   }
+  [[nodiscard]] Child StartHeld(const Words& command, const Words& with = {}) const {
+    Child zklock = Start(command, with);
+    REQUIRE(zklock.ReadLine().starts_with("held"));
+    return zklock;
+  }
+  void DeleteOuterLock() const {
+    Tree tree;
+    tree.Delete(outer + "/" + tree.Children(outer).at(0));
+  }
   /// Well before the session's 30 s.
   void CheckThatNothingIsLeft() const {
     Tree tree;
@@ -54,21 +63,12 @@ const Words kNestedRunByProxy = {
 pid_t ParentOf(pid_t pid) { return process::ReadProcessStat(pid).value().parent; }
 
 TEST_CASE("when an outer zklock is killed, the guards of nested runs close their sessions") {
+  const auto* const command = GENERATE(&kNestedRun, &kNestedRunByProxy, &kNestedHold);
   const Nested nested;
-  SECTION("a nested run") {
-    Child zklock = nested.Start(kNestedRun);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    zklock.Signal(SIGKILL);
-    nested.CheckThatNothingIsLeft();
-    zklock.ReadToEnd();
-  }
-  SECTION("a nested --hold") {
-    Child zklock = nested.Start(kNestedHold);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    zklock.Signal(SIGKILL);
-    nested.CheckThatNothingIsLeft();
-    zklock.ReadToEnd();
-  }
+  Child zklock = nested.StartHeld(*command);
+  zklock.Signal(SIGKILL);
+  nested.CheckThatNothingIsLeft();
+  zklock.ReadToEnd();
 }
 
 TEST_CASE("when an outer guard is killed, the guards of nested runs close their sessions") {
@@ -83,41 +83,24 @@ TEST_CASE("when an outer guard is killed, the guards of nested runs close their 
   CHECK((status == Exited(128 + SIGKILL) || status == Exited(128 + SIGTERM)));
 }
 
-TEST_CASE("the helpers of nested runs live until the sessions are closed") {
+TEST_CASE(
+    "when an outer guard is killed, the helpers of nested runs live until they are not needed") {
   const Nested nested;
-  SECTION("the outer zklock is killed") {
-    Child zklock = nested.Start(kNestedRunByProxy);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    zklock.Signal(SIGKILL);
-    nested.CheckThatNothingIsLeft();
-    zklock.ReadToEnd();
-  }
-  SECTION("the outer guard is killed") {
-    Child zklock = nested.Start(kNestedRunByProxy);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    const auto children = process::ChildrenOf(zklock.pid());
-    REQUIRE(children.size() == 1);
-    REQUIRE(kill(children.front(), SIGKILL) == 0);
-    nested.CheckThatNothingIsLeft();
-    zklock.ReadToEnd();
-  }
-  SECTION("the outer lock is deleted") {
-    Child zklock = nested.Start(kNestedRunByProxy);
-    REQUIRE(zklock.ReadLine().starts_with("held"));
-    Tree tree;
-    tree.Delete(nested.outer + "/" + tree.Children(nested.outer).at(0));
-    nested.CheckThatNothingIsLeft();
-    zklock.ReadToEnd();
-  }
+  Child zklock = nested.StartHeld(kNestedRunByProxy);
+  const auto children = process::ChildrenOf(zklock.pid());
+  REQUIRE(children.size() == 1);
+  REQUIRE(kill(children.front(), SIGKILL) == 0);
+  nested.CheckThatNothingIsLeft();
+  zklock.ReadToEnd();
 }
 
-TEST_CASE("a KILL as the stop signal ends nested runs before their guards") {
-  const Nested nested;
+TEST_CASE(
+    "when an outer lock is lost, nested runs close their sessions, whatever the stop signal") {
   const auto* const command = GENERATE(&kNestedRun, &kNestedRunByProxy);
-  Child zklock = nested.Start(*command, {"--stop-signal", "KILL"});
-  REQUIRE(zklock.ReadLine().starts_with("held"));
-  Tree tree;
-  tree.Delete(nested.outer + "/" + tree.Children(nested.outer).at(0));
+  const std::string stop_signal = GENERATE("TERM", "KILL");
+  const Nested nested;
+  Child zklock = nested.StartHeld(*command, {"--stop-signal", stop_signal});
+  nested.DeleteOuterLock();
   nested.CheckThatNothingIsLeft();
   zklock.ReadToEnd();
 }
