@@ -221,18 +221,17 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
   const Proxy other_proxy(TestServers());
   Child behind = Child::Start(Through(other_proxy, HolderOptions(words, lock)));
   behind.ReadErrUntil("waiting for " + lock);
+  AwaitHeartbeats(proxy, 5);
+  CHECK(CountHeartbeats(other_proxy) == 0);
   Tree tree;
   const std::string own = lock + "/" + InQueueOrder(tree.Children(lock)).at(1);
 
   SECTION("when the holder releases it") {
-    AwaitHeartbeats(proxy, 5);
-    CHECK(CountHeartbeats(other_proxy) == 0);
     holder.CloseInput();
     REQUIRE(holder.Wait() == Exited(0));
     REQUIRE(next.ReadLine() == "held");
   }
   SECTION("but not when the holder is only asked to release it") {
-    AwaitHeartbeats(proxy, 1);
     const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
     const auto data = tree.Get(first);
     REQUIRE(data);
@@ -251,7 +250,6 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     REQUIRE(next.ReadLine() == "held");
   }
   SECTION("but not when its own contender is deleted just before") {
-    AwaitHeartbeats(proxy, 1);
     const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
     tree.Delete(own);
     tree.Delete(first);

@@ -24,7 +24,7 @@ class Unreached {
 
   /// The reason in its only line, once it and its helpers have ended.
   std::string Reason() {
-    CHECK(child_->Wait(std::chrono::seconds(25)) == Exited(69));
+    CHECK(child_->Wait(std::chrono::seconds(15)) == Exited(69));
     mark_.WaitForEnd();
     const std::string& line = child_->err();
     CAPTURE(line);
