@@ -18,7 +18,6 @@
 namespace zklock::commands {
 namespace {
 
-using namespace std::chrono_literals;
 using cli::EndReason;
 
 /// The path of the LOCKs, for messages.
