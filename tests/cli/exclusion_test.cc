@@ -43,12 +43,12 @@ TEST_CASE("the lock is free once zklock has ended, even if the servers are far a
   Proxy proxy(TestServers());
   {
     Child near = StartHolder({"exclusive", "-z", proxy.address()}, lock);
-    proxy.Delay(120ms);  // delays even zklock's last request
+    proxy.Delay(60ms);  // delays even zklock's last request
     const auto before = SteadyClock::now();
     near.CloseInput();
     CHECK(near.Wait() == Exited(0));
     CHECK(tree.Children(lock).empty());
-    CHECK(SteadyClock::now() - before >= 240ms);  // one round trip
+    CHECK(SteadyClock::now() - before >= 120ms);  // one round trip
   }
   CHECK(RunZklock({"exclusive", "-z", proxy.address(), lock, "--", "true"}).exit == Exited(0));
   CHECK(tree.Children(lock).empty());
@@ -62,7 +62,7 @@ TEST_CASE("the lock is free once zklock has ended, even if the servers are far a
   waiter.Signal(SIGTERM);
   CHECK(waiter.Wait() == Exited(128 + SIGTERM));
   CHECK(tree.Children(lock).size() == 1);
-  CHECK(SteadyClock::now() - before >= 240ms);
+  CHECK(SteadyClock::now() - before >= 120ms);
 }
 
 TEST_CASE("every way not to wait exits at once with the conflict code and creates nothing") {

@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // With them a busy host is not reported as too slow for heartbeats, due every 5 s, or as unreached.
 const Words kPatient = {"--session-timeout", "40s", "--connect-timeout", "60s"};
+// A visit may take most of that time, and the comparison with each further server all of it.
+constexpr auto kReportPatience = 3 * kPatience;
 
 ChildOptions Report(const std::string& servers, const Words& more = {}) {
   return Zklock(Joined({"inspect", "--servers-report", "-z", servers}, Joined(kPatient, more)));
@@ -44,7 +46,7 @@ json ReadReport(const Finished& finished) {
 }
 
 json JsonReport(const std::string& servers, int status, const Words& more = {}) {
-  const Finished finished = Run(Report(servers, Joined({"--json"}, more)));
+  const Finished finished = Run(Report(servers, Joined({"--json"}, more)), kReportPatience);
   CAPTURE(finished.out, finished.err);
   CHECK(finished.exit == Exited(status));
   return ReadReport(finished);
@@ -358,12 +360,13 @@ TEST_CASE("the servers are asked through TLS and a proxy command, words included
 TEST_CASE("credentials that the servers refuse are the reason, with status 77") {
   const SaslUsers users;
   const OwnServer server(kSaslRequired, 1, users.Options());
-  const Finished alice = Run(AsAlice(Report(server.address(), {"--json"})));
+  const Finished alice = Run(AsAlice(Report(server.address(), {"--json"})), kReportPatience);
   CAPTURE(alice.err);
   CHECK(alice.exit == Exited(0));
   // Four-letter words need no authentication.
   CHECK(ReadReport(alice)["servers"][0]["role"] == "standalone");
-  const Finished wrong = Run(AsAlice(Report(server.address(), {"--json"}), "rose"));
+  const Finished wrong =
+      Run(AsAlice(Report(server.address(), {"--json"}), "rose"), kReportPatience);
   CHECK(wrong.exit == Exited(77));
   CHECK(ReadReport(wrong)["servers"][0]["reached"] == false);
 }
