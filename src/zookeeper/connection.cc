@@ -196,6 +196,8 @@ void Connection::Advance(int result, int error) {
     if (error == EHOSTDOWN || error == EPIPE || error == ECONNRESET) {
       Fail({state_ == State::kConnected ? AttemptEnd::How::kClosed
                                         : AttemptEnd::How::kClosedAtOnce});
+    } else if (error == ETIMEDOUT) {
+      Fail({Silence()});
     } else if (error != 0) {
       Fail({AttemptEnd::How::kSystem, error});
     } else {
@@ -212,6 +214,17 @@ void Connection::Advance(int result, int error) {
     setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
     state_ = State::kConnected;
     if (helper_ != nullptr) helper_->ForgetWords();
+  }
+}
+
+AttemptEnd::How Connection::Silence() const {
+  switch (state_) {
+    case State::kConnecting:
+      return AttemptEnd::How::kConnectUnanswered;
+    case State::kHandshaking:
+      return AttemptEnd::How::kNoSession;
+    default:
+      return AttemptEnd::How::kFellSilent;
   }
 }
 

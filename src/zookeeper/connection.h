@@ -120,6 +120,8 @@ class Connection {
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
+  /// What it means now that the library, which has its own time-outs, or the system gave up.
+  [[nodiscard]] AttemptEnd::How Silence() const;
   /// Whether to let the library read: false if the first bytes of the handshake are not
   /// ZooKeeper's.
   bool GreetingIsSound(short revents);

@@ -282,6 +282,16 @@ TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
   }
 }
 
+TEST_CASE("the reason stays the same when the client library gives up before zklock") {
+  // The second attempt may take two thirds of the time-out: for the library this is the end.
+  const BlackHole hole;
+  const auto refusal = Refuse({"try", "-z", hole.address(), "--connect-timeout", "6s",
+                               "--session-timeout", "4s", "/t/x", "--", "true"});
+  CHECK(refusal.finished.exit == Exited(69));
+  CHECK_THAT(refusal.line,
+             Catch::Contains(hole.address() + " (does not answer connection attempts: "));
+}
+
 TEST_CASE("bad servers among good ones do not matter") {
   const ClosedPort closed;
   const BlackHole hole;
