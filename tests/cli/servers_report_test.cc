@@ -281,6 +281,25 @@ TEST_CASE("a chroot that does not exist is no fault, and gets no znode") {
   CHECK_FALSE(Tree("", server.address()).Exists("/no"));
 }
 
+TEST_CASE("a four-letter word may be answered late if --connect-timeout leaves time for it") {
+  ChildOptions options;
+  options.argv = {"/usr/bin/python3", "-c", R"(
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+def answer(connection):
+    with connection:
+        if connection.recv(4) == b"srvr":
+            time.sleep(4)
+            connection.sendall(b"Zookeeper version: 3.8.0-1\nMode: standalone\n")
+while True:
+    threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+)"};
+  Child slow = Child::Start(std::move(options));
+  const json report = JsonReport(slow.ReadLine(), 69);
+  CHECK(report["servers"][0]["role"] == "standalone");
+}
+
 TEST_CASE("what does not speak ZooKeeper is bounded in time and size, and shown harmlessly") {
   ChildOptions options;
   options.argv = {"/usr/bin/python3", "-c", R"(
