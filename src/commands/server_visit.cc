@@ -17,7 +17,7 @@ using zookeeper::WordQuery;
 constexpr std::array<std::string_view, 3> kWords = {"srvr", "conf", "cons"};
 // A server with ten thousand connections answers `cons` with less.
 constexpr std::size_t kMostAnswer = 2 << 20U;
-// What a word gets even if the time of all is short.
+// A word gets this much even if its share of the time is smaller.
 constexpr Duration kLeastWordTime = 3s;
 
 Duration WallClock() { return std::chrono::system_clock::now().time_since_epoch(); }
@@ -51,8 +51,8 @@ ServerVisit::~ServerVisit() {
 }
 
 void ServerVisit::Ask() {
-  // A word without an answer must not take the time of the others; but a server that is slow, at
-  // its first TLS handshake say, gets its whole share.
+  // A word without an answer must not use up the time of the others, but a server that is slow, as
+  // it may be in its first TLS handshake, gets a full share.
   const TimePoint now = clock_.Now();
   const Duration share =
       (plan_.deadline - now) / static_cast<Duration::rep>(kWords.size() - next_word_);

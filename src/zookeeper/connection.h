@@ -120,7 +120,7 @@ class Connection {
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
-  /// What it means now that the library, which has its own time-outs, or the system gave up.
+  /// The reason if the library, which has time-outs of its own, or the system has given up waiting.
   [[nodiscard]] AttemptEnd::How Silence() const;
   /// Whether to let the library read: false if the first bytes of the handshake are not
   /// ZooKeeper's.
