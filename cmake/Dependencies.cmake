@@ -58,11 +58,15 @@ if(NOT nlohmann_json_FOUND)
   zklock_need("nlohmann/json" nlohmann-json3-dev)
 endif()
 
-# Debian's fmt is only a shared library: for a binary that needs libc alone fmt is compiled in.
+# Debian's fmt is only a shared library. A binary that needs libc alone has src/cli/fmt.cc instead.
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   zklock_need(fmt libfmt-dev)
 endif()
 add_library(zklock_fmt INTERFACE)
-target_link_libraries(zklock_fmt INTERFACE
-                      $<IF:$<BOOL:${ZKLOCK_STATIC}>,fmt::fmt-header-only,fmt::fmt>)
+if(ZKLOCK_STATIC)
+  target_include_directories(zklock_fmt SYSTEM INTERFACE
+                             $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  target_link_libraries(zklock_fmt INTERFACE fmt::fmt)
+endif()

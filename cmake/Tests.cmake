@@ -91,9 +91,12 @@ foreach(suite IN ITEMS unit server cli faults model)
     # They run zklock as a program. Instrumented, they would take three times as long to compile, and
     # tell nothing about zklock.
     if(ZKLOCK_SANITIZE)
-      set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+      target_compile_options(cli_tests PRIVATE -fno-sanitize=all)
     endif()
   endif()
+  # Catch2's header and the standard library's cost two thirds of the time to compile a small test.
+  target_precompile_headers(${suite}_tests PRIVATE <algorithm> <chrono> <functional> <memory>
+                            <optional> <string> <utility> <variant> <vector> <catch2/catch.hpp>)
   target_link_libraries(${suite}_tests PRIVATE test_flags support)
   target_link_options(${suite}_tests PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
   if(TARGET zklock)

@@ -6,6 +6,9 @@
 
 namespace zklock::cli {
 
+/// The width of foreign text in a message or a label, in columns.
+inline constexpr std::size_t kWidestForeign = 60;
+
 /// Makes arbitrary bytes safe to show on one line of a UTF-8 terminal. Control characters (C0, DEL,
 /// C1), characters that reorder or hide the text around them (bidirectional and zero-width ones)
 /// and unassigned ones are escaped: `\n`, `\x1b`, `\u202e`. So are bytes that are not UTF-8:

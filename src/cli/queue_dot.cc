@@ -11,8 +11,6 @@
 namespace zklock::cli {
 namespace {
 
-constexpr std::size_t kWidestText = 60;
-
 /// A string for dot, with the escapes in foreign text made literal.
 std::string Quoted(std::string_view foreign, std::size_t columns = std::string_view::npos) {
   std::string text = "\"";
@@ -49,7 +47,7 @@ std::string Label(const ContenderView& contender) {
                   protocol::ModeName(contender.mode));
   std::string label = Quoted(place);
   label.pop_back();
-  return label + "\\n" + Quoted(what, kWidestText).substr(1);
+  return label + "\\n" + Quoted(what, kWidestForeign).substr(1);
 }
 
 }  // namespace

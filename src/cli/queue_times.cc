@@ -9,11 +9,6 @@
 #include "protocol/last_run.h"
 
 namespace zklock::cli {
-namespace {
-
-constexpr std::size_t kWidestName = 60;
-
-}  // namespace
 
 KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
                            const std::optional<protocol::LastRelease>& last) {
@@ -49,7 +44,7 @@ ContenderView QueueTimes::Add(const lock::QueueEntry& entry) {
     oldest.since_ms = view.since_ms;
     const std::string name =
         view.reserved ? "reservation " + view.reserved->reservation.id : HostAndPid(view);
-    oldest.contender = Printable(name, kWidestName);
+    oldest.contender = Printable(name, kWidestForeign);
   }
   return view;
 }

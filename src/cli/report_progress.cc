@@ -14,8 +14,6 @@
 namespace zklock::cli {
 namespace {
 
-// The width of foreign text in a message, in columns.
-constexpr std::size_t kMostShown = 60;
 // A LOCK is not cut to fewer columns than this in favour of its holder.
 constexpr std::size_t kLeastLock = 16;
 
@@ -42,7 +40,7 @@ std::string HolderText(const ProgressView& view) {
   std::string text;
   if (view.reserved) {
     const std::string what = ReservationText(*view.reserved, /*overdue=*/false);
-    text = fmt::format(message::kReservedFor, Printable(what, 2 * kMostShown));
+    text = fmt::format(message::kReservedFor, Printable(what, 2 * kWidestForeign));
   } else {
     text = fmt::format(message::kHeldBy, ProcessText(view.holder, view.holder_data));
     if (view.held_for) text += fmt::format(message::kHeldFor, WholeSeconds(*view.held_for));
@@ -83,10 +81,10 @@ std::string ProcessText(const std::string& name, const std::string& data) {
   if (known && known->reservation && contender && contender->reserves) {
     return fmt::format(message::kReservation, known->reservation->id);
   }
-  if (!known || !known->host || !known->pid) return Printable(name, kMostShown);
+  if (!known || !known->host || !known->pid) return Printable(name, kWidestForeign);
   return fmt::format(message::kProcess,
-                     Printable(known->command.value_or(message::kSomeCommand), kMostShown),
-                     *known->pid, Printable(*known->host, kMostShown));
+                     Printable(known->command.value_or(message::kSomeCommand), kWidestForeign),
+                     *known->pid, Printable(*known->host, kWidestForeign));
 }
 
 }  // namespace zklock::cli

@@ -17,9 +17,6 @@ namespace {
 
 using zookeeper::Error;
 
-// The width of foreign text in a message, in columns.
-constexpr std::size_t kMostShown = 60;
-
 /// An answer that a sound server would not have given to the request.
 const char* AnswerText(Error error) {
   switch (error) {
@@ -270,9 +267,9 @@ std::string BlockerText(const lock::Busy& busy) {
 
 std::string AskerText(const lock::ReleaseRequest& request) {
   if (request.program == protocol::Program::kCurator) return message::kCuratorProgram;
-  std::string by = request.by.empty() ? message::kSomeone : Printable(request.by, kMostShown);
+  std::string by = request.by.empty() ? message::kSomeone : Printable(request.by, kWidestForeign);
   if (request.reason.empty()) return by;
-  return fmt::format(message::kAsker, by, Printable(request.reason, 2 * kMostShown));
+  return fmt::format(message::kAsker, by, Printable(request.reason, 2 * kWidestForeign));
 }
 
 std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end) {

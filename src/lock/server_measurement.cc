@@ -11,7 +11,7 @@ using zookeeper::Error;
 // The quickest of several has the least uncertainty.
 constexpr std::size_t kStamps = 3;
 // A server that closes so many connections by itself is not measured any further.
-constexpr std::size_t kMostLosses = 4;
+constexpr std::size_t kMostReconnects = 4;
 constexpr char kConfiguration[] = "/zookeeper/config";
 
 }  // namespace
@@ -39,7 +39,7 @@ std::optional<protocol::Spread> ServerMeasurement::commits() const {
 
 void ServerMeasurement::OnConnected(bool /*fresh*/) {
   if (over_) return;
-  if (!connects_.empty() && !std::exchange(leaving_, false) && ++losses_ > kMostLosses) {
+  if (!connects_.empty() && !std::exchange(leaving_, false) && ++losses_ > kMostReconnects) {
     over_ = true;
     return;
   }
