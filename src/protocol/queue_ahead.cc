@@ -28,12 +28,8 @@ QueueAhead::QueueAhead(const Contenders& contenders, std::string_view own_name,
 }
 
 void QueueAhead::Take(const ReleaseRecord& record) {
-  // A reader releases beside other readers.
-  const auto released = ViewContenderName(record.contender);
-  const auto last = ViewContenderName(last_excluding_);
-  if (released && !released->reads() && last && !IsBefore(*released, *last)) {
-    last_excluding_.clear();
-  }
+  // By the whole name, which is used once: the number alone may be of another life of LOCK.
+  if (record.contender == last_excluding_) last_excluding_.clear();
 }
 
 bool QueueAhead::IsSettledByDeletion() const {

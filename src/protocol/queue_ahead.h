@@ -27,8 +27,9 @@ class QueueAhead {
   /// `contenders` has `own_name`, and by Decide it waits for `predecessor`.
   QueueAhead(const Contenders& contenders, std::string_view own_name, std::string_view predecessor);
 
-  /// A record that was read from LOCK's data: the contender that it names held the lock, so that
-  /// those before it are gone.
+  /// A record that was read from LOCK's data. If it names the last excluding contender before the
+  /// predecessor, that one held the lock, and those before it are gone. Any other record is older,
+  /// or of another life of LOCK, and shows nothing.
   void Take(const ReleaseRecord& record);
 
   /// The predecessor is the first contender: when it is deleted, it is our turn.

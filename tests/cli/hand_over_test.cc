@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -62,6 +63,11 @@ std::size_t AnsweredBytes(const Proxy& proxy, const std::vector<Frame>& requests
   return bytes;
 }
 
+std::ptrdiff_t CountRequests(const Proxy& proxy, const std::string& what) {
+  const Words all = WordsOf(RequestsOf(proxy));
+  return std::count(all.begin(), all.end(), what);
+}
+
 /// How many heartbeats have been sent through `proxy`.
 std::ptrdiff_t CountHeartbeats(const Proxy& proxy) {
   const Words all = WordsOf(RequestsOf(proxy));
@@ -69,12 +75,20 @@ std::ptrdiff_t CountHeartbeats(const Proxy& proxy) {
                        [](const std::string& what) { return what.starts_with("check "); });
 }
 
-void AwaitHeartbeats(const Proxy& proxy, std::ptrdiff_t count) {
+void Await(const std::function<bool()>& is_true) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (CountHeartbeats(proxy) < count) {
+  while (!is_true()) {
     REQUIRE(std::chrono::steady_clock::now() < deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+void AwaitRequests(const Proxy& proxy, const std::string& what, std::ptrdiff_t count) {
+  Await([&] { return CountRequests(proxy, what) >= count; });
+}
+
+void AwaitHeartbeats(const Proxy& proxy, std::ptrdiff_t count) {
+  Await([&] { return CountHeartbeats(proxy) >= count; });
 }
 
 }  // namespace
@@ -236,15 +250,7 @@ TEST_CASE("a waiter that has waited for longer than T is handed the lock without
     const auto data = tree.Get(first);
     REQUIRE(data);
     tree.SetData(first, data->data);
-    const auto reads = [&] {
-      const Words all = WordsOf(RequestsOf(proxy));
-      return std::count(all.begin(), all.end(), "get " + first);
-    };
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (reads() < 2) {
-      REQUIRE(std::chrono::steady_clock::now() < deadline);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    AwaitRequests(proxy, "get " + first, 2);
     CHECK(next.out().empty());
     holder.CloseInput();
     REQUIRE(next.ReadLine() == "held");
@@ -285,6 +291,34 @@ TEST_CASE("a release causes no requests by contenders further back") {
   next.CloseInput();
   REQUIRE(next.Wait() == Exited(0));
   REQUIRE(behind.ReadLine() == "held");
+}
+
+TEST_CASE("a record from another life of LOCK lets nobody pass the holder") {
+  // As after LOCK was deleted and created again with its old data.
+  const std::string number = GENERATE("0000005000", "0000000001");
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("life"), ZnodeKind::kPersistent,
+                                       "zklock/1 host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-" +
+                                           number + " exclusive 7 1.000 0 host");
+  REQUIRE(RecordIn(tree, lock));
+  Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  const Proxy proxy(TestServers());
+  const Words words = {"exclusive", "--verbose", "--progress", "none", "--session-timeout", "4s"};
+  Child behind = Child::Start(Through(proxy, HolderOptions(words, lock)));
+  behind.ReadErrUntil("waiting for " + lock);
+  // The second one is sent after the answer to the first.
+  AwaitRequests(proxy, "get " + lock, CountRequests(proxy, "get " + lock) + 2);
+  const std::string first = lock + "/" + InQueueOrder(tree.Children(lock)).front();
+  const auto reads = CountRequests(proxy, "get " + first);
+  waiter.Signal(SIGTERM);
+  REQUIRE(waiter.Wait() == Exited(128 + SIGTERM));
+  // It waits for the holder.
+  AwaitRequests(proxy, "get " + first, reads + 1);
+  CHECK(behind.out().empty());
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  CHECK(behind.ReadLine() == "held");
 }
 
 TEST_CASE("a command stopped because its lock was lost leaves no record") {

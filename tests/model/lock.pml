@@ -39,7 +39,8 @@
 //               are contenders that may give up at any moment.
 //   Record      `record` is what LOCK's data says about the last release: written with the delete
 //               of the holder's contender, or not written (foreign data in LOCK, ACLs, a killed
-//               holder). A waiter may read it at any moment.
+//               holder). A waiter may read it at any moment. With ANOTHER_LIFE, LOCK was created
+//               with a record of another life (OF_ANOTHER_LIFE), with a higher number than all.
 //   Watches     A server reports the changes in the order in which it applies them. So a waiter
 //               whose own contender was deleted by force before its predecessor learns of that
 //               first: OWN_FIRST.
@@ -126,6 +127,7 @@ mtype:todo = { kNothing, kCreate, kCheck, kDecide, kConfirm, kStartConfirming, k
 // A contender's znode is identified by its number, its index in znode[]. Two values are no znode:
 #define NONE 15
 #define HOLD 14
+#define OF_ANOTHER_LIFE 13  // the record of a contender that was never in this queue
 #define IS_NUMBER(n) (n < CREATES)
 
 typedef Znode {
@@ -511,14 +513,16 @@ inline OnListedFirst(c) {
 }
 
 // KeepProving(): a waiter reads LOCK's data. If it names the nearest contender before the
-// predecessor or a later one, the predecessor is the first. The answer arrives in order: the record
-// is in the server's state, and the predecessor's deletion is not.
+// predecessor, the predecessor is the first. The answer arrives in order: the record is in the
+// server's state, and the predecessor's deletion is not.
 #define READS_RECORD(c) \
   (record != NONE && record_excludes && !HAS(VIEW(c), record) && HAS(VIEW(c), zk[c].answer))
 #ifdef MUTATE_STALE_RECORD_COUNTS
-#define SHOWS_THE_HOLDER(c) READS_RECORD(c)
-#else
+#define SHOWS_THE_HOLDER(c) (READS_RECORD(c) && record != OF_ANOTHER_LIFE)
+#elif defined(MUTATE_LATER_RECORD_COUNTS)
 #define SHOWS_THE_HOLDER(c) (READS_RECORD(c) && record >= zk[c].ahead)
+#else
+#define SHOWS_THE_HOLDER(c) (READS_RECORD(c) && record == zk[c].ahead)
 #endif
 
 #ifdef MUTATE_OLD_LIST_SETTLES  // the list that was read before the predecessor was deleted
@@ -550,6 +554,7 @@ inline OnListedBehind(c) {
     REACHED_IF(znode[zk[c].answer].contender == c, wait_for_our_own_last_session);
     REACHED_IF(zk[c].reads, a_reader_waits);
     REACHED_IF(znode[zk[c].answer].reads, a_wait_for_a_reader);
+    REACHED_IF(record == OF_ANOTHER_LIFE && zk[c].ahead != NONE, a_record_of_another_life_is_read);
     zk[c].state = kWaiting;
     zk[c].watches = true;
 #ifndef MUTATE_READER_SETTLES
@@ -603,7 +608,7 @@ inline ConfirmPredecessorGone(c) {
   todo = kConfirm
 #else
 #if defined(MUTATE_ANY_RECORD_SETTLES)
-  zk[c].settled = (!zk[c].after_reader && record != NONE);
+  zk[c].settled = (!zk[c].after_reader && IS_NUMBER(record));
 #else
   zk[c].settled = (zk[c].ahead == NONE || (!zk[c].after_reader && record == zk[c].answer));
 #endif
@@ -858,6 +863,10 @@ init {
       zk[n].ahead = NONE;
       zk[n].place = NONE
     }
+#ifdef ANOTHER_LIFE
+    record = OF_ANOTHER_LIFE;
+    record_excludes = true;
+#endif
     for (n : 0 .. CONTENDERS - 1) { run Contender(n) }
     n = 0
   }

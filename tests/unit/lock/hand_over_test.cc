@@ -246,6 +246,26 @@ TEST_CASE("The record of a contender before the predecessor settles nothing") {
   CHECK(std::find(asked.begin(), asked.end(), "list /l") != asked.end());
 }
 
+TEST_CASE("A record that no contender in the queue wrote does not let a waiter pass the holder") {
+  World world;
+  Contender holder(world.servers, world.clock);
+  holder.store.Run();
+  Contender waiter(world.servers, world.clock);
+  waiter.store.Run();
+  const std::string number = GENERATE("0000005000", "0000000001", "0000000000");
+  PutRecord(world, "/l/host-11111111-1111-4111-8111-111111111111-lock-" + number);
+  Contender self(world.servers, world.clock);
+  self.store.Run();
+  // Read while we wait.
+  world.clock.Advance(7502ms);
+  self.acquire.OnReady(0);
+  self.store.Run();
+  waiter.Leave(world.servers);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(self.notes.waits.back().first == Name(holder.ticket().path));
+}
+
 TEST_CASE("A predecessor that is only written to is still waited for") {
   World world;
   const std::string predecessor = world.servers.Put("/l/other-lock-", 1, true);

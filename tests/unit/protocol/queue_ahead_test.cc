@@ -93,15 +93,26 @@ TEST_CASE("A waiter is near while few contenders are before it, of whatever mode
 
 TEST_CASE("A record of the last excluding contender before the predecessor shows who is next") {
   const Names queue{Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)};
-  const std::string released = GENERATE(Exclusive(5), Writer(6));
   QueueAhead ahead = AheadOfLast(queue);
-  ahead.Take(RecordOf(released));
+  ahead.Take(RecordOf(Exclusive(5)));
   CHECK(ahead.IsSettledByDeletion());
   CHECK(ahead.IsNextInLine());
 }
 
 TEST_CASE("A stale record, one of a reader and one of no contender show nothing") {
   const std::string released = GENERATE(Exclusive(3), Exclusive(4), Reader(5), Reader(6), "-", "");
+  QueueAhead ahead = AheadOfLast({Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)});
+  ahead.Take(RecordOf(released));
+  CHECK_FALSE(ahead.IsSettledByDeletion());
+  CHECK_FALSE(ahead.IsNextInLine());
+}
+
+TEST_CASE(
+    "A record of a contender that the list did not show is of another life, whatever number") {
+  const std::string released =
+      GENERATE(Exclusive(6), Writer(6), Writer(5), Exclusive(8), Exclusive(5000),
+               "host-11111111-1111-4111-8111-111111111111-lock-0000000005",
+               "host-11111111-1111-4111-8111-111111111111-lock-0000000007");
   QueueAhead ahead = AheadOfLast({Exclusive(3), Exclusive(5), Exclusive(7), Exclusive(9)});
   ahead.Take(RecordOf(released));
   CHECK_FALSE(ahead.IsSettledByDeletion());
