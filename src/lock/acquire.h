@@ -257,6 +257,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::string data{};
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
+    bool was_first = false;        ///< in that list
     bool is_rival = false;         ///< it does not exclude ours, but has our ID (--reserve)
   };
   Predecessor predecessor_;

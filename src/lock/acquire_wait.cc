@@ -170,6 +170,7 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
   WatchPredecessor(predecessor);
+  predecessor_.was_first = list.contenders.First()->full == predecessor;
   if (request_.permits) ReadReservedPermits(list.contenders);
   SearchHolders(list.children, predecessor_.readable ? predecessor : "");
   if (request_.permit_limit) CountPermits(rank.ahead);
@@ -279,8 +280,8 @@ void Acquire::OnPredecessorGone() {
   // and between it and us there are none but, for a reader, readers. A reader releases beside other
   // readers; and in a LOCK that is not zklock's nobody leaves a record.
   const auto predecessor = protocol::ParseContenderName(predecessor_.name);
-  const bool may_leave_record =
-      predecessor && predecessor->program == protocol::Program::kZklock && !predecessor->reads();
+  const bool may_leave_record = predecessor && predecessor->program == protocol::Program::kZklock &&
+                                !predecessor->reads() && !predecessor->reserves;
   if (may_leave_record && contender_.ticket()->lock_version) return Confirm(Turn::kNeedsRecord);
   ListAgain();
 }
@@ -359,8 +360,9 @@ void Acquire::ReadReservedPermits(const Contenders& permits) {
 void Acquire::AddExpiry(const std::string& name, const Reserved& reserved) {
   auto& expiries = std::get<Waiting>(state_).expiries;
   std::erase_if(expiries, [&](const auto& one) { return one->name() == name; });
+  const bool was_first = name == predecessor_.name && predecessor_.was_first;
   auto expiry = std::make_unique<ReservationExpiry>(store_, clock_, request_.QueuePath(), name,
-                                                    reserved, *contender_.ticket());
+                                                    reserved, was_first, *contender_.ticket());
   // A `try` does not wait for the end.
   if (!request_.try_only || expiry->HadEnded()) expiries.push_back(std::move(expiry));
 }
@@ -523,7 +525,9 @@ void Acquire::OnConfirmed(const GetReply& reply) {
   request_.supersede ? CheckForNewer() : TakeTurn();
 }
 
-/// Returns the record in LOCK's data, if zklock wrote it, and notes whether we may leave ours.
+/// Returns the record in LOCK's data, if zklock wrote it, and notes whether we may leave ours. That
+/// of a reservation shows nothing: whoever deleted it believed its data, and it may never have
+/// held.
 std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const GetReply& reply) {
   if (request_.permits) {
     permit_number_.Take(reply);
@@ -534,7 +538,8 @@ std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const GetReply& rep
   std::optional<protocol::LockData> data;
   if (reply.error == Error::kNone) data = protocol::ParseLockData(reply.data);
   contender_.SetLockVersion(data ? std::optional(reply.stat.version) : std::nullopt);
-  return data ? data->last_release : std::nullopt;
+  if (!data || !data->last_release || data->last_release->is_reservation) return std::nullopt;
+  return data->last_release;
 }
 
 /// After the proof of the session: the last moment to leave for a newer contender. One that joined

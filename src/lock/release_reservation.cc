@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/lock_path.h"
+#include "protocol/queue.h"
 #include "protocol/release_record.h"
 
 namespace zklock::lock {
@@ -13,6 +14,7 @@ namespace {
 
 using zookeeper::Error;
 using zookeeper::GetReply;
+using zookeeper::ListReply;
 using zookeeper::Reply;
 using zookeeper::SetReply;
 using zookeeper::Watch;
@@ -69,6 +71,11 @@ void ReleaseReservation::OnReservation(const GetReply& reply) {
   history_.reset();
   // A semaphore has no record.
   if (protocol::ParentOf(path_) == lock_.path) {
+    store().List(lock_.path, Watch::kNo, OnReply([this](const ListReply& list) {
+                   const protocol::Contenders contenders(list.children);
+                   const auto* const first = contenders.First();
+                   was_first_ = first != nullptr && first->full == protocol::BaseOf(path_);
+                 }));
     store().Get(lock_.path, Watch::kNo, OnReply([this](const GetReply& lock) { OnLock(lock); }));
   }
   store().Get(LastRunPath(), Watch::kNo,
@@ -77,7 +84,7 @@ void ReleaseReservation::OnReservation(const GetReply& reply) {
 
 void ReleaseReservation::OnLock(const GetReply& reply) {
   const bool is_ours = reply.error == Error::kNone && protocol::ParseLockData(reply.data);
-  if (!keeps_record_ || !is_ours) return;
+  if (!keeps_record_ || !is_ours || !LeavesRecord(reserved_, was_first_)) return;
   record_ = {lock_.path, protocol::FormatLockData({RecordOf(protocol::BaseOf(path_), reserved_)}),
              reply.stat.version};
 }

@@ -52,6 +52,7 @@ class ReleaseReservation final : public ServerOperation {
   bool has_released_ = false;
 
   bool keeps_record_ = true;
+  bool was_first_ = false;  ///< in the queue
   bool keeps_history_ = true;
   std::optional<zookeeper::DataWrite> record_;
   std::optional<zookeeper::DataWrite> history_;

@@ -24,12 +24,14 @@ constexpr std::chrono::milliseconds kLeastPause = 50ms;
 }  // namespace
 
 ReservationExpiry::ReservationExpiry(zookeeper::Store& store, const Clock& clock, std::string queue,
-                                     std::string name, Reserved reserved, Ticket own)
+                                     std::string name, Reserved reserved, bool was_first,
+                                     Ticket own)
     : store_(store),
       clock_(clock),
       queue_(std::move(queue)),
       name_(std::move(name)),
       reserved_(std::move(reserved)),
+      was_first_(was_first),
       own_(std::move(own)) {
   due_ = clock_.Now();
   if (!HadEnded()) Schedule(own_.ServerTimeAt(due_));
@@ -71,6 +73,7 @@ void ReservationExpiry::TakeTime(std::chrono::milliseconds now) {
 }
 
 void ReservationExpiry::Delete() {
+  if (!LeavesRecord(reserved_, was_first_)) return DeleteWithoutRecord();
   store_.Get(queue_, Watch::kNo, scope_.Wrap([this](const GetReply& read) {
     if (IsLost(read.error)) return;
     // Not for a semaphore, nor in a LOCK that is not zklock's.

@@ -23,10 +23,11 @@ namespace zklock::lock {
 /// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
-  /// `queue`: the parent of the reservation's znode `name`. `own`: our contender in LOCK; `clock`
-  /// and `store` outlive this.
+  /// `queue`: the parent of the reservation's znode `name`. `was_first`: a list shows that it was
+  /// before all other contenders; otherwise it may never have held the lock, and leaves no record.
+  /// `own`: our contender in LOCK; `clock` and `store` outlive this.
   ReservationExpiry(zookeeper::Store& store, const Clock& clock, std::string queue,
-                    std::string name, Reserved reserved, Ticket own);
+                    std::string name, Reserved reserved, bool was_first, Ticket own);
 
   /// When to call Run(): at the end of the reservation, as far as we can tell. kNever while it
   /// runs, and after it was found that we may not delete the reservation.
@@ -59,6 +60,7 @@ class ReservationExpiry {
   const std::string queue_;
   const std::string name_;
   const Reserved reserved_;
+  const bool was_first_;
   const Ticket own_;
   TimePoint due_ = kNever;
   std::function<void(Result)> done_;

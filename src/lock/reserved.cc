@@ -37,6 +37,10 @@ protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved
           .is_reservation = true};
 }
 
+bool LeavesRecord(const Reserved& reserved, bool was_first) {
+  return was_first && reserved.mode != protocol::Mode::kRead;
+}
+
 RunRecord RunOf(std::string_view name, const Reserved& reserved) {
   return {.began = reserved.since,
           .host = reserved.host,

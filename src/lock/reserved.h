@@ -37,6 +37,9 @@ struct Reserved {
 
 /// The record of its release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);
+/// Whether its end is recorded in LOCK's data. Not of a reader, nor of one that others were before
+/// in the queue: whoever may create children can forge a reservation there, which has never held.
+[[nodiscard]] bool LeavesRecord(const Reserved& reserved, bool was_first);
 
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);

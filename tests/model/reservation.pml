@@ -17,6 +17,9 @@
 //               later than sent, or never, and their replies may be lost. A conversion whose
 //               connection was lost is done before the sync of the next connection, or never.
 //   Time        The clock ticks at any moment. A reservation with an end lasts for one tick.
+//   Forgery     A client that may only create children puts one behind the others that looks like a
+//               reservation with an end. It has never held the lock.
+//   Record      `record` names the reservation that a waiter has ended. It settles nothing.
 //   Left out    Reservations that an ID finds instead of making them, which change nothing.
 //
 // PROPERTIES
@@ -56,6 +59,7 @@ typedef Znode {
   mtype:kind kind;
   byte czxid;
   byte token;   // of a reservation: in its data
+  bool forged;  // it has never held the lock
   bool ends;    // of a reservation: it has an end,
   byte until;   // at this time
   byte events;  // deletions that its watcher has not seen: a conversion is one
@@ -80,13 +84,14 @@ byte zxid = 1;
 byte clock;
 byte joined;      // how many have joined
 byte last_token;  // of the last grant
+byte record = NONE;
 #define LAST_TICK 2
 
 // Used within one step only.
 hidden byte z;
 
 #define STANDS(n) (znode[n].kind == kPersistent)
-#define USED(n) (STANDS(n) || run_[n].state == kRunning)
+#define USED(n) ((STANDS(n) && !znode[n].forged) || run_[n].state == kRunning)
 #define OVER(n) (znode[n].ends && clock >= znode[n].until)
 
 // The lock is granted to n, by its token.
@@ -105,8 +110,20 @@ inline Delete(n) {
   zxid++;
   znode[n].kind = kNothing;
   znode[n].ends = false;
+  znode[n].forged = false;
   znode[n].until = 0;
   znode[n].events = 1
+}
+
+inline Forge(n) {
+  joined++;
+  zxid++;
+  znode[n].kind = kPersistent;
+  znode[n].czxid = zxid;
+  znode[n].forged = true;
+  znode[n].ends = true;
+  znode[n].until = clock + 1;
+  run_[n].state = kGone
 }
 
 // The create, which decides the place in the queue.
@@ -173,7 +190,13 @@ inline OnDeleted(n) {
   :: else -> run_[n].state = kListing
   fi
 #else
-  run_[n].state = kListing
+  run_[n].state = kListing;
+#ifdef MUTATE_RESERVATIONS_RECORD_SETTLES
+  if
+  :: record == run_[n].predecessor -> Hold(n)
+  :: else
+  fi
+#endif
 #endif
 }
 
@@ -269,7 +292,9 @@ inline ExpirePredecessor(n) {
   if
   :: STANDS(run_[n].predecessor) ->
     MUST(KEPT, OVER(run_[n].predecessor));
+    REACHED_IF(znode[run_[n].predecessor].forged, a_waiter_ends_a_forgery);
     REACHED(a_waiter_ends_a_reservation);
+    record = run_[n].predecessor;
     Delete(run_[n].predecessor)
   :: else -> REACHED(released_before_the_waiter_ends_it)
   fi
@@ -284,6 +309,7 @@ inline Crash(n) {
 proctype Run(byte n) {
   do
   :: atomic { run_[n].state == kStart && joined == n -> Join(n) }
+  :: d_step { run_[n].state == kStart && joined == n && n > 0 -> Forge(n) }
   :: d_step { run_[n].state == kListing && run_[n].alive -> List(n) }
   :: d_step { run_[n].state == kWatching && run_[n].alive -> Watch(n) }
   :: d_step { run_[n].state == kWaiting && run_[n].alive &&

@@ -687,6 +687,31 @@ TEST_CASE("Who may not delete a reservation that has ended waits on, and a try l
   CHECK(self.Holds());
 }
 
+TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves no record") {
+  World world;
+  Reserver holder(world, "");
+  holder.Run();
+  REQUIRE(holder.Holds());
+  // All that it takes is the right to create children.
+  const std::string forged = world.servers.Put(
+      NameOf("0e"), 0, true, R"({"reservation":{"id":"x","for":1500,"token":1}})");
+  const Mode mode = GENERATE(Mode::kRead, Mode::kExclusive);
+  std::vector<std::unique_ptr<Reserver>> waiters;
+  for (int i = 0; i < 4; ++i) {
+    waiters.push_back(std::make_unique<Reserver>(world, "", ReserveOptions{.mode = mode}));
+    waiters.back()->Run();
+  }
+  for (int i = 0; i < 3; ++i) {
+    for (const auto& one : waiters) one->Pass(1s);
+  }
+  REQUIRE_FALSE(world.servers.nodes.contains(forged));
+  CHECK(world.servers.nodes.at("/l").data == "zklock/1");
+  for (const auto& one : waiters) CHECK(one->Waits());
+  holder.Leave();
+  waiters.front()->Run();
+  CHECK(waiters.front()->Holds());
+}
+
 TEST_CASE("In a LOCK of another program a reservation ends without a record") {
   World world(true, "theirs");
   MakeReservation(world, "freeze", {.lasts = 1h});
