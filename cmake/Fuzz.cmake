@@ -20,7 +20,7 @@ list(APPEND fuzzed_sources
      src/lock/reserved.cc src/lock/run_history.cc
      src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
      src/lock/survey_tree.cc
-     src/cli/config.cc src/cli/duration.cc src/cli/fmt.cc src/cli/history_text.cc src/cli/history_view.cc
+     src/cli/config.cc src/cli/found_file.cc src/cli/duration.cc src/cli/fmt.cc src/cli/history_text.cc src/cli/history_view.cc
      src/cli/printable.cc src/cli/queue_dot.cc
      src/cli/queue_json.cc src/cli/queue_text.cc src/cli/queue_view.cc src/cli/report_queue.cc
      src/cli/screen.cc src/cli/suggestion.cc src/cli/table.cc src/cli/wait_graph.cc)

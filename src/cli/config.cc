@@ -1,9 +1,6 @@
 #include "cli/config.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +10,6 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "cli/messages.h"
@@ -67,63 +63,32 @@ std::optional<std::string> UserFile() {
   return under(getenv("HOME"), "/.config/zklock.conf");
 }
 
-/// No such file, or no such directory on its path.
-bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
-
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
-/// Returns 0, or errno if it cannot be read.
-int ReadWhole(const File& stream, std::string& text) {
-  std::array<char, 4096> piece{};
-  std::size_t size = 0;
-  while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
-    text.append(piece.data(), size);
-  }
-  return std::ferror(stream.get()) != 0 ? errno : 0;
-}
 
 [[noreturn]] void CannotRead(const std::string& file, int error) {
   ThrowUnread(file, error, fmt::format(message::kFileUnread, file, std::strerror(error)));
 }
 
-void AddSettings(const File& stream, const std::string& file, const Names& names,
-                 std::vector<Setting>& settings) {
+std::string ReadNamedFile(const std::string& file) {
+  const std::unique_ptr<std::FILE, CloseFile> stream(std::fopen(file.c_str(), "re"));
+  if (stream == nullptr) CannotRead(file, errno);
   std::string text;
-  if (const int error = ReadWhole(stream, text)) CannotRead(file, error);
+  std::array<char, 4096> piece{};
+  std::size_t size = 0;
+  while ((size = std::fread(piece.data(), 1, piece.size(), stream.get())) > 0) {
+    text.append(piece.data(), size);
+  }
+  if (std::ferror(stream.get()) != 0) CannotRead(file, errno);
+  return text;
+}
+
+void AddSettings(const std::string& text, const std::string& file, const Names& names,
+                 std::vector<Setting>& settings) {
   auto read = ParseConfig(text, file, names);
   settings.insert(settings.end(), std::make_move_iterator(read.begin()),
                   std::make_move_iterator(read.end()));
-}
-
-void ReadFile(const std::string& file, bool must_exist, const Names& names,
-              std::vector<Setting>& settings) {
-  const File stream(std::fopen(file.c_str(), "re"));
-  if (stream != nullptr) return AddSettings(stream, file, names, settings);
-  if (!must_exist && IsAbsent(errno)) return;
-  CannotRead(file, errno);
-}
-
-/// $HOME may be another user's, as under `setpriv` or `su -m`: a file that we may not read is not
-/// meant for us, and one that belongs to another user could name servers, files to write and
-/// credentials to send. Returns why the file is not used; empty if it is used or absent.
-std::string ReadUserFile(const std::string& file, const Names& names,
-                         std::vector<Setting>& settings) {
-  // Non-blocking: another user may have put a FIFO there.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0) {
-    if (IsAbsent(errno)) return "";
-    if (errno != EACCES && errno != EPERM && errno != ELOOP) CannotRead(file, errno);
-    return std::strerror(errno);
-  }
-  const File stream(fdopen(fd, "r"));
-  struct stat status {};
-  if (stream == nullptr || fstat(fd, &status) != 0) CannotRead(file, errno);
-  if (status.st_uid != geteuid() && status.st_uid != 0) return message::kOtherUsersFile;
-  AddSettings(stream, file, names, settings);
-  return "";
 }
 
 }  // namespace
@@ -163,24 +128,25 @@ std::optional<std::string> ConfigText(std::string_view value) {
   return std::nullopt;
 }
 
-void ThrowUnread(const std::string& file, int error, const std::string& what) {
-  // Not a fault of the file: the next run may be able to read it.
-  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
-    throw std::system_error(error, std::generic_category(), file);
-  }
-  throw ConfigError(what);
-}
-
 Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   Config config;
   if (named) {
-    ReadFile(*named, true, names, config.settings);
+    AddSettings(ReadNamedFile(*named), *named, names, config.settings);
     return config;
   }
-  ReadFile("/etc/zklock.conf", false, names, config.settings);
-  if (const auto user = UserFile()) {
-    const std::string why = ReadUserFile(*user, names, config.settings);
-    if (!why.empty()) config.unused_file = fmt::format(message::kFileUnused, *user, why);
+  const std::string systems = "/etc/zklock.conf";
+  const FoundFile system = ReadFoundFile(systems);
+  // Without it a run could use other servers than all others.
+  if (!system.unused.empty()) {
+    throw ConfigError(fmt::format(message::kSystemFileUnused, systems, system.unused));
+  }
+  if (system.text) AddSettings(*system.text, systems, names, config.settings);
+  if (const auto users = UserFile()) {
+    const FoundFile user = ReadFoundFile(*users);
+    if (!user.unused.empty()) {
+      config.unused_file = fmt::format(message::kFileUnused, *users, user.unused);
+    }
+    if (user.text) AddSettings(*user.text, *users, names, config.settings);
   }
   return config;
 }

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/found_file.h"
 
 namespace zklock::cli {
 
@@ -15,18 +16,6 @@ struct Setting {
   std::string file;
   int line = 0;  ///< from 1
 };
-
-/// A configuration that cannot be used. `what()` begins with the file, and the line if there is
-/// one:
-/// "/etc/zklock.conf:3: ...".
-class ConfigError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// Throws for a file that cannot be read: std::system_error if `error`, an errno, means that the
-/// system lacks descriptors or memory, else a ConfigError with `what`.
-[[noreturn]] void ThrowUnread(const std::string& file, int error, const std::string& what);
 
 /// Reads lines `name = value`. Blank lines are ignored, and so is everything after a `#` that
 /// starts a line or follows white space; a value in double quotes is used as it is between them.
@@ -48,9 +37,10 @@ struct Config {
 
 /// Reads `named`, which must exist; if it is not given, /etc/zklock.conf and then
 /// $XDG_CONFIG_HOME/zklock.conf (~/.config if the variable is not set), if they exist. `names` are
-/// the names that a file may set. The user's file is not used if we may not read it, or if it
-/// belongs to another user other than root. Throws ConfigError if another file cannot be read, and
-/// std::system_error if the system lacks descriptors or memory.
+/// the names that a file may set. The last two are read by ReadFoundFile: the user's file is not
+/// used if we may not read it, or if it is in another user's hands. Throws ConfigError if a file
+/// cannot be read or used otherwise, and std::system_error if the system lacks descriptors or
+/// memory.
 [[nodiscard]] Config ReadConfig(const std::optional<std::string>& named,
                                 const std::vector<std::string_view>& names);
 

@@ -180,8 +180,13 @@ inline constexpr char kWhose[] = "no contender given: use --contender NAME, --ho
 
 // Configuration files: after the file and the line.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";
+inline constexpr char kSystemFileUnused[] = "{}: cannot be used: {}; see --config";
 inline constexpr char kFileUnused[] = "{}: not used: {}; name it with --config to use it";
-inline constexpr char kOtherUsersFile[] = "it belongs to another user";
+inline constexpr char kOtherUsersFile[] = "{} belongs to another user";
+inline constexpr char kFileOpenToOthers[] =
+    "{}: not safe to use: others may write to {}; see chmod(1), or name it with --config";
+inline constexpr char kFileNotRegular[] = "{}: not a regular file; see --config";
+inline constexpr char kFileTooLarge[] = "{}: larger than 64 KiB; see --config";
 inline constexpr char kLineControl[] = "the line has a control character";
 inline constexpr char kNoSetting[] = "is not of the form 'name = value'";
 inline constexpr char kUnknownSetting[] = "unknown option '{}'{}";

@@ -43,7 +43,7 @@ void Report::CannotExecute(const std::string& command, process::ExecFailed failu
 }
 
 void Report::UnusedConfig(const ServerOptions& options) {
-  if (!options.unused_config.empty()) Write(Level::kVerbose, Printable(options.unused_config));
+  if (!options.unused_config.empty()) Say(Printable(options.unused_config));
 }
 
 void Report::Explain(const RunEnd& end) {

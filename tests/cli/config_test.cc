@@ -72,11 +72,11 @@ void CheckUnused(const ChildOptions& options, const std::string& file, const std
     return Run(all);
   };
   const std::string lock = NewLock("config");
-  for (const char* verbosity : {"-v", "-q"}) {
+  for (const char* verbosity : {"--no-nest", "-v", "-q"}) {
     const Finished finished = run({"exclusive", verbosity, lock, "--", "true"});
     CAPTURE(finished.err);
     CHECK(finished.exit == Exited(0));
-    CHECK(finished.err.starts_with("zklock: " + report) == (verbosity == std::string("-v")));
+    CHECK(finished.err.starts_with("zklock: " + report) == (verbosity != std::string("-q")));
   }
   CHECK_THAT(run({"inspect", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
   CHECK_THAT(run({"release", "-v", lock}).err, Catch::StartsWith("zklock: " + report));
@@ -343,10 +343,10 @@ TEST_CASE("a user's file that may not be read is ignored, and -v and --print-con
 
 TEST_CASE("a user's file that belongs to another user is not used") {
   const TemporaryDirectory directory;
+  constexpr uid_t kNobody = 65534;
   const std::string file = directory.Path("zklock.conf");
   ChildOptions options = Zklock({});
   if (geteuid() == 0) {
-    constexpr uid_t kNobody = 65534;
     REQUIRE(!directory.Write("zklock.conf", "no setting\n").empty());
     REQUIRE(chown(file.c_str(), kNobody, kNobody) == 0);
   } else {
@@ -354,7 +354,8 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
     options.argv = {"/usr/bin/unshare", "--user", "--map-root-user", Binary()};
   }
-  SECTION("to a plain file") { CheckUnused(options, file, "it belongs to another user"); }
+  const std::string why = (geteuid() == 0 ? file : "/") + " belongs to another user";
+  SECTION("to a plain file") { CheckUnused(options, file, why); }
   SECTION("but it is used if --config names it") {
     options.argv.insert(options.argv.end(), {"inspect", "--config", file});
     CHECK(Run(options).exit == Exited(78));
@@ -364,8 +365,73 @@ TEST_CASE("a user's file that belongs to another user is not used") {
     REQUIRE(unlink(file.c_str()) == 0);
     REQUIRE(mkfifo(file.c_str(), 0666) == 0);
     REQUIRE(chown(file.c_str(), 1, 1) == 0);
-    CheckUnused(options, file, "it belongs to another user");
+    CheckUnused(options, file, why);
   }
+  SECTION("in a directory of that user, whose link leads to a file of root") {
+    // Such as one of /proc, whose text that user chooses.
+    const std::string home = directory.Path("home");
+    REQUIRE(mkdir(home.c_str(), 0755) == 0);
+    REQUIRE(symlink("/etc/hostname", (home + "/zklock.conf").c_str()) == 0);
+    REQUIRE(chown(home.c_str(), kNobody, kNobody) == 0);
+    CheckUnused(options, home + "/zklock.conf", home + " belongs to another user");
+  }
+  SECTION("by a link of that user in a directory that all may write to") {
+    const std::string shared = directory.Path("shared");
+    REQUIRE(mkdir(shared.c_str(), 0755) == 0);
+    REQUIRE(chmod(shared.c_str(), 01777) == 0);
+    const std::string link = shared + "/zklock.conf";
+    REQUIRE(symlink("/dev/zero", link.c_str()) == 0);
+    REQUIRE(lchown(link.c_str(), kNobody, kNobody) == 0);
+    CheckUnused(options, link, link + " belongs to another user");
+  }
+}
+
+TEST_CASE("a user's file that others may change, or that is no plain file, is an error") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkdir(directory.Path("home").c_str(), 0700) == 0);
+  const std::string file = directory.Path("home/zklock.conf");
+  std::string expected = file + ": not safe to use: others may write to " + file +
+                         "; see chmod(1), or name it with --config";
+  SECTION("the file") {
+    REQUIRE(!directory.Write("home/zklock.conf", "label = x\n").empty());
+    REQUIRE(chmod(file.c_str(), 0666) == 0);
+  }
+  SECTION("its directory") {
+    REQUIRE(!directory.Write("home/zklock.conf", "label = x\n").empty());
+    REQUIRE(chmod(directory.Path("home").c_str(), 0777) == 0);
+    expected = file + ": not safe to use: others may write to " + directory.Path("home") +
+               "; see chmod(1), or name it with --config";
+  }
+  SECTION("an endless device") {
+    REQUIRE(symlink("/dev/zero", file.c_str()) == 0);
+    expected = file + ": not a regular file; see --config";
+  }
+  SECTION("a FIFO") {
+    REQUIRE(mkfifo(file.c_str(), 0600) == 0);
+    expected = file + ": not a regular file; see --config";
+  }
+  SECTION("a large file") {
+    REQUIRE(!directory.Write("home/zklock.conf", std::string(65 * 1024, '#')).empty());
+    expected = file + ": larger than 64 KiB; see --config";
+  }
+  ChildOptions options = Zklock({"exclusive", NewLock("config"), "--", "true"});
+  options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(78));
+  CHECK(finished.err == "zklock: " + expected + "\n");
+}
+
+TEST_CASE("a user's file may be a link to their own file elsewhere") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkdir(directory.Path("home").c_str(), 0700) == 0);
+  REQUIRE(mkdir(directory.Path("dotfiles").c_str(), 0755) == 0);
+  REQUIRE(!directory.Write("dotfiles/zklock.conf", "label = mine\n").empty());
+  const std::string target = GENERATE("../dotfiles/./zklock.conf", "absolute");
+  const std::string to = target == "absolute" ? directory.Path("dotfiles/zklock.conf") : target;
+  REQUIRE(symlink(to.c_str(), directory.Path("home/zklock.conf").c_str()) == 0);
+  ChildOptions options = Zklock({"--print-config"});
+  options.also_environment = {"XDG_CONFIG_HOME=" + directory.Path("home"), "ZKLOCK_CONFIG="};
+  CHECK_THAT(Shown(options, "label"), Catch::StartsWith("label = mine"));
 }
 
 #ifndef ZKLOCK_SANITIZED  // whose checks want descriptors of their own
