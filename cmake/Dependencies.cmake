@@ -9,13 +9,9 @@ endfunction()
 
 # zookeeper::client, the single-threaded C client.
 find_path(ZOOKEEPER_INCLUDE_DIR zookeeper/zookeeper.h)
-if(ZKLOCK_STATIC)
-  find_library(ZOOKEEPER_STATIC_LIBRARY libzookeeper_st.a)
-  set(zookeeper_library ${ZOOKEEPER_STATIC_LIBRARY})
-else()
-  find_library(ZOOKEEPER_SHARED_LIBRARY zookeeper_st)
-  set(zookeeper_library ${ZOOKEEPER_SHARED_LIBRARY})
-endif()
+# Always linked statically, so that what it receives passes through zklock first (--wrap=recv).
+find_library(ZOOKEEPER_STATIC_LIBRARY libzookeeper_st.a)
+set(zookeeper_library ${ZOOKEEPER_STATIC_LIBRARY})
 if(NOT ZOOKEEPER_INCLUDE_DIR OR NOT zookeeper_library)
   zklock_need("The ZooKeeper C client (zookeeper/zookeeper.h, libzookeeper_st)"
               libzookeeper-st-dev)

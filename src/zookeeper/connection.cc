@@ -29,6 +29,12 @@ namespace {
 // block on a full pipe.
 constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 
+// How many replies are read before other events get their turn: a server may send without pause.
+constexpr int kMostReplies = 64;
+
+// Whose bytes the library reads, while it does: all that it receives passes through __wrap_recv.
+FrameLengths* frames_of_library = nullptr;
+
 // Without a callback the library logs to standard error. The states below are more precise.
 void DropLog(const char*) {}
 
@@ -148,13 +154,8 @@ void Connection::Process(short revents) {
   const bool connects = state_ == State::kConnecting;
   if (connects) HoldBack();
   // One call reads one reply. Usually more have arrived already.
-  for (;;) {
-    before_call_ = clock_.Now();
-    errno = 0;
-    const int result = zookeeper_process(handle_, events);
-    const int error = errno;
-    if (connects) SendNow();
-    Advance(result, error);
+  for (int replies = 0; replies < kMostReplies; ++replies) {
+    LetLibraryProcess(events, connects);
     if (state_ != State::kConnected || (events & ZOOKEEPER_READ) == 0) return;
     pollfd more{.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&more, 1, 0) <= 0) return;
@@ -162,14 +163,28 @@ void Connection::Process(short revents) {
   }
 }
 
+void Connection::LetLibraryProcess(int events, bool connects) {
+  before_call_ = clock_.Now();
+  errno = 0;
+  frames_of_library = &frames_;
+  const int result = zookeeper_process(handle_, events);
+  const int error = errno;
+  frames_of_library = nullptr;
+  if (connects) SendNow();
+  Advance(result, error);
+}
+
 bool Connection::GreetingIsSound(short revents) {
-  if ((revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
+  if (greeting_is_sound_ || (revents & (POLLIN | POLLHUP | POLLERR)) == 0) return true;
   std::array<std::byte, kGreetingSize> first{};
   const ssize_t size = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
   if (size <= 0) return true;  // the library finds out why
   switch (JudgeGreeting(first.data(), static_cast<std::size_t>(size))) {
-    case Greeting::kZooKeeper:
-      return true;
+    case Greeting::kZooKeeper: {
+      const int least = 1;
+      setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+      return greeting_is_sound_ = true;
+    }
     case Greeting::kTooShort:
       // With SO_RCVLOWAT, fewer bytes mean that the other side has closed.
       Fail({AttemptEnd::How::kClosedAtOnce});
@@ -198,7 +213,7 @@ void Connection::Advance(int result, int error) {
                                         : AttemptEnd::How::kClosedAtOnce});
     } else if (error == ETIMEDOUT) {
       Fail({Silence()});
-    } else if (error != 0) {
+    } else if (error != 0 && error != EBADMSG) {
       Fail({AttemptEnd::How::kSystem, error});
     } else {
       Fail({AttemptEnd::How::kNotUnderstood});
@@ -210,8 +225,6 @@ void Connection::Advance(int result, int error) {
     state_ = State::kHandshaking;
   }
   if (state_ != State::kConnected && library_state == ZOO_CONNECTED_STATE) {
-    const int least = 1;
-    setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
     state_ = State::kConnected;
     if (helper_ != nullptr) helper_->ForgetWords();
   }
@@ -297,3 +310,20 @@ int Connection::TakeSocket(std::span<const std::byte> last) {
 std::string_view ClientLibraryVersion() { return ZOO_VERSION; }
 
 }  // namespace zklock::zookeeper
+
+// The linker gives us every call of recv(). The library would believe a length that is negative,
+// and never read on: to it the connection then looks broken.
+extern "C" {
+ssize_t __real_recv(int socket, void* buffer, size_t size, int flags);  // NOLINT
+
+ssize_t __wrap_recv(int socket, void* buffer, size_t size, int flags) {  // NOLINT
+  const ssize_t received = __real_recv(socket, buffer, size, flags);
+  auto* const frames = zklock::zookeeper::frames_of_library;
+  if (frames == nullptr || received <= 0 ||
+      frames->Feed(static_cast<const std::byte*>(buffer), static_cast<std::size_t>(received))) {
+    return received;
+  }
+  errno = EBADMSG;
+  return -1;
+}
+}

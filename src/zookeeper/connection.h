@@ -15,6 +15,7 @@
 #include "zookeeper/endpoint.h"
 #include "zookeeper/loopback.h"
 #include "zookeeper/transport.h"
+#include "zookeeper/wire.h"
 
 typedef struct _zhandle zhandle_t;
 
@@ -122,8 +123,10 @@ class Connection {
   void Fail(AttemptEnd why);
   /// The reason if the library, which has time-outs of its own, or the system has given up waiting.
   [[nodiscard]] AttemptEnd::How Silence() const;
+  /// One zookeeper_process(), which reads at most one reply.
+  void LetLibraryProcess(int events, bool connects);
   /// Whether to let the library read: false if the first bytes of the handshake are not
-  /// ZooKeeper's.
+  /// ZooKeeper's. Judged once: the rest may arrive later, in any pieces.
   bool GreetingIsSound(short revents);
   /// Once the library's connection has arrived at the listener.
   void StartHelper();
@@ -139,6 +142,8 @@ class Connection {
   TimePoint connect_sent_{};
   TimePoint before_call_{};
   int fd_ = -1;  // the library's; -1 before the first connect
+  FrameLengths frames_;
+  bool greeting_is_sound_ = false;
   bool wants_write_ = false;
   bool holds_back_ = false;
 };

@@ -23,6 +23,9 @@ constexpr std::int32_t kCloseXid = 0x7a6b6c6b;
 constexpr Duration kLeastCloseAnswerTime = 300ms;
 constexpr int kFarFactor = 3;
 
+// Read before other events get their turn: a server may send without pause.
+constexpr int kMostPieces = 64;
+
 }  // namespace
 
 void Session::BeginClose(std::size_t releases) {
@@ -71,13 +74,11 @@ void Session::SendClose() {
 
 void Session::ReadCloseReply() {
   std::array<std::byte, 4096> buffer;
-  for (;;) {
+  for (int pieces = 0; pieces < kMostPieces; ++pieces) {
     const ssize_t size = recv(closing_socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && clock_.Now() < closing_until_) {
-      return;
-    }
-    if (size <= 0) break;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (size <= 0) return LeaveClosingSocket();
     const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
     release_refused_ = close_scanner_.is_release_refused();
     if (close_scanner_.is_close_refused()) return OnCloseRefused();
@@ -89,7 +90,7 @@ void Session::ReadCloseReply() {
       return;
     }
   }
-  LeaveClosingSocket();
+  if (clock_.Now() >= closing_until_) LeaveClosingSocket();
 }
 
 // The close may have been done all the same: then the next attempt finds the session expired, which

@@ -43,6 +43,28 @@ Greeting JudgeGreeting(const std::byte* data, std::size_t size) {
   return (length == 36 || length == 37) && version == 0 ? Greeting::kZooKeeper : Greeting::kForeign;
 }
 
+bool FrameLengths::Feed(const std::byte* data, std::size_t size) {
+  while (is_sound_ && size > 0) {
+    if (length_bytes_ < sizeof length_) {
+      length_ = length_ << 8U | std::to_integer<std::uint32_t>(*data);
+      ++data;
+      --size;
+      if (++length_bytes_ < sizeof length_) continue;
+      is_sound_ = length_ <= kLongest;
+      left_ = length_;
+    }
+    const std::size_t taken = std::min(size, left_);
+    data += taken;
+    size -= taken;
+    left_ -= taken;
+    if (left_ == 0) {
+      length_ = 0;
+      length_bytes_ = 0;
+    }
+  }
+  return is_sound_;
+}
+
 ReplyScanner::ReplyScanner(std::int32_t close, std::vector<bool> asked)
     : close_(close),
       asked_(std::move(asked)),

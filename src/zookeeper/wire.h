@@ -26,6 +26,23 @@ enum class Greeting {
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
+/// Follows the frames of a stream that arrives in pieces: the client library believes their
+/// lengths.
+class FrameLengths {
+ public:
+  /// More than any reply that a server can send: a list of all the children that a LOCK can have.
+  static constexpr std::uint32_t kLongest = 1U << 30U;
+  /// Takes the next bytes. False once a frame has a length that is negative or longer than
+  /// kLongest.
+  bool Feed(const std::byte* data, std::size_t size);
+
+ private:
+  std::uint32_t length_ = 0;      // of the frame, as far as its bytes have arrived
+  std::size_t length_bytes_ = 0;  // that have arrived; 4: the length is complete
+  std::size_t left_ = 0;          // bytes of the frame that have not arrived
+  bool is_sound_ = true;
+};
+
 /// Searches a stream that arrives in pieces for the confirmation that a session holds nothing any
 /// more: the reply to its close, or the replies to all releasing multis before it, each done as a
 /// whole. Other frames (watch events, pings, late replies) are skipped without being stored.

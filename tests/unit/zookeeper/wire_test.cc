@@ -103,6 +103,28 @@ TEST_CASE("any other greeting is not a ZooKeeper server's") {
         Greeting::kForeign);  // a TLS alert
 }
 
+TEST_CASE("a frame of an impossible length is noticed, wherever the stream is split") {
+  // A frame of two bytes, an empty one, and one whose length is the case.
+  const auto [length, sound] =
+      GENERATE(table<std::uint32_t, bool>({{0, true},
+                                           {5, true},
+                                           {FrameLengths::kLongest, true},
+                                           {FrameLengths::kLongest + 1, false},
+                                           {0x7fffffff, false},
+                                           {0x80000000, false},
+                                           {0xffffffff, false}}));
+  std::vector<std::byte> stream;
+  for (const unsigned value : {0U, 0U, 0U, 2U, 255U, 255U, 0U, 0U, 0U, 0U, length >> 24U,
+                               length >> 16U & 255U, length >> 8U & 255U, length & 255U}) {
+    stream.push_back(static_cast<std::byte>(value));
+  }
+  for (std::size_t split = 0; split < stream.size(); ++split) {
+    FrameLengths frames;
+    CHECK(frames.Feed(stream.data(), split));
+    CHECK(frames.Feed(stream.data() + split, stream.size() - split) == sound);
+  }
+}
+
 TEST_CASE("seven bytes are too few to judge") {
   const Bytes whole = FromNumbers({0, 0, 0, 37, 0, 0, 0, 0});
   for (std::size_t size = 0; size < kGreetingSize; ++size) {

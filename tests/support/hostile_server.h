@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace zklock::test {
+
+/// A listener on a loopback port that answers each connection with whatever a test says, at any
+/// byte and any pace.
+class HostileServer {
+ public:
+  /// Called for each connection in a thread of its own, with its number from 0. It may read and
+  /// write until that fails; the socket is closed when it returns. Throwing ends the process.
+  using Script = std::function<void(int socket, int number)>;
+  explicit HostileServer(Script script);
+  /// Shuts all connections down, and waits until every script has returned.
+  ~HostileServer();
+  HostileServer(const HostileServer&) = delete;
+  HostileServer& operator=(const HostileServer&) = delete;
+
+  /// "127.0.0.1:PORT".
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+  /// False once the connection is gone.
+  static bool Send(int socket, std::string_view bytes);
+  /// Reads something. False once the connection is gone.
+  static bool Receive(int socket);
+  /// A number as the protocol has it: four bytes, the highest first.
+  static std::string Number(std::int32_t number);
+  /// `body` with its length before it.
+  static std::string Frame(std::string_view body);
+  /// The answer to a connect request that grants a session of 30 s.
+  static std::string Grant();
+
+ private:
+  void Accept();
+
+  const Script script_;
+  UniqueFd listener_;
+  std::string address_;
+  std::vector<UniqueFd> sockets_;     // touched by accepting_ until that has ended
+  std::vector<std::thread> scripts_;  // likewise
+  std::thread accepting_;
+};
+
+}  // namespace zklock::test
