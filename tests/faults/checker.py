@@ -40,12 +40,20 @@ class Run:
     keeper_struck: bool = False  # signals to zklock and guard go to its keeper, not the nested one
     reserves: bool = False  # a shell reserves for its own ID, and runs the command under that
     lasts: int | None = None  # milliseconds: it only reserves, and does not release
+    permits: int = 1  # so many commands may run at the same time
+    min_interval: float | None = None  # seconds
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None if the command did not begin
     ended: float | None = None
     status: int | None = None  # as in Popen: -N for signal N; with --hold the shell's
     messages: str = ""
+
+    def parts(self):
+        """Of a set, one run for each of its LOCKs."""
+        return [self] if not self.record.further else [
+            dataclasses.replace(self, lock=record.lock, record=record)
+            for record in (dataclasses.replace(self.record, further=[]), *self.record.further)]
 
     def reads(self):
         return self.record.mode == "read"
@@ -88,8 +96,8 @@ def _name(run):
 def _by_lock(runs):
     locks = {}
     for run in runs:
-        if run.record is not None:
-            locks.setdefault(run.lock, []).append(run)
+        for part in run.parts() if run.record is not None else ():
+            locks.setdefault(part.lock, []).append(part)
     for lock in locks.values():
         lock.sort(key=lambda run: run.begin())
     return locks.values()
@@ -99,6 +107,9 @@ def overlaps(runs):
     """Conflicting commands of one lock that were alive at the same time."""
     found = []
     for lock in _by_lock(runs):
+        if lock[0].permits > 1:
+            found += _too_many(lock)
+            continue
         latest = latest_excluding = None  # of the earlier ones, the one seen last
         for run in lock:
             other = latest_excluding if run.reads() else latest
@@ -115,10 +126,24 @@ def overlaps(runs):
     return found
 
 
+def _too_many(lock):
+    """More commands at the same time than there are permits."""
+    found = []
+    for index, run in enumerate(lock):
+        others = [other for other in lock[:index] if other.last() >= run.begin()]
+        if len(others) >= run.permits:
+            found.append(Violation(
+                "overlap", f"{_name(run)} began while {len(others)} others ran under"
+                f" {run.permits} permits", run.begin(), (*others, run)))
+    return found
+
+
 def token_order(runs):
     """Tokens increase from each command to the next conflicting one."""
     found = []
     for lock in _by_lock(runs):
+        if lock[0].permits > 1:
+            continue
         highest = highest_excluding = None
         for run in lock:
             other = highest_excluding if run.reads() else highest
@@ -196,7 +221,8 @@ def against_servers(runs, history):
     """Checks against the servers' logs that each token belongs to its znode, that no command lived
     longer than its znode, and that none began while an earlier conflicting znode existed."""
     found = []
-    modes = {run.record.token: run for run in runs if run.record is not None}
+    modes = {part.record.token: part for run in runs if run.record is not None
+             for part in run.parts()}
     for run in modes.values():
         znode = history.znodes.get(run.record.token)
         if znode is None or znode.path != run.record.node:
@@ -231,6 +257,52 @@ def against_servers(runs, history):
     return found
 
 
+# Nobody waits that long for a free lock, however busy this machine is.
+_HANDED_OVER = 5.0
+
+
+def idle(runs, history, had_trouble):
+    """Commands that began long after all conflicting contenders before them were gone, although
+    nothing disturbed them."""
+    found = []
+    of_lock = {}
+    for znode in history.znodes.values():
+        of_lock.setdefault(znode.path.rsplit("/", 1)[0], []).append(znode)
+    # Those of a set wait for its other LOCKs.
+    for lock in _by_lock(run for run in runs if run.record is None or not run.record.further):
+        for run in lock:
+            znode = history.znodes.get(run.record.token)
+            if znode is None or run.signals or run.reserves or run.nested:
+                continue
+            free = max([znode.created, run.spawned,
+                        *(other.removed for other in of_lock[znode.path.rsplit("/", 1)[0]]
+                          if other.token < znode.token and other.removed is not None
+                          and not (run.reads() and "__READ__" in other.path))])
+            if run.begin() > free + _HANDED_OVER and not had_trouble(free, run.begin()):
+                found.append(Violation("idle", f"{_name(run)} began {run.begin() - free:.1f} s after"
+                                       " the lock was free", run.begin(), (run,)))
+    return found
+
+
+def intervals(runs):
+    """No run with --min-interval began less than that after the one before, if that succeeded. Only
+    what zklock has been told to record counts."""
+    found = []
+    for lock in _by_lock(runs):
+        latest = None  # success
+        for run in lock:
+            if run.reads() or run.min_interval is None:
+                continue
+            if latest is not None and run.begin() < latest.begin() + run.min_interval - _TOLERANCE:
+                found.append(Violation(
+                    "too soon", f"{_name(run)} began {run.begin() - latest.begin():.3f} s after"
+                    f" {_name(latest)}, with --min-interval {run.min_interval:.3f}s", run.begin(),
+                    (latest, run)))
+            if run.status == 0 and run.record.lives[0].ended is not None:
+                latest = run
+    return found
+
+
 def reservations(runs, history):
     """A reservation has the token of its contender, stands until it is released or has ended, and
     each run has at most one. What a run has said is true."""
@@ -260,6 +332,12 @@ def reservations(runs, history):
             found.append(Violation("not reserved", f"{_name(run)} said that it was", run.ended,
                                    (run,)))
     return found
+
+
+def with_history(runs, lock):
+    """Those that keep a history of `lock`; of sets that part."""
+    return [part for run in runs if run.lock == lock and run.record is not None
+            for part in run.parts() if part.lock == lock]
 
 
 _SETTLES = 5.0  # a keeper may release so long after its shell has ended
@@ -332,4 +410,5 @@ def check(runs, history, had_trouble):
     """All checks."""
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
-            + reservations(runs, history) + closed_early(runs, history) + ghosts(history))
+            + reservations(runs, history) + closed_early(runs, history) + ghosts(history)
+            + idle(runs, history, had_trouble) + intervals(runs))

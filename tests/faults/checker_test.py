@@ -50,6 +50,41 @@ def no_trouble(begin, end):
     return False
 
 
+class Variations(unittest.TestCase):
+    def test_more_commands_than_permits_overlap(self):
+        runs = [run(number, 10 + number, 20, number, permits=2) for number in (1, 2)]
+        self.assertEqual([], checker.overlaps(runs) + checker.token_order(runs))
+        runs.append(run(3, 19, 21, 3, permits=2))
+        self.assertEqual(["overlap"], kinds(checker.overlaps(runs)))
+
+    def test_a_set_overlaps_on_each_of_its_locks(self):
+        both = run(1, 10, 20, 100)
+        both.record.further.append(run(1, 10, 20, 101, lock="/m").record)
+        self.assertEqual([], checker.overlaps([both]))
+        for lock in ("/l", "/m"):
+            other = run(2, 15, 16, 200, lock=lock)
+            self.assertEqual(["overlap"], kinds(checker.overlaps([both, other])))
+            self.assertEqual(["token"], kinds(checker.token_order(
+                [both, run(2, 21, 22, 99, lock=lock)])))
+        self.assertEqual([], checker.overlaps([both, run(2, 15, 16, 200, lock="/n")]))
+
+    def test_nobody_waits_for_a_free_lock(self):
+        runs = [run(1, 10, 11, 100), run(2, 11.2, 12, 200)]
+        self.assertEqual([], checker.idle(runs, history(runs), no_trouble))
+        late = [run(1, 10, 11, 100), run(2, 17, 18, 200)]
+        late[1].spawned = 10
+        self.assertEqual(["idle"], kinds(checker.idle(late, history(late), no_trouble)))
+        self.assertEqual([], checker.idle(late, history(late), lambda begin, end: True))
+
+    def test_a_run_is_not_repeated_too_soon(self):
+        first = run(1, 10, 11, 100, min_interval=3)
+        late, soon = (run(2, begin, 20, 200, min_interval=3) for begin in (13.1, 12.9))
+        self.assertEqual([], checker.intervals([first, late]))
+        self.assertEqual(["too soon"], kinds(checker.intervals([first, soon])))
+        failed = run(1, 10, 11, 100, min_interval=3, status=7)
+        self.assertEqual([], checker.intervals([failed, soon]))
+
+
 class WholeHistories(unittest.TestCase):
     def test_a_correct_history_has_no_violations(self):
         runs = [run(1, 10, 11, 100), run(2, 11.1, 12, 200, mode="read"),

@@ -95,6 +95,10 @@ class Plan:
     through: list = dataclasses.field(default_factory=list)  # what executes zklock
     reserves: bool = False  # a shell reserves, runs the command under that, and releases
     lasts: int | None = None  # milliseconds: it only reserves, and a waiter ends the reservation
+    permits: int = 1
+    min_interval: int | None = None  # milliseconds
+    others: list = dataclasses.field(default_factory=list)  # of a set: options with its other LOCKs
+    program: list = dataclasses.field(default_factory=list)  # another program, in place of zklock
 
     def keeps_history(self):
         """Also the shells do that hold by --hold."""
@@ -115,6 +119,9 @@ def draw_plan(numbers, locks, timeouts):
     elif numbers.random() < 0.25:
         plan.options += ["--wait", f"{numbers.randint(0, 3000)}ms"]
         plan.may_conflict = True
+        if numbers.random() < 0.3:
+            plan.options += numbers.choice([["--supersede"],
+                                            ["--max-queue", str(numbers.randint(0, 4))]])
     plan.kill_after = numbers.choice(["100ms", "500ms", "1s", "5s"])
     plan.descendants = numbers.choice(["leave", "leave", "kill", "wait"])
     plan.manner += numbers.choice([[], ["tree"], ["daemon"], ["tree", "daemon"]])
@@ -127,6 +134,14 @@ def draw_plan(numbers, locks, timeouts):
     plan.held = 0.25 <= share < 0.375
     plan.keeper_struck = plan.held and numbers.choice([False, True])
     plan.releases = numbers.choice([False, True])
+    if not plan.nested and not plan.held and word != "try" and numbers.random() < 0.15:
+        # A set.
+        other = numbers.choice([one for one in locks if one != plan.lock] or locks)
+        if other != plan.lock:
+            plan.others = [numbers.choice(["--read", "--write"]), other]
+    elif not plan.held and plan.keeps_history() and numbers.random() < 0.1:
+        plan.min_interval = numbers.randint(50, 1000)
+        plan.may_conflict = True
     return plan
 
 
@@ -134,10 +149,21 @@ def draw_reserving_plan(numbers, locks, timeouts):
     """On a LOCK of which many contenders make reservations."""
     plan = draw_plan(numbers, locks, timeouts)
     plan.keeper_struck = plan.held = False
+    plan.min_interval = None
     if plan.word != "try" and numbers.random() < 0.6:
         plan.nested = False
         plan.reserves = True
         plan.lasts = numbers.choice([None, None, numbers.randint(300, 1500)])
+    return plan
+
+
+def draw_permit_plan(numbers, locks, timeouts):
+    plan = draw_plan(numbers, locks, timeouts)
+    plan.word = numbers.choice(["exclusive", "try"])
+    plan.may_conflict = plan.may_conflict or plan.word == "try"
+    plan.keeper_struck = plan.held = plan.nested = False
+    plan.permits, plan.min_interval = 2, None
+    plan.options, plan.others = ["--permits", str(plan.permits)], []
     return plan
 
 
@@ -153,7 +179,8 @@ class Contender:
             number=number, host=host, lock=plan.lock, word=plan.word, timeout=plan.timeout,
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
-            keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts)
+            keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
+            permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000)
         self.process = None
         self.full_pipe = None
 
@@ -280,14 +307,13 @@ class Crowd:
     `links` runs commands on their host."""
 
     def __init__(self, *, zklock, recorder, hosts, addresses, links, reaper, directory, seed,
-                 locks, reserved_lock, history_lock, timeouts, slots_per_host):
+                 locks, reserved_lock, history_lock, permit_lock, timeouts, slots_per_host):
         self._zklock = zklock
         self._recorder = recorder
         self.addresses = addresses
         self._links = links
         self._reaper = reaper
         self._directory = directory
-        self._locks = locks
         self._timeouts = timeouts
         self._lock = threading.RLock()
         self._ends = False
@@ -297,9 +323,11 @@ class Crowd:
         self.alive = {}
         self._reserved_lock = reserved_lock
         self._history_lock = history_lock
-        self._slots = [(host, random.Random(f"{seed} {host} {index}"), False)
+        self._slots = [(host, random.Random(f"{seed} {host} {index}"), draw_plan, locks)
                        for host in hosts for index in range(slots_per_host)]
-        self._slots += [(host, random.Random(f"{seed} {host} reserving"), True) for host in hosts]
+        self._slots += [(host, random.Random(f"{seed} {host} {draw.__name__}"), draw, [lock])
+                        for host in hosts for draw, lock in
+                        [(draw_reserving_plan, reserved_lock), (draw_permit_plan, permit_lock)]]
 
     def start(self):
         for slot in self._slots:
@@ -324,15 +352,12 @@ class Crowd:
         with self._lock:
             return [contender.run for contender in self.over + list(self.alive.values())]
 
-    def _next(self, host, numbers, reserving):
-        if reserving:
-            plan = draw_reserving_plan(numbers, [self._reserved_lock], self._timeouts)
-        else:
-            plan = draw_plan(numbers, self._locks, self._timeouts)
+    def _next(self, host, numbers, draw, locks):
+        plan = draw(numbers, locks, self._timeouts)
 
         def begin():
             if not self._ends:
-                self.launch(host, plan, lambda: self._next(host, numbers, reserving))
+                self.launch(host, plan, lambda: self._next(host, numbers, draw, locks))
         self._reaper.later(plan.pause, begin)
 
     def launch(self, host, plan, when_over=lambda: None):
@@ -381,7 +406,7 @@ class Crowd:
                                       "--connect-timeout", "5s", "--history", "--json",
                                       self._history_lock]),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        if shown.returncode != 0:
+        if not shown.stdout:  # its status may have been collected by the reaper
             return None
         runs = json.loads(shown.stdout)[0]["runs"]
         return [{**run, "token": int(run["token"])} for run in runs]  # text, for it may pass 2^53
@@ -396,10 +421,14 @@ class Crowd:
         kill_after = ["--kill-after", plan.kill_after] if plan.kill_after else []
         ending = [*kill_after, "--descendants", plan.descendants]
         outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", *timeout,
-                 *plan.options]
+                 *plan.options, *plan.others]
         if plan.lock == self._history_lock and plan.keeps_history():
             outer += ["--history", str(_MOST_RUNS)]
+        if plan.min_interval is not None:
+            outer += ["--min-interval", f"{plan.min_interval}ms"]
         recorder = [self._recorder, contender.file.path, str(plan.milliseconds), *plan.manner]
+        if plan.program:
+            return [*plan.program, self._servers_of(host), plan.lock, *recorder]
         if plan.reserves:
             return self._reserving_shell(contender, outer, ending, recorder, host)
         if plan.nested:

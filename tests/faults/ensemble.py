@@ -1,5 +1,6 @@
 """Three real servers, each on its own node of the network."""
 
+import contextlib
 import glob
 import os
 import re
@@ -7,6 +8,8 @@ import signal
 import socket
 import struct
 import time
+
+from kazoo.client import KazooClient
 
 # The last two, which Netty needs, are missing from the server's own class path.
 _JARS = ":".join(f"/usr/share/java/{name}.jar" for name in
@@ -150,6 +153,19 @@ class Ensemble:
             if not self.make_whole():
                 return False
         return True
+
+    @contextlib.contextmanager
+    def client(self):
+        """A client of another program."""
+        hosts = ",".join(f"{address}:{port}" for address, port in
+                         (server.address for server in self.servers))
+        client = KazooClient(hosts=hosts, timeout=10)
+        client.start(timeout=30)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
 
     def leader(self):
         for server in self.servers:

@@ -2,11 +2,16 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import random
+import re
 import signal
+import sys
 import time
+import uuid
 
+import checker
 import histories
 from crowd import Plan
 
@@ -42,6 +47,7 @@ class Faults:
         self._lasting = 0
         self._deck = []
         self.made = []
+        self.broken = []  # promises, as seen while a fault was made: checker.Violation
 
     def next(self):
         """The name of the next fault. Each deck has all of them, in an order given by the seed;
@@ -84,6 +90,12 @@ class Faults:
         if "zklock" in name:
             return name.replace("zklock", "keeper")
         return name.replace("guard", "keeper's guard")
+
+    def _expect(self, is_true, seconds, text):
+        """What must come about in that time."""
+        self._wait(is_true, seconds)
+        if not is_true():
+            self.broken.append(checker.Violation("fault", text, histories.now()))
 
     def _victim(self, seconds=15.0, is_right=lambda contender: True):
         return self._crowd.victim(self._numbers, seconds, is_right)
@@ -148,10 +160,9 @@ class Faults:
         return None
 
     def _launch_lasting(self, lock, timeout=30.0, stalls=False, host=None, options=(),
-                        manner=("tree", "daemon"), through=()):
-        plan = Plan(lock=lock, word="exclusive", options=list(options), timeout=timeout,
-                    milliseconds=60_000, manner=list(manner), stalls=stalls,
-                    through=list(through))
+                        manner=("tree", "daemon"), word="exclusive", milliseconds=60_000, **plan):
+        plan = Plan(lock=lock, word=word, options=list(options), timeout=timeout,
+                    milliseconds=milliseconds, manner=list(manner), stalls=stalls, **plan)
         return self._crowd.launch(host or self._numbers.choice(self._crowd.hosts), plan)
 
     def _start_lasting(self, timeout=30.0, stalls=False, lock=None, host=None, options=(),
@@ -429,6 +440,65 @@ class Faults:
             time.sleep(following.run.timeout / 4)  # the duration of its next heartbeats
         self._end_lasting(holder, following)
 
+    def _do_overwrite_lock_data(self):
+        # As after a restore from a backup, or by another client that may write.
+        holder = self._start_lasting(10.0)
+        if holder is None:
+            return
+        record = holder.file.read()
+        waiting = self._queue_behind(holder)
+        stranger = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(uuid.uuid4()),
+                          record.node.rsplit("/", 1)[1])[:-10]
+        number = self._numbers.choice([1, 2, 5000])
+        with self._ensemble.client() as client:
+            client.set(record.lock, f"zklock/1 {stranger}{number:010} exclusive {record.token - 1}"
+                       " 0.500 0 elsewhere".encode())
+        behind = self._queue_behind(holder)
+        time.sleep(behind.run.timeout / 2)  # it reads LOCK's data every quarter
+        end = self._numbers.choice([signal.SIGTERM, signal.SIGKILL])
+        with self._fault("LOCK's data overwritten, a waiter ended", [holder], harmless=True):
+            waiting.send("zklock", end)
+            time.sleep(1.5)
+        self._end_lasting(holder, waiting, behind)
+
+    def _do_false_reservation(self):
+        # By a client that may only create. It ends soon, and the first reader that notices deletes
+        # it.
+        holder = self._start_lasting(10.0)
+        if holder is None:
+            return
+        with self._ensemble.client() as client:
+            client.create(
+                f"{holder.run.lock}/x-{uuid.uuid4()}-reserve-lock-", sequence=True, value=json.dumps(
+                    {"reservation": {"id": "x", "for": 1500, "token": 1}}).encode())
+        with self._fault("child that looks like a reservation", [holder], harmless=True):
+            readers = [self._queue_behind(holder, "read") for _ in range(4)]
+            time.sleep(3)
+        self._end_lasting(holder, *readers)
+
+    def _queue_behind(self, holder, word="exclusive"):
+        waiting = self._launch_lasting(holder.run.lock, holder.run.timeout, word=word)
+        self._wait(lambda: waiting.has_said("waiting for"), 10)
+        return waiting
+
+    def _do_kill_among_kazoo(self):
+        # kazoo itself is not struck: nothing ends its command with its session.
+        lock, shared = f"/torture/kazoo-{self._lasting}", ["--dialect", "kazoo"]
+        program = [sys.executable, "-B", f"{os.path.dirname(__file__)}/kazoo_lock.py"]
+        queue = [self._start_lasting(10.0, lock=lock, program=program, milliseconds=1000)]
+        if queue[0] is None:
+            return
+        for options in ({"options": shared}, {"program": program}, {"options": shared}):
+            queue.append(self._launch_lasting(lock, 10.0, milliseconds=1000, **options))
+            time.sleep(0.7)
+        victim = queue[self._numbers.choice([1, 3])]
+        with self._fault("zklock killed in a queue of kazoo", [victim], harmless=True):
+            if self._numbers.choice([False, True]):
+                self._wait(lambda: victim.file.read() is not None, 10)
+            victim.send("zklock", signal.SIGKILL)
+            self._expect(lambda: not any(one.is_alive() for one in queue), 30,
+                         f"{lock}: kazoo and zklock have not taken turns")
+
     # --- links between hosts and servers ---------------------------------------------------------
 
     def _do_cut_host(self):
@@ -601,6 +671,17 @@ class Faults:
                     if one is not other:
                         self._links.delay(one.name, other.name, self._numbers.uniform(0.02, 0.1))
             time.sleep(3)
+        self._allow_to_end(made.victims)
+
+    def _do_slow_commits(self):
+        # A change takes two to four of these delays, depending on the server.
+        victims = self._all_running(seconds=12)
+        with self._fault("commits take longer than T/5", victims, servers=True) as made:
+            for one in self._ensemble.servers:
+                for other in self._ensemble.servers:
+                    if one is not other:
+                        self._links.delay(one.name, other.name, self._numbers.uniform(0.3, 0.7))
+            time.sleep(10)
         self._allow_to_end(made.victims)
 
     def _cut_server(self, name, role, isolate, harmless):

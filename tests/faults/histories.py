@@ -41,6 +41,7 @@ class Record:
     mode: str
     token: int
     node: str
+    further: list = dataclasses.field(default_factory=list)  # of a set: one for each other LOCK
 
 
 class RecordFile:
@@ -74,8 +75,11 @@ class RecordFile:
                                   ended / 1e9 if ended else None, index == _SLOTS - 1))
         if not lives:
             return None
-        lock, mode, token, node = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]
-        return Record(lives, lock, mode, int(token), node)
+        lines = data[_TEXT:data.index(b"\0", _TEXT)].decode().split("\n")[:4]
+        # Each has one word for each LOCK.
+        first, *further = [Record(lives, lock, mode, int(token), node) for lock, mode, token, node
+                           in zip(*(line.split(" ") for line in lines))]
+        return dataclasses.replace(first, further=further)
 
 
 # --- transaction logs ----------------------------------------------------------------------------

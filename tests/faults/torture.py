@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from kazoo.security import ACL, Id, Permissions
+
 import checker
 import histories
 import report
@@ -26,7 +28,9 @@ from network import Links
 
 _HOSTS = ["h1", "h2", "h3", "h4"]
 _LOCKS = ["/torture/a", "/torture/b"]
+_UNDELETABLE_LOCK = "/torture/undeletable"  # nobody may delete its contenders
 _RESERVED_LOCK = "/torture/reserved"
+_PERMIT_LOCK = "/torture/permits"
 _HISTORY_LOCK = _LOCKS[1]  # a history of its runs is kept
 _INSIDE = "ZKLOCK_TORTURE_INSIDE"
 _PR_SET_CHILD_SUBREAPER = 36
@@ -188,8 +192,9 @@ class Torture:
         self._crowd = Crowd(
             zklock=arguments.zklock, recorder=arguments.recorder, hosts=_HOSTS,
             addresses=addresses, links=self._links, reaper=self._reaper,
-            directory=f"{directory}/runs", seed=arguments.seed, locks=_LOCKS,
-            reserved_lock=_RESERVED_LOCK, history_lock=_HISTORY_LOCK, timeouts=timeouts,
+            directory=f"{directory}/runs", seed=arguments.seed,
+            locks=[*_LOCKS, _UNDELETABLE_LOCK], reserved_lock=_RESERVED_LOCK,
+            history_lock=_HISTORY_LOCK, permit_lock=_PERMIT_LOCK, timeouts=timeouts,
             slots_per_host=3)
         self._looks = []  # (moment, the history of runs then)
         self._faults = Faults(seed=arguments.seed, crowd=self._crowd, ensemble=self._ensemble,
@@ -202,6 +207,9 @@ class Torture:
         if not self._ensemble.make_whole():
             say("torture: the servers did not start")
             return 2
+        with self._ensemble.client() as client:
+            client.create(_UNDELETABLE_LOCK, makepath=True, acl=[
+                ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))])
         began = time.monotonic()
         self._crowd.start()
         found = self._make_faults(began + self._arguments.minutes * 60, began)
@@ -276,10 +284,11 @@ class Torture:
             self._ensemble.end(server, signal.SIGTERM)
         history = histories.ServerHistory.read([server.logs() for server in self._ensemble.servers],
                                                "/torture/")
-        violations = checker.check(runs, history, self._faults.had_trouble)
+        violations = checker.check(runs, history, self._faults.had_trouble) + self._faults.broken
         for moment, entries in self._looks:
-            violations += checker.run_history([run for run in runs if run.lock == _HISTORY_LOCK],
-                                              entries, moment, history, self._faults.had_trouble)
+            violations += checker.run_history(
+                checker.with_history(runs, _HISTORY_LOCK), entries, moment, history,
+                self._faults.had_trouble)
         violations += [checker.Violation("cgroup", f"{path} is left", 0)
                        for path in self._cgroups.left()]
         made = self._faults.made
