@@ -32,7 +32,8 @@ namespace {
 constexpr std::string_view kPrefix = "zklock-";
 constexpr std::string_view kScope = ".scope";
 constexpr std::size_t kUuidSize = 36;
-constexpr mode_t kMode = 0755;
+// Whoever can open the directory can lock it, and so make it look as if it were in use.
+constexpr mode_t kMode = 0700;
 
 // Marks a cgroup whose processes may stay alive; see MarkAsLeft().
 constexpr char kLeftMark[] = "user.zklock.left";
@@ -298,6 +299,7 @@ std::optional<NoCgroup> FindObstacle(const std::string& parent) {
 
 std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& parent) {
   using Why = NoCgroup::Why;
+  int last_error = EBUSY;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string path = parent + "/" + std::string(kPrefix) + MakeUuid();
     if (mkdir(path.c_str(), kMode) != 0) return NoCgroup{Why::kNotCreated, parent, errno};
@@ -310,7 +312,11 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
     }
     // Shared: zklock and guard hold it, and only EndOrphans() wants it alone. Before it is locked
     // the cgroup looks like an orphan, and may be removed as one.
-    if (flock(directory.get(), LOCK_SH | LOCK_NB) != 0) continue;
+    if (flock(directory.get(), LOCK_SH | LOCK_NB) != 0) {
+      last_error = errno;
+      rmdir(path.c_str());
+      continue;
+    }
     struct stat found {};
     if (stat(path.c_str(), &found) != 0) continue;
 
@@ -321,7 +327,7 @@ std::variant<std::unique_ptr<Cgroup>, NoCgroup> Cgroup::Make(const std::string& 
     const int error = errno;
     return NoCgroup{error == ENOENT ? Why::kOldKernel : Why::kNotCreated, parent, error};
   }
-  return NoCgroup{Why::kNotCreated, parent, EBUSY};
+  return NoCgroup{Why::kNotCreated, parent, last_error};
 }
 
 std::optional<NoCgroup> Cgroup::Probe(const std::string& parent) {

@@ -105,7 +105,9 @@ void NestingServer::Accept() {
   }
   const auto peer = PeerOf(socket.get());
   const auto stat = peer && peer->pid > 0 ? ReadProcessStat(peer->pid) : std::nullopt;
-  if (!stat || !Contains(Lineage(stat->id.pid), root_)) {
+  // The number may be another process's by now.
+  const bool is_itself = stat && EffectiveUserOf(stat->id.pid) == std::optional(peer->uid);
+  if (!is_itself || !Contains(Lineage(stat->id.pid), root_)) {
     SendText(socket.get(), protocol::kNestingRefusal);
     return;
   }

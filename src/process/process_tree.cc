@@ -57,6 +57,21 @@ std::string_view TakeWord(std::string_view& text) {
 
 }  // namespace
 
+std::optional<uid_t> EffectiveUserOf(pid_t pid) {
+  // The owner of /proc/PID is root if the process may not be dumped.
+  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/status");
+  const std::size_t line = text ? text->find("\nUid:\t") : std::string::npos;
+  const std::size_t effective =
+      line == std::string::npos ? line : text->find('\t', line + sizeof "\nUid:\t" - 1);
+  if (effective == std::string::npos) return std::nullopt;
+  uid_t user = 0;
+  const char* const begin = text->data() + effective + 1;
+  if (std::from_chars(begin, text->data() + text->size(), user).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return user;
+}
+
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
   if (!text) return std::nullopt;  // it has ended, perhaps while it was read (ESRCH)

@@ -33,6 +33,9 @@ struct ProcessStat {
 /// None if there is no such process, or /proc does not show it (hidepid).
 [[nodiscard]] std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
+/// The effective user of a process. None if there is no such process, or /proc does not show it.
+[[nodiscard]] std::optional<uid_t> EffectiveUserOf(pid_t pid);
+
 /// Nanoseconds of processor time that a process's main thread has used; 0 if that cannot be read.
 [[nodiscard]] unsigned long long ReadRunTime(pid_t pid);
 

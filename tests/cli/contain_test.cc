@@ -174,8 +174,11 @@ TEST_CASE("the command runs in a cgroup of its own, which is removed") {
   if (!cgroup.works()) return SayThatItCannotBeTested();
   const std::string lock = NewLock("contain");
   const Finished finished =
-      Run(In(cgroup, {"exclusive", "-v"}, lock, "grep ^0:: /proc/self/cgroup"));
+      Run(In(cgroup, {"exclusive", "-v"}, lock,
+             "grep ^0:: /proc/self/cgroup; stat -c %a " + cgroup.path() + "/zklock-*"));
   CHECK(finished.exit == Exited(0));
+  // Whoever could open it could lock it, and so keep it from being cleaned up.
+  CHECK(Lines(finished.out).at(1) == "700");
   const std::string name = BaseName(Lines(finished.out).at(0));
   CHECK(name.size() == std::string("zklock-").size() + 36);
   CHECK(name.starts_with("zklock-"));

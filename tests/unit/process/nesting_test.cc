@@ -143,6 +143,20 @@ TEST_CASE("A process that is no descendant of the owner may neither run nor rele
   CHECK_FALSE(nesting.server.release_requested());
 }
 
+TEST_CASE("A process that is not the one that has connected may not run") {
+  if (geteuid() != 0) return;  // only root can connect as another user
+  Nesting nesting;
+  nesting.server.Open({kNode}, LeaseOf(30));
+  // As if the number had been another user's when it connected.
+  REQUIRE(seteuid(65534) == 0);
+  auto link = NestingLink::Open(nesting.name, Self(), Self(), {Kind::kRun, kNode});
+  REQUIRE(seteuid(0) == 0);
+  REQUIRE(link);
+  nesting.loop.Add(*link);
+  nesting.RunUntil([&] { return link->state() != State::kAsking; });
+  CHECK((link->state() == State::kRefused || link->state() == State::kEnded));
+}
+
 TEST_CASE("A listener other than the claimed holder proves nothing") {
   const Nesting nesting;
   const NestingRequest request{Kind::kRun, kNode};
