@@ -138,7 +138,7 @@ Config ReadConfig(const std::optional<std::string>& named, const Names& names) {
   const FoundFile system = ReadFoundFile(systems);
   // Without it a run could use other servers than all others.
   if (!system.unused.empty()) {
-    throw ConfigError(fmt::format(message::kSystemFileUnused, systems, system.unused));
+    throw ConfigError(fmt::format(message::kFileUnread, systems, system.unused));
   }
   if (system.text) AddSettings(*system.text, systems, names, config.settings);
   if (const auto users = UserFile()) {

@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -25,18 +27,31 @@ namespace {
 constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
 constexpr int kMostLinks = 40;  // as the kernel
 
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using Entries = std::unique_ptr<std::FILE, CloseFile>;
+
 /// A group that has the name of the user and no other member, as many systems make one for each
 /// user: it may write where the user may.
-bool IsPrivateGroup(gid_t group, uid_t user) {
-  const passwd* const account = getpwuid(user);
-  if (account == nullptr || account->pw_gid != group) return false;
+bool IsPrivateGroup(gid_t number, uid_t user) {
+  // Not by a name service, which might block.
+  const Entries users(std::fopen("/etc/passwd", "re"));
+  const Entries groups(std::fopen("/etc/group", "re"));
+  if (users == nullptr || groups == nullptr) return false;
+  const passwd* account = nullptr;
+  do account = fgetpwent(users.get());
+  while (account != nullptr && account->pw_uid != user);
+  const group* found = nullptr;
+  do found = fgetgrent(groups.get());
+  while (found != nullptr && found->gr_gid != number);
+  if (account == nullptr || found == nullptr || account->pw_gid != number) return false;
   const std::string name = account->pw_name;
-  const ::group* const found = getgrgid(group);
-  if (found == nullptr || found->gr_name != name) return false;
+  bool is_private = found->gr_name == name;
   for (char** member = found->gr_mem; *member != nullptr; ++member) {
-    if (*member != name) return false;
+    is_private = is_private && *member == name;
   }
-  return true;
+  return is_private;
 }
 
 bool MayBeChangedByOthers(const struct stat& status) {

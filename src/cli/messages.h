@@ -180,7 +180,6 @@ inline constexpr char kWhose[] = "no contender given: use --contender NAME, --ho
 
 // Configuration files: after the file and the line.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";
-inline constexpr char kSystemFileUnused[] = "{}: cannot be used: {}; see --config";
 inline constexpr char kFileUnused[] = "{}: not used: {}; name it with --config to use it";
 inline constexpr char kOtherUsersFile[] = "{} belongs to another user";
 inline constexpr char kFileOpenToOthers[] =

@@ -29,6 +29,9 @@ std::string NameOf(std::int32_t error) {
   return "error " + std::to_string(error);
 }
 
+// What a server may send before it has answered. It has been asked nothing else.
+constexpr std::size_t kMostBefore = std::size_t{1} << 20U;
+
 [[noreturn]] void Refuse(const std::string& what) { throw Failure(what, true); }
 
 /// Reads some bytes, at least one.
@@ -193,6 +196,9 @@ std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_v
     const auto reply = ParseSaslReply(Body(frame));
     if (!reply) throw Failure("sent an answer that is not ZooKeeper's");
     if (reply->xid != xid) {
+      if (others.size() + frame.size() > kMostBefore) {
+        throw Failure("sends much, but no answer to SASL");
+      }
       others += frame;
       continue;
     }

@@ -89,6 +89,23 @@ TEST_CASE("a frame of an impossible length ends the connection, not zklock") {
   CHECK(finished.exit == Exited(69));
 }
 
+TEST_CASE("a server that sends without end before it has answered to SASL is left") {
+  const HostileServer server([](int socket, int) {
+    std::string events;
+    for (int i = 0; i < 1000; ++i) events += WatchEvent();
+    if (!HostileServer::Receive(socket) || !HostileServer::Send(socket, HostileServer::Grant())) {
+      return;
+    }
+    while (HostileServer::Send(socket, events)) {
+    }
+  });
+  ChildOptions options = Through(server, {"try", "--sasl", "digest-md5", "/l", "--", "true"}, "2s");
+  options.also_environment.emplace_back("ZKLOCK_AUTH=sasl:alice:tulip");
+  const Finished finished = Run(options);
+  CHECK(finished.exit == Exited(69));
+  CHECK_THAT(finished.err, Catch::Contains("sends much, but no answer to SASL"));
+}
+
 TEST_CASE("a server that sends watch events without pause keeps no signal from ending zklock") {
   const Words words = GENERATE(from_range(Subcommands()));
   CAPTURE(words);

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <functional>
 
 #include "cli/provocation.h"
 #include "support/peer.h"
@@ -36,6 +37,32 @@ std::string ForeignConfig() {
   }
   options.also_environment = {"ZKLOCK_CONFIG=", "XDG_CONFIG_HOME=" + directory.path()};
   return Said(Run(options), Exited(0));
+}
+
+/// What is said about a user's file that `spoil` has changed.
+std::string SpoiltConfig(const std::function<void(const std::string& file)>& spoil) {
+  const TemporaryDirectory directory;
+  REQUIRE(!directory.Write("zklock.conf", "").empty());
+  spoil(directory.Path("zklock.conf"));
+  ChildOptions options = Zklock({"inspect", "/t"});
+  options.also_environment = {"ZKLOCK_CONFIG=", "XDG_CONFIG_HOME=" + directory.path()};
+  return Said(Run(options), Exited(78));
+}
+
+std::string OpenConfig() {
+  return SpoiltConfig([](const std::string& file) { CHECK(chmod(file.c_str(), 0666) == 0); });
+}
+
+std::string LinkedConfig() {
+  return SpoiltConfig([](const std::string& file) {
+    CHECK(unlink(file.c_str()) == 0);
+    CHECK(symlink("/dev/zero", file.c_str()) == 0);
+  });
+}
+
+std::string LargeConfig() {
+  return SpoiltConfig(
+      [](const std::string& file) { CHECK(truncate(file.c_str(), off_t{65} * 1024) == 0); });
 }
 
 std::string CommandNotFound() {
@@ -208,7 +235,10 @@ Provocations RunProvocations() {
          return SaidBy({"inspect", "/a/"}, 64);
        }},
       {{"kFromVariable"}, WrongVariable},
-      {{"kFileUnused", Part("kOtherUsersFile", "it belongs to another user")}, ForeignConfig},
+      {{"kFileUnused", Part("kOtherUsersFile")}, ForeignConfig},
+      {{"kFileOpenToOthers"}, OpenConfig},
+      {{"kFileNotRegular"}, LinkedConfig},
+      {{"kFileTooLarge"}, LargeConfig},
       {{"kNotFound"}, CommandNotFound},
       {{"kNoSuchFile"}, NoSuchFile},
       {{"kNotExecutable"}, NotExecutable},
