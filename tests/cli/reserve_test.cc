@@ -415,6 +415,26 @@ TEST_CASE("inspect shows a reservation in all of its forms") {
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("last reserved on "));
 }
 
+TEST_CASE("a child that looks like an expired reservation lets nobody pass the holder") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Child holder = StartHolder(lock);
+  tree.Create(lock + "/x-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lock-0000000001",
+              ZnodeKind::kPersistent, R"({"reservation":{"id":"x","for":1500,"token":1}})");
+  std::vector<Child> readers;
+  for (int i = 0; i < 4; ++i) readers.push_back(StartWaiter({"read"}, lock));
+  tree.WaitForChildren(lock, 5);
+  // Each of them lists the queue, and waits for the holder.
+  for (Child& reader : readers) {
+    reader.ReadErrUntil("waiting for " + lock);
+    CHECK(reader.out().empty());
+  }
+  CHECK(tree.Get(lock)->data == "zklock/1");
+  holder.CloseInput();
+  REQUIRE(holder.Wait() == Exited(0));
+  for (Child& reader : readers) CHECK(reader.ReadLine() == "held");
+}
+
 TEST_CASE("a waiter is told what it waits for") {
   const std::string lock = NewLock("reserve");
   Reserve("freeze", lock, {"--for", "4h", "--reason", "incident 4711"});
