@@ -23,7 +23,9 @@ std::optional<MinInterval::Refusal> MinInterval::Check(lock::Hold& hold) {
   if (const auto& unknown = last_run_.unknown()) return *unknown;
   if (!last_run_.newest()) return std::nullopt;
   const lock::LastRun::Success& last = *last_run_.newest();
-  const Duration ago = tickets_.front().ServerTimeAt(context_.clock.Now()) - last.success.began;
+  // The record may be late, and this may be early: an interval never ends too soon.
+  const Duration ago =
+      tickets_.front().EarliestServerTimeAt(context_.clock.Now()) - last.success.began;
   if (ago >= *context_.options.min_interval) return std::nullopt;
   return TooRecent{last, ago};
 }

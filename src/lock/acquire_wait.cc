@@ -325,7 +325,7 @@ bool Acquire::FinishIfReserved(const ReservationSearch::Found& found) {
 /// By the servers' clock, as far as the creation of our contender shows it.
 bool Acquire::HasEnded(const Reserved& reserved) const {
   return reserved.until && contender_.ticket() &&
-         contender_.ticket()->ServerTimeAt(clock_.Now()) >= *reserved.until;
+         contender_.ticket()->LatestServerTimeAt(clock_.Now()) >= *reserved.until;
 }
 
 /// The contender in the way is a reservation.

@@ -194,7 +194,7 @@ RunRecord HistoryWriter::RecordOf(const Place& place) const {
   if (place.reservation) return *place.reservation;
   const Ticket& ticket = place.ticket;
   const TimePoint queued_at = request_.queued_at.value_or(ticket.created_after);
-  return {.began = ticket.ServerTimeAt(*began_),
+  return {.began = ticket.LatestServerTimeAt(*began_),
           .waited = Milliseconds(*began_ - queued_at),
           .host = request_.host,
           .user = request_.user,

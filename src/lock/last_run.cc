@@ -104,8 +104,9 @@ void LastRun::Record(TimePoint began, const std::string& host,
 void LastRun::Write(const Ticket& ticket) {
   const bool is_given = next_ < data_.size() && data_[next_];
   const std::string data =
-      is_given ? data_[next_]->data
-               : protocol::FormatLastSuccess({ticket.ServerTimeAt(began_), host_}) + below_[next_];
+      is_given
+          ? data_[next_]->data
+          : protocol::FormatLastSuccess({ticket.LatestServerTimeAt(began_), host_}) + below_[next_];
   store_.Set(PathOf(ticket), data, zookeeper::kAnyVersion,
              scope_.Wrap([this, &ticket, data](const zookeeper::Reply& reply) {
                if (reply.error != Error::kNoNode) return OnWritten(ticket, reply.error);

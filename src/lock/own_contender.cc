@@ -73,7 +73,8 @@ void OwnContender::Take(const std::string& path, const zookeeper::NodeStat& stat
                    .session = store_.session_id(),
                    .token = stat.created_zxid,
                    .created = std::chrono::milliseconds(stat.created_ms),
-                   .created_after = create_sent_at_};
+                   .created_after = create_sent_at_,
+                   .created_before = clock_.Now()};
 }
 
 void OwnContender::DeleteStrays(const protocol::Children& children) {

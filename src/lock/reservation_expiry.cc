@@ -34,7 +34,7 @@ ReservationExpiry::ReservationExpiry(zookeeper::Store& store, const Clock& clock
       was_first_(was_first),
       own_(std::move(own)) {
   due_ = clock_.Now();
-  if (!HadEnded()) Schedule(own_.ServerTimeAt(due_));
+  if (!HadEnded()) Schedule(own_.LatestServerTimeAt(due_));
 }
 
 void ReservationExpiry::Schedule(std::chrono::milliseconds now) {

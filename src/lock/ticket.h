@@ -50,9 +50,11 @@ struct Ticket {
   std::string path;  ///< the contender's znode, chroot included
   std::int64_t session = 0;
   std::int64_t token = 0;  ///< its czxid: grows from each holder to the next conflicting one
-  /// When the contender was created by the servers' clock, and a time on our clock no later.
+  /// When the contender was created by the servers' clock, and the times on our clock between which
+  /// that was.
   std::chrono::milliseconds created{};
   TimePoint created_after{};
+  TimePoint created_before{};
   /// The version of LOCK's data, if zklock had written it when we last read it: we may leave a
   /// record there.
   std::optional<std::int32_t> lock_version{};
@@ -62,9 +64,13 @@ struct Ticket {
 
   [[nodiscard]] std::string display_path() const { return lock.DisplayPath(path); }
   [[nodiscard]] ContenderId id() const { return {path, token}; }
-  /// Converts a time on our clock to the servers' clock, by the time of the contender's creation.
-  [[nodiscard]] std::chrono::milliseconds ServerTimeAt(TimePoint moment) const {
-    return created + std::chrono::duration_cast<std::chrono::milliseconds>(moment - created_after);
+  /// What the servers' clock shows at `moment` of our clock: at most, and at least. The two differ
+  /// by the time that the create and its answer took.
+  [[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment) const {
+    return created + std::chrono::ceil<std::chrono::milliseconds>(moment - created_after);
+  }
+  [[nodiscard]] std::chrono::milliseconds EarliestServerTimeAt(TimePoint moment) const {
+    return created + std::chrono::floor<std::chrono::milliseconds>(moment - created_before);
   }
 };
 

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <regex>
 #include <string>
 
 #include "cli/zklock.h"
+#include "support/peer.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -137,6 +139,24 @@ TEST_CASE("hosts whose clocks are hours apart agree on the interval") {
                   std::chrono::system_clock::now().time_since_epoch())
                       .count() +
                   86'000'000);
+}
+
+TEST_CASE("a slow network does not make the last run look older than it is") {
+  const std::string lock = NewLock("interval");
+  const auto before = std::chrono::steady_clock::now();
+  CHECK(Run(Job("1h", lock)).exit == Exited(0));
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(1500));
+  ChildOptions far = Job("1h", lock);
+  far.argv.insert(far.argv.begin() + 2, {"-z", proxy.address()});
+  const Finished again = Run(far);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - before;
+  CAPTURE(again.err);
+  CHECK(again.exit == Exited(75));
+  std::smatch ago;
+  REQUIRE(std::regex_search(again.err, ago, std::regex(R"( ([0-9.]+)s ago)")));
+  // The run cannot have begun earlier than this test. The message gives tenths.
+  CHECK(std::stod(ago[1]) <= passed.count() - 1.5 + 0.1);
 }
 
 TEST_CASE("two jobs started at the same time run once") {

@@ -659,5 +659,20 @@ TEST_CASE("A session time-out too short for a lease is refused") {
   CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));
 }
 
+TEST_CASE("The time of the create and of its answer bound the servers' clock") {
+  World world;
+  Contender self(world.servers, world.clock);
+  const TimePoint before = world.clock.Now();
+  self.store.Before("create", [&] { world.clock.Advance(1500ms); });
+  self.store.Run();
+  REQUIRE(self.Holds());
+  const Ticket& ticket = self.ticket();
+  CHECK(ticket.created_after == before);
+  CHECK(ticket.created_before == before + 1500ms);
+  const TimePoint later = before + 4000ms;
+  CHECK(ticket.LatestServerTimeAt(later) == ticket.created + 4000ms);
+  CHECK(ticket.EarliestServerTimeAt(later) == ticket.created + 2500ms);
+}
+
 }  // namespace
 }  // namespace zklock::lock
