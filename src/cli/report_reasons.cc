@@ -153,6 +153,11 @@ std::string UnreachableText(const std::string& tried, Duration time_out, bool ho
                   : fmt::format(message::kNoServer, FormatDuration(time_out), Printable(tried));
 }
 
+std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow) {
+  return fmt::format(message::kTooSlow, lock, FormatDuration(slow.timeout),
+                     FormatDuration(slow.answer), FormatDuration(slow.ping_span));
+}
+
 std::string RefusedText(const lock::Refused& refused) {
   switch (refused.error) {
     case Error::kAuthFailed:

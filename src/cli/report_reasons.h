@@ -19,6 +19,8 @@ namespace zklock::cli {
 /// `hopeless`: none of the servers' names exists. `tried`: see TriedText.
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
                                           bool hopeless);
+/// The message of a LOCK that is free while the session is confirmed too slowly.
+[[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused);
 /// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
 [[nodiscard]] std::string SaslText(const std::string& server);

@@ -13,6 +13,10 @@ cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) con
                                      session_driver_.IsHopeless()));
 }
 
+cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {
+  return EndRun(EndReason::kUnreachable, cli::TooSlowText(lock_, slow));
+}
+
 cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
   const std::string refusal = session_driver_.session().HelperRefusal();
   if (!refusal.empty()) return EndRun(EndReason::kRefused, cli::SaslText(refusal));

@@ -20,6 +20,7 @@ class FailureEnd {
         lock_(std::move(lock)) {}
 
   [[nodiscard]] cli::RunEnd operator()(const lock::Unreachable& unreachable) const;
+  [[nodiscard]] cli::RunEnd operator()(const lock::TooSlow& slow) const;
   [[nodiscard]] cli::RunEnd operator()(const lock::Refused& refused) const;
   [[nodiscard]] cli::RunEnd operator()(const lock::Unusable& unusable) const;
   [[nodiscard]] cli::RunEnd operator()(const lock::QuotaExceeded& quota) const;

@@ -104,10 +104,9 @@ void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
 
 EventSource::Interest Acquire::GetInterest() {
   if (IsOver()) return {};
-  const TimePoint wait_end = HasPlace() ? wait_deadline_ : kNever;
   const auto* lease = std::get_if<AwaitingLease>(&state_);
   const ReservationExpiry* const expiry = NextExpiry();
-  return {.wake = std::min({UnreachableAt(), wait_end, answer_deadline_, connection_.next_proof,
+  return {.wake = std::min({UnreachableAt(), WaitEnd(), answer_deadline_, connection_.next_proof,
                             lease == nullptr ? kNever : lease->confirm_at,
                             expiry == nullptr ? kNever : expiry->due()})};
 }
@@ -116,9 +115,7 @@ void Acquire::OnReady(short /*revents*/) {
   const TimePoint now = clock_.Now();
   if (IsOver()) return;
   const auto* lease = std::get_if<AwaitingLease>(&state_);
-  // Without a place in the queue no contender is known to be before ours: we wait for the servers,
-  // and connect_timeout says how long.
-  if (now >= wait_deadline_ && HasPlace()) {
+  if (now >= WaitEnd()) {
     Finish(Busy{Busy::Why::kWaitOver, predecessor_.name, predecessor_.data});
   } else if (now >= UnreachableAt()) {
     Finish(Unreachable{});
@@ -127,6 +124,7 @@ void Acquire::OnReady(short /*revents*/) {
     store_.GiveUpServer();
   } else if (lease != nullptr && now >= lease->confirm_at) {
     Confirm(Turn::kShownByList);
+    std::get<Confirming>(state_).round_began = now;
   } else if (auto* const expiry = NextExpiry(); expiry != nullptr && now >= expiry->due()) {
     RunNextExpiry();
   } else if (now >= connection_.next_proof) {
@@ -141,6 +139,16 @@ TimePoint Acquire::UnreachableAt() const {
                                 ? std::max(request_.connect_timeout, store_.lease().timeout())
                                 : request_.connect_timeout;
   return After(*unserved_since_, patience);
+}
+
+/// Without a place in the queue no contender is known to be before ours: we wait for the servers,
+/// and connect_timeout says how long. Nor do we wait for a contender when only the lease is
+/// missing.
+TimePoint Acquire::WaitEnd() const {
+  const auto* const confirming = std::get_if<Confirming>(&state_);
+  const bool is_our_turn = std::holds_alternative<AwaitingLease>(state_) ||
+                           (confirming != nullptr && confirming->round_began != kNever);
+  return HasPlace() && !is_our_turn ? wait_deadline_ : kNever;
 }
 
 Duration Acquire::AnswerTime() const {

@@ -116,6 +116,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Confirming {
     Turn turn;
     Proof proof = Proof::kNone;
+    /// When it began, after AwaitingLease; kNever after any other state.
+    TimePoint round_began = kNever;
   };
   /// It is our turn, but the lease is too short to start anything. -> Confirming
   struct AwaitingLease {
@@ -210,6 +212,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool AcceptOrFinish(const Compatibility& found);
   [[nodiscard]] bool IsOver() const { return std::holds_alternative<Done>(state_); }
   [[nodiscard]] TimePoint UnreachableAt() const;
+  [[nodiscard]] TimePoint WaitEnd() const;
   /// We wait in the queue: there is a contender before ours.
   [[nodiscard]] bool HasPlace() const;
   [[nodiscard]] std::optional<HolderSearch>* SearchOfState();

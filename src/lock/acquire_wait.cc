@@ -556,6 +556,14 @@ void Acquire::TakeTurn() {
   const protocol::Lease& lease = store_.lease();
   const TimePoint now = clock_.Now();
   if (lease.SufficesToStart(now)) return Finish(Acquired{*contender_.ticket()});
+  if (const auto* const round = std::get_if<Confirming>(&state_);
+      round != nullptr && round->round_began != kNever) {
+    const Duration took = now - round->round_began;
+    // Another round would end like this one, or `try` does not wait for it.
+    if (took > lease.LongestAnswer() || request_.try_only) {
+      return Finish(TooSlow{lease.timeout(), took, lease.PingSpan()});
+    }
+  }
   // The session lives, but is not proven for long enough to start anything: this process was
   // suspended, say. An answered request, a ping between follower and leader after it, and then
   // confirm once more.

@@ -59,6 +59,14 @@ struct ReservedLock {
 /// No server gave us a session in time.
 struct Unreachable {};
 
+/// The LOCK is free, but the servers do not confirm the session quickly enough for it
+/// (protocol::Lease::LongestAnswer).
+struct TooSlow {
+  Duration timeout{};    ///< the session's
+  Duration answer{};     ///< how long the last answer took
+  Duration ping_span{};  ///< how often the servers ping each other
+};
+
 /// The servers refuse a request.
 struct Refused {
   std::string operation;  ///< "create a contender in", "list"
@@ -113,7 +121,7 @@ struct Defect {
   zookeeper::Error error = zookeeper::Error::kOther;
 };
 
-using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unreachable, Refused,
-                                    Unusable, QuotaExceeded, Defect>;
+using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unreachable, TooSlow,
+                                    Refused, Unusable, QuotaExceeded, Defect>;
 
 }  // namespace zklock::lock

@@ -81,6 +81,10 @@ bool Lease::Lasts(Duration span, TimePoint now) const {
 
 bool Lease::SufficesToStart(TimePoint now) const { return Lasts(timeout_ / 3, now); }
 
+Duration Lease::LongestAnswer() const {
+  return (timeout_ - timeout_ / 3 - EndMargin() - PingSpan()) / 2;
+}
+
 bool Lease::IsInHand(TimePoint now) const {
   return SufficesToStart(now) && Lasts(timeout_ / 2 - 2 * EndMargin(), now);
 }

@@ -47,6 +47,10 @@ class Lease {
   /// in End(), and it suffices to start. A contender that sends each heartbeat PingSpan() after the
   /// answer to the last always has T/2 left, less the margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
+  /// The lease never suffices to start a command if answers take longer than this: a contender that
+  /// sends a heartbeat PingSpan() after the answer to the last, and gets an answer, has p before
+  /// that first answer. Negative if no answer is quick enough.
+  [[nodiscard]] Duration LongestAnswer() const;
   /// s. To tell whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
   /// T.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -16,6 +17,15 @@
 
 namespace zklock::test {
 namespace {
+
+std::string ConfirmedTooSlowly() {
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(600));
+  const Finished finished = RunZklock(
+      {"try", "--session-timeout", "4s", "-z", proxy.address(), NewLock("said"), "--", "true"});
+  CHECK(finished.exit == Exited(69));
+  return finished.err;
+}
 
 /// A zklock that tries servers in vain until its time is over, and what it talks to.
 struct Attempt {
@@ -200,6 +210,7 @@ Provocations ServerProvocations() {
          return Said(Run(ZklockAt("no-such-host.invalid:2181", {"inspect", "/t/said"})),
                      Exited(69));
        }},
+      {{"kTooSlow"}, ConfirmedTooSlowly},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        attempts.At("127.0.0.1:1")},
       {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},

@@ -1,9 +1,11 @@
 // --max-queue, --supersede and --dialect simple: which contenders may stay in a queue.
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
 
 #include "cli/zklock.h"
+#include "support/peer.h"
 
 namespace zklock::test {
 
@@ -169,6 +171,23 @@ TEST_CASE(
   CHECK(outer.ReadLine() == "75");
   outer.Signal(SIGCONT);
   CHECK(outer.Wait() == Exited(76));
+}
+
+TEST_CASE("a free lock whose servers are too slow for the session ends with 69, not with 75") {
+  const std::string lock = NewLock("slow");
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(600));
+  for (const Words& wait : {Words{}, Words{"--wait", "1s"}}) {
+    Words words = {"exclusive", "--session-timeout", "4s", "-z", proxy.address()};
+    words.insert(words.end(), wait.begin(), wait.end());
+    words.insert(words.end(), {lock, "--", "echo", "ran"});
+    const Finished finished = RunZklock(words);
+    CHECK(finished.exit == Exited(69));
+    CHECK(finished.out.empty());
+    CHECK_THAT(finished.err,
+               Catch::Contains(lock + " is free") && Catch::Contains("longer --session-timeout"));
+  }
+  CHECK(Tree().Children(lock).empty());
 }
 
 }  // namespace zklock::test

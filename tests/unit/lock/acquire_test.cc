@@ -659,6 +659,25 @@ TEST_CASE("A session time-out too short for a lease is refused") {
   CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));
 }
 
+TEST_CASE("A free lock is given up if the session is confirmed too slowly, whatever the wait") {
+  World world;
+  Contender self(world.servers, world.clock, {.wait = 1s});
+  // Too little of the lease is left to start anything.
+  self.store.Before("create", [&] { world.clock.Advance(25s); });
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  const bool is_slow = GENERATE(true, false);
+  for (int i = 0; i < 10 && !self.acquire.outcome(); ++i) {
+    world.clock.Set(std::max(self.acquire.GetInterest().wake, world.clock.Now()));
+    self.acquire.OnReady(0);
+    world.clock.Advance(is_slow ? 12s : 1s);
+    self.store.Run();
+  }
+  REQUIRE(self.acquire.outcome());
+  CHECK(self.Holds() == !is_slow);
+  CHECK(self.Ended<TooSlow>() == is_slow);
+}
+
 TEST_CASE("The time of the create and of its answer bound the servers' clock") {
   World world;
   Contender self(world.servers, world.clock);

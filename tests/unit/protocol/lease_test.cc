@@ -513,6 +513,30 @@ TEST_CASE("Generated events, with any granted time-outs: the lease is never too 
   }
 }
 
+TEST_CASE("Answers that take too long leave no lease to start with, however often they come") {
+  CHECK(Lease(4s).LongestAnswer() / 1ms == 583);
+  CHECK(Lease(10s).LongestAnswer() / 1ms == 1833);
+  CHECK(Lease(30s).LongestAnswer() / 1ms == 5625);
+  for (const Duration timeout : {Duration(4s), Duration(10s), Duration(30s)}) {
+    const Duration longest = Lease(timeout).LongestAnswer();
+    for (const auto& [took, suffices] :
+         {std::pair(longest - 1ms, true), std::pair(longest + 1ms, false)}) {
+      Lease lease(timeout);
+      TimePoint sent = At(1000s);
+      for (int round = 0; round < 5; ++round) {
+        lease.Committed(sent, sent + took);
+        if (round > 0) CHECK(lease.SufficesToStart(sent + took) == suffices);
+        sent += took + lease.PingSpan();
+      }
+    }
+  }
+  Lease later(10s);
+  later.ConnectAccepted(At(0s), 20s);
+  CHECK(later.LongestAnswer() / 1ms == 583);
+  later.ConnectAccepted(At(1s), 40s);
+  CHECK(later.LongestAnswer() < 0s);
+}
+
 TEST_CASE("The stop signal is sent a grace period before the lease's end, KILL 250 ms before it") {
   CHECK(StopTime(At(100s), 5s) == At(95s));
   CHECK(KillTime(At(95s), At(100s), 5s) == At(99750ms));
