@@ -26,6 +26,7 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
       looks_up_(options.transport.proxy_command.empty()),
       transport_(process::MakeTransport(options.transport)),
       session_({}, options.session_timeout, clock, options.access, transport_.get()) {
+  session_.SetConnectTimeout(options.connect_timeout);
   loop_.Add(*this);
   loop_.Add(session_);
   if (looks_up_) {

@@ -194,7 +194,10 @@ Duration Session::AttemptTime(TimePoint now) const {
   if (connection_->has_helper()) {
     allowed = std::max<Duration>(2s, timeout / (3 * addresses)) * doubled;
   } else if (connection_->state() == Connection::State::kHandshaking) {
-    allowed = std::max<Duration>(2s, timeout / 3);
+    // One server that hangs must leave time for the others; a single one has it all.
+    const std::int64_t shares = addresses == 1 ? 1 : 2 * addresses;
+    allowed = std::min(std::max<Duration>(connect_timeout_ / shares, 250ms) * doubled,
+                       std::max<Duration>(2s, timeout / 3));
   }
   if (closing_) {
     const Duration least = connection_->has_helper() ? kLeastHelperTime : Duration::zero();

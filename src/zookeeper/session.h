@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -48,6 +49,8 @@ class Session final : public Store, public EventSource {
 
   /// Replaces the addresses, from the next attempt on (a name's addresses have changed).
   void SetEndpoints(std::vector<Endpoint> endpoints);
+  /// How long the caller waits for a server: the addresses share this time. 15 s unless set.
+  void SetConnectTimeout(Duration connect_timeout) { connect_timeout_ = connect_timeout; }
   /// How many times all endpoints have been tried in vain since the last connection.
   [[nodiscard]] int failed_rounds() const { return failed_rounds_; }
   /// Why each server's last attempt failed, or how far the current attempt has come, in the order
@@ -198,6 +201,7 @@ class Session final : public Store, public EventSource {
   int failed_rounds_ = 0;
 
   Duration timeout_;
+  Duration connect_timeout_ = std::chrono::seconds(15);
   const Clock& clock_;
   Access access_;
   Transport* transport_;
