@@ -134,21 +134,20 @@ void Acquire::OnReady(short /*revents*/) {
 
 TimePoint Acquire::UnreachableAt() const {
   if (!unserved_since_) return kNever;
-  // A contender that has been in the queue has a place to lose: stay as long as the session can.
-  const Duration patience = has_queued_
-                                ? std::max(request_.connect_timeout, store_.lease().timeout())
-                                : request_.connect_timeout;
-  return After(*unserved_since_, patience);
+  const TimePoint usual = After(*unserved_since_, request_.connect_timeout);
+  if (!has_queued_) return usual;
+  // A contender that has been in the queue has a place to lose: stay as long as the session and the
+  // wait can last.
+  const TimePoint session_end = After(*unserved_since_, store_.lease().timeout());
+  return std::max(usual, std::min(session_end, wait_deadline_));
 }
 
-/// Without a place in the queue no contender is known to be before ours: we wait for the servers,
-/// and connect_timeout says how long. Nor do we wait for a contender when only the lease is
-/// missing.
+/// `wait` limits the wait for other contenders: only while the last answer has shown one before
+/// ours. In all other states an answer is under way that may show that the lock is free, or there
+/// is no server to ask: UnreachableAt() and answer_deadline_ limit those.
 TimePoint Acquire::WaitEnd() const {
-  const auto* const confirming = std::get_if<Confirming>(&state_);
-  const bool is_our_turn = std::holds_alternative<AwaitingLease>(state_) ||
-                           (confirming != nullptr && confirming->round_began != kNever);
-  return HasPlace() && !is_our_turn ? wait_deadline_ : kNever;
+  const bool waits = std::holds_alternative<Waiting>(state_) && !connection_.expiry;
+  return waits ? wait_deadline_ : kNever;
 }
 
 Duration Acquire::AnswerTime() const {

@@ -214,6 +214,23 @@ TEST_CASE("A server that accepts the session of a try and then does not answer i
   caller.CheckHolds();
 }
 
+TEST_CASE("A wait that one LOCK has used up does not end at the next if that is free") {
+  Caller caller(false, 10s);
+  const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
+  caller.Run();
+  caller.clock.Advance(9s);
+  caller.Run();
+  caller.servers.Remove(first);
+  // The create in /b has been answered, the list has not.
+  while (!caller.notes.queued.starts_with("/b/")) {
+    if (!caller.store.Step()) caller.set.OnReady(0);
+  }
+  caller.clock.Advance(2s);
+  caller.set.OnReady(0);
+  caller.Run();
+  caller.CheckHolds();
+}
+
 TEST_CASE("One wait counts for the whole set") {
   Caller caller(false, 10s);
   const std::string first = caller.servers.Put("/a/other-lock-", 1, true);

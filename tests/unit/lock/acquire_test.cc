@@ -678,6 +678,67 @@ TEST_CASE("A free lock is given up if the session is confirmed too slowly, whate
   CHECK(self.Ended<TooSlow>() == is_slow);
 }
 
+TEST_CASE("A wait that ends while an answer is under way is no conflict if the lock is free") {
+  World world;
+  const auto end_wait = [&](Contender& self) {
+    world.clock.Advance(1s);
+    self.acquire.OnReady(0);
+    CHECK_FALSE(self.acquire.outcome());
+    self.store.Run();
+    self.acquire.OnReady(0);
+  };
+  SECTION("the create has been answered, the list has not") {
+    Contender self(world.servers, world.clock, {.wait = 500ms});
+    self.store.Connect();
+    while (self.notes.queued.empty()) REQUIRE(self.store.Step());
+    end_wait(self);
+    CHECK(self.Holds());
+  }
+  SECTION("the predecessor is gone, and a list or the record tells whether the lock is free") {
+    const std::string holder = world.servers.Put("/l/other-lock-", 1, true);
+    const bool was_waiter = GENERATE(false, true);
+    const std::string waiter =
+        was_waiter ? world.servers.Put("/l/more-lock-", 2, true) : std::string();
+    Contender self(world.servers, world.clock, {.wait = kPastLeaseInHand + 500ms});
+    self.store.Run();
+    world.clock.Advance(kPastLeaseInHand);
+    world.servers.Remove(was_waiter ? waiter : holder);
+    REQUIRE(self.store.Step());  // the event
+    end_wait(self);
+    CHECK(self.Holds() == !was_waiter);
+    if (was_waiter) CHECK(self.why() == Busy::Why::kWaitOver);
+  }
+}
+
+TEST_CASE("A wait that ends without a connection is a conflict only if a server shows one") {
+  World world;
+  const std::string other = world.servers.Put("/l/other-lock-", 1, true);
+  Contender self(world.servers, world.clock, {.wait = 10s});
+  self.store.Run();
+  world.clock.Advance(9s);
+  self.store.Disconnect();
+  world.clock.Advance(2s);
+  self.acquire.OnReady(0);
+  REQUIRE_FALSE(self.acquire.outcome());
+  SECTION("no server does") {
+    world.clock.Advance(13s);
+    CHECK(self.acquire.GetInterest().wake <= world.clock.Now());
+    self.acquire.OnReady(0);
+    CHECK(self.Ended<Unreachable>());
+  }
+  SECTION("a server shows it") {
+    self.store.Run();
+    self.acquire.OnReady(0);
+    REQUIRE(self.Ended<Busy>());
+    CHECK(self.why() == Busy::Why::kWaitOver);
+  }
+  SECTION("a server shows that the lock is free") {
+    world.servers.Remove(other);
+    self.store.Run();
+    CHECK(self.Holds());
+  }
+}
+
 TEST_CASE("The time of the create and of its answer bound the servers' clock") {
   World world;
   Contender self(world.servers, world.clock);
