@@ -24,6 +24,20 @@ constexpr char kTooRecent[] =
     "{} last ran on {} {} ago, which is within --min-interval {}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 
+// While the command runs: the LOCKs, and what becomes of the command or who asked.
+constexpr char kGuardFailed[] =
+    "the command's guard process was killed or hung: the command was ended";
+constexpr char kReleaseRequested[] = "asked to release {} by {}: ending the command";
+constexpr char kContenderDeleted[] = "{} is lost (our contender was deleted): {}";
+constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
+constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
+constexpr char kShortGrant[] =
+    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
+constexpr char kLeaseRanOut[] =
+    "{} could not be confirmed in time: ending the command before the lease runs out";
+constexpr char kOuterReleased[] =
+    "{} is lost (the outer zklock that held it released it, lost it or ended): {}";
+
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // worded by report_reasons.h
 
@@ -52,6 +66,7 @@ using enum EndReason;
 constexpr Row kRows[] = {
     {kEnded, "ended", kGiven, message::kNone},
     {kLost, "lost", kExitLost, message::kNone},
+    {kRequested, "requested", kExitLost, message::kNone},
     {kNotExecuted, "not-executed", kGiven, message::kNone},
     {kTaken, "taken", kConflict, message::kTaken},
     {kWaitOver, "wait-over", kConflict, message::kWaitOver},
@@ -70,11 +85,30 @@ constexpr Row kRows[] = {
     {kDefect, "defect", kExitInternal, message::kDetails, Said::kAlways},
 };
 
+// In the order of the enumeration.
+constexpr CauseRow kCauses[] = {
+    {EndCause::kItself, kEnded, true, nullptr, message::kNone},
+    {EndCause::kSignal, kEnded, true, nullptr, message::kNone},
+    {EndCause::kGuardFailed, kEnded, true, nullptr, message::kGuardFailed},
+    {EndCause::kReleaseRequested, kRequested, true, nullptr, message::kReleaseRequested},
+    {EndCause::kRemoved, kLost, false, "removed", message::kContenderDeleted},
+    {EndCause::kExpired, kLost, false, "expired", message::kExpired},
+    {EndCause::kUnproven, kLost, false, "unproven", message::kUnproven},
+    {EndCause::kShortSession, kLost, false, "short-session", message::kShortGrant},
+    {EndCause::kLeaseRanOut, kLost, true, "unproven", message::kLeaseRanOut},
+    {EndCause::kOuter, kLost, true, "outer", message::kOuterReleased},
+    {EndCause::kAbandoned, kLost, false, nullptr, message::kNone},
+};
+
 constexpr bool AreInOrder() {
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
     if (static_cast<std::size_t>(kRows[i].reason) != i) return false;
   }
-  return std::size(kRows) == static_cast<std::size_t>(kDefect) + 1;
+  for (std::size_t i = 0; i < std::size(kCauses); ++i) {
+    if (static_cast<std::size_t>(kCauses[i].cause) != i) return false;
+  }
+  return std::size(kRows) == static_cast<std::size_t>(kDefect) + 1 &&
+         std::size(kCauses) == static_cast<std::size_t>(EndCause::kAbandoned) + 1;
 }
 static_assert(AreInOrder());
 
@@ -82,10 +116,16 @@ const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reaso
 
 }  // namespace
 
+const CauseRow& RowOf(EndCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
+
+std::string CauseText(EndCause cause, const std::string& locks, const std::string& detail) {
+  return fmt::format(fmt::runtime(RowOf(cause).format), locks, detail);
+}
+
 const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
 
 bool WasHeld(EndReason reason) {
-  return reason == kEnded || reason == kLost || reason == kNotExecuted;
+  return reason == kEnded || reason == kLost || reason == kRequested || reason == kNotExecuted;
 }
 
 bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }

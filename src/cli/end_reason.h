@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/end_cause.h"
 #include "base/exit_status.h"
 
 namespace zklock::cli {
@@ -13,6 +14,7 @@ namespace zklock::cli {
 enum class EndReason {
   kEnded,          ///< the command ended
   kLost,           ///< the lock was lost, which ended the command
+  kRequested,      ///< the release was requested, which ended the command
   kNotExecuted,    ///< the lock was held, but the command could not be executed
   kTaken,          ///< `try`: the lock is not free
   kWaitOver,       ///< --wait
@@ -30,6 +32,19 @@ enum class EndReason {
   kUsage,          ///< the wait would never end
   kDefect,         ///< the servers answered what sound servers do not
 };
+
+/// What follows from the cause of a run's end.
+struct CauseRow {
+  EndCause cause;
+  EndReason reason;    ///< decides the exit status and the reason of the `released` event
+  bool is_recorded;    ///< the release record and the history get the duration and status
+  const char* loss;    ///< the reason of the `lost` event; null: it is not published
+  const char* format;  ///< of the message; empty: none
+};
+[[nodiscard]] const CauseRow& RowOf(EndCause cause);
+/// The cause's message. `detail`: what becomes of the command, or who asked for the release.
+[[nodiscard]] std::string CauseText(EndCause cause, const std::string& locks,
+                                    const std::string& detail);
 
 /// How a run ends.
 struct RunEnd {

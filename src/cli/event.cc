@@ -38,17 +38,8 @@ constexpr char kNested[] = "{} is already held by an outer zklock: running under
 constexpr char kRunning[] = "running {} (pid {})";
 constexpr char kSuspect[] = "{}: the server does not answer; trying another";
 constexpr char kConfirmed[] = "{}: confirmed, still held";
-constexpr char kContenderDeleted[] = "{} is lost (our contender was deleted): {}";
-constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
-constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
-constexpr char kShortGrant[] =
-    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
-constexpr char kOuterReleased[] =
-    "{} is lost (the outer zklock that held it released it, lost it or ended): {}";
 constexpr char kEndsCommand[] = "ending the command";
 constexpr char kContinues[] = "the command continues, and others may run too (--on-lost warn)";
-constexpr char kLeaseRanOut[] =
-    "{} could not be confirmed in time: the command was ended before the lease ran out";
 constexpr char kExited[] = "the command ended with status {}";
 constexpr char kKeptForNested[] =
     "the command has ended; {} is held until its nested runs have ended: {} zklock, the first "
@@ -64,27 +55,6 @@ constexpr char kNotConfirmed[] =
 namespace {
 
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
-
-struct LossWords {
-  const char* name;    // in --events
-  const char* format;  // LOCK, and what becomes of the command
-};
-
-LossWords WordsOf(lock::Loss loss) {
-  switch (loss) {
-    case lock::Loss::kRemoved:
-      return {"removed", message::kContenderDeleted};
-    case lock::Loss::kExpired:
-      return {"expired", message::kExpired};
-    case lock::Loss::kShortSession:
-      return {"short-session", message::kShortGrant};
-    case lock::Loss::kOuter:
-      return {"outer", message::kOuterReleased};
-    case lock::Loss::kUnproven:
-      break;
-  }
-  return {"unproven", message::kUnproven};
-}
 
 }  // namespace
 
@@ -177,19 +147,13 @@ std::string SuspectEvent::Text() const { return fmt::format(message::kSuspect, l
 
 std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirmed, locks); }
 
-EventFields LostEvent::Fields() const { return {{"reason", WordsOf(loss).name}}; }
+EventFields LostEvent::Fields() const { return {{"reason", RowOf(cause).loss}}; }
 
 std::string LostEvent::Text() const {
   const char* const consequence =
       on_lost == OnLost::kStop ? message::kEndsCommand : message::kContinues;
-  return fmt::format(fmt::runtime(WordsOf(loss).format), locks, consequence);
+  return CauseText(cause, locks, consequence);
 }
-
-EventFields LeaseRanOutEvent::Fields() const {
-  return {{"reason", WordsOf(lock::Loss::kUnproven).name}};
-}
-
-std::string LeaseRanOutEvent::Text() const { return fmt::format(message::kLeaseRanOut, locks); }
 
 EventFields ExitedEvent::Fields() const {
   EventFields fields = {{"status", process::ShellStatus(wait_status)},

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "cli/end_reason.h"
 #include "cli/parsed_command_line.h"
-#include "lock/hold.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 
@@ -169,21 +169,13 @@ struct ConfirmedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// The lock is lost, or its lease is about to end.
 struct LostEvent {
   static constexpr const char* kName = "lost";
   static constexpr Level kLevel = Level::kAlways;
   std::string locks;
-  lock::Loss loss{};
+  EndCause cause = EndCause::kUnproven;
   OnLost on_lost{};
-  [[nodiscard]] EventFields Fields() const;
-  [[nodiscard]] std::string Text() const;
-};
-
-/// The guard was the first to see that the lease was about to end, and ended the command in time.
-struct LeaseRanOutEvent {
-  static constexpr const char* kName = "lost";
-  static constexpr Level kLevel = Level::kAlways;
-  std::string locks;
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };
@@ -225,7 +217,7 @@ using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, PlaceLostEvent,
                  IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent, ReservationEndedEvent,
                  AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
-                 LeaseRanOutEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

@@ -29,15 +29,12 @@ inline constexpr char kReservedFor[] = "; reserved for {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.
-inline constexpr char kReleaseRequested[] = "asked to release {} by {}: ending the command";
 inline constexpr char kSuspending[] =
     "suspended; {} stays held for {} at most, then the command is ended";
 inline constexpr char kSurvivor[] =
     "process {} ({}) could not be signalled and may still be running: end it yourself";
 inline constexpr char kLeftBehind[] =
     "process {} ({}) outlived the command; the lock is released anyway; see --descendants";
-inline constexpr char kGuardFailed[] =
-    "the command's guard process was killed or hung: the command was ended";
 inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 

@@ -10,6 +10,7 @@
 #include "cli/event.h"
 #include "lock/acquire.h"
 #include "lock/contender_data.h"
+#include "lock/hold.h"
 #include "zookeeper/session.h"
 
 namespace zklock::commands {

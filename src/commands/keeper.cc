@@ -13,7 +13,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/end_cause.h"
 #include "base/exit_status.h"
+#include "cli/end_reason.h"
 #include "cli/messages.h"
 #include "commands/acquire_locks.h"
 #include "commands/event_broadcaster.h"
@@ -157,7 +159,7 @@ class Keeper {
       // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
       // session when the owner has ended.
       nested_.End();
-      guard_->SignalOwner();
+      guard_->SignalOwner(EndCause::kAbandoned);
       guard_->LeaveGuardRunning();
       throw;
     }
@@ -170,7 +172,8 @@ class Keeper {
 
   /// With --history, releases and enters the end of the hold. Returns as Hold::Release().
   std::size_t EnterEnd(lock::Hold& hold, TimePoint began) {
-    if (!history_ || hold.loss()) return 0;
+    const EndCause cause = guard_->cause().value_or(EndCause::kItself);
+    if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return 0;
     const lock::FinishedRun run{
         .ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false};
     const History::Writes writes = history_->End(hold, run);
@@ -215,20 +218,19 @@ class Keeper {
   bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
     process::OwnerGuard& guard = *guard_;
     const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
-    if (!is_wanted) nested_.Drain();
+    if (!is_wanted) {
+      guard.OnOwnerReleased();
+      nested_.Drain();
+    }
     TakeEndingSignals();
     const TimePoint now = context_.clock.Now();
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
-    // The front may have got the signal as well; then it will not report that the lock is held, and
-    // closes the link: wait for that.
-    const bool ends = got_ending_signal_ && !link_;
-    if (ends || hold_events.release_request() || hold.loss() || context_.ancestors.is_lost() ||
-        now >= stop || guard.has_signalled()) {
+    if (const auto cause = WhyToEnd(hold, hold_events, now >= stop)) {
       nested_.End();
-      if (is_wanted) guard.SignalOwner();
+      guard.SignalOwner(*cause);
     }
     if (hold.loss() || now >= hold.lease_end()) return true;
-    if (guard.has_signalled() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
+    if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
     if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
     TimePoint next = hold.lease_end();
     for (const TimePoint moment : {stop, leave_at_}) {
@@ -236,6 +238,20 @@ class Keeper {
     }
     alarm_.Set(next);
     return false;
+  }
+
+  /// Why the hold has to end although the owner wants it.
+  [[nodiscard]] std::optional<EndCause> WhyToEnd(const lock::Hold& hold,
+                                                 const HoldEvents& hold_events,
+                                                 bool lease_runs_out) const {
+    if (hold.loss()) return hold.loss();
+    if (context_.ancestors.is_lost()) return EndCause::kOuter;
+    if (hold_events.release_request()) return EndCause::kReleaseRequested;
+    // The front may have got the signal as well; then it will not report that the lock is held, and
+    // closes the link: wait for that.
+    if (got_ending_signal_ && !link_) return EndCause::kSignal;
+    if (lease_runs_out || guard_->cause() == EndCause::kLeaseRanOut) return EndCause::kLeaseRanOut;
+    return std::nullopt;
   }
 
   /// False if the front ended before it could report that the lock is held.

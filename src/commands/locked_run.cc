@@ -102,7 +102,7 @@ class LockedRun {
       context_.loop.RunOnce();
       nested_->SetLease(NestingLease());
       running_->FollowAncestors(hold_.lease_end(), hold_.grace());
-      running_->PublishStart();
+      running_->PublishProgress();
       if (history_ && supervisor.has_started()) history_->Begin(began);
       if (history_) history_->ReportUnkept();
       EndIfLostOrAsked();
@@ -127,8 +127,9 @@ class LockedRun {
     WaitForNestedRuns();
     // The command and all nested runs have been reaped: only now is the lock released.
     const int status = running_->Status();
+    const cli::CauseRow& row = cli::RowOf(running_->cause());
     std::size_t releases = 0;
-    if (!running_->was_lost()) {
+    if (row.is_recorded && !hold_.loss()) {
       const lock::FinishedRun run{
           .ran = reaped - began, .status = status, .host = context_.Self().host};
       History::Writes history = history_ ? history_->End(hold_, run) : History::Writes();
@@ -138,7 +139,7 @@ class LockedRun {
       }
       releases = hold_.Release(run, history);
     }
-    Release({running_->was_lost() ? EndReason::kLost : EndReason::kEnded, status}, releases);
+    Release({row.reason, status}, releases);
     if (history_) history_->ReportEnd(display_path_);
     running_->ReportProcesses();
     return status;
@@ -148,13 +149,14 @@ class LockedRun {
   /// ended, and no longer than the lease lasts.
   void WaitForNestedRuns() {
     nested_->Drain();
-    if (running_->was_lost()) nested_->End();
+    const bool has_ended_itself = running_->cause() == EndCause::kItself;
+    if (!has_ended_itself) nested_->End();
     const std::vector<pid_t> runs = nested_->Runs();
     if (runs.empty()) return;
     // Their processes are not left behind: each nested zklock reports what it leaves itself.
     std::erase_if(running_->ended().left_behind,
                   [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
-    if (!running_->was_lost()) {
+    if (has_ended_itself) {
       context_.events.Publish(cli::NestedRunsLeftEvent{display_path_, runs.size(), runs.front()});
     }
     process::Waker alarm;

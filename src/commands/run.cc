@@ -41,7 +41,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   while (!supervisor.is_over()) {
     context.loop.RunOnce();
     running.FollowAncestors(kNever, context.options.kill_after);
-    running.PublishStart();
+    running.PublishProgress();
     running.PassSignals([&] {
       if (ancestors.empty()) return;  // no lease can run out meanwhile
       context.report.Suspending(ancestors.DisplayPath(),

@@ -4,9 +4,8 @@
 #include <utility>
 #include <variant>
 
-#include "base/exit_status.h"
+#include "cli/end_reason.h"
 #include "cli/report_reasons.h"
-#include "cli/run_messages.h"
 #include "process/ancestry.h"
 
 namespace zklock::commands {
@@ -21,32 +20,35 @@ void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace
   if (ancestors.empty()) return;
   supervisor_.SetLease(std::min(own_lease_end, ancestors.lease_end()),
                        std::min(own_grace, ancestors.GraceFor(context_.options.kill_after)));
-  if (ancestors.is_lost()) OnLossOf(ancestors.DisplayPath(), lock::Loss::kOuter);
+  if (ancestors.is_lost()) OnLossOf(ancestors.DisplayPath(), EndCause::kOuter);
 }
 
-void RunningCommand::PublishStart() {
+void RunningCommand::PublishProgress() {
+  if (supervisor_.cause() == EndCause::kLeaseRanOut) PublishLoss(locks_, EndCause::kLeaseRanOut);
   if (start_published_ || !supervisor_.has_started()) return;
   start_published_ = true;
   context_.events.Publish(
       cli::StartedEvent{context_.options.command.front(), supervisor_.command_pid()});
 }
 
-void RunningCommand::OnLoss(lock::Loss loss) { OnLossOf(locks_, loss); }
+void RunningCommand::OnLoss(EndCause loss) { OnLossOf(locks_, loss); }
 
-void RunningCommand::OnLossOf(const std::string& locks, lock::Loss loss) {
-  if (std::exchange(loss_published_, true)) return;
+void RunningCommand::OnLossOf(const std::string& locks, EndCause loss) {
+  PublishLoss(locks, loss);
+  if (context_.options.on_lost == cli::OnLost::kStop) supervisor_.End(loss);
+}
+
+void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
+  if (loss_) return;
+  loss_ = loss;
   context_.events.Publish(cli::LostEvent{locks, loss, context_.options.on_lost});
-  if (context_.options.on_lost == cli::OnLost::kStop) EndCommand();
 }
 
 void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
   if (std::exchange(request_reported_, true)) return;
-  context_.report.Error(cli::message::kReleaseRequested, locks_, cli::AskerText(request));
-  EndCommand();
-}
-
-void RunningCommand::EndCommand() {
-  if (!supervisor_.is_over()) supervisor_.End();
+  constexpr EndCause kCause = EndCause::kReleaseRequested;
+  context_.report.Error(cli::CauseText(kCause, locks_, cli::AskerText(request)));
+  supervisor_.End(kCause);
 }
 
 void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
@@ -65,21 +67,25 @@ void RunningCommand::PassSignals(const std::function<void()>& before_suspension)
 void RunningCommand::PublishEnd() {
   ended_ = *supervisor_.ended();
   context_.signals.SetCommandEnd(ended_.wait_status);
-  if (ended_.by_order && !loss_published_ && !request_reported_) {
-    context_.events.Publish(cli::LeaseRanOutEvent{locks_});
-  }
+  PublishProgress();
   const bool is_contained = std::holds_alternative<std::string>(supervisor_.containment());
   context_.events.Publish(cli::ExitedEvent{ended_.wait_status, is_contained});
 }
 
+EndCause RunningCommand::cause() const {
+  return supervisor_.cause().value_or(loss_.value_or(EndCause::kItself));
+}
+
 int RunningCommand::Status() const {
-  return was_lost() ? kExitLost : process::ShellStatus(ended_.wait_status);
+  return cli::EndStatus(cli::RowOf(cause()).reason, process::ShellStatus(ended_.wait_status));
 }
 
 void RunningCommand::ReportProcesses() const {
   for (const auto& survivor : ended_.survivors) context_.report.Survivor(survivor);
   for (const auto& process : ended_.left_behind) context_.report.LeftBehind(process);
-  if (ended_.guard_failed) context_.report.Error(cli::message::kGuardFailed);
+  if (ended_.guard_failed) {
+    context_.report.Error(cli::CauseText(EndCause::kGuardFailed, locks_, ""));
+  }
 }
 
 }  // namespace zklock::commands

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "commands/run_context.h"
 #include "lock/contender_data.h"
 #include "lock/hold.h"
@@ -27,11 +29,11 @@ class RunningCommand {
   /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
   /// theirs or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
-  /// Once the command has been executed.
-  void PublishStart();
-  /// The locks of our session are lost: publishes that, once, and ends the command if --on-lost
-  /// says so.
-  void OnLoss(lock::Loss loss);
+  /// That the command has been executed, and that the lease has run out, as soon as it is known.
+  void PublishProgress();
+  /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
+  /// the command if --on-lost says so.
+  void OnLoss(EndCause loss);
   /// Another process asks for the release: reports that, once, and ends the command.
   void OnReleaseRequest(const lock::ReleaseRequest& request);
   /// Passes on the signals that have arrived. When the command is suspended, so is zklock; if a
@@ -42,23 +44,24 @@ class RunningCommand {
   void PublishEnd();
   /// From then on.
   [[nodiscard]] process::Ended& ended() { return ended_; }
-  /// A lock was lost, or the guard has ended the command by order.
-  [[nodiscard]] bool was_lost() const { return ended_.by_order || loss_published_; }
+  /// Why the run ends: what has ended the command or, with --on-lost warn, the loss that it has
+  /// outlived; otherwise the command itself. Until the release, nested runs may be ended likewise.
+  [[nodiscard]] EndCause cause() const;
   /// The exit status of zklock.
   [[nodiscard]] int Status() const;
   /// Reports the processes that the command has left.
   void ReportProcesses() const;
 
  private:
-  void OnLossOf(const std::string& locks, lock::Loss loss);
-  void EndCommand();
+  void OnLossOf(const std::string& locks, EndCause loss);
+  void PublishLoss(const std::string& locks, EndCause loss);
 
   RunContext& context_;
   process::Supervisor& supervisor_;
   const std::string locks_;
   process::Ended ended_;
   bool start_published_ = false;
-  bool loss_published_ = false;
+  std::optional<EndCause> loss_;  // published
   bool request_reported_ = false;
 };
 

@@ -42,7 +42,7 @@ void Hold::OnReady(short /*revents*/) {
   const TimePoint now = clock_.Now();
   // Check the lease first, whatever else is due: the process may just have resumed after a pause.
   if (now >= lease_end_) {
-    Lose(Loss::kUnproven);
+    Lose(EndCause::kUnproven);
   } else if (now >= answer_deadline_) {
     answer_deadline_ = kNever;
     Suspect();
@@ -82,7 +82,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
       }
       return;
     case Error::kNoNode:
-      return Lose(Loss::kRemoved);
+      return Lose(EndCause::kRemoved);
     case Error::kConnectionLoss:
     case Error::kSessionExpired:
       return;  // the store reports which of the two it is
@@ -203,7 +203,7 @@ void Hold::Suspect() {
   observer_.OnSuspect();
 }
 
-void Hold::Lose(Loss loss) {
+void Hold::Lose(EndCause loss) {
   state_ = State::kLost;
   loss_ = loss;
 }
@@ -211,12 +211,13 @@ void Hold::Lose(Loss loss) {
 void Hold::OnConnected(bool fresh) {
   if (state_ == State::kLost) return;
   // It would be a defect if the store began a new session by itself. Our znodes are then gone.
-  if (fresh) return Lose(Loss::kExpired);
+  if (fresh) return Lose(EndCause::kExpired);
   // This comes first: the server may have granted a shorter session time-out, which moves the
   // lease's end back. Only an answered heartbeat moves it forward.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();
-  if (store_.lease().timeout() < protocol::kLeastSessionTimeout) return Lose(Loss::kShortSession);
+  if (store_.lease().timeout() < protocol::kLeastSessionTimeout)
+    return Lose(EndCause::kShortSession);
   store_.Sync(tickets_.front().lock.path, scope_.Wrap([](const zookeeper::Reply&) {}));
   SendHeartbeat();
   WatchTickets();
@@ -232,12 +233,12 @@ void Hold::OnDisconnected() {
 }
 
 void Hold::OnExpired() {
-  if (state_ != State::kLost) Lose(Loss::kExpired);
+  if (state_ != State::kLost) Lose(EndCause::kExpired);
 }
 
 void Hold::OnRefused(Error /*why*/) {
   // Does not happen while a lock is held. If it did, nothing could be proven any more.
-  if (state_ != State::kLost) Lose(Loss::kUnproven);
+  if (state_ != State::kLost) Lose(EndCause::kUnproven);
 }
 
 void Hold::OnWatch(const std::string& path, zookeeper::Change /*change*/) {

@@ -6,21 +6,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "base/event_source.h"
 #include "lock/callback_scope.h"
 #include "lock/ticket.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
-
-/// Why a lock that was held is lost.
-enum class Loss {
-  kRemoved,       ///< our contender was deleted
-  kExpired,       ///< the servers ended the session
-  kUnproven,      ///< the lease ended before it was proven again
-  kShortSession,  ///< a server granted a session time-out too short for a lease
-  kOuter,         ///< the ancestor that held it released it, lost it or ended
-};
 
 /// Receives what happens while the lock is held, for the guard, messages and events.
 class HoldObserver {
@@ -42,7 +34,7 @@ class HoldObserver {
 /// How a run ended, for the release record.
 struct FinishedRun {
   Duration ran{};          ///< how long the command ran
-  int status = 0;          ///< its status, as in a shell
+  int status = 0;          ///< of zklock, which is that of the command if it ended by itself
   std::string host{};      ///< on which it ran
   bool has_status = true;  ///< false with --hold: then there is no record
 };
@@ -69,8 +61,9 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
-  /// Set when the lock is lost; does not change after that.
-  [[nodiscard]] const std::optional<Loss>& loss() const { return loss_; }
+  /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
+  /// after that.
+  [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
@@ -111,7 +104,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
                                                             const FinishedRun& run) const;
   void TakeLease();
   void Suspect();
-  void Lose(Loss loss);
+  void Lose(EndCause loss);
 
   zookeeper::Store& store_;
   const Clock& clock_;
@@ -122,7 +115,7 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
 
   State state_ = State::kProven;
   bool suspect_ = false;
-  std::optional<Loss> loss_;
+  std::optional<EndCause> loss_;
   TimePoint lease_end_;
   TimePoint stop_time_;
   TimePoint next_heartbeat_;

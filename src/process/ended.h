@@ -20,7 +20,6 @@ struct Survivor {
 /// How the command ended.
 struct Ended {
   int wait_status = 0;              ///< of the command, as from waitpid; that of a KILL if unknown
-  bool by_order = false;            ///< ended by End() or by the lease's end
   bool guard_failed = false;        ///< the guard died or hung, so zklock ended the tree
   std::vector<Survivor> survivors;  ///< still running: another user's, could not be signalled
   std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command

@@ -78,7 +78,7 @@ class Guard {
   [[nodiscard]] bool MustKill() const;
   [[nodiscard]] bool MustContinueZklock() const;
   [[nodiscard]] bool ZklockIsGone() const;
-  void SendStatus(Message::Kind kind, bool by_order) const;
+  void SendStatus(Message::Kind kind) const;
 
   const GuardDuty& duty_;
   UniqueFd socket_;
@@ -96,7 +96,6 @@ class Guard {
   bool reaps_more_ = false;  // Reap() has not reaped all that have ended
   bool is_orphaned_ = false;
   bool is_executed_ = false;
-  bool lease_ran_out_ = false;
   TimePoint ending_since_ = kNever;
 };
 
@@ -253,7 +252,7 @@ bool Guard::MustContinueZklock() const {
   return duty_.page.zklock_is_suspended && suspended_by_ == 0 && !leaves_job_;
 }
 
-bool Guard::MustKill() const { return is_orphaned_ || duty_.page.order == Order::kKill; }
+bool Guard::MustKill() const { return is_orphaned_ || duty_.page.must_kill; }
 
 // The guard watches the lease itself: zklock may be stopped, and send no order.
 TimePoint Guard::LeaseEnd() const {
@@ -293,8 +292,9 @@ void Guard::Advance(TimePoint now) {
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
-    lease_ran_out_ = now >= StopTime();
-    if (lease_ran_out_ || is_orphaned_ || duty_.page.order != Order::kGuard) BeginEnding(now);
+    if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
+    if (now >= StopTime()) duty_.page.cause.Set(EndCause::kLeaseRanOut);
+    if (duty_.page.cause.Get()) BeginEnding(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kEnding) {
@@ -332,7 +332,7 @@ void Guard::CommandEnded(TimePoint now) {
   } else {
     tree_.RemoveCgroup();
   }
-  SendStatus(Message::Kind::kCommandEnded, false);
+  SendStatus(Message::Kind::kCommandEnded);
   phase_ = Phase::kReported;
 }
 
@@ -356,14 +356,13 @@ void Guard::Finish() {
   ReadExecResult();
   tree_.RemoveCgroup();
   SendProcesses(socket_.get(), Message::Kind::kSurvivor, Survivors());
-  SendStatus(Message::Kind::kTreeEnded, lease_ran_out_ || duty_.page.order != Order::kGuard);
+  SendStatus(Message::Kind::kTreeEnded);
   phase_ = Phase::kFinished;
 }
 
-void Guard::SendStatus(Message::Kind kind, bool by_order) const {
+void Guard::SendStatus(Message::Kind kind) const {
   // A command that survived has no status: report the one that KILL would have given it.
-  Send(socket_.get(),
-       {.kind = kind, .number = command_status_.value_or(SIGKILL), .by_order = by_order});
+  Send(socket_.get(), {.kind = kind, .number = command_status_.value_or(SIGKILL)});
 }
 
 }  // namespace

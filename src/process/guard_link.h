@@ -14,13 +14,6 @@
 
 namespace zklock::process {
 
-/// What zklock wants of the guard. Only ever raised.
-enum class Order : int {
-  kGuard,  ///< keep the command
-  kEnd,    ///< the stop signal, KILL after the grace
-  kKill,   ///< KILL at once
-};
-
 /// The page that zklock and the guard share, for what must arrive even if the other is stopped.
 struct GuardPage {
   /// D and the grace. Written by zklock, before kBegin. It may move back: kWake follows then.
@@ -28,8 +21,10 @@ struct GuardPage {
   /// Written by the guard: it has seen the lease and the order, and will look (and move this) again
   /// at this moment at the latest. A guard that is later hangs.
   SharedMoment guard_looks_at;
-  std::atomic<Order> order{Order::kGuard};  ///< written by zklock
-  std::atomic<bool> is_ending{false};       ///< written by the guard: it is ending the tree
+  /// Written by either: the tree has to end, by the stop signal, and KILL after the grace.
+  SharedCause cause;
+  std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: KILL at once
+  std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
   /// Written by zklock: it suspends itself with the command. The guard continues it, again and
   /// again until this is false, once the command continues or has ended.
   std::atomic<bool> zklock_is_suspended{false};
@@ -54,11 +49,10 @@ struct Message {
     /// `number`: wait status of the command, which ended by itself. The guard waits for zklock to
     /// dismiss it, or to order it to end what the command left behind.
     kCommandEnded,
-    kTreeEnded,  ///< `number`: wait status; `by_order`. Nothing is left to guard
+    kTreeEnded,  ///< `number`: wait status. Nothing is left to guard
   };
   Kind kind{};
   int number = 0;
-  int by_order = 0;
   std::array<char, 16> name{};  ///< null-terminated
 };
 

@@ -50,13 +50,13 @@ void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
   if (page_->lease.Set(lease_end, grace) && guard_ > 0) kill(guard_, SIGCONT);
 }
 
-void OwnerGuard::SignalOwner() {
-  if (!page_->signalled.exchange(true)) (void)duty_.owner.Signal(duty_.signal);
+void OwnerGuard::SignalOwner(EndCause cause) {
+  if (page_->cause.Set(cause)) (void)duty_.owner.Signal(duty_.signal);
 }
 
 void OwnerGuard::BeginClose() {
   page_->is_closing = true;
-  page_->signalled = true;
+  OnOwnerReleased();
 }
 
 void OwnerGuard::LeaveGuardRunning() {
@@ -132,9 +132,10 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
     const TimePoint lease_end = page_->lease.end();
     const TimePoint stop = page_->lease.StopTime();
     if (orphaned && now >= lease_end) return;  // the servers end the session
-    if (orphaned || now >= stop) SignalOwner();
+    if (orphaned) SignalOwner(EndCause::kAbandoned);
+    if (now >= stop) SignalOwner(EndCause::kLeaseRanOut);
 
-    SetTimer(timer.get(), orphaned ? lease_end : page_->signalled ? kNever : stop);
+    SetTimer(timer.get(), orphaned ? lease_end : page_->cause.Get() ? kNever : stop);
     std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
                                      {signals.get(), POLLIN, 0},
                                      {owner_ended ? -1 : duty_.owner.fd(), POLLIN, 0}}};

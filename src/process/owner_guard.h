@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "base/event_source.h"
 #include "process/owner.h"
 #include "process/pidfd.h"
@@ -46,8 +47,11 @@ class OwnerGuard final : public EventSource {
 
   /// Moves the lease's end, forward or back, and sets how long before it the owner is signalled.
   void SetLease(TimePoint lease_end, Duration grace);
-  /// Signals the owner, unless this process or the guard has already done so.
-  void SignalOwner();
+  /// Signals the owner, unless this process or the guard has already done so, or the owner has
+  /// released.
+  void SignalOwner(EndCause cause);
+  /// The owner has ended, or has released: it is not to be signalled any more.
+  void OnOwnerReleased() { page_->cause.Set(EndCause::kItself); }
   /// Whether something other than the owner relies on the lock. Then the guard will not close the
   /// session, and the lock is held until the servers end it.
   void KeepSession(bool keep) { page_->keeps_session = keep; }
@@ -56,15 +60,16 @@ class OwnerGuard final : public EventSource {
   void BeginClose();
   /// Leaves the guard running: to it, the end of this process is an unexpected one.
   void LeaveGuardRunning();
-  [[nodiscard]] bool has_signalled() const { return page_->signalled; }
+  /// Why the owner was signalled; kItself: it was not, and will not be.
+  [[nodiscard]] std::optional<EndCause> cause() const { return page_->cause.Get(); }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
 
  private:
   struct Page {
-    SharedLease lease;                   // written by the keeper
-    std::atomic<bool> signalled{false};  // written by the process that signals the owner, before
+    SharedLease lease;  // written by the keeper
+    SharedCause cause;  // written by the process that signals the owner, before
     std::atomic<bool> keeps_session{false};  // written by the keeper
     std::atomic<bool> is_closing{false};     // written by the keeper
   };

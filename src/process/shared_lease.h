@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "protocol/lease.h"
 
 namespace zklock::process {
@@ -41,6 +43,26 @@ class SharedLease {
  private:
   SharedMoment end_;
   std::atomic<int64_t> grace_{};
+};
+
+/// Why that which the lease covers has to end, in such memory. zklock and the guard both set it;
+/// the first cause counts.
+class SharedCause {
+ public:
+  /// True if this is the first cause.
+  bool Set(EndCause cause) {
+    int none = kNone;
+    return value_.compare_exchange_strong(none, static_cast<int>(cause));
+  }
+  [[nodiscard]] std::optional<EndCause> Get() const {
+    const int value = value_;
+    return value == kNone ? std::nullopt : std::optional(static_cast<EndCause>(value));
+  }
+
+ private:
+  static constexpr int kNone = -1;
+  std::atomic<int> value_{kNone};
+  static_assert(std::atomic<int>::is_always_lock_free);
 };
 
 }  // namespace zklock::process

@@ -87,7 +87,7 @@ struct Supervisor::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  void Give(Order order);
+  void End(EndCause cause);
   void ReadMessages();
   void Handle(const Message& message);
   void SeeContainment();
@@ -120,9 +120,9 @@ Supervisor::State::State(const CommandSpec& command, const Signals& signals)
 }
 
 // By the page, since the socket may be full if the guard is stopped.
-void Supervisor::State::Give(Order order) {
-  if (guard.page().order.load() >= order) return;
-  guard.page().order = order;
+void Supervisor::State::End(EndCause cause) {
+  guard.page().cause.Set(cause);
+  if (ordered_at || IsSettled()) return;
   ordered_at = BootClock::now();
   guard.Send({.kind = Message::Kind::kWake});
 }
@@ -167,8 +167,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kCommandEnded:
       return CommandEnded(message.number);
     case Message::Kind::kTreeEnded:
-      return SettleByGuard(
-          Ended{message.number, message.by_order != 0, false, std::move(guarded.survivors), {}});
+      return SettleByGuard(Ended{message.number, false, std::move(guarded.survivors), {}});
     case Message::Kind::kBegin:
     case Message::Kind::kWake:
     case Message::Kind::kForward:
@@ -186,10 +185,10 @@ void Supervisor::State::SeeContainment() {
 void Supervisor::State::CommandEnded(int wait_status) {
   // If the end was ordered meanwhile, or the lease ran out before this was read, the guard has to
   // end what the command left behind, and reports again.
-  if (LeaseRanOut()) Give(Order::kEnd);
+  if (LeaseRanOut()) End(EndCause::kLeaseRanOut);
   auto& left_behind = std::get<Guarded>(phase).left_behind;
   if (ordered_at) return left_behind.clear();
-  SettleByGuard(Ended{wait_status, false, false, {}, std::move(left_behind)});
+  SettleByGuard(Ended{wait_status, false, {}, std::move(left_behind)});
 }
 
 /// The guard has nothing left to do.
@@ -202,8 +201,7 @@ void Supervisor::State::SettleByGuard(Result result) {
 Supervisor::State::~State() {
   if (IsSettled()) guard.Reap();  // otherwise not dismissed: it may live on
   const auto* ended = std::get_if<Ended>(&phase);
-  const bool leaves = ended != nullptr && !ended->by_order && ended->survivors.empty();
-  if (cgroup && leaves) cgroup->MoveOutAndRemove();
+  if (cgroup && ended != nullptr && ended->survivors.empty()) cgroup->MoveOutAndRemove();
 }
 
 GuardTerms Supervisor::State::Terms() const {
@@ -234,6 +232,7 @@ void Supervisor::State::WatchGuard(TimePoint now) {
 }
 
 void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
+  guard.page().cause.Set(LeaseRanOut() ? EndCause::kLeaseRanOut : EndCause::kGuardFailed);
   // Kills the guard. Does not throw.
   phase.emplace<TakenOver>(guard, std::move(outsiders), cgroup.get(), guard_was_slow);
   guard.CloseSocket();
@@ -243,8 +242,7 @@ void Supervisor::State::ContinueTakeOver() {
   auto& [takeover, guard_was_slow] = std::get<TakenOver>(phase);
   if (!takeover.Round(lease().end())) return;
   guard.Forget();
-  const bool by_order = ordered_at || LeaseRanOut();
-  Ended ended{takeover.command_status(), by_order, !guard_was_slow, takeover.survivors(), {}};
+  Ended ended{takeover.command_status(), !guard_was_slow, takeover.survivors(), {}};
   phase.emplace<Ended>(std::move(ended));
 }
 
@@ -315,7 +313,9 @@ Supervisor::~Supervisor() {
   if (!state.has_lease) state.guard.Discard();
   if (!state.has_lease || state.IsSettled()) return;
   try {
-    state.Give(Order::kKill);
+    state.guard.page().must_kill = true;
+    state.ordered_at.reset();
+    state.End(EndCause::kAbandoned);
     const TimePoint patience = BootClock::now() + kAbandonTime;
     while (!state.IsSettled()) {
       if (state.IsGuarded() && BootClock::now() >= patience) state.BeginTakeOver();
@@ -364,7 +364,9 @@ void Supervisor::SuspendWithCommand(const Signals& signals, int signal_number) {
   page.zklock_is_suspended = false;
 }
 
-void Supervisor::End() { state_->Give(Order::kEnd); }
+void Supervisor::End(EndCause cause) { state_->End(cause); }
+
+std::optional<EndCause> Supervisor::cause() const { return state_->guard.page().cause.Get(); }
 
 const Containment& Supervisor::containment() const { return state_->containment; }
 

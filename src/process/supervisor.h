@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/end_cause.h"
 #include "base/event_source.h"
 #include "process/cgroup.h"
 #include "process/command_spec.h"
@@ -59,7 +60,7 @@ class Supervisor final : public EventSource {
   /// Lets the command be executed with `environment`: NAME=VALUE, all of it. The result shows in
   /// the caller's event loop: a command that is suspended at this moment, as by Ctrl-Z, must not
   /// keep zklock from its signals and heartbeats. After the stop time of its lease it does not
-  /// begin, and has ended by order.
+  /// begin, and has ended because of that.
   void Begin(const std::vector<std::string>& environment);
 
   /// Moves the lease's end, forward or back, and sets the grace between the stop signal and KILL.
@@ -81,11 +82,14 @@ class Supervisor final : public EventSource {
   /// that.
   void SuspendWithCommand(const Signals& signals, int signal_number);
   /// Ends the whole tree now: the stop signal, then KILL after the grace or shortly before the
-  /// lease's end, whichever is first. Idempotent.
-  void End();
+  /// lease's end, whichever is first. Idempotent. After the end, only notes the cause.
+  void End(EndCause cause);
 
   /// The command was executed. False for a command that was too late, or whose guard had died.
   [[nodiscard]] bool has_started() const;
+  /// Why the tree had to end: the first cause, from End(), or found by the guard or this object
+  /// itself. None: the command has not ended yet, or by itself.
+  [[nodiscard]] std::optional<EndCause> cause() const;
   /// Null until its execve has failed; nothing is left of it then.
   [[nodiscard]] const ExecFailed* exec_failed() const;
   /// Null until the command (and, if it was ended, its whole tree) has been reaped.

@@ -174,6 +174,18 @@ TEST_CASE("the events of a lock that is lost") {
   CheckDocumented(events);
 }
 
+TEST_CASE("the events of a run that is asked to release") {
+  const TemporaryDirectory directory;
+  const std::string lock = NewLock("events");
+  Child holder = StartHolder({"exclusive", "--events", directory.Path("events")}, lock);
+  CHECK(RunZklock({"release", "--holders", "--yes", lock}).exit == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+  const auto events = Events(directory.Read("events"));
+  CHECK(Names(events) ==
+        Words{"connected", "queued", "acquired", "exited 143", "released requested 76"});
+  CheckDocumented(events);
+}
+
 TEST_CASE("the events of a connection that breaks while the command runs") {
   const TemporaryDirectory directory;
   const std::string lock = NewLock("events");

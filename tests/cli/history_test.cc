@@ -133,6 +133,47 @@ TEST_CASE("a run that lost its lock is lost") {
   CHECK(StatesOf(lock) == States{"lost"});
 }
 
+TEST_CASE("a run that is asked to release has ended, with status 76 and a release record") {
+  const bool is_shared = GENERATE(false, true);
+  CAPTURE(is_shared);
+  const std::string lock = NewLock("history");
+  // The command takes the request well; it did not do its work all the same.
+  Words words = {"exclusive", "--history", "32"};
+  if (is_shared) words.insert(words.end(), {"--permits", "2"});
+  words.insert(words.end(), {lock, "--", "sh", "-c", "trap 'exit 0' TERM; echo held; read _"});
+  ChildOptions options = Zklock(words);
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  REQUIRE(holder.ReadLine() == "held");
+  CHECK(RunZklock({"release", "--holders", "--yes", "--wait", lock}).exit == Exited(0));
+  CHECK(holder.Wait() == Exited(76));
+  const json history = HistoryOf(lock);
+  CHECK(history["lastSuccess"] == nullptr);
+  REQUIRE(history["runs"].size() == 1);
+  CHECK(history["runs"][0]["state"] == "ended");
+  CHECK(history["runs"][0]["status"] == 76);
+  CHECK(history["runs"][0]["seconds"] > 0);
+  if (is_shared) return;
+  const json last = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["lastRun"];
+  CHECK(last["token"] == history["runs"][0]["token"]);
+  CHECK(last["status"] == 76);
+}
+
+TEST_CASE("a run that ends because an outer zklock releases has ended under its own LOCK") {
+  const std::string outer = NewLock("history");
+  const std::string own = NewLock("history");
+  Child run = StartHolder({"exclusive", outer, "--", Binary(), "exclusive", "-z", TestServers(),
+                           "--history", "32", outer},
+                          own);
+  CHECK(RunZklock({"release", "--holders", "--yes", outer}).exit == Exited(0));
+  CHECK(run.Wait() == Exited(76));
+  const json runs = HistoryOf(own)["runs"];
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0]["state"] == "ended");
+  CHECK(runs[0]["status"] == 76);
+  CHECK(json::parse(RunZklock({"inspect", "--json", own}).out)[0]["lastRun"]["status"] == 76);
+}
+
 TEST_CASE("a command that ends by a signal or cannot be executed") {
   const std::string lock = NewLock("history");
   CHECK(RunZklock({"exclusive", "--history", "32", lock, "--", "sh", "-c", "kill -9 $$"}).exit ==

@@ -74,8 +74,9 @@ std::string Survivor() {
 // zklock and its guard look at one lease; which of them is the first to see its end is the
 // scheduler's. tests/unit/process/guard_test.cc has the guard alone.
 std::string LeaseRanOut() {
-  return Reported(
-      [](cli::Report& report) { report.OnEvent(cli::LeaseRanOutEvent{"/jobs/backup"}); });
+  return Reported([](cli::Report& report) {
+    report.OnEvent(cli::LostEvent{"/jobs/backup", EndCause::kLeaseRanOut});
+  });
 }
 
 // What a host grants of cgroups is its own. Where a test may mount the hierarchy,

@@ -270,7 +270,7 @@ TEST_CASE("a holder whose contender is deleted loses the lock at once") {
   const TimePoint before = BootClock::now();
   tree.Delete(holder.queued);
   RunUntil(loop, [&] { return holder.hold().loss().has_value(); });
-  CHECK(holder.hold().loss() == lock::Loss::kRemoved);
+  CHECK(holder.hold().loss() == EndCause::kRemoved);
   CHECK(BootClock::now() - before < 5s);  // before the next heartbeat was due
 }
 
@@ -324,7 +324,7 @@ TEST_CASE("a holder without servers gives up before the next contender can hold"
     return is_over;
   });
   REQUIRE(holder->hold().loss());
-  CHECK(holder->hold().loss() == lock::Loss::kUnproven);
+  CHECK(holder->hold().loss() == EndCause::kUnproven);
   const TimePoint lease_end = holder->lease_end;
   // If this process was stalled at the lease's end, the first round after it may serve both.
   CHECK((!next.is_decided() || last_undecided < lease_end));

@@ -93,7 +93,7 @@ TEST_CASE("Without an answer the lease ends exactly in time") {
   CHECK_FALSE(held.hold->loss());
   held.Pass(1s, false);
   REQUIRE(held.hold->loss());
-  CHECK(*held.hold->loss() == Loss::kUnproven);
+  CHECK(*held.hold->loss() == EndCause::kUnproven);
   CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("A lock whose contender is deleted is lost, which the watch reports at
   held.servers.Remove(held.ticket.path);
   held.store.Run();
   REQUIRE(held.hold->loss());
-  CHECK(*held.hold->loss() == Loss::kRemoved);
+  CHECK(*held.hold->loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("Nothing is sent before the first wait, which then notices an earlier deletion") {
@@ -135,7 +135,7 @@ TEST_CASE("Nothing is sent before the first wait, which then notices an earlier 
   CHECK(held.store.log().size() == 1);  // the create
   held.servers.Remove(held.ticket.path);
   held.Pass(0s);
-  CHECK(held.hold->loss() == Loss::kRemoved);
+  CHECK(held.hold->loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("A holder receives what is written to its contender, also over a new connection") {
@@ -158,7 +158,7 @@ TEST_CASE("A contender deleted while disconnected is a lost lock at the first he
   held.servers.Remove(held.ticket.path);
   held.store.Run();
   REQUIRE(held.hold->loss());
-  CHECK(*held.hold->loss() == Loss::kRemoved);
+  CHECK(*held.hold->loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("An expired session is a lost lock") {
@@ -166,7 +166,7 @@ TEST_CASE("An expired session is a lost lock") {
   held.store.Expire();
   held.store.Run();
   REQUIRE(held.hold->loss());
-  CHECK(*held.hold->loss() == Loss::kExpired);
+  CHECK(*held.hold->loss() == EndCause::kExpired);
 }
 
 TEST_CASE("After a long sleep the lease is checked before anything else") {
@@ -174,7 +174,7 @@ TEST_CASE("After a long sleep the lease is checked before anything else") {
   held.clock.Advance(10min);
   held.hold->OnReady(0);
   REQUIRE(held.hold->loss());
-  CHECK(*held.hold->loss() == Loss::kUnproven);
+  CHECK(*held.hold->loss() == EndCause::kUnproven);
 }
 
 TEST_CASE("A late answer to a heartbeat counts from the time of sending") {
@@ -223,7 +223,7 @@ TEST_CASE(
   held.store.Disconnect();
   const TimePoint gone = held.clock.Now();
   held.Pass(8s, false);
-  CHECK(held.hold->loss() == Loss::kUnproven);
+  CHECK(held.hold->loss() == EndCause::kUnproven);
   CHECK(held.hold->lease_end() <= gone + 7500ms);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("A longer session time-out does not extend a lease that a shorter one 
   held.store.Disconnect();
   CHECK(held.hold->lease_end() <= held.clock.Now() + 5500ms);
   held.Pass(6s, false);
-  CHECK(held.hold->loss() == Loss::kUnproven);
+  CHECK(held.hold->loss() == EndCause::kUnproven);
 }
 
 TEST_CASE("A lock whose shortened lease has already ended is lost at once") {
@@ -248,7 +248,7 @@ TEST_CASE("A lock whose shortened lease has already ended is lost at once") {
   held.store.SetGranted(6s);
   held.store.Connect();
   held.Pass(0s, false);
-  CHECK(held.hold->loss() == Loss::kUnproven);
+  CHECK(held.hold->loss() == EndCause::kUnproven);
 }
 
 TEST_CASE("With a session time-out below four seconds the lock is lost") {
@@ -256,7 +256,7 @@ TEST_CASE("With a session time-out below four seconds the lock is lost") {
   held.store.Disconnect();
   held.store.SetGranted(3999ms);
   held.store.Connect();
-  CHECK(held.hold->loss() == Loss::kShortSession);
+  CHECK(held.hold->loss() == EndCause::kShortSession);
   CHECK(held.hold->lease_end() <= held.began + 3999ms);
 }
 

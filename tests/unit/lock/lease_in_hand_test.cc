@@ -503,7 +503,7 @@ TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock
   Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
   hold.OnReady(0);
   self.store.Run();
-  CHECK(hold.loss() == Loss::kRemoved);
+  CHECK(hold.loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("A command that ends before LOCK's version is read leaves a record by a guess") {

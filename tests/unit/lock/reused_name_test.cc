@@ -72,7 +72,7 @@ TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, not 
   const int leases = holder.notes.leases;
   holder.self.store.Run();
   REQUIRE(holder.hold->loss());
-  CHECK(*holder.hold->loss() == Loss::kRemoved);
+  CHECK(*holder.hold->loss() == EndCause::kRemoved);
   CHECK(holder.notes.leases == leases);
   CHECK(IsSuccessors(holder.world.servers));
 }
@@ -81,7 +81,7 @@ TEST_CASE("A watch that fires for another znode of the name is a lost lock at on
   Holder holder;
   Replace(holder.world.servers);
   holder.self.store.Run();
-  CHECK(holder.hold->loss() == Loss::kRemoved);
+  CHECK(holder.hold->loss() == EndCause::kRemoved);
   CHECK(holder.notes.own_data == std::vector<std::string>{""});  // not the successor's data
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("A znode replaced before it was watched is a lost lock") {
   Replace(world.servers);
   hold.OnReady(0);
   self.store.Run();
-  CHECK(hold.loss() == Loss::kRemoved);
+  CHECK(hold.loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("A znode replaced while there was no server is a lost lock at the reconnection") {
@@ -102,7 +102,7 @@ TEST_CASE("A znode replaced while there was no server is a lost lock at the reco
   holder.self.store.Disconnect();
   Replace(holder.world.servers);
   holder.self.store.Run();
-  CHECK(holder.hold->loss() == Loss::kRemoved);
+  CHECK(holder.hold->loss() == EndCause::kRemoved);
 }
 
 TEST_CASE("A heartbeat or its read whose reply is lost is sent again") {

@@ -92,9 +92,9 @@ class LostTime {
 TEST_CASE("the whole tree ends: processes that ignore signals, in other sessions, orphaned") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)});
   WaitForTree(command.report, kStubbornTreeSize);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(ended.survivors.empty());
@@ -111,7 +111,7 @@ TEST_CASE("a tree that changes all the time ends too") {
           kWaitForEver,
       {.kill_after = milliseconds(20)});
   WaitForTree(command.report, 1);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   command.WaitForEnd();
   CHECK(command.report.HasEnded());
 }
@@ -119,10 +119,10 @@ TEST_CASE("a tree that changes all the time ends too") {
 TEST_CASE("a command that ends on the stop signal is not killed") {
   Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
   WaitForTree(command.report, 1);
-  command->End();
-  command->End();
+  command->End(EndCause::kReleaseRequested);
+  command->End(EndCause::kReleaseRequested);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(ExitFrom(ended.wait_status) == Exited(7));
   CHECK(command.report.HasEnded());
 }
@@ -131,7 +131,7 @@ TEST_CASE("the grace is not cut short") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(300)});
   WaitForTree(command.report, kStubbornTreeSize);
   const TimePoint start = BootClock::now();
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   command.WaitForEnd();
   CHECK(BootClock::now() - start >= milliseconds(300));
 }
@@ -141,7 +141,7 @@ TEST_CASE("the stop signal is the requested one") {
   Supervised command("trap 'exit 9' INT; trap '' TERM; echo up >&$REPORT; while :; do :; done",
                      {.stop_signal = SIGINT});
   WaitForTree(command.report, 1);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(9));
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a stopped command can still act on the stop signal") {
   Supervised command("trap 'exit 7' TERM; " + kSleeper + kWaitForEver);
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGSTOP);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(7));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a stopped descendant that ignores the stop signal is killed") {
   Supervised command("trap '' TERM; sh -c 'echo up >&$REPORT; kill -STOP $$' & " + kWaitForEver,
                      {.kill_after = milliseconds(50)});
   WaitForTree(command.report, 1);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   command.WaitForEnd();
   CHECK(command.report.HasEnded());
 }
@@ -169,16 +169,17 @@ TEST_CASE("a process that is started during the grace gets the stop signal too")
           kSleeper + kWaitForEver,
       {.kill_after = seconds(20)});
   WaitForTree(command.report, 1);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(command.report.ReadLine() == std::to_string(128 + SIGTERM));
-  CHECK(command.WaitForEnd().by_order);
+  command.WaitForEnd();
+  CHECK(command->cause() == EndCause::kReleaseRequested);
 }
 
 TEST_CASE("processes that the command leaves behind live on by default, and are named") {
   Supervised command("sh -c 'kill -STOP $$' & echo $! >&$REPORT; exit 3");
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Exited(3));
-  CHECK_FALSE(ended.by_order);
+  CHECK_FALSE(command->cause());
   const pid_t left = std::stoi(command.report.ReadLine());
   REQUIRE(ended.left_behind.size() == 1);
   CHECK(ended.left_behind[0] == Survivor{.pid = left, .name = "sh"});
@@ -196,7 +197,7 @@ TEST_CASE("processes that the command leaves behind are waited for on request") 
   kill(left, SIGKILL);
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Exited(3));
-  CHECK_FALSE(ended.by_order);
+  CHECK_FALSE(command->cause());
   CHECK(command.report.HasEnded());
 }
 
@@ -215,7 +216,7 @@ TEST_CASE(
 TEST_CASE("processes that are waited for end with the lock") {
   Supervised command("sleep 1000 & exit 3", {.descendants = Descendants::kWait});
   WaitForDeath(command->command_pid());
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
   CHECK(command.report.HasEnded());
 }
@@ -227,7 +228,7 @@ TEST_CASE("processes that the command leaves behind are ended on request") {
   kill(command->command_pid(), SIGUSR1);
   const Ended ended = command.WaitForEnd();
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
-  CHECK_FALSE(ended.by_order);
+  CHECK_FALSE(command->cause());
   CHECK(command.report.HasEnded());
 }
 
@@ -237,9 +238,9 @@ TEST_CASE("an end ordered while the command ended by itself also ends what it le
   WaitForTree(command.report, 1);
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);  // the report of the command's end is on its way
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGUSR1));
   CHECK(ended.left_behind.empty());
   CHECK(command.report.HasEnded());
@@ -257,7 +258,7 @@ TEST_CASE(
   command.report.ReadToEnd();  // zklock hangs: the guard acts alone
   WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);
 }
 
@@ -275,7 +276,7 @@ TEST_CASE("the guard ends the tree before the lease's end without an order from 
   CHECK(end >= lease_end - milliseconds(300));
   WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
 }
@@ -299,7 +300,7 @@ TEST_CASE("a grace that begins late is cut short by the lease") {
   const TimePoint killed = lease_end - protocol::kKillMargin;
   LostTime lost(killed);
   ServeUntil(*command, lease_end - milliseconds(900));
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   command.WaitForEnd();
   const TimePoint end = BootClock::now();
   CHECK(end < std::max(lease_end, killed + milliseconds(100) + lost.Total()));
@@ -308,8 +309,8 @@ TEST_CASE("a grace that begins late is cut short by the lease") {
 TEST_CASE("a lease that has already run out ends the command at once") {
   Supervised command("echo up >&$REPORT; " + kWaitForEver,
                      {.kill_after = hours(1), .lease_end = BootClock::now() - seconds(1)});
-  const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  command.WaitForEnd();
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
 TEST_CASE("a lease that is extended lets the command continue") {
@@ -321,8 +322,9 @@ TEST_CASE("a lease that is extended lets the command continue") {
   ServeUntil(*command, first + milliseconds(100));
   CHECK_FALSE(command->ended());
   CHECK_FALSE(command.report.HasEnded());
-  command->End();
-  CHECK(command.WaitForEnd().by_order);
+  command->End(EndCause::kReleaseRequested);
+  command.WaitForEnd();
+  CHECK(command->cause() == EndCause::kReleaseRequested);
 }
 
 TEST_CASE("a lease extended again and again ends at its last end") {
@@ -341,7 +343,7 @@ TEST_CASE("a lease extended again and again ends at its last end") {
   }
   CHECK_FALSE(command->ended());
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Exited(7));
   CHECK(BootClock::now() >= lease_end - grace);
@@ -357,7 +359,7 @@ TEST_CASE("a lease whose end moves back ends the command before its new end") {
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
   CHECK(BootClock::now() >= lease_end - seconds(10));
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);
   CHECK(ExitFrom(ended.wait_status) == Exited(7));
   CHECK(command.report.HasEnded());
@@ -367,16 +369,18 @@ TEST_CASE("a lease whose end moves into the past ends the command at once") {
   Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
   command->SetLease(BootClock::now() - seconds(1), hours(1));
-  CHECK(command.WaitForEnd().by_order);
+  command.WaitForEnd();
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK(command.report.HasEnded());
 }
 
 TEST_CASE("a shorter grace brings KILL forward while the command is being stopped") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   command->SetLease(kNever, milliseconds(200));
-  CHECK(command.WaitForEnd().by_order);
+  command.WaitForEnd();
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(command.report.HasEnded());
 }
 

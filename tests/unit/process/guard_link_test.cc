@@ -20,12 +20,12 @@ TEST_CASE("the page is shared with a process that is forked later") {
   const pid_t pid = Check(fork(), "fork");
   if (pid == 0) {
     page->guard_looks_at.Set(kLeaseEnd);
-    page->order = Order::kKill;
+    page->must_kill = true;
     _exit(0);
   }
   Check(waitpid(pid, nullptr, 0), "waitpid");
   CHECK(page->guard_looks_at.Get() == kLeaseEnd);
-  CHECK(page->order == Order::kKill);
+  CHECK(page->must_kill);
 }
 
 TEST_CASE("messages are received one by one, and then the end") {
@@ -33,14 +33,12 @@ TEST_CASE("messages are received one by one, and then the end") {
   CHECK_FALSE(Receive(ends.zklock.get()).message);
   CHECK_FALSE(Receive(ends.zklock.get()).is_closed);
   CHECK(Send(ends.guard.get(), {.kind = Message::Kind::kStarted}));
-  CHECK(Send(ends.guard.get(),
-             {.kind = Message::Kind::kTreeEnded, .number = 7, .by_order = 1, .name = {"name"}}));
+  CHECK(Send(ends.guard.get(), {.kind = Message::Kind::kTreeEnded, .number = 7, .name = {"name"}}));
   ends.guard.Reset();
   CHECK(Receive(ends.zklock.get()).message->kind == Message::Kind::kStarted);
   const Message last = Receive(ends.zklock.get()).message.value();
   CHECK(last.kind == Message::Kind::kTreeEnded);
   CHECK(last.number == 7);
-  CHECK(last.by_order == 1);
   CHECK(std::string(last.name.data()) == "name");
   CHECK(Receive(ends.zklock.get()).is_closed);
 }

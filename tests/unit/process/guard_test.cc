@@ -268,7 +268,7 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
-  CHECK_FALSE(ended.by_order);
+  CHECK(command->cause() == EndCause::kGuardFailed);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(command.report.HasEnded());
 }
@@ -276,11 +276,11 @@ TEST_CASE("when the guard is killed zklock ends the tree") {
 TEST_CASE("when the guard is killed after an order to end, the command has ended by order") {
   Supervised command(kStubbornTree + kWaitForEver);
   WaitForTree(command.report, kStubbornTreeSize);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   kill(command.guard(), SIGKILL);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(command.report.HasEnded());
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("when the guard is stopped past the lease's stop time zklock ends the 
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
   CHECK(command.report.HasEnded());
 }
@@ -318,7 +318,7 @@ TEST_CASE("without a grace a stopped guard is still detected") {
   kill(command.guard(), SIGSTOP);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
 TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
@@ -330,7 +330,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up") {
   command->SetLease(first + hours(1), milliseconds(600));
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
-  CHECK_FALSE(ended.by_order);
+  CHECK(command->cause() == EndCause::kGuardFailed);
   CHECK(command.report.HasEnded());
 }
 
@@ -344,7 +344,7 @@ TEST_CASE("a guard that does not acknowledge an extended lease is given up befor
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < first + milliseconds(1200));
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
 TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken over in time") {
@@ -357,7 +357,7 @@ TEST_CASE("a stopped guard that does not acknowledge a shortened lease is taken 
   const Ended ended = command.WaitForEnd();
   CHECK(BootClock::now() < lease_end);
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kLeaseRanOut);
 }
 
 TEST_CASE("a guard that gets no processor time keeps its command while the lease has time") {
@@ -373,7 +373,7 @@ TEST_CASE("a guard that gets no processor time keeps its command while the lease
   kill(guard, SIGCONT);
   ServeUntil(*command, first + milliseconds(3500));
   CHECK_FALSE(command->ended());
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK_FALSE(command.WaitForEnd().guard_failed);
 }
 
@@ -381,10 +381,10 @@ TEST_CASE("a stopped guard does not keep an order from ending the tree") {
   Supervised command(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(400)});
   WaitForTree(command.report, kStubbornTreeSize);
   kill(command.guard(), SIGSTOP);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   const Ended ended = command.WaitForEnd();
   CHECK(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK(command.report.HasEnded());
 }
 
@@ -402,11 +402,11 @@ TEST_CASE("an order reaches a guard whose socket is full") {
   const pid_t guard = command.guard();
   kill(guard, SIGSTOP);
   for (int i = 0; i < 100'000; ++i) command->Forward(SIGCONT);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   kill(guard, SIGCONT);
   const Ended ended = command.WaitForEnd();
   CHECK_FALSE(ended.guard_failed);
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
 }
 
 TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
@@ -423,7 +423,7 @@ TEST_CASE("a zklock that wakes up late gives its guard time to wake up too") {
   kill(guard, SIGCONT);
   ServeUntil(*command, BootClock::now() + milliseconds(500));
   CHECK_FALSE(command->ended());
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK_FALSE(command.WaitForEnd().guard_failed);
 }
 

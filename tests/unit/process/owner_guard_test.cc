@@ -46,7 +46,7 @@ TEST_CASE("the owner is signalled a grace before the lease's end") {
   CHECK(guarded.process.Wait() == Killed(SIGTERM));
   CHECK(BootClock::now() >= lease_end - seconds(10));
   CHECK(BootClock::now() < lease_end);
-  CHECK(guarded.guard.has_signalled());
+  CHECK(guarded.guard.cause() == EndCause::kLeaseRanOut);
 }
 
 TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
@@ -71,7 +71,7 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
   WaitUntilAsleep(guarded.guard_pid);
   guarded.guard.SetLease(first + hours(1), seconds(1));
   CHECK_THROWS(guarded.process.Wait(milliseconds(3100)));
-  CHECK_FALSE(guarded.guard.has_signalled());
+  CHECK_FALSE(guarded.guard.cause());
 }
 
 TEST_CASE("an owner's guard can be recognised from the start") {

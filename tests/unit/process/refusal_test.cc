@@ -74,9 +74,9 @@ TEST_CASE("processes of other users that /proc hides are ended all the same") {
                  Script(kStubbornTree + kWaitForEver, {.kill_after = milliseconds(50)}), signals);
              char go = 0;
              Check(read(STDIN_FILENO, &go, 1), "read");
-             command->End();
+             command->End(EndCause::kReleaseRequested);
              const Ended ended = WaitForEnd(*command);
-             return ended.by_order && ended.survivors.empty() ? 0 : 1;
+             return command->cause() && ended.survivors.empty() ? 0 : 1;
            },
        .also_environment = {"REPORT=1"},
        .keep_stdin = true});
@@ -122,9 +122,9 @@ TEST_CASE("a guard that can open no more files still ends the tree") {
   // children. (Fewer than four could not be waited for: poll(2).)
   const rlimit four{4, 4};
   Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   const Ended ended = command.WaitForEnd();
-  CHECK(ended.by_order);
+  CHECK(command->cause() == EndCause::kReleaseRequested);
   CHECK_FALSE(ended.guard_failed);
   CHECK(command.report.HasEnded());
 }
@@ -135,7 +135,7 @@ TEST_CASE("a guard that can open no more files still sends the command the stop 
   WaitForTree(command.report, 1);
   const rlimit four{4, 4};
   Check(prlimit(command.guard(), RLIMIT_NOFILE, &four, nullptr), "prlimit");
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(command.report.ReadLine() == "stopped");
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
 }

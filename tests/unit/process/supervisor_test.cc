@@ -73,7 +73,7 @@ TEST_CASE("every exit status of the command is returned") {
     const auto command = MustStart(Script("exit " + std::to_string(status)), signals);
     const Ended ended = WaitForEnd(*command);
     CHECK(ExitFrom(ended.wait_status) == Exited(status));
-    CHECK_FALSE(ended.by_order);
+    CHECK_FALSE(command->cause());
     CHECK_FALSE(ended.guard_failed);
   }
 }
@@ -107,7 +107,7 @@ TEST_CASE("a signal forwarded after the command's end has no effect") {
   Supervised command("exit 3");
   CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
   command->Forward(SIGTERM);
-  command->End();
+  command->End(EndCause::kReleaseRequested);
   CHECK(ExitFrom(command->ended()->wait_status) == Exited(3));
 }
 

@@ -66,7 +66,7 @@ Child EndAsNobody(
                              dprintf(1, "started\n");
                              char go = 0;
                              Check(read(STDIN_FILENO, &go, 1), "read");
-                             command->End();
+                             command->End(EndCause::kReleaseRequested);
                              const Ended ended = WaitForEnd(*command);
                              for (const Survivor& survivor : ended.survivors) {
                                dprintf(1, "survivor %d %s\n", survivor.pid, survivor.name.c_str());

@@ -1,0 +1,22 @@
+#pragma once
+
+namespace zklock {
+
+/// Why a run ends, or the hold of an owner (--hold). The code that ends it sets the cause; the
+/// first one counts. What follows from each is a row in cli/end_reason.cc.
+enum class EndCause : int {
+  kItself,            ///< the command or the owner ended, or the owner released the lock
+  kSignal,            ///< --hold: a signal told the keeper to end
+  kGuardFailed,       ///< the guard was killed or hung, so zklock ended the command
+  kReleaseRequested,  ///< another process asked for the release
+  // The lock is lost:
+  kRemoved,       ///< our contender was deleted
+  kExpired,       ///< the servers ended the session
+  kUnproven,      ///< the lease ended before it was proven again
+  kShortSession,  ///< a server granted a session time-out too short for a lease
+  kLeaseRanOut,   ///< the lease was about to end
+  kOuter,         ///< the ancestor that held it released it, lost it or ended
+  kAbandoned,     ///< zklock was killed or has failed: nobody proves the lease any more
+};
+
+}  // namespace zklock
