@@ -27,6 +27,17 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Whether the data has a run without an end, beside the one with the token `own`.
+bool HasOtherOpenRun(const GetReply& read, std::int64_t own) {
+  const auto history =
+      read.error == Error::kNone ? RunHistory::Parse(read.data) : std::optional<RunHistory>();
+  return history && std::any_of(history->entries().begin(), history->entries().end(),
+                                [own](const RunHistory::Entry& one) {
+                                  return one.run.end == RunRecord::End::kNone &&
+                                         one.run.token != own;
+                                });
+}
+
 std::chrono::milliseconds Milliseconds(Duration span) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(span);
 }
@@ -106,9 +117,12 @@ void HistoryWriter::Begin(TimePoint began) {
 void HistoryWriter::Read(Place& place) {
   place.state = State::kReading;
   if (!request_.is_shared && !place.reservation) {
-    // All other contenders that ran are gone: this one holds alone.
+    // This one holds alone, so that the list is not needed if no other entry is without an end. If
+    // there is one, its contender may be present: that of the next holder, if ours was deleted by
+    // force a moment ago.
     return store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place](const GetReply& reply) {
-      OnRead(place, reply, {});
+      if (!HasOtherOpenRun(reply, place.ticket.token)) return OnRead(place, reply, nullptr);
+      ListChildren(place, std::make_shared<const GetReply>(reply));
     }));
   }
   // Replies arrive in order. A permit that is listed after the data was read may be the one of an
@@ -117,19 +131,24 @@ void HistoryWriter::Read(Place& place) {
   const auto read = std::make_shared<GetReply>();
   store_.Get(PathOf(place), Watch::kNo,
              scope_.Wrap([read](const GetReply& reply) { *read = reply; }));
+  ListChildren(place, read);
+}
+
+void HistoryWriter::ListChildren(Place& place, const std::shared_ptr<const GetReply>& read) {
   store_.List(protocol::ParentOf(place.ticket.path), Watch::kNo,
               scope_.Wrap([this, &place, read](const zookeeper::ListReply& reply) {
                 if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
-                  return OnRead(place, {{reply.error, reply.sent}, {}, {}}, {});
+                  return OnRead(place, {{reply.error, reply.sent}, {}, {}}, nullptr);
                 }
                 std::vector<std::string> present;
                 for (const std::string_view child : reply.children) present.emplace_back(child);
-                OnRead(place, *read, present);
+                OnRead(place, *read, &present);
               }));
 }
 
+/// `present`: the contenders, as listed after the data was read; null if there is no need to know.
 void HistoryWriter::OnRead(Place& place, const GetReply& reply,
-                           const std::vector<std::string>& present) {
+                           const std::vector<std::string>* present) {
   if (ended_) return;
   if (IsLost(reply.error)) return TryAgain(place, reply.error);
   const bool exists = reply.error == Error::kNone;
@@ -143,11 +162,11 @@ void HistoryWriter::OnRead(Place& place, const GetReply& reply,
     place.version = reply.stat.version;
     return;
   }
-  if (place.reservation && !Contains(present, protocol::BaseOf(place.ticket.path))) {
-    place.state = State::kOff;  // it has been released
+  if (present != nullptr && !Contains(*present, protocol::BaseOf(place.ticket.path))) {
+    place.state = State::kOff;  // it has been released, or is lost
     return;
   }
-  place.history.EnterLost(present, place.ticket.token);
+  if (present != nullptr) place.history.EnterLost(*present, place.ticket.token);
   place.history.Enter(RecordOf(place));
   place.version = exists ? reply.stat.version : 0;
   Mark(place, exists);

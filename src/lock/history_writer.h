@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,8 +105,9 @@ class HistoryWriter final : public EventSource {
 
   [[nodiscard]] std::string PathOf(const Place& place) const;
   void Read(Place& place);
+  void ListChildren(Place& place, const std::shared_ptr<const zookeeper::GetReply>& read);
   void OnRead(Place& place, const zookeeper::GetReply& reply,
-              const std::vector<std::string>& present);
+              const std::vector<std::string>* present);
   void Mark(Place& place, bool exists);
   void OnMarked(Place& place, zookeeper::Error error);
   void TryAgain(Place& place, zookeeper::Error error);

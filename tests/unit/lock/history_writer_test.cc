@@ -113,6 +113,46 @@ struct Runner {
   std::size_t first_request = 0;
 };
 
+TEST_CASE("A run whose contender was deleted by force does not enter the next one as lost") {
+  Bench bench;
+  Runner removed(bench);
+  removed.Begin();  // its requests are not answered yet
+  bench.servers.Remove(removed.ticket.path);
+  Runner next(bench);
+  next.Begin();
+  next.Serve();
+  const std::int32_t version = bench.servers.nodes.at("/l/last-run").version;
+  removed.Serve();
+  CHECK(bench.History().Find(next.ticket.token)->end == End::kNone);
+  // The release of the next one names this version.
+  CHECK(bench.servers.nodes.at("/l/last-run").version == version);
+  next.Finish();
+  CHECK(bench.History().Find(next.ticket.token)->end == End::kEnded);
+}
+
+TEST_CASE("A run lists the queue only if another entry has no end") {
+  Bench bench;
+  Runner first(bench);
+  first.Begin();
+  first.Serve();
+  const auto lists = [](const Runner& run) {
+    const auto sent = run.Sent();
+    return std::count(sent.begin(), sent.end(), "list /l");
+  };
+  CHECK(lists(first) == 0);
+  first.Finish();
+  Runner second(bench);
+  second.Begin();
+  second.Serve();
+  CHECK(lists(second) == 0);
+  second.Vanish();
+  Runner third(bench);
+  third.Begin();
+  third.Serve();
+  CHECK(lists(third) == 1);
+  CHECK(bench.History().Find(second.ticket.token)->end == End::kLost);
+}
+
 TEST_CASE("A run enters its beginning, and its end together with the release") {
   Bench bench;
   Runner run(bench);
