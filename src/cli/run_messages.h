@@ -41,6 +41,11 @@ inline constexpr char kNotRecorded[] =
 // --reserve.
 inline constexpr char kMayBeReserved[] =
     "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
+inline constexpr char kExpiredWhileReserving[] =
+    "{} was not reserved: the session expired before the servers had done it; try again";
+inline constexpr char kStaysReservedAfterSignal[] =
+    "{} while {} was being reserved: it stays reserved for {} until zklock release --reserve; the "
+    "command was not run";
 
 // --history.
 inline constexpr char kForeignLastRun[] =

@@ -1,5 +1,7 @@
 #include "commands/reserve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -117,7 +119,6 @@ class Reserver {
   std::optional<int> FailureOf(const lock::MakeReservations& reservations) {
     using Result = lock::MakeReservations::Result;
     const std::string locks = DisplayPathOf(taken_);
-    const int conflict = context_.options.conflict_exit_code;
     const bool has_result = reservations.IsOver() && !reservations.failure();
     if (has_result && reservations.result() == Result::kMade) return std::nullopt;
     const bool confirmed = CloseSession();
@@ -132,11 +133,23 @@ class Reserver {
       }
       return status;
     }
-    const cli::RunEnd end = reservations.result() == Result::kAskedToLeave
-                                ? cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,
-                                                     cli::AskerText(reservations.release_request()))
-                                : cli::EndWithStatus(conflict, EndReason::kRemoved, locks);
-    return context_.End(locks, end, confirmed);
+    return context_.End(locks, EndOf(reservations, locks), confirmed);
+  }
+
+  /// None were made.
+  [[nodiscard]] cli::RunEnd EndOf(const lock::MakeReservations& reservations,
+                                  const std::string& locks) const {
+    using Result = lock::MakeReservations::Result;
+    const int conflict = context_.options.conflict_exit_code;
+    if (reservations.result() == Result::kExpired) {
+      return cli::EndRun(EndReason::kUnreachable,
+                         fmt::format(cli::message::kExpiredWhileReserving, locks));
+    }
+    if (reservations.result() == Result::kAskedToLeave) {
+      return cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,
+                                cli::AskerText(reservations.release_request()));
+    }
+    return cli::EndWithStatus(conflict, EndReason::kRemoved, locks);
   }
 
   std::vector<lock::Ticket> Publish(const std::vector<lock::ReservedLock>& made) {

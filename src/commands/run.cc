@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/report_queue.h"
+#include "cli/run_messages.h"
 #include "commands/acquire_locks.h"
 #include "commands/console.h"
 #include "commands/keeper.h"
@@ -32,7 +34,13 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
   command.FinishForksWithoutSession();
   process::LeaveWorkingDirectory();
-  if (const auto signal = TakeEndingSignal(context.signals)) return kExitSignalBase + *signal;
+  if (const auto signal = TakeEndingSignal(context.signals)) {
+    if (!reserved.empty()) {
+      context.report.Error(cli::message::kStaysReservedAfterSignal, cli::SignalName(*signal), locks,
+                           context.options.reserve);
+    }
+    return kExitSignalBase + *signal;
+  }
   process::Supervisor& supervisor = command.supervisor();
   supervisor.Begin(
       EnvironmentFor({}, reserved.empty() ? ancestors.tickets() : reserved, context.Self(), ""));

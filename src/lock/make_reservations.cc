@@ -1,6 +1,7 @@
 #include "lock/make_reservations.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lock/reserved.h"
@@ -21,6 +22,11 @@ MakeReservations::MakeReservations(zookeeper::Store& store, const Clock& clock,
       also_(std::move(also)),
       request_(std::move(request)) {
   Start();
+}
+
+void MakeReservations::OnExpired() {
+  has_expired_ = true;
+  ServerOperation::OnExpired();
 }
 
 void MakeReservations::Begin() {
@@ -57,26 +63,54 @@ void MakeReservations::OnRead(std::size_t index, const GetReply& reply) {
 void MakeReservations::Judge() {
   may_be_made_ = false;
   made_.clear();
+  std::size_t gone = 0;
+  std::optional<Result> obstacle;
+  const Result removed = has_expired_ ? Result::kExpired : Result::kRemoved;
   for (std::size_t i = 0; i < held_.size(); ++i) {
     const Ticket& ticket = held_[i].ticket;
     const GetReply& reply = read_[i];
-    if (reply.error == Error::kNoNode) return End(Result::kRemoved);
-    const auto reserved = FindReservation(protocol::BaseOf(ticket.path), reply.data, reply.stat);
+    const bool is_gone = reply.error == Error::kNoNode;
+    if (is_gone) ++gone;
+    const auto reserved =
+        is_gone ? std::nullopt
+                : FindReservation(protocol::BaseOf(ticket.path), reply.data, reply.stat);
+    const auto asked = is_gone ? std::nullopt : FindReleaseRequest(reply.data);
     if (reserved) {
       made_.push_back({ticket.lock, ticket.path, *reserved});
-    } else if (const auto asked = FindReleaseRequest(reply.data)) {
+    } else if (asked && !obstacle) {
       release_request_ = *asked;
-      return End(Result::kAskedToLeave);
-    } else if (reply.stat.ephemeral_owner != store().session_id()) {
-      return End(Result::kRemoved);
+      obstacle = Result::kAskedToLeave;
+    } else if (reply.stat.ephemeral_owner != store().session_id() && !obstacle) {
+      obstacle = removed;
     }
   }
   if (made_.size() == held_.size()) return End(Result::kMade);
+  if (was_sent_ && !made_.empty() && made_.size() + gone == held_.size()) return ReleaseRest();
+  if (obstacle) return End(*obstacle);
   if (!made_.empty()) return End(Result::kRemoved);
   for (std::size_t i = held_.size(); i < read_.size(); ++i) {
     if (read_[i].error == Error::kNoNode) return End(Result::kRemoved);
   }
   Convert();
+}
+
+/// All of them were made, and one has been released since: all or none.
+void MakeReservations::ReleaseRest() {
+  may_be_made_ = true;
+  for (const ReservedLock& one : made_) {
+    const bool is_last = &one == &made_.back();
+    store().Delete(one.path, one.reserved.version,
+                   OnReply([this, lock = one.lock, is_last](const Reply& reply) {
+                     const bool is_done = reply.error == Error::kNone ||
+                                          reply.error == Error::kNoNode ||
+                                          reply.error == Error::kBadVersion;
+                     if (!is_done) {
+                       return FailBecause(reply.error, "release", lock.display_path(), "DELETE",
+                                          lock.display_path());
+                     }
+                     if (is_last) Read();  // what is there now?
+                   }));
+  }
 }
 
 void MakeReservations::Convert() {
@@ -90,6 +124,7 @@ void MakeReservations::Convert() {
   }
   for (const ReservedLock& one : also_) checked.push_back(one.path);
   may_be_made_ = true;
+  was_sent_ = true;
   store().MakePersistent(conversions, checked, OnReply([this](const Reply& reply) {
                            switch (reply.error) {
                              case Error::kNone:

@@ -17,7 +17,8 @@ namespace zklock::lock {
 ///
 /// The transaction deletes the contenders, so that it can only succeed while they exist, and needs
 /// no lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
-/// persistent znode with one of our names is the reservation.
+/// persistent znode with one of our names is the reservation. If one of them has been released
+/// before that, the others are released too.
 class MakeReservations final : public ServerOperation {
  public:
   struct Held {
@@ -26,7 +27,8 @@ class MakeReservations final : public ServerOperation {
   };
   enum class Result {
     kMade,
-    kRemoved,       ///< a contender, or a reservation of `also`, was deleted
+    kRemoved,       ///< a contender, or a reservation, was deleted
+    kExpired,       ///< the session expired, and the contenders with it
     kAskedToLeave,  ///< see release_request()
   };
 
@@ -45,6 +47,8 @@ class MakeReservations final : public ServerOperation {
   /// After kAskedToLeave.
   [[nodiscard]] const ReleaseRequest& release_request() const { return release_request_; }
 
+  void OnExpired() override;
+
  protected:
   void Begin() override;
 
@@ -53,6 +57,7 @@ class MakeReservations final : public ServerOperation {
   void OnRead(std::size_t index, const zookeeper::GetReply& reply);
   void Judge();
   void Convert();
+  void ReleaseRest();
   void End(Result result);
 
   const std::vector<Held> held_;
@@ -62,6 +67,8 @@ class MakeReservations final : public ServerOperation {
   std::vector<ReservedLock> made_;
   ReleaseRequest release_request_;
   Result result_ = Result::kMade;
+  bool has_expired_ = false;  ///< a session that had the contenders
+  bool was_sent_ = false;     ///< the conversion, at least once
   bool may_be_made_ = false;
 };
 

@@ -1,8 +1,12 @@
 // Messages about a lock that is lost.
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -143,6 +147,49 @@ std::string MayBeReserved(bool is_answered) {
   return said;
 }
 
+/// The session ends before the conversion was sent.
+std::string NotReserved() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto next_connect_expires = std::make_shared<std::atomic<bool>>(false);
+  const auto is_cut = std::make_shared<std::atomic<bool>>(false);
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    // The contender is read before the conversion. Nothing more reaches zklock over this
+    // connection.
+    if (request.starts_with("get " + lock + "/") && !is_cut->exchange(true)) {
+      *next_connect_expires = true;
+      return std::optional<std::string>();
+    }
+    // Behind the length and the protocol's version: the time-out, the session.
+    const bool expires = request == "connect" && next_connect_expires->exchange(false);
+    if (expires) reply.replace(8, 12, 12, '\0');
+    return std::optional(std::move(reply));
+  });
+  std::string said = Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
+                                                         "-E", "0", "--reserve", "ci", lock})),
+                          Exited(69));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(75));
+  return said;
+}
+
+/// A signal arrives while the answer to the conversion is in transit.
+std::string StaysReserved() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  std::promise<pid_t> zklock;
+  const std::shared_future<pid_t> pid = zklock.get_future().share();
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    if (request.starts_with("multi " + lock + "/")) kill(pid.get(), SIGTERM);
+    return std::optional(std::move(reply));
+  });
+  Child child =
+      Child::Start(ZklockAt(proxy.address(), {"exclusive", "--reserve", "ci", lock, "--", "true"}));
+  zklock.set_value(child.pid());
+  CHECK(child.Wait() == Exited(128 + SIGTERM));
+  CHECK(RunZklock({"release", "--reserve", "ci", lock}).exit == Exited(0));
+  return child.err();
+}
+
 }  // namespace
 
 Provocations LossProvocations() {
@@ -153,6 +200,8 @@ Provocations LossProvocations() {
       {{"kExpired"}, Expired},
       {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
       {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},
+      {{"kExpiredWhileReserving"}, NotReserved},
+      {{"kStaysReservedAfterSignal"}, StaysReserved},
       {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
       {{"kShortGrant"}, ShortGrant},
       {{"kLostBeforeRun"}, LostBeforeRun},

@@ -285,6 +285,7 @@ void FakeStore::Delete(const std::string& path, std::int32_t version, zookeeper:
   Send<Reply>("delete " + path, false, std::move(done), [=, this](Reply&) {
     const auto node = servers_.nodes.find(path);
     if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (!may_delete) return Error::kNoAuth;
     if (version != zookeeper::kAnyVersion && node->second.version != version) {
       return Error::kBadVersion;
     }
@@ -322,6 +323,7 @@ void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
       if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
     }
     if (!servers_.Has(gone)) return Error::kNoNode;
+    if (!may_delete) return Error::kNoAuth;
     if (!servers_.HasVersion(gone, gone_version)) return Error::kBadVersion;
     if (!servers_.Children(gone).empty()) return Error::kNotEmpty;
     for (const auto& one : writes) servers_.Write(one.path, one.data);
@@ -342,6 +344,7 @@ void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& convers
     }
     for (const auto& one : conversions) {
       if (!servers_.Has(one.path)) return Error::kNoNode;
+      if (!may_delete) return Error::kNoAuth;
       if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
       if (!servers_.nodes.at(ParentOf(one.path)).writable) return Error::kNoAuth;
     }

@@ -182,6 +182,7 @@ class FakeStore final : public zookeeper::Store {
   void Renew() override;
 
   TimePoint stop_time{};
+  bool may_delete = true;  ///< this client has the right DELETE on every parent
 
  private:
   friend class FakeServers;

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire_set.h"
+#include "lock/contender_data.h"
+#include "lock/make_reservations.h"
+#include "lock/semaphore.h"
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+
+struct ReserveOptions {
+  std::vector<std::string> locks = {"/l"};
+  Mode mode = Mode::kExclusive;
+  bool try_only = false;
+  std::optional<std::size_t> permits{};
+  std::optional<std::chrono::milliseconds> lasts{};
+  std::optional<std::size_t> max_queue{};
+};
+
+inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
+                                               const ReserveOptions& options) {
+  std::vector<AcquireRequest> requests;
+  for (const std::string& lock : options.locks) {
+    AcquireRequest request{
+        .lock = {lock, ""},
+        .mode = options.mode,
+        .host = "host",
+        .data = FormatContenderData({.mode = options.mode, .host = "host", .reserve = id}),
+        .try_only = options.try_only,
+        .max_queue = options.max_queue,
+        .permits = options.permits,
+        .reserve = protocol::ReservationRequest{.id = id, .reason = "why", .lasts = options.lasts}};
+    if (id.empty()) request.reserve.reset();
+    if (options.permits) {
+      for (auto& one : RequestsForPermit(request)) requests.push_back(std::move(one));
+    } else {
+      requests.push_back(std::move(request));
+    }
+  }
+  return requests;
+}
+
+/// One zklock with --reserve, or without if `id` is empty, with a store of its own.
+struct Reserver {
+  Reserver(World& its_world, std::string its_id, const ReserveOptions& options = {})
+      : world(its_world),
+        id(std::move(its_id)),
+        requests(RequestsFor(id, options)),
+        store(world.servers, world.clock),
+        set(std::make_unique<AcquireSet>(store, world.clock, requests, NextUuid, notes)) {}
+
+  /// Runs until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      if (set) RunSet();
+      while (making && !making->IsOver() && making->GetInterest().wake <= world.clock.Now()) {
+        making->OnReady(0);
+      }
+    } while (store.Step());
+  }
+  void RunSet() {
+    while (set->GetInterest().wake <= world.clock.Now()) set->OnReady(0);
+    if (!set->outcome()) return;
+    outcome = *set->outcome();
+    found = set->reserved();
+    tickets = set->tickets();
+    set.reset();
+    if (id.empty() || tickets.empty()) return;
+    std::vector<MakeReservations::Held> held;
+    for (const Ticket& ticket : tickets) held.push_back({ticket, requests.front().data});
+    making = std::make_unique<MakeReservations>(
+        store, world.clock, held, found, *requests.front().reserve, std::chrono::seconds(15));
+  }
+  /// Lets time pass for this client and the servers. It sends its heartbeats meanwhile.
+  void Pass(std::chrono::milliseconds time) {
+    while (time.count() > 0) {
+      const std::chrono::milliseconds step =
+          std::min<std::chrono::milliseconds>(time, std::chrono::seconds(5));
+      time -= step;
+      world.clock.Set(world.clock.Now() + step);
+      world.servers.now_ms += step.count();
+      Run();
+    }
+  }
+  /// As run does at the end, whatever the outcome: ends the session.
+  void Leave() { world.servers.EndSession(store.session_id()); }
+
+  [[nodiscard]] bool HasReserved() const {
+    return making && making->IsOver() && !making->failure() &&
+           making->result() == MakeReservations::Result::kMade;
+  }
+  [[nodiscard]] bool HasFound() const {
+    return outcome && std::holds_alternative<ReservedLock>(*outcome) && tickets.empty();
+  }
+  [[nodiscard]] bool Holds() const { return outcome && std::holds_alternative<Acquired>(*outcome); }
+  [[nodiscard]] bool Waits() const { return !outcome; }
+  [[nodiscard]] bool IsBusy() const { return outcome && std::holds_alternative<Busy>(*outcome); }
+
+  World& world;
+  const std::string id;
+  const std::vector<AcquireRequest> requests;
+  AcquireNotes notes;
+  FakeStore store;
+  std::unique_ptr<AcquireSet> set;
+  std::unique_ptr<MakeReservations> making;
+  std::optional<AcquireOutcome> outcome;
+  std::vector<ReservedLock> found;
+  std::vector<Ticket> tickets;
+};
+
+/// Makes a reservation, and ends the session that has made it.
+inline ReservedLock MakeReservation(World& world, const std::string& id,
+                                    const ReserveOptions& options = {}) {
+  Reserver reserver(world, id, options);
+  reserver.Run();
+  REQUIRE(reserver.HasReserved());
+  reserver.Leave();
+  return reserver.making->made().front();
+}
+
+/// As `zklock release --reserve` does.
+inline void Release(World& world, const ReservedLock& one) {
+  world.servers.Write(
+      "/l", protocol::FormatLockData({RecordOf(protocol::BaseOf(one.path), one.reserved)}));
+  world.servers.Remove(one.path);
+}
+
+inline std::string NameOf(const std::string& uuid_end, const std::string& mark = "-reserve-lock-") {
+  return "/l/host-0f8fad5b-d9cb-469f-a165-7086772895" + uuid_end + mark;
+}
+
+}  // namespace zklock::lock
