@@ -33,6 +33,9 @@ constexpr char kAcquired[] = "acquired {} ({}, token {})";
 constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
 constexpr char kAlreadyReserved[] = "{} is already reserved for {} ({}, token {}), since {}{}";
 constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, which ended at {}";
+constexpr char kReservationOverdue[] =
+    "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
+    "missing; see its ACL";
 constexpr char kUntil[] = " until {}";
 constexpr char kNested[] = "{} is already held by an outer zklock: running under it";
 constexpr char kRunning[] = "running {} (pid {})";
@@ -133,6 +136,10 @@ std::string ReservedEvent::Text() const {
 
 std::string ReservationEndedEvent::Text() const {
   return fmt::format(message::kReservationEnded, lock, id, FormatTime(until_ms));
+}
+
+std::string ReservationOverdueEvent::Text() const {
+  return fmt::format(message::kReservationOverdue, lock, id, FormatTime(until_ms), right_path);
 }
 
 EventFields AcquiredByOuterEvent::Fields() const { return {{"nested", true}}; }

@@ -136,6 +136,17 @@ struct ReservationEndedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// A reservation that is in the way has reached its end, and this run may not delete it.
+struct ReservationOverdueEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  std::string id;
+  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
+  std::string right_path;     ///< where the right DELETE is missing
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
 /// An outer zklock already holds the lock for this run.
 struct AcquiredByOuterEvent {
   static constexpr const char* kName = "acquired";
@@ -216,8 +227,8 @@ struct ReleasedEvent {
 using Event =
     std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, PlaceLostEvent,
                  IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent, ReservationEndedEvent,
-                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
-                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+                 ReservationOverdueEvent, AcquiredByOuterEvent, StartedEvent, SuspectEvent,
+                 ConfirmedEvent, LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

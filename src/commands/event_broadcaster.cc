@@ -1,6 +1,7 @@
 #include "commands/event_broadcaster.h"
 
 #include "protocol/lease.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::commands {
 
@@ -45,6 +46,16 @@ void QueueEvents::OnReservationExpired(const lock::LockName& lock, const lock::R
   events_.Publish(cli::ReservationEndedEvent{.lock = lock.display_path(),
                                              .id = reserved.reservation.id,
                                              .until_ms = reserved.until->count()});
+}
+
+void QueueEvents::OnReservationOverdue(const lock::LockName& lock, const std::string& path,
+                                       const lock::Reserved& reserved) {
+  if (!overdue_.insert(path).second) return;
+  events_.Publish(cli::ReservationOverdueEvent{
+      .lock = lock.display_path(),
+      .id = reserved.reservation.id,
+      .until_ms = reserved.until->count(),
+      .right_path = lock.DisplayPath(std::string(protocol::ParentOf(path)))});
 }
 
 void QueueEvents::OnIncompatible(const lock::LockName& lock,

@@ -50,6 +50,8 @@ class QueueEvents final : public lock::AcquireObserver {
                  std::size_t ahead) override;
   void OnPlaceLost(const lock::LockName& lock) override;
   void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;
+  void OnReservationOverdue(const lock::LockName& lock, const std::string& path,
+                            const lock::Reserved& reserved) override;
   void OnIncompatible(const lock::LockName& lock,
                       const protocol::IncompatibleContender& incompatible) override;
   void OnOwnData(const std::string& data) override;
@@ -68,6 +70,7 @@ class QueueEvents final : public lock::AcquireObserver {
   std::optional<lock::ReleaseRequest> release_request_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
+  std::set<std::string> overdue_;      // paths of reservations
 };
 
 /// Publishes the events while the lock is held, and passes the lease on to the guard.

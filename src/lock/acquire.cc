@@ -9,7 +9,7 @@
 #include "protocol/lock_path.h"
 
 // Connection, time, our own contender, and the end. The way in is in acquire_join.cc; the decision,
-// the wait and the turn are in acquire_wait.cc.
+// the wait and the turn are in acquire_wait.cc; reservations are in acquire_reservations.cc.
 
 namespace zklock::lock {
 
@@ -94,9 +94,7 @@ void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
   if (contender_.IsOneOfAll(path)) {
     WatchOwn();  // deleted, or only written to: the read tells, and renews the watch
   } else if (std::holds_alternative<Waiting>(state_)) {
-    if (request_.is_for_turnstile() && path == request_.ReservationsPath()) {
-      return WatchReservations();
-    }
+    if (request_.is_for_turnstile() && path == request_.ReservationsPath()) return ListPermits();
     if (path != ChildPath(predecessor_.name)) return request_.is_simple() ? Join() : ListAgain();
     change == zookeeper::Change::kDeleted ? OnPredecessorGone() : ReadPredecessor();
   }
@@ -105,10 +103,12 @@ void Acquire::OnWatch(const std::string& path, zookeeper::Change change) {
 EventSource::Interest Acquire::GetInterest() {
   if (IsOver()) return {};
   const auto* lease = std::get_if<AwaitingLease>(&state_);
-  const ReservationExpiry* const expiry = NextExpiry();
+  const auto* const waiting = std::get_if<Waiting>(&state_);
+  const Reserving* const expiry = NextExpiry();
   return {.wake = std::min({UnreachableAt(), WaitEnd(), answer_deadline_, connection_.next_proof,
                             lease == nullptr ? kNever : lease->confirm_at,
-                            expiry == nullptr ? kNever : expiry->due()})};
+                            waiting == nullptr ? kNever : waiting->list_at,
+                            expiry == nullptr ? kNever : expiry->due})};
 }
 
 void Acquire::OnReady(short /*revents*/) {
@@ -125,8 +125,11 @@ void Acquire::OnReady(short /*revents*/) {
   } else if (lease != nullptr && now >= lease->confirm_at) {
     Confirm(Turn::kShownByList);
     std::get<Confirming>(state_).round_began = now;
-  } else if (auto* const expiry = NextExpiry(); expiry != nullptr && now >= expiry->due()) {
-    RunNextExpiry();
+  } else if (Reserving* const expiry = NextExpiry(); expiry != nullptr && now >= expiry->due) {
+    OnExpiryDue(*expiry);
+  } else if (const auto* waiting = std::get_if<Waiting>(&state_);
+             waiting != nullptr && now >= waiting->list_at) {
+    LookForReservations();
   } else if (now >= connection_.next_proof) {
     KeepProving();
   }

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -71,6 +74,25 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// has to confirm it.
   enum class Turn { kShownByList, kNeedsRecord };
 
+  /// A contender in the list with `-reserve` in its name, which may be a reservation.
+  struct Reserving {
+    std::string name;
+    std::size_t between = 0;             ///< zklock's names between it and ours
+    bool was_first = false;              ///< in the list
+    std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
+    std::size_t position = 0;            ///< of ours among the contenders that may delete it
+    /// When to delete it, or to list the queue before that; kNever while it is being deleted.
+    TimePoint due = kNever;
+    bool lists_first = false;
+  };
+  /// What is looked up about other contenders, beside the wait for one of them.
+  struct Lookup {
+    std::optional<HolderSearch> search{};
+    std::vector<Reserving> reserving{};  ///< in queue order
+    std::size_t unread = 0;              ///< of `reserving`
+    bool has_more = false;               ///< too many for `reserving`
+  };
+
   // The states, each with those that may follow it. A lost connection leads from all but Done to
   // Disconnected, a failure to Done.
 
@@ -82,7 +104,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct FindingReservation {};
   /// `try`: is the lock free? Nothing has been created yet. -> Joining, Done
   struct CheckingFree {
-    std::optional<HolderSearch> search;
+    Lookup lookup{};
   };
   /// The create is under way, with a list. -> Waiting, LeavingFull, Deciding, Confirming,
   /// AwaitingLease, Done; Joining, after LOCK has been created
@@ -96,14 +118,15 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// The predecessor is watched. -> Deciding, Waiting, Confirming; Joining in Dialect::kSimple;
   /// Done, with a lease in hand
   struct Waiting {
-    std::optional<HolderSearch> search;
-    /// Of the reservations that we wait for and that end by themselves, without one that runs.
-    std::vector<std::unique_ptr<ReservationExpiry>> expiries{};
-    std::size_t unread = 0;  ///< permits that may be such reservations
+    Lookup lookup{};
+    TimePoint list_at = kNever;      ///< when to look for new reservations
+    std::size_t zklocks_before = 0;  ///< in the turnstile: zklock's contenders before ours
+    bool permits_are_taken = false;  ///< of a `try` in the turnstile, which leaves
   };
-  /// As many contenders wait as are allowed to: leaves, unless the lock is held for us. -> Done
+  /// As many contenders wait as are allowed to: leaves, unless the lock is held for us, or one of
+  /// them is a reservation that has ended. -> Deciding, Done
   struct LeavingFull {
-    std::optional<HolderSearch> search;
+    Lookup lookup{};
   };
   /// What shows that our contender still exists, once all before it are gone.
   enum class Proof {
@@ -156,26 +179,37 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void ReadPredecessor();
   void OnPredecessor(const zookeeper::GetReply& reply);
   void WatchChildren();
-  void WatchReservations();
-  void FindReservationIn(const protocol::Contenders& contenders);
-  [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
-  [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
-  void OnReservationAhead(const Reserved& reserved);
-  void ReadReservedPermits(const protocol::Contenders& permits);
-  void AddExpiry(const std::string& name, const Reserved& reserved);
-  void RunNextExpiry();
-  void OnExpiry(ReservationExpiry::Result result);
-  [[nodiscard]] ReservationExpiry* NextExpiry() const;
   void OnPredecessorGone();
   void CountPermits(std::size_t ahead);
   void SearchHolders(const protocol::Children& children, const std::string& awaited);
   void OnSearchProgress();
-  void LeaveAfterSearch();
+  void LeaveAfterLookup();
   void Confirm(Turn turn);
   void OnConfirmed(const zookeeper::GetReply& reply);
   std::optional<protocol::ReleaseRecord> TakeLockData(const zookeeper::GetReply& reply);
   void CheckForNewer();
   void TakeTurn();
+
+  // Reservations before our own contender: acquire_reservations.cc.
+  void CountZklocksBefore(const protocol::Contenders& contenders);
+  void ListPermits();
+  void FindReservationIn(const protocol::Contenders& contenders);
+  [[nodiscard]] bool FinishIfReserved(const ReservationSearch::Found& found);
+  [[nodiscard]] bool HasEnded(const Reserved& reserved) const;
+  void OnReservationAhead(const Reserved& reserved);
+  void JoinIfReservationEnds(const protocol::Contenders& contenders, std::string_view blocker);
+  void FindReserving(const protocol::Contenders& contenders);
+  void ReadReserving(const std::string& name);
+  void TakeReserving(const std::string& name, const std::optional<Reserved>& reserved);
+  void PlanExpiries();
+  void PlanExpiry(Reserving& one, std::chrono::milliseconds servers_now);
+  void OnExpiryDue(Reserving& one);
+  void ReadBeforeList(Reserving& one);
+  void OnExpiry(ReservationExpiry::Result result);
+  void LookForReservations();
+  [[nodiscard]] Reserving* NextExpiry();
+  [[nodiscard]] bool MayExpireAtOnce();
+  [[nodiscard]] bool LeavesAtOnce() const;
 
   // Our own contender, the lease, and the end: acquire.cc.
   void WatchOwn();
@@ -215,7 +249,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint WaitEnd() const;
   /// We wait in the queue: there is a contender before ours.
   [[nodiscard]] bool HasPlace() const;
-  [[nodiscard]] std::optional<HolderSearch>* SearchOfState();
+  [[nodiscard]] Lookup* LookupOfState();
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
 
   zookeeper::Store& store_;
@@ -251,6 +285,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Place {
     bool ranked = false;    ///< `max_queue` has been applied
     bool searched = false;  ///< the search for a holder that holds for us is over
+    /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
+    std::set<std::string> listed_again{};
+    std::map<std::string, TimePoint> refused{};
   };
   Place place_;
 
@@ -260,7 +297,6 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::string data{};
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
-    bool was_first = false;        ///< in that list
     bool is_rival = false;         ///< it does not exclude ours, but has our ID (--reserve)
   };
   Predecessor predecessor_;

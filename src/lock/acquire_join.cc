@@ -74,6 +74,7 @@ void Acquire::JoinOrLeave(const QueueList& list) {
   // One of the permits may be a reservation that has ended, which only our contender can show.
   if (request_.permits && HasReservation(list.contenders)) return Join();
   predecessor_ = {.name = blocker};
+  JoinIfReservationEnds(list.contenders, blocker);
   store_.Get(ChildPath(blocker), Watch::kNo, InState([this](const GetReply& reply) {
                // It was deleted meanwhile: the queue decides.
                reply.error == Error::kNoNode ? Join() : OnPredecessor(reply);

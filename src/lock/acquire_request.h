@@ -81,6 +81,10 @@ class AcquireObserver {
   virtual void OnOwnData(const std::string& /*data*/) {}
   /// We have deleted a reservation that had ended.
   virtual void OnReservationExpired(const LockName& /*lock*/, const Reserved& /*reserved*/) {}
+  /// The reservation at `path` is overdue, and we lack the right to delete it. May be called again
+  /// for the same one.
+  virtual void OnReservationOverdue(const LockName& /*lock*/, const std::string& /*path*/,
+                                    const Reserved& /*reserved*/) {}
   /// A contender that cannot see ours arrived after ours; both may hold.
   virtual void OnIncompatible(const LockName& /*lock*/,
                               const protocol::IncompatibleContender& /*incompatible*/) {}

@@ -163,17 +163,21 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   const protocol::Rank rank = protocol::RankOf(list.contenders, contender_.name());
   if (!place_.ranked && request_.max_queue && CountWaiting(request_, rank) >= *request_.max_queue) {
     Enter<LeavingFull>();
+    request_.is_for_turnstile() ? ListPermits() : FindReserving(list.contenders);
     SearchHolders(list.children, "");
-    return LeaveAfterSearch();
+    return LeaveAfterLookup();
   }
   place_.ranked = true;
   predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
   WatchPredecessor(predecessor);
-  predecessor_.was_first = list.contenders.First()->full == predecessor;
-  if (request_.permits) ReadReservedPermits(list.contenders);
+  if (request_.is_for_turnstile()) {
+    CountZklocksBefore(list.contenders);
+    request_.permit_limit ? CountPermits(rank.ahead) : ListPermits();
+  } else {
+    FindReserving(list.contenders);
+  }
   SearchHolders(list.children, predecessor_.readable ? predecessor : "");
-  if (request_.permit_limit) CountPermits(rank.ahead);
   if (request_.permits || request_.try_only) return;
   predecessor_.ahead = protocol::QueueAhead(list.contenders, contender_.name(), predecessor);
   if (predecessor_.ahead.IsNextInLine() && !store_.lease().IsInHand(clock_.Now())) KeepProving();
@@ -229,10 +233,9 @@ void Acquire::OnPredecessor(const GetReply& reply) {
     default:
       return OnUnexpected("read a contender of", reply.error);
   }
-  if (auto& search = *SearchOfState()) search->Take(predecessor_.name, reply);
-  if (request_.try_only) return LeaveAfterSearch();
+  if (auto& search = LookupOfState()->search) search->Take(predecessor_.name, reply);
+  if (request_.try_only) return LeaveAfterLookup();
   answer_deadline_ = kNever;
-  if (request_.reserve && request_.is_for_turnstile()) WatchReservations();
   const bool reserves = request_.reserve && !request_.is_for_turnstile();
   if (!predecessor_.readable || request_.supersede || request_.permits || reserves) WatchChildren();
 }
@@ -286,132 +289,6 @@ void Acquire::OnPredecessorGone() {
   ListAgain();
 }
 
-// ---- reservations ----------------------------------------------------------------------------
-
-/// With --reserve, in a turnstile: another contender with our ID may make the reservation.
-void Acquire::WatchReservations() {
-  store_.List(request_.ReservationsPath(), Watch::kYes, InState([this](const ListReply& reply) {
-                if (reply.error == Error::kNoNode) return;  // no permit was ever taken
-                if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
-                FindReservationIn(reply.children);
-              }));
-}
-
-/// While we wait: `contenders` may have a reservation of our ID by now.
-void Acquire::FindReservationIn(const Contenders& contenders) {
-  reservations_.Search(
-      contenders, contender_.name(),
-      InState([this](const ReservationSearch::Found& found) { (void)FinishIfReserved(found); }));
-}
-
-/// True if the lock is reserved for our ID: then it is over.
-bool Acquire::FinishIfReserved(const ReservationSearch::Found& found) {
-  if (!found.reserved || HasEnded(*found.reserved)) return false;
-  // Other LOCKs may have to be waited for yet.
-  if (const auto& ticket = contender_.ticket()) {
-    store_.Delete(ticket->path, zookeeper::kAnyVersion, [](const Reply&) {});
-  }
-  if (found.reserved->mode == request_.mode) {
-    Finish(ReservedLock{request_.lock, protocol::ChildPath(request_.ReservationsPath(), found.name),
-                        *found.reserved});
-  } else {
-    Finish(Unusable{.why = Unusable::Why::kReservedInOtherMode,
-                    .child = found.name,
-                    .reserved_mode = found.reserved->mode});
-  }
-  return true;
-}
-
-/// By the servers' clock, as far as the creation of our contender shows it.
-bool Acquire::HasEnded(const Reserved& reserved) const {
-  return reserved.until && contender_.ticket() &&
-         contender_.ticket()->LatestServerTimeAt(clock_.Now()) >= *reserved.until;
-}
-
-/// The contender in the way is a reservation.
-void Acquire::OnReservationAhead(const Reserved& reserved) {
-  const bool is_our_id = request_.reserve && !request_.is_for_turnstile() &&
-                         request_.reserve->id == reserved.reservation.id;
-  if (is_our_id && contender_.ticket() && !HasEnded(reserved)) return ListAgain();
-  if (!reserved.until) return;
-  // Only the creation of a contender shows a `try` what time it is for the servers.
-  if (!contender_.ticket()) return Join();
-  AddExpiry(predecessor_.name, reserved);
-}
-
-/// Any permit may be a reservation that ends before the others.
-void Acquire::ReadReservedPermits(const Contenders& permits) {
-  for (const protocol::ContenderNameView& one : permits) {
-    if (!one.reserves() || one.full == contender_.name() || one.full == predecessor_.name) continue;
-    ++std::get<Waiting>(state_).unread;
-    store_.Get(ChildPath(one.full), Watch::kNo,
-               InState([this, name = std::string(one.full)](const GetReply& reply) {
-                 if (IsLost(reply.error)) return;
-                 --std::get<Waiting>(state_).unread;
-                 if (reply.error == Error::kNone) {
-                   const auto reserved = FindReservation(name, reply.data, reply.stat);
-                   if (reserved && reserved->until) AddExpiry(name, *reserved);
-                 }
-                 if (request_.try_only) LeaveAfterSearch();
-               }));
-  }
-}
-
-void Acquire::AddExpiry(const std::string& name, const Reserved& reserved) {
-  auto& expiries = std::get<Waiting>(state_).expiries;
-  std::erase_if(expiries, [&](const auto& one) { return one->name() == name; });
-  const bool was_first = name == predecessor_.name && predecessor_.was_first;
-  auto expiry = std::make_unique<ReservationExpiry>(store_, clock_, request_.QueuePath(), name,
-                                                    reserved, was_first, *contender_.ticket());
-  // A `try` does not wait for the end.
-  if (!request_.try_only || expiry->HadEnded()) expiries.push_back(std::move(expiry));
-}
-
-/// The one that is due first; null if there is none, or one runs.
-ReservationExpiry* Acquire::NextExpiry() const {
-  const auto* const waiting = std::get_if<Waiting>(&state_);
-  if (waiting == nullptr || waiting->expiries.empty() || connection_.expiry) return nullptr;
-  const auto& expiries = waiting->expiries;
-  return std::min_element(expiries.begin(), expiries.end(),
-                          [](const auto& a, const auto& b) { return a->due() < b->due(); })
-      ->get();
-}
-
-void Acquire::RunNextExpiry() {
-  const ReservationExpiry* const next = NextExpiry();
-  auto& expiries = std::get<Waiting>(state_).expiries;
-  const auto found = std::find_if(expiries.begin(), expiries.end(),
-                                  [&](const auto& one) { return one.get() == next; });
-  connection_.expiry = std::move(*found);
-  expiries.erase(found);
-  answer_deadline_ = std::min(answer_deadline_, clock_.Now() + AnswerTime());
-  connection_.expiry->Run(
-      scope_.Wrap([this](const ReservationExpiry::Result& result) { OnExpiry(result); }));
-}
-
-void Acquire::OnExpiry(ReservationExpiry::Result result) {
-  using Result = ReservationExpiry::Result;
-  auto expiry = std::move(connection_.expiry);
-  if (IsOver()) return;
-  if (result == Result::kDeleted) {
-    observer_.OnReservationExpired(request_.lock, expiry->reserved());
-  }
-  auto* const waiting = std::get_if<Waiting>(&state_);
-  if (waiting == nullptr) return;  // an event has come first
-  if (!request_.try_only) answer_deadline_ = kNever;
-  switch (result) {
-    case Result::kDeleted:
-    case Result::kChanged:
-      return ListAgain();
-    case Result::kNotYet:
-      waiting->expiries.push_back(std::move(expiry));
-      return;
-    case Result::kMayNot:  // somebody else may
-      if (request_.try_only) LeaveAfterSearch();
-      return;
-  }
-}
-
 /// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if
 /// they take all permits.
 void Acquire::CountPermits(std::size_t ahead) {
@@ -420,8 +297,11 @@ void Acquire::CountPermits(std::size_t ahead) {
   // lists show one moment.
   const auto taken = std::make_shared<std::size_t>(0);
   store_.List(protocol::PermitsPath(request_.lock.path), Watch::kNo,
-              InState([taken](const ListReply& reply) {
-                if (reply.error == Error::kNone) *taken = Contenders(reply.children).size();
+              InState([this, taken](const ListReply& reply) {
+                if (reply.error != Error::kNone) return;
+                const Contenders permits(reply.children);
+                *taken = permits.size();
+                FindReserving(permits);
               }));
   store_.List(request_.QueuePath(), Watch::kNo,
               InState([this, ahead, taken](const ListReply& reply) {
@@ -435,7 +315,8 @@ void Acquire::CountPermits(std::size_t ahead) {
                 // will be taken than is counted here. That still leaves one for each of them: they
                 // leave at once, and the list of permits then says that none is left for us.
                 if (*taken + still_ahead - 1 >= *request_.permit_limit) {
-                  FinishBusy(Busy::Why::kTaken);
+                  std::get<Waiting>(state_).permits_are_taken = true;
+                  LeaveAfterLookup();
                 }
               }));
 }
@@ -444,46 +325,51 @@ void Acquire::CountPermits(std::size_t ahead) {
 
 /// `awaited`: as HolderSearch::Begin takes it.
 void Acquire::SearchHolders(const Children& children, const std::string& awaited) {
-  std::optional<HolderSearch>* const search = SearchOfState();
-  if (search == nullptr || place_.searched || !request_.holds_for_us) return;
-  search->emplace(store_, request_.QueuePath(), children, request_.host, request_.holds_for_us,
-                  [this] { OnSearchProgress(); });
-  (*search)->Begin(awaited);
-  if (!(*search)->IsOver()) return;
+  Lookup* const lookup = LookupOfState();
+  if (lookup == nullptr || place_.searched || !request_.holds_for_us) return;
+  lookup->search.emplace(store_, request_.QueuePath(), children, request_.host,
+                         request_.holds_for_us, [this] { OnSearchProgress(); });
+  lookup->search->Begin(awaited);
+  if (!lookup->search->IsOver()) return;
   place_.searched = true;
-  search->reset();
+  lookup->search.reset();
 }
 
 void Acquire::OnSearchProgress() {
-  std::optional<HolderSearch>& search = *SearchOfState();
+  std::optional<HolderSearch>& search = LookupOfState()->search;
   if (search->IsOver()) {
     place_.searched = true;
     if (const auto held = search->found()) return Finish(*held);
     search.reset();
   }
-  if (request_.try_only || std::holds_alternative<LeavingFull>(state_)) LeaveAfterSearch();
+  if (LeavesAtOnce()) LeaveAfterLookup();
 }
 
-/// Leaves with the contender in the way, once the search has shown that it does not hold for us.
-void Acquire::LeaveAfterSearch() {
-  if (IsOver()) return;
-  // Its place may be free in a moment.
+/// Whether we leave now, unless one of the contenders before ours holds for us, or can be deleted
+/// because its reservation has ended.
+bool Acquire::LeavesAtOnce() const {
   const auto* const waiting = std::get_if<Waiting>(&state_);
-  const bool may_expire =
-      connection_.expiry ||
-      (waiting != nullptr && (waiting->unread > 0 || !waiting->expiries.empty()));
-  if (may_expire || SearchOfState()->has_value()) {
+  return request_.try_only || std::holds_alternative<LeavingFull>(state_) ||
+         (waiting != nullptr && waiting->permits_are_taken);
+}
+
+/// Leaves with the contender in the way, once the lookup is over.
+void Acquire::LeaveAfterLookup() {
+  if (IsOver()) return;
+  const Lookup& lookup = *LookupOfState();
+  if (lookup.search || lookup.unread > 0 || MayExpireAtOnce()) {
     answer_deadline_ = clock_.Now() + AnswerTime();  // each answer is one of a server that answers
     return;
   }
   if (std::holds_alternative<LeavingFull>(state_)) return FinishBusy(Busy::Why::kQueueFull);
+  if (request_.is_for_turnstile()) return FinishBusy(Busy::Why::kTaken);
   Finish(Busy{Busy::Why::kTaken, predecessor_.name, predecessor_.data});
 }
 
-std::optional<HolderSearch>* Acquire::SearchOfState() {
-  if (auto* const checking = std::get_if<CheckingFree>(&state_)) return &checking->search;
-  if (auto* const waiting = std::get_if<Waiting>(&state_)) return &waiting->search;
-  if (auto* const leaving = std::get_if<LeavingFull>(&state_)) return &leaving->search;
+Acquire::Lookup* Acquire::LookupOfState() {
+  if (auto* const checking = std::get_if<CheckingFree>(&state_)) return &checking->lookup;
+  if (auto* const waiting = std::get_if<Waiting>(&state_)) return &waiting->lookup;
+  if (auto* const leaving = std::get_if<LeavingFull>(&state_)) return &leaving->lookup;
   return nullptr;
 }
 

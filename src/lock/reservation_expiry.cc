@@ -1,50 +1,19 @@
 #include "lock/reservation_expiry.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
 
 namespace zklock::lock {
-namespace {
 
-using namespace std::chrono_literals;
 using zookeeper::Error;
 using zookeeper::GetReply;
 using zookeeper::Reply;
 using zookeeper::SetReply;
 using zookeeper::Watch;
 
-// The servers' clock may be set forward while we wait.
-constexpr std::chrono::milliseconds kLongestPause = 1h;
-// It may also stand still, or be set back a little.
-constexpr std::chrono::milliseconds kLeastPause = 50ms;
-
-}  // namespace
-
-ReservationExpiry::ReservationExpiry(zookeeper::Store& store, const Clock& clock, std::string queue,
-                                     std::string name, Reserved reserved, bool was_first,
-                                     Ticket own)
-    : store_(store),
-      clock_(clock),
-      queue_(std::move(queue)),
-      name_(std::move(name)),
-      reserved_(std::move(reserved)),
-      was_first_(was_first),
-      own_(std::move(own)) {
-  due_ = clock_.Now();
-  if (!HadEnded()) Schedule(own_.LatestServerTimeAt(due_));
-}
-
-void ReservationExpiry::Schedule(std::chrono::milliseconds now) {
-  due_ = clock_.Now() + std::clamp(*reserved_.until - now, kLeastPause, kLongestPause);
-}
-
 void ReservationExpiry::Run(std::function<void(Result)> done) {
-  due_ = kNever;
   done_ = std::move(done);
-  HadEnded() ? Delete() : AskForTime();
+  own_.created >= *reserved_.until ? Delete() : AskForTime();
 }
 
 void ReservationExpiry::AskForTime() {
@@ -55,7 +24,8 @@ void ReservationExpiry::AskForTime() {
     store_.Set(own_.path, read.data, read.stat.version, scope_.Wrap([this](const SetReply& reply) {
       if (IsLost(reply.error)) return;
       if (reply.error == Error::kNone) {
-        return TakeTime(std::chrono::milliseconds(reply.stat.modified_ms));
+        servers_now_ = std::chrono::milliseconds(reply.stat.modified_ms);
+        return servers_now_ >= *reserved_.until ? Delete() : End(Result::kNotYet);
       }
       // Asked to leave meanwhile, or deleted: look again.
       if (reply.error == Error::kBadVersion || reply.error == Error::kNoNode) {
@@ -64,12 +34,6 @@ void ReservationExpiry::AskForTime() {
       End(Result::kMayNot);
     }));
   }));
-}
-
-void ReservationExpiry::TakeTime(std::chrono::milliseconds now) {
-  if (now >= *reserved_.until) return Delete();
-  Schedule(now);
-  End(Result::kNotYet);
 }
 
 void ReservationExpiry::Delete() {
@@ -106,6 +70,7 @@ void ReservationExpiry::OnDeleted(const Reply& reply) {
     case Error::kBadVersion:
       return End(Result::kChanged);
     default:
+      lacks_right_ = IsRefusal(reply.error);
       return End(Result::kMayNot);
   }
 }

@@ -2,10 +2,9 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
+#include <utility>
 
-#include "base/clock.h"
 #include "lock/callback_scope.h"
 #include "lock/reserved.h"
 #include "lock/ticket.h"
@@ -17,52 +16,55 @@ namespace zklock::lock {
 /// of its release in LOCK.
 ///
 /// The servers' clock decides, never ours: the waiter writes to its own contender, and compares the
-/// time that the servers give to this write with the end of the reservation. Our own clock only
-/// decides when to ask.
+/// time that the servers give to this write with the end of the reservation. That write is not
+/// needed if the reservation had ended when the contender was created.
 ///
 /// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
 class ReservationExpiry {
  public:
   /// `queue`: the parent of the reservation's znode `name`. `was_first`: a list shows that it was
   /// before all other contenders; otherwise it may never have held the lock, and leaves no record.
-  /// `own`: our contender in LOCK; `clock` and `store` outlive this.
-  ReservationExpiry(zookeeper::Store& store, const Clock& clock, std::string queue,
-                    std::string name, Reserved reserved, bool was_first, Ticket own);
+  /// `own`: our contender in LOCK. `store` outlives this.
+  ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name, Reserved reserved,
+                    bool was_first, Ticket own)
+      : store_(store),
+        queue_(std::move(queue)),
+        name_(std::move(name)),
+        reserved_(std::move(reserved)),
+        was_first_(was_first),
+        own_(std::move(own)) {}
 
-  /// When to call Run(): at the end of the reservation, as far as we can tell. kNever while it
-  /// runs, and after it was found that we may not delete the reservation.
-  [[nodiscard]] TimePoint due() const { return due_; }
-  /// Whether the reservation had ended when our own contender was created.
-  [[nodiscard]] bool HadEnded() const { return own_.created >= *reserved_.until; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const Reserved& reserved() const { return reserved_; }
 
   enum class Result {
     kDeleted,  ///< by us
     kChanged,  ///< somebody else has deleted it, or written to it: look again
-    kNotYet,   ///< the servers' clock says that it has not ended; due() is set anew
-    kMayNot,   ///< we lack the right to delete it
+    kNotYet,   ///< the servers' clock says that it has not ended; see servers_now()
+    kMayNot,   ///< we lack the right to delete it, or cannot do it for another reason
   };
   /// Calls `done` once, but not after a lost reply.
   void Run(std::function<void(Result)> done);
+  /// After kNotYet.
+  [[nodiscard]] std::chrono::milliseconds servers_now() const { return servers_now_; }
+  /// After kMayNot: the right DELETE on the reservation's parent is missing.
+  [[nodiscard]] bool lacks_right() const { return lacks_right_; }
 
  private:
   void AskForTime();
-  void TakeTime(std::chrono::milliseconds now);
   void Delete();
   void DeleteWithoutRecord();
   void OnDeleted(const zookeeper::Reply& reply);
-  void Schedule(std::chrono::milliseconds now);
   void End(Result result);
 
   zookeeper::Store& store_;
-  const Clock& clock_;
   const std::string queue_;
   const std::string name_;
   const Reserved reserved_;
   const bool was_first_;
   const Ticket own_;
-  TimePoint due_ = kNever;
+  std::chrono::milliseconds servers_now_{};
+  bool lacks_right_ = false;
   std::function<void(Result)> done_;
   CallbackScope scope_;
 };

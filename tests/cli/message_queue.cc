@@ -104,6 +104,20 @@ std::string ReservationEnds() {
   return SaidBy({"exclusive", "--verbose", lock, "--", "true"}, 0);
 }
 
+std::string ReservationOverdue() {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve(lock, {"--for", "1s"});
+  tree.SetAcl(lock, kRead | kCreate);
+  Child waiter = Child::Start(Zklock({"exclusive", "--progress", "none", lock, "--", "true"}));
+  waiter.ReadErrUntil("\n");
+  std::string said = waiter.err();
+  CHECK_THAT(said, Catch::Contains(": not authorised: DELETE on " + lock + " is missing"));
+  waiter.Signal(SIGTERM);
+  CHECK(waiter.Wait() == Exited(128 + SIGTERM));
+  return said;
+}
+
 std::string TakenByReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
@@ -237,6 +251,7 @@ Provocations QueueProvocations() {
       {{"kEndNotKept"}, EndNotKept},
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
       {{"kReservationEnded"}, ReservationEnds},
+      {{"kReservationOverdue"}, ReservationOverdue},
       {{Part("kReservation", "a reservation for freeze")}, TakenByReservation},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kPlaceLost"}, PlaceLost},

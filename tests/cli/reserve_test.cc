@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -288,6 +289,92 @@ TEST_CASE("a reservation that has ended is not found again, but made anew") {
   CHECK(Unreserve("other", lock) == Exited(0));
   Reserve("ci", lock);
   CHECK(std::stoll(FirstOf(lock)["token"].get<std::string>()) > std::stoll(first));
+}
+
+TEST_CASE("an overdue reservation goes although another program is directly behind it") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  const bool is_kazoo = GENERATE(false, true);
+  const Words dialect = is_kazoo ? Words{"--dialect", "kazoo"} : Words{};
+  Words words = {"--for", "2s"};
+  words.insert(words.end(), dialect.begin(), dialect.end());
+  Reserve("freeze", lock, words);
+  std::optional<LockPeer> kazoo;
+  if (is_kazoo) {
+    kazoo = LockPeer::Kazoo();
+    REQUIRE(kazoo->Ask("job", "make lock " + lock) == "made");
+    kazoo->Tell("job", "acquire");
+  } else {
+    tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+                ZnodeKind::kEphemeralSequential);
+  }
+  const std::string other = InQueueOrder(tree.WaitForChildren(lock, 2)).back();
+  Words waits = {"exclusive"};
+  waits.insert(waits.end(), dialect.begin(), dialect.end());
+  Child waiter = StartWaiter(waits, lock);
+  if (is_kazoo) {
+    CHECK(kazoo->Answer("job") == "acquired");
+    CHECK(InQueueOrder(tree.WaitForChildren(lock, 2)).front() == other);
+    CHECK(kazoo->Ask("job", "release") == "released");
+  } else {
+    CHECK(InQueueOrder(tree.WaitForChildren(lock, 2)).front() == other);
+    tree.Delete(lock + "/" + other);
+  }
+  CHECK(waiter.ReadLine() == "held");
+}
+
+TEST_CASE("an overdue reservation is deleted by a zklock behind one that lacks DELETE") {
+  const std::string chief_user = "operator:oak";
+  Tree chief(chief_user);
+  const std::string lock = chief.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--for", "2s"});
+  chief.SetAcl(lock,
+               {{chief_user, kRead | kWrite | kCreate | kDelete | kAdmin}, {"", kRead | kCreate}});
+  Child first = StartWaiter(lock);
+  ChildOptions options = HolderOptions({"exclusive", "--verbose"}, lock);
+  options.also_environment.push_back("ZKLOCK_AUTH=digest:" + chief_user);
+  Child second = Child::Start(options);
+  second.ReadErrUntil("waiting for " + lock);
+  first.ReadErrUntil("cannot delete the reservation of " + lock + " for freeze, overdue since ");
+  second.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
+  CHECK(first.ReadLine() == "held");
+}
+
+TEST_CASE("a try and a new --reserve delete an overdue reservation that nobody else does") {
+  struct Asker {
+    Words words;
+    int status;
+  };
+  const Asker asker =
+      GENERATE(Asker{{"try"}, 75}, Asker{{"exclusive", "--wait", "1s", "--reserve", "freeze"}, 75},
+               Asker{{"exclusive", "--wait", "1s", "--reserve", "other"}, 75},
+               Asker{{"exclusive", "--max-queue", "1", "--wait", "1s"}, 75});
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--for", "1ms"});
+  tree.Create(lock + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+              ZnodeKind::kEphemeralSequential);
+  Words words = asker.words;
+  words.insert(words.end(), {lock, "--", "true"});
+  CHECK(RunZklock(words).exit == Exited(asker.status));
+  // The other program has it now.
+  tree.WaitForChildren(lock, 1);
+  CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(75));
+}
+
+TEST_CASE("an overdue permit is deleted by a waiter in the turnstile") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("reserve"), ZnodeKind::kPersistent, "zklock/1");
+  Reserve("freeze", lock, {"--permits", "1", "--for", "2s"});
+  // Of Curator: past the turnstile.
+  tree.Create(lock + "/locks/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
+              ZnodeKind::kEphemeralSequential);
+  tree.Create(lock + "/leases/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lease-",
+              ZnodeKind::kEphemeralSequential);
+  Child waiter =
+      Child::Start(Zklock({"exclusive", "--verbose", "--permits", "1", lock, "--", "true"}));
+  waiter.ReadErrUntil("deleted the reservation of " + lock + " for freeze");
+  tree.WaitForChildren(lock + "/leases", 1);
 }
 
 TEST_CASE("a zklock that is interrupted before its turn leaves nothing") {

@@ -38,7 +38,12 @@ class AcquireNotes final : public AcquireObserver {
     incompatible.push_back(contender.child);
   }
   void OnOwnData(const std::string& data) override { own_data.push_back(data); }
+  void OnReservationOverdue(const LockName& /*lock*/, const std::string& path,
+                            const Reserved& /*reserved*/) override {
+    overdue.push_back(path);
+  }
   std::string queued;
+  std::vector<std::string> overdue;
   std::vector<std::string> own_data;
   std::vector<std::pair<std::string, std::size_t>> waits;
   int places_lost = 0;

@@ -1,0 +1,409 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit/lock/reserver.h"
+
+// Reservations that are overdue, and that the contender directly behind them does not delete.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+/// A contender of a program that deletes no reservations.
+std::string PutOther(World& world, const std::string& queue = "/l",
+                     const std::string& mark = "-lock-") {
+  return world.servers.Put(queue + "/_c_0123abcd-0123-4123-8123-0123456789ab" + mark, 7, true);
+}
+
+void PassServersTime(World& world, std::chrono::milliseconds time) {
+  world.clock.Set(world.clock.Now() + time);
+  world.servers.now_ms += time.count();
+}
+
+std::size_t CountRequests(const Reserver& one, const std::string& beginning) {
+  const auto& log = one.store.log();
+  return static_cast<std::size_t>(std::count_if(
+      log.begin(), log.end(), [&](const auto& line) { return line.starts_with(beginning); }));
+}
+
+}  // namespace
+
+TEST_CASE("The first zklock after an overdue reservation deletes it, whoever is in between") {
+  const bool joins_late = GENERATE(false, true);
+  const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  // Of Curator's mutex, or its read/write lock.
+  const std::string other = PutOther(world, "/l", mode == Mode::kRead ? "-__WRIT__" : "-lock-");
+  if (joins_late) PassServersTime(world, 1h);
+  Reserver waiter(world, "", {.mode = mode});
+  waiter.Run();
+  if (!joins_late) {
+    waiter.Pass(59min);
+    REQUIRE(world.servers.Has(freeze.path));
+    waiter.Pass(1min);
+  }
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  CHECK(waiter.Waits());
+  const auto data = protocol::ParseLockData(world.servers.nodes.at("/l").data);
+  REQUIRE(data);
+  REQUIRE(data->last_release);
+  CHECK(data->last_release->contender == protocol::BaseOf(freeze.path));
+  world.servers.Remove(other);
+  waiter.Run();
+  CHECK(waiter.Holds());
+}
+
+TEST_CASE("Behind a holder an overdue reservation is deleted without a record") {
+  World world;
+  const std::string holder = PutOther(world);
+  const std::string forged = world.servers.Put(
+      NameOf("0e"), 0, true, R"({"reservation":{"id":"x","for":1500,"token":1}})");
+  PutOther(world);
+  Reserver waiter(world, "");
+  waiter.Run();
+  waiter.Pass(2s);
+  CHECK_FALSE(world.servers.Has(forged));
+  CHECK(world.servers.nodes.at("/l").data == "zklock/1");
+  CHECK(waiter.Waits());
+}
+
+TEST_CASE("A zklock that may not delete an overdue reservation reports it, and the next one does") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver first(world, "");
+  first.store.may_delete = false;
+  first.Run();
+  Reserver second(world, "");
+  second.Run();
+  PassServersTime(world, 1h);
+  const std::size_t lists = CountRequests(second, "list /l");
+  second.Run();
+  first.Run();
+  CHECK(first.notes.overdue == std::vector{freeze.path});
+  CHECK(first.Waits());
+  CHECK(world.servers.Has(freeze.path));
+  CHECK(CountRequests(second, "list /l") == lists);
+  second.Pass(1s);
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  // One list before the delete, and one after it.
+  CHECK(CountRequests(second, "list /l") == lists + 2);
+  CHECK(second.notes.overdue.empty());
+  first.Pass(30s);
+  CHECK(first.Holds());
+}
+
+TEST_CASE("Waiters list the queue and delete an overdue reservation one after the other") {
+  constexpr std::size_t kWaiters = 40;
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  std::vector<std::unique_ptr<Reserver>> waiters;
+  for (std::size_t i = 0; i < kWaiters; ++i) {
+    waiters.push_back(std::make_unique<Reserver>(world, ""));
+    waiters.back()->store.may_delete = i + 1 == kWaiters;
+    waiters.back()->Run();
+    // One list, and one read of the reservation.
+    CHECK(CountRequests(*waiters.back(), "list ") == 1);
+    CHECK(CountRequests(*waiters.back(), "get " + freeze.path) == 1);
+  }
+  const auto requests = [&] {
+    std::size_t sum = 0;
+    for (const auto& one : waiters) {
+      sum += CountRequests(*one, "list ") + CountRequests(*one, "delete " + freeze.path);
+    }
+    return sum;
+  };
+  PassServersTime(world, 1h);
+  std::size_t before = requests();
+  for (std::size_t second = 0; second + 1 < kWaiters; ++second) {
+    for (const auto& one : waiters) one->Run();
+    REQUIRE(world.servers.Has(freeze.path));
+    REQUIRE(requests() - before <= 2);
+    before = requests();
+    PassServersTime(world, 1s);
+  }
+  for (const auto& one : waiters) one->Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+TEST_CASE("A reservation that the first zklock deletes at its end costs the others one read") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  std::vector<std::unique_ptr<Reserver>> waiters;
+  for (int i = 0; i < 4; ++i) {
+    waiters.push_back(std::make_unique<Reserver>(world, ""));
+    waiters.back()->Run();
+  }
+  std::vector<std::size_t> lists;
+  for (const auto& one : waiters) lists.push_back(CountRequests(*one, "list "));
+  PassServersTime(world, 1h);
+  for (const auto& one : waiters) one->Run();
+  PassServersTime(world, 1s);
+  waiters.front()->Pass(20s);
+  CHECK(waiters.front()->Holds());
+  PassServersTime(world, 1s);
+  for (std::size_t i = 1; i < waiters.size(); ++i) {
+    waiters[i]->Run();
+    CHECK(CountRequests(*waiters[i], "get " + freeze.path) == 2);
+    CHECK(CountRequests(*waiters[i], "list ") == lists[i]);
+    CHECK(CountRequests(*waiters[i], "delete ") == 0);
+    CHECK(CountRequests(*waiters[i], "write ") == 0);
+  }
+}
+
+TEST_CASE("Two overdue reservations in a row are deleted by the first zklock after them") {
+  World world;
+  const ReserveOptions reader{.mode = Mode::kRead, .lasts = 1h};
+  const ReservedLock a = MakeReservation(world, "a", reader);
+  const ReservedLock b = MakeReservation(world, "b", reader);
+  PutOther(world);
+  Reserver waiter(world, "");
+  waiter.Run();
+  waiter.Pass(1h);
+  CHECK_FALSE(world.servers.Has(a.path));
+  CHECK_FALSE(world.servers.Has(b.path));
+}
+
+TEST_CASE("After a refused delete it is tried again later") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver waiter(world, "");
+  waiter.store.may_delete = false;
+  waiter.Run();
+  waiter.Pass(1h);
+  CHECK(waiter.notes.overdue.size() == 1);
+  waiter.store.may_delete = true;
+  waiter.Pass(9min);
+  REQUIRE(world.servers.Has(freeze.path));
+  waiter.Pass(2min);
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+TEST_CASE("A try deletes an overdue reservation before it leaves because of another contender") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  std::unique_ptr<Reserver> helpless;
+  if (GENERATE(false, true)) {
+    helpless = std::make_unique<Reserver>(world, "");
+    helpless->store.may_delete = false;
+    helpless->Run();
+  } else {
+    PutOther(world);
+  }
+  PassServersTime(world, 1h);
+  Reserver self(world, "", {.try_only = true});
+  self.Run();
+  CHECK(self.IsBusy());
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+TEST_CASE("A try deletes the readers' reservations that have ended, also behind one that has not") {
+  World world;
+  const ReservedLock a = MakeReservation(world, "a", {.mode = Mode::kRead});
+  const ReservedLock b = MakeReservation(world, "b", {.mode = Mode::kRead, .lasts = 1h});
+  PassServersTime(world, 1h);
+  Reserver self(world, "", {.try_only = true});
+  self.Run();
+  CHECK(self.IsBusy());
+  CHECK(world.servers.Has(a.path));
+  CHECK_FALSE(world.servers.Has(b.path));
+}
+
+TEST_CASE("A try that may not delete an overdue reservation reports it and leaves") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  PutOther(world);
+  PassServersTime(world, 1h);
+  Reserver self(world, "", {.try_only = true});
+  self.store.may_delete = false;
+  self.Run();
+  CHECK(self.IsBusy());
+  CHECK(self.notes.overdue == std::vector{freeze.path});
+}
+
+TEST_CASE("A new --reserve deletes an overdue reservation at once, wherever it queues") {
+  const std::string id = GENERATE(as<std::string>{}, "freeze", "other");
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  const std::string other = PutOther(world);
+  Reserver helpless(world, "");
+  helpless.store.may_delete = false;
+  helpless.Run();
+  PassServersTime(world, 1h);
+  Reserver self(world, id, {.lasts = 1h});
+  self.Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  REQUIRE(self.Waits());
+  world.servers.Remove(other);
+  helpless.Leave();
+  self.Run();
+  CHECK(self.HasReserved());
+}
+
+TEST_CASE("A full queue is left only after an overdue reservation was deleted") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  const std::string other = PutOther(world);
+  PassServersTime(world, 1h);
+  Reserver self(world, "", {.max_queue = 1});
+  self.Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  CHECK(self.Waits());
+  Reserver late(world, "", {.max_queue = 1});
+  late.Run();
+  REQUIRE(late.IsBusy());
+  CHECK(std::get<Busy>(*late.outcome).why == Busy::Why::kQueueFull);
+}
+
+TEST_CASE("A contender that reserves after it was listed is noticed within ten minutes") {
+  World world;
+  Reserver first(world, "freeze", {.lasts = 5min});
+  std::unique_ptr<Reserver> waiter;
+  first.store.Before("convert ", [&] {
+    PutOther(world);
+    waiter = std::make_unique<Reserver>(world, "");
+    waiter->Run();
+    REQUIRE(waiter->Waits());
+  });
+  first.Run();
+  REQUIRE(first.HasReserved());
+  const std::string reservation = first.making->made().front().path;
+  first.Leave();
+  waiter->Pass(9min);
+  REQUIRE(world.servers.Has(reservation));
+  waiter->Pass(2min);
+  CHECK_FALSE(world.servers.Has(reservation));
+}
+
+TEST_CASE("Of many contenders that want to reserve only a few are read") {
+  World world;
+  for (int i = 0; i < 100; ++i) world.servers.Put(NameOf("0e"), 7, true, "{}");
+  Reserver waiter(world, "");
+  waiter.Run();
+  CHECK(CountRequests(waiter, "get /l/") <= 18);
+}
+
+TEST_CASE("Any request of a waiter behind another program may fail, and the reservation ends") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 60; ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 30s});
+    const std::string other = PutOther(world);
+    Reserver waiter(world, "");
+    waiter.store.PlaceFault(at, fault);
+    waiter.Run();
+    waiter.Pass(29s);
+    REQUIRE(waiter.Waits());
+    REQUIRE(world.servers.Has(freeze.path));
+    waiter.Pass(1min);
+    REQUIRE_FALSE(world.servers.Has(freeze.path));
+    world.servers.Remove(other);
+    waiter.Pass(30s);
+    REQUIRE(waiter.Holds());
+  }
+}
+
+// ---- permits --------------------------------------------------------------------------------
+
+namespace {
+
+/// A contender of Curator that has passed the turnstile, and waits for a permit.
+void PutOtherWithoutPermit(World& world) {
+  PutOther(world, "/l/locks");
+  PutOther(world, "/l/leases", "-lease-");
+}
+
+}  // namespace
+
+TEST_CASE("A waiter in the turnstile deletes an overdue permit that another program waits for") {
+  const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
+  const bool joins_late = GENERATE(false, true);
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  PutOtherWithoutPermit(world);
+  if (joins_late) PassServersTime(world, 1h);
+  Reserver waiter(world, id, {.permits = 1});
+  waiter.Run();
+  if (!joins_late) {
+    if (id == "freeze") {
+      CHECK(waiter.HasFound());
+      return;
+    }
+    waiter.Pass(59min);
+    REQUIRE(world.servers.Has(freeze.path));
+    waiter.Pass(2min);
+  }
+  CHECK_FALSE(world.servers.Has(freeze.path));
+  CHECK(waiter.Waits());
+}
+
+TEST_CASE("A second waiter in the turnstile takes its time before it deletes an overdue permit") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  PutOtherWithoutPermit(world);
+  Reserver first(world, "", {.permits = 1});
+  first.store.may_delete = false;
+  first.Run();
+  Reserver second(world, "", {.permits = 1});
+  second.Run();
+  PassServersTime(world, 1h);
+  second.Run();
+  first.Run();
+  CHECK(first.notes.overdue == std::vector{freeze.path});
+  CHECK(world.servers.Has(freeze.path));
+  second.Pass(1s);
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+TEST_CASE("A waiter in the turnstile notices within ten minutes that a permit was reserved") {
+  World world;
+  world.servers.Put("/l/leases", 0, false, "1");
+  world.servers.Put("/l/locks", 0);
+  PutOtherWithoutPermit(world);
+  Reserver waiter(world, "", {.permits = 1});
+  waiter.Run();
+  REQUIRE(waiter.Waits());
+  const std::string made =
+      world.servers.Put("/l/leases/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lease-", 0,
+                        true, R"({"reservation":{"id":"x","for":1000,"token":1}})");
+  waiter.Pass(9min);
+  REQUIRE(world.servers.Has(made));
+  waiter.Pass(2min);
+  CHECK_FALSE(world.servers.Has(made));
+}
+
+TEST_CASE("A try in the turnstile deletes an overdue permit before it leaves") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  PutOtherWithoutPermit(world);
+  PassServersTime(world, 1h);
+  const bool may_delete = GENERATE(false, true);
+  Reserver self(world, GENERATE(as<std::string>{}, "", "freeze", "other"),
+                {.try_only = true, .permits = 1});
+  self.store.may_delete = may_delete;
+  self.Run();
+  CHECK(self.IsBusy());  // the other one gets the permit
+  CHECK(world.servers.Has(freeze.path) == !may_delete);
+  CHECK(self.notes.overdue.empty() == may_delete);
+}
+
+TEST_CASE("A full turnstile is left only after an overdue permit was deleted") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = 1, .lasts = 1h});
+  PutOtherWithoutPermit(world);
+  PassServersTime(world, 1h);
+  Reserver self(world, "", {.permits = 1, .max_queue = 1});
+  self.Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+}  // namespace zklock::lock
