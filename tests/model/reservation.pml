@@ -17,6 +17,11 @@
 //               later than sent, or never, and their replies may be lost. A conversion whose
 //               connection was lost is done before the sync of the next connection, or never.
 //   Time        The clock ticks at any moment. A reservation with an end lasts for one tick.
+//   Patience    With PATIENT no run gives up, no session is cut off, and nobody releases: an overdue
+//               reservation then goes only if a waiter deletes it.
+//   Rights      With PATIENT some runs may not delete a reservation, or belong to another program. A
+//               refused delete is not repeated, and the delays between the deletes of several waiters
+//               are left out.
 //   Forgery     A client that may only create children puts one behind the others that looks like a
 //               reservation with an end. It has never held the lock.
 //   Record      `record` names the reservation that a waiter has ended. It settles nothing.
@@ -30,6 +35,8 @@
 //               What a run says of its reservation is true: made or not made.
 //   TOKEN       Tokens grow from each grant to the next.
 //   GHOST       When all have ended, nothing is left in the queue.
+//   FREED       When nothing can happen any more, no run that may delete an overdue reservation waits
+//               behind one.
 //   WAKING      No run stops while it waits for what has gone.
 
 #ifndef RUNS
@@ -42,10 +49,11 @@
 #define TOKEN 3
 #define GHOST 4
 #define WAKING 5
+#define FREED 6
 #ifndef ONLY
 #define ONLY 0
 #endif
-hidden byte EXCLUSION_HOLDS, KEPT_HOLDS, TOKEN_HOLDS, GHOST_HOLDS;
+hidden byte EXCLUSION_HOLDS, KEPT_HOLDS, TOKEN_HOLDS, GHOST_HOLDS, FREED_HOLDS;
 #define MUST(property, truth) \
   property##_HOLDS = (ONLY != 0 && ONLY != property) || (truth); \
   assert(property##_HOLDS)
@@ -76,7 +84,10 @@ typedef Client {
   bool sent;         // the conversion is in transit
   bool done;         // it was done, and the reply is in transit
   byte predecessor;  // the index of its znode
-  bool expires;      // a deletion of the predecessor's reservation is in transit
+  bool may_delete;   // a reservation
+  byte seen;         // reservations that its list showed, as bits
+  byte refused;      // those that it may not delete, likewise
+  byte expires;      // the reservation whose deletion is in transit, or NONE
 }
 Client run_[RUNS];
 
@@ -93,6 +104,18 @@ hidden byte z;
 #define STANDS(n) (znode[n].kind == kPersistent)
 #define USED(n) ((STANDS(n) && !znode[n].forged) || run_[n].state == kRunning)
 #define OVER(n) (znode[n].ends && clock >= znode[n].until)
+#define BIT(n) (1 << (n))
+// The reservation z is before n, and n knows that it ends.
+#ifdef MUTATE_PREDECESSORS_END_ONLY
+#define EXPECTS_END(n, z) \
+  (STANDS(z) && znode[z].ends && run_[n].predecessor == z && znode[z].events == 0)
+#else
+#define EXPECTS_END(n, z) \
+  ((z) < (n) && STANDS(z) && znode[z].ends && (run_[n].seen & BIT(z)) && \
+   (run_[n].predecessor != z || znode[z].events == 0))
+#endif
+#define WAITS_FREELY(n) \
+  (run_[n].state == kWaiting && run_[n].alive && run_[n].expires == NONE)
 
 // The lock is granted to n, by its token.
 inline Grant(n, token_) {
@@ -138,17 +161,29 @@ inline Join(n) {
   if
   :: run_[n].reserves = true
   :: run_[n].reserves = false
+  fi;
+  run_[n].may_delete = true;
+#ifdef PATIENT
+  if
+  :: run_[n].may_delete = false
+  :: true
   fi
+#endif
 }
 
 // Decide(): the nearest znode before our own.
 inline List(n) {
   run_[n].predecessor = NONE;
+  run_[n].seen = 0;
   z = 0;
   do
   :: z < n ->
     if
     :: znode[z].kind != kNothing -> run_[n].predecessor = z
+    :: else
+    fi;
+    if
+    :: STANDS(z) -> run_[n].seen = run_[n].seen | BIT(z)
     :: else
     fi;
     z++
@@ -167,7 +202,9 @@ inline Hold(n) {
   :: run_[n].reserves -> run_[n].sent = true; run_[n].state = kSent
   :: !run_[n].reserves -> Grant(n, znode[n].czxid); run_[n].state = kRunning
   fi;
-  run_[n].predecessor = NONE
+  run_[n].predecessor = NONE;
+  run_[n].seen = 0;
+  run_[n].refused = 0
 }
 
 // The read of the predecessor, with a watch.
@@ -274,30 +311,37 @@ inline NotMade(n) {
   run_[n].state = kCrashed  // its session is closed
 }
 
-// RunExpiry(): by the time of our own write.
-inline AskForTime(n) {
+// ReservationExpiry: by the time of our own write.
+inline AskForTime(n, which) {
 #ifdef MUTATE_CLIENTS_CLOCK  // it may show any time
-  run_[n].expires = true
+  run_[n].expires = which
 #else
   if
-  :: OVER(run_[n].predecessor) -> run_[n].expires = true
+  :: OVER(which) -> run_[n].expires = which
   :: else -> REACHED(asked_too_early)
   fi
 #endif
 }
 
 // The deletion arrives. It names the version, so that nothing else can be hit: a name is used once.
-inline ExpirePredecessor(n) {
-  run_[n].expires = false;
+inline Expire(n) {
   if
-  :: STANDS(run_[n].predecessor) ->
-    MUST(KEPT, OVER(run_[n].predecessor));
-    REACHED_IF(znode[run_[n].predecessor].forged, a_waiter_ends_a_forgery);
+  :: STANDS(run_[n].expires) && !run_[n].may_delete ->
+    REACHED(a_deletion_is_refused);
+    run_[n].refused = run_[n].refused | BIT(run_[n].expires)
+  :: STANDS(run_[n].expires) && run_[n].may_delete ->
+    MUST(KEPT, OVER(run_[n].expires));
+    REACHED_IF(znode[run_[n].expires].forged, a_waiter_ends_a_forgery);
+    REACHED_IF(run_[n].predecessor != run_[n].expires, a_waiter_further_behind_ends_a_reservation);
     REACHED(a_waiter_ends_a_reservation);
-    record = run_[n].predecessor;
-    Delete(run_[n].predecessor)
-  :: else -> REACHED(released_before_the_waiter_ends_it)
-  fi
+    record = run_[n].expires;
+    Delete(run_[n].expires);
+    run_[n].state = kListing
+  :: !STANDS(run_[n].expires) ->
+    REACHED(released_before_the_waiter_ends_it);
+    run_[n].state = kListing
+  fi;
+  run_[n].expires = NONE
 }
 
 inline Crash(n) {
@@ -307,17 +351,27 @@ inline Crash(n) {
 }
 
 proctype Run(byte n) {
+#ifdef PATIENT
+end_waiting:
+#endif
   do
   :: atomic { run_[n].state == kStart && joined == n -> Join(n) }
   :: d_step { run_[n].state == kStart && joined == n && n > 0 -> Forge(n) }
   :: d_step { run_[n].state == kListing && run_[n].alive -> List(n) }
   :: d_step { run_[n].state == kWatching && run_[n].alive -> Watch(n) }
-  :: d_step { run_[n].state == kWaiting && run_[n].alive &&
-              znode[run_[n].predecessor].events > 0 && !run_[n].expires -> OnDeleted(n) }
-  :: d_step { run_[n].state == kWaiting && run_[n].alive && !run_[n].expires &&
-              STANDS(run_[n].predecessor) && znode[run_[n].predecessor].ends &&
-              znode[run_[n].predecessor].events == 0 -> AskForTime(n) }
-  :: d_step { run_[n].state == kWaiting && run_[n].expires -> ExpirePredecessor(n) }
+  :: d_step { WAITS_FREELY(n) && znode[run_[n].predecessor].events > 0 -> OnDeleted(n) }
+  :: d_step { WAITS_FREELY(n) && EXPECTS_END(n, 0) && !(run_[n].refused & BIT(0)) ->
+      AskForTime(n, 0) }
+  :: d_step { WAITS_FREELY(n) && EXPECTS_END(n, 1) && !(run_[n].refused & BIT(1)) ->
+      AskForTime(n, 1) }
+#ifndef MUTATE_NO_LIST_FOR_CONVERSIONS
+  // From time to time: a contender before ours may have been converted.
+  :: d_step { WAITS_FREELY(n) && n > 0 && STANDS(0) && !(run_[n].seen & BIT(0)) ->
+      run_[n].state = kListing }
+  :: d_step { WAITS_FREELY(n) && n > 1 && STANDS(1) && !(run_[n].seen & BIT(1)) ->
+      run_[n].state = kListing }
+#endif
+  :: d_step { run_[n].state == kWaiting && run_[n].expires != NONE -> Expire(n) }
   :: atomic { run_[n].state == kRunning ->  // the command ends
       d_step { Delete(n); run_[n].state = kCrashed } }
 #ifdef MUTATE_TWO_STEPS
@@ -336,13 +390,19 @@ proctype Run(byte n) {
   :: d_step { run_[n].state == kMade ->
       REACHED(a_reservation_is_made);
       run_[n].state = kCrashed }  // the session is closed
+#ifndef PATIENT
   // A crash at any moment, also of a command's host.
   :: d_step { run_[n].state != kStart && run_[n].state != kGone && run_[n].state != kCrashed ->
       Crash(n) }
+#endif
   // What a crashed run has sent may still arrive, as long as its session lives.
   :: atomic { run_[n].state == kCrashed && run_[n].alive && run_[n].sent -> Convert(n) }
   // The session ends, with its contender: of a run that crashed, or is cut off.
+#ifdef PATIENT
+  :: d_step { run_[n].alive && run_[n].state == kCrashed ->
+#else
   :: d_step { run_[n].alive && run_[n].state != kRunning ->
+#endif
       REACHED_IF(run_[n].state == kLost && run_[n].sent, expired_with_a_conversion_in_transit);
       run_[n].alive = false;
       if
@@ -350,7 +410,7 @@ proctype Run(byte n) {
       :: else
       fi;
       run_[n].sent = false;
-      run_[n].expires = false;
+      run_[n].expires = NONE;
       if
       :: run_[n].state == kLost || run_[n].state == kSent || run_[n].state == kMade
       :: else -> run_[n].state = kGone
@@ -378,6 +438,13 @@ end:
   od
 }
 
+// When nothing else can happen.
+#define STUCK(n, z) (run_[n].state == kWaiting && run_[n].may_delete && STANDS(z) && OVER(z))
+proctype Observer() {
+  timeout ->
+  MUST(FREED, !STUCK(1, 0) && !STUCK(RUNS - 1, 0) && !STUCK(RUNS - 1, 1))
+}
+
 #define ENDED(n) (run_[n].state == kGone && !STANDS(n))
 
 init {
@@ -386,10 +453,15 @@ init {
     for (n : 0 .. RUNS - 1) {
       znode[n].kind = kNothing;
       run_[n].state = kStart;
-      run_[n].predecessor = NONE
+      run_[n].predecessor = NONE;
+      run_[n].expires = NONE
     }
     for (n : 0 .. RUNS - 1) { run Run(n) }
+#ifdef PATIENT
+    run Observer();
+#else
     run Owner();
+#endif
     run Clock();
     n = 0
   }
