@@ -4,6 +4,7 @@ Pure: values in, violations out. Times are seconds of CLOCK_BOOTTIME.
 """
 
 import dataclasses
+import math
 import signal
 
 # The servers' times are cut off to milliseconds and so never late.
@@ -42,6 +43,8 @@ class Run:
     lasts: int | None = None  # milliseconds: it only reserves, and does not release
     permits: int = 1  # so many commands may run at the same time
     min_interval: float | None = None  # seconds
+    is_set: bool = False  # of several LOCKs
+    label: str = ""  # of its contenders; a nested run may have none
     signals: list = dataclasses.field(default_factory=list)
     forced: float | None = None  # when an operator began to release its lock by force
     record: object = None  # histories.Record; None if the command did not begin
@@ -261,39 +264,110 @@ def against_servers(runs, history):
 _HANDED_OVER = 5.0
 
 
-def idle(runs, history, had_trouble):
-    """Commands that began long after all conflicting contenders before them were gone, although
-    nothing disturbed them."""
-    found = []
-    of_lock = {}
+def _queue_of(znode):
+    return znode.path.rsplit("/", 1)[0]
+
+
+def _queues(history):
+    queues = {}
     for znode in history.znodes.values():
-        of_lock.setdefault(znode.path.rsplit("/", 1)[0], []).append(znode)
-    # Those of a set wait for its other LOCKs.
-    for lock in _by_lock(run for run in runs if run.record is None or not run.record.further):
-        for run in lock:
-            znode = history.znodes.get(run.record.token)
-            if znode is None or run.signals or run.reserves or run.nested:
-                continue
-            free = max([znode.created, run.spawned,
-                        *(other.removed for other in of_lock[znode.path.rsplit("/", 1)[0]]
-                          if other.token < znode.token and other.removed is not None
-                          and not (run.reads() and "__READ__" in other.path))])
-            if run.begin() > free + _HANDED_OVER and not had_trouble(free, run.begin()):
-                found.append(Violation("idle", f"{_name(run)} began {run.begin() - free:.1f} s after"
-                                       " the lock was free", run.begin(), (run,)))
+        queues.setdefault(_queue_of(znode), []).append(znode)
+    return queues
+
+
+def _until(znode):
+    """When it no longer keeps others waiting. A reservation ends by the servers' clock; if that was
+    set meanwhile, only its removal counts."""
+    lasts = znode.reservation.get("for") if znode.reservation else None
+    gone = math.inf if znode.removed is None else znode.removed
+    if lasts is None or znode.clocks != {znode.reserved_clock}:
+        return gone
+    return min(gone, znode.reserved + lasts / 1000)
+
+
+def idle(runs, history, had_trouble):
+    """Contenders that waited long for a lock that was free, although nothing disturbed them: until
+    their command began, until they queued for the next LOCK of a set (or, in a semaphore's
+    turnstile, for a permit), or until they left."""
+    found = []
+    queues = _queues(history)
+    labels = {run.label: run for run in runs if run.label}
+    following = {}  # of each session the contender that was created last so far
+    next_of = {}
+    for znode in sorted(history.znodes.values(), key=lambda znode: znode.token):
+        if before := following.get((znode.session, znode.label)):
+            next_of[before.token] = znode
+        following[znode.session, znode.label] = znode
+    for znode in history.znodes.values():
+        run = labels.get(znode.label)
+        if run is None or run.signals:
+            continue
+        reads = "__READ__" in znode.path
+        if reads and (run.nested or run.held):
+            continue  # the command may have a contender of its own
+        queue = _queue_of(znode)
+        before = sorted((_until(other) for other in queues[queue]
+                         if other.token < znode.token and not (reads and "__READ__" in other.path)),
+                        reverse=True)
+        # A permit is free once so many of those before are gone that fewer than all are taken.
+        permits = run.permits if queue.endswith("/leases") else 1
+        taken = before[permits - 1] if len(before) >= permits else 0
+        free = max(znode.created, run.spawned, taken)
+        until, what = znode.removed or run.ended or free, "left the queue"
+        if znode.token in next_of:
+            until, what = next_of[znode.token].created, "queued for the next"
+        elif znode.reserved is not None:
+            until, what = znode.reserved, "reserved it"
+        elif run.record is not None:
+            until, what = min(until, run.begin()), "began"
+        if until > free + _HANDED_OVER and not had_trouble(free, until):
+            found.append(Violation("idle", f"{_name(run)} {what} {until - free:.1f} s after"
+                                   f" {queue} was free", until, (run,)))
     return found
 
 
-def intervals(runs):
+# A refused run has ended so long after its decision, however busy this machine is.
+_ENDED = 2.0
+
+
+def refused(runs, history, had_trouble):
+    """Runs that reported a conflict although nobody was in their way."""
+    found = []
+    queues = _queues(history)
+    for run in runs:
+        if (run.status != _CONFLICT or run.record is not None or run.signals or run.is_set
+                or run.reserves or run.min_interval is not None
+                or had_trouble(run.spawned, run.ended)):
+            continue
+        since = max(run.spawned, run.ended - _ENDED)
+        # In a semaphore, those in the turnstile are about to take a permit.
+        others = {znode.label or znode.path
+                  for queue in (run.lock, f"{run.lock}/locks", f"{run.lock}/leases")
+                  for znode in queues.get(queue, [])
+                  if znode.label != run.label
+                  and not (run.word == "read" and "__READ__" in znode.path)
+                  and znode.created <= run.ended and _until(znode) >= since}
+        if len(others) < run.permits:
+            found.append(Violation("refused", f"{_name(run)} ended with {run.status}, and the lock was"
+                                   f" free: {run.messages!r}", run.ended, (run,)))
+    return found
+
+
+def intervals(runs, history):
     """No run with --min-interval began less than that after the one before, if that succeeded. Only
-    what zklock has been told to record counts."""
+    what zklock has been told to record counts. A run is excused if the servers' clock was further
+    ahead when it queued than it was for the one before."""
+    def clock_of(run):
+        znode = history.znodes.get(run.record.token)
+        return znode.clock if znode is not None else 0
     found = []
     for lock in _by_lock(runs):
         latest = None  # success
         for run in lock:
             if run.reads() or run.min_interval is None:
                 continue
-            if latest is not None and run.begin() < latest.begin() + run.min_interval - _TOLERANCE:
+            if (latest is not None and clock_of(run) <= clock_of(latest)
+                    and run.begin() < latest.begin() + run.min_interval - _TOLERANCE):
                 found.append(Violation(
                     "too soon", f"{_name(run)} began {run.begin() - latest.begin():.3f} s after"
                     f" {_name(latest)}, with --min-interval {run.min_interval:.3f}s", run.begin(),
@@ -305,7 +379,8 @@ def intervals(runs):
 
 def reservations(runs, history):
     """A reservation has the token of its contender, stands until it is released or has ended, and
-    each run has at most one. What a run has said is true."""
+    each run has at most one. What a run has said is true. One may end early if the servers' clock
+    was set forward while it stood."""
     found = []
     of_id = {}
     for znode in history.znodes.values():
@@ -318,6 +393,7 @@ def reservations(runs, history):
                                    znode.reserved))
         lasts = znode.reservation.get("for")
         if (lasts is not None and znode.removed is not None
+                and max(znode.clocks) <= znode.reserved_clock
                 and znode.removed < znode.reserved + lasts / 1000 - _TOLERANCE):
             found.append(Violation("ended early", f"{znode.path} was reserved for {lasts} ms, and"
                                    f" removed after {znode.removed - znode.reserved:.3f} s",
@@ -411,4 +487,5 @@ def check(runs, history, had_trouble):
     return (overlaps(runs) + token_order(runs) + unended(runs) + unnoticed(runs)
             + forbidden_statuses(runs, had_trouble) + against_servers(runs, history)
             + reservations(runs, history) + closed_early(runs, history) + ghosts(history)
-            + idle(runs, history, had_trouble) + intervals(runs))
+            + idle(runs, history, had_trouble) + intervals(runs, history)
+            + refused(runs, history, had_trouble))

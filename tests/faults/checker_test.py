@@ -25,7 +25,7 @@ def run(number, begin, last, token, *, mode="exclusive", lock="/l", ended=True, 
     mark = "__READ__" if mode == "read" else "lock-"
     record = Record(lives, lock, mode, token, f"{lock}/host-{mark}{token:010}")
     return Run(number=number, host="h1", lock=lock, word=mode, timeout=5, spawned=begin - 1,
-               record=record, ended=last + 0.01, status=status, **more)
+               label=f"contender-{number}", record=record, ended=last + 0.01, status=status, **more)
 
 
 def idle(status, **more):
@@ -38,7 +38,7 @@ def history(runs, removed=None):
     """The history of servers that made no mistake."""
     removed = removed or {}
     return ServerHistory([Znode(one.record.node, one.record.token, 1, one.spawned,
-                                removed.get(one.number, one.last() + 0.005))
+                                removed.get(one.number, one.last() + 0.005), label=one.label)
                           for one in runs if one.record])
 
 
@@ -76,13 +76,81 @@ class Variations(unittest.TestCase):
         self.assertEqual(["idle"], kinds(checker.idle(late, history(late), no_trouble)))
         self.assertEqual([], checker.idle(late, history(late), lambda begin, end: True))
 
+    def test_nobody_waits_for_a_permit_that_is_free(self):
+        runs = [run(1, 10, 30, 1, permits=2), run(2, 10, 12, 2, permits=2),
+                run(3, 18, 19, 3, permits=2)]
+        runs[2].spawned = 11
+        servers = history(runs)
+        for znode in servers.znodes.values():
+            znode.path = f"/l/leases/x{znode.token:010}"
+        self.assertEqual(["idle"], kinds(checker.idle(runs, servers, no_trouble)))
+        runs[1].record.lives[0].last = servers.znodes[2].removed = 17.9
+        self.assertEqual([], checker.idle(runs, servers, no_trouble))
+
+    def test_nobody_waits_between_two_locks_of_a_set(self):
+        both = run(1, 30, 31, 101, lock="/m")
+        both.spawned = 10
+        def found(created):
+            return kinds(checker.idle([both], ServerHistory([
+                Znode("/l/x-lock-1", 100, 7, 10, 31, label=both.label),
+                Znode("/m/x-lock-1", 101, 7, created, 31, label=both.label),
+                Znode("/m/y-lock-0", 99, 8, 9, 29)]), no_trouble))
+        self.assertEqual([], found(10.1))
+        self.assertEqual(["idle"], found(16))
+
+    def test_nobody_leaves_a_free_lock_after_a_long_wait(self):
+        gone = idle(75, may_conflict=True, label="contender-1")
+        gone.ended = 20
+        servers = ServerHistory([Znode("/l/a-lock-1", 1, 1, 2, 8, label="contender-7"),
+                                 Znode("/l/a-lock-2", 2, 1, 3, 20, label="contender-1")])
+        self.assertEqual(["idle"], kinds(checker.idle([gone], servers, no_trouble)))
+        servers.znodes[1].removed = 16
+        self.assertEqual([], checker.idle([gone], servers, no_trouble))
+
+    def test_nobody_waits_for_a_reservation_that_has_ended(self):
+        late = run(2, 30, 31, 2)
+        late.spawned = 11
+        reserved = Znode("/l/x-reserve-lock-1", 1, 0, 9.0, 29.9, reserved=10.0, clocks={0},
+                         reservation={"id": "x", "token": 1, "for": 5000})
+        servers = ServerHistory([reserved, *history([late]).znodes.values()])
+        self.assertEqual(["idle"], kinds(checker.idle([late], servers, no_trouble)))
+        reserved.clocks = {0, -1}  # it ended only after the clock was right again
+        self.assertEqual([], checker.idle([late], servers, no_trouble))
+
+    def test_a_free_lock_refuses_nobody(self):
+        def found(*others, **more):
+            one = idle(75, may_conflict=True, label="contender-1", **more)
+            one.ended = 5
+            return kinds(checker.refused([one], ServerHistory(others), no_trouble))
+        gone, there = (Znode(f"/l/x{number:010}", number, 1, 1, removed)
+                       for number, removed in ((1, 2.5), (2, 4.5)))
+        self.assertEqual(["refused"], found())
+        self.assertEqual(["refused"], found(gone))
+        self.assertEqual([], found(gone, there))
+        own = Znode("/l/x0000000003", 3, 1, 1, 5, label="contender-1")
+        self.assertEqual(["refused"], found(gone, own))
+        self.assertEqual([], found(gone, min_interval=1))
+        permit = Znode("/l/leases/x0000000004", 4, 1, 1, 5, label="contender-4")
+        turn = Znode("/l/locks/x0000000005", 5, 1, 1, 5, label="contender-4")
+        self.assertEqual(["refused"], found(permit, turn, permits=2))
+        turn.label = "contender-5"
+        self.assertEqual([], found(permit, turn, permits=2))
+
     def test_a_run_is_not_repeated_too_soon(self):
+        def found(first, second, clocks=(0, 0)):
+            servers = history([first, second])
+            for token, clock in zip((100, 200), clocks):
+                servers.znodes[token].clock = clock
+            return kinds(checker.intervals([first, second], servers))
         first = run(1, 10, 11, 100, min_interval=3)
         late, soon = (run(2, begin, 20, 200, min_interval=3) for begin in (13.1, 12.9))
-        self.assertEqual([], checker.intervals([first, late]))
-        self.assertEqual(["too soon"], kinds(checker.intervals([first, soon])))
-        failed = run(1, 10, 11, 100, min_interval=3, status=7)
-        self.assertEqual([], checker.intervals([failed, soon]))
+        self.assertEqual([], found(first, late))
+        self.assertEqual(["too soon"], found(first, soon))
+        self.assertEqual([], found(run(1, 10, 11, 100, min_interval=3, status=7), soon))
+        # Only a clock that was set forward between the two excuses this.
+        self.assertEqual([], found(first, soon, (0, 1)))
+        self.assertEqual(["too soon"], found(first, soon, (1, 0)))
+        self.assertEqual(["too soon"], found(first, soon, (1, 1)))
 
 
 class WholeHistories(unittest.TestCase):
@@ -90,6 +158,7 @@ class WholeHistories(unittest.TestCase):
         runs = [run(1, 10, 11, 100), run(2, 11.1, 12, 200, mode="read"),
                 run(3, 11.2, 11.5, 300, mode="read"), run(4, 12.1, 13, 400, mode="write"),
                 run(5, 10.5, 12.5, 150, lock="/other"), idle(75, may_conflict=True)]
+        runs[-1].ended = 10.5
         self.assertEqual([], checker.check(runs, history(runs), no_trouble))
 
     def test_the_whole_check_finds_each_planted_fault(self):
@@ -285,14 +354,15 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual([], found(keeper_struck=False))
 
     def test_reservations_are_checked(self):
-        def found(*, token=1, made=1, lasts=None, removed=20.0, **more):
+        def found(*, token=1, made=1, lasts=None, removed=20.0, clocks=(0,), **more):
             one = Run(number=3, host="h1", lock="/l", word="exclusive", timeout=5, spawned=9,
                       ended=21, status=0, reserves=True, lasts=lasts, **more)
             reservation = {"id": "contender-3", "token": token}
             if lasts is not None:
                 reservation["for"] = lasts
             znodes = [Znode(f"/l/x-reserve-lock-{index}", 1 + index, 0, 9.0, removed,
-                            reserved=10.0, reservation={**reservation, "token": token + index})
+                            reserved=10.0, clocks=set(clocks),
+                            reservation={**reservation, "token": token + index})
                       for index in range(made)]
             return kinds(checker.reservations([one], ServerHistory(znodes)))
         self.assertEqual([], found())
@@ -301,6 +371,8 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual(["reserved twice"], found(made=2))
         self.assertEqual(["not reserved"], found(made=0))
         self.assertEqual(["ended early"], found(lasts=10_010))
+        self.assertEqual([], found(lasts=10_010, clocks=(0, 1)))
+        self.assertEqual(["ended early"], found(lasts=10_010, clocks=(0, -1)))
 
     def test_a_reserving_run_may_lose_its_place_but_no_lease(self):
         def is_allowed(status, trouble=no_trouble, **more):
@@ -401,10 +473,11 @@ class TransactionLogs(unittest.TestCase):
         self.assertIsNone(znodes[13].removed)
 
     def test_the_end_of_a_session_removes_only_its_own_znode_of_that_name(self):
-        log = [transaction(7, 1, 10, 1, 15, create("/l/lock")),
-               transaction(8, 1, 11, 2, 2, text("/l/lock")),
-               transaction(9, 1, 12, 3, 15, create("/l/lock")),
-               transaction(7, 2, 13, 4, -11)]
+        at = int(time.time() * 1000)
+        log = [transaction(7, 1, 10, at, 15, create("/l/lock")),
+               transaction(8, 1, 11, at + 1, 2, text("/l/lock")),
+               transaction(9, 1, 12, at + 2, 15, create("/l/lock")),
+               transaction(7, 2, 13, at + 3, -11)]
         znodes = self.read(log, log, []).znodes
         self.assertIsNotNone(znodes[10].removed)
         self.assertIsNone(znodes[12].removed)
@@ -416,22 +489,38 @@ class TransactionLogs(unittest.TestCase):
         path = "/l/a-reserve-lock-1"
         reservation = {"id": "x", "token": 10, "for": 500}
         content = json.dumps({"reservation": reservation})
-        log = [transaction(7, 1, 10, 1000, 15, create(path)),
-               transaction(7, 2, 11, 2000, 14,
+        at = int(time.time() * 1000)
+        day = 1000 * histories.DAY  # by this the clock is wrong meanwhile
+        log = [transaction(7, 1, 10, at, 15, create(path, content='{"label":"contender-3"}')),
+               transaction(7, 2, 11, at + 1000, 14,
                            multi((2, text(path)), (1, create(path, False, content)))),
-               transaction(7, 3, 12, 2500, -11),
-               transaction(8, 1, 13, 3000, 14,
+               transaction(7, 3, 12, at + 1500 + day, -11),
+               transaction(8, 1, 13, at + 2000 - day, 14,
                            multi((5, text("/l") + text("") + struct.pack(">i", 1)),
                                  (2, text(path)))),
-               transaction(9, 1, 14, 4000, 1, create("/l/config", False))]
+               transaction(9, 1, 14, at + 3000, 1, create("/l/config", False))]
         (znode,) = self.read(log, log, []).znodes.values()
+        self.assertEqual((0, {0, 1, -1}), (znode.reserved_clock, znode.clocks))
+        self.assertEqual("contender-3", znode.label)
         self.assertEqual((10, reservation), (znode.token, znode.reservation))
         self.assertAlmostEqual(1, znode.reserved - znode.created, places=3)
         self.assertAlmostEqual(2, znode.removed - znode.created, places=3)
         self.assertFalse(znode.expired)
 
+    def test_a_waiter_may_be_from_before_the_clock_was_set(self):
+        at, day = int(time.time() * 1000), 1000 * histories.DAY
+        content = json.dumps({"reservation": {"id": "x", "token": 11, "for": 500}})
+        path = "/l/a-reserve-lock-1"
+        parts = ((2, text(path)), (1, create(path, False, content)))
+        log = [transaction(8, 1, 10, at, 15, create("/l/b-lock-2")),
+               transaction(7, 1, 11, at - day, 15, create(path)),
+               transaction(7, 2, 12, at - day, 14, struct.pack(">i", 2) + b"".join(
+                   struct.pack(">ii", kind, len(body)) + body for kind, body in parts))]
+        znode = self.read(log, log, []).znodes[11]
+        self.assertEqual((-1, {0, -1}), (znode.reserved_clock, znode.clocks))
+
     def test_a_transaction_on_one_server_only_was_not_committed(self):
-        lonely = [transaction(7, 1, 10, 1, 15, create("/l/a-lock-1"))]
+        lonely = [transaction(7, 1, 10, int(time.time() * 1000), 15, create("/l/a-lock-1"))]
         self.assertEqual({}, self.read(lonely, [], []).znodes)
 
 

@@ -180,7 +180,8 @@ class Contender:
             spawned=histories.now(), may_conflict=plan.may_conflict, planned_status=plan.status,
             descendants=plan.descendants, nested=plan.nested, held=plan.held,
             keeper_struck=plan.keeper_struck, reserves=plan.reserves, lasts=plan.lasts,
-            permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000)
+            permits=plan.permits, min_interval=plan.min_interval and plan.min_interval / 1000,
+            is_set=bool(plan.others), label="" if plan.program else self.label)
         self.process = None
         self.full_pipe = None
 
@@ -321,7 +322,7 @@ class Crowd:
         self.hosts = hosts
         self.over = []
         self.alive = {}
-        self._reserved_lock = reserved_lock
+        self.reserved_lock = reserved_lock
         self._history_lock = history_lock
         self._slots = [(host, random.Random(f"{seed} {host} {index}"), draw_plan, locks)
                        for host in hosts for index in range(slots_per_host)]
@@ -391,12 +392,29 @@ class Crowd:
 
     def release_by_force(self, host, lock):
         """Releases a lock as an operator would. Returns when it is done."""
-        done = threading.Event()
+        self._operate(host, "release", "--holders", "--force", "--yes", lock)
+
+    def reserve(self, host, lock, seconds):
+        """Reserves a lock for so long, as an operator would. Returns whether that was done."""
+        return self._operate(host, "exclusive", "--reserve", "operator", "--for", f"{seconds}s", lock)
+
+    def release_reservations(self, ids):
+        """Releases reservations of the LOCK for them, as an operator would."""
+        for one in ids:
+            self._operate(self.hosts[0], "release", "--reserve", one, self.reserved_lock)
+
+    def _operate(self, host, word, *arguments):
+        done, statuses = threading.Event(), []
+
+        def over(status):
+            statuses.append(status)
+            done.set()
         self._reaper.spawn(
-            self._links.inside(host, [self._zklock, "release", "--servers", self._servers_of(host),
-                                      "--holders", "--force", "--yes", lock]),
-            lambda status: done.set(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self._links.inside(host, [self._zklock, word, "--servers", self._servers_of(host),
+                                      *arguments]),
+            over, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         done.wait(20)
+        return statuses == [0]
 
     def run_history(self, host):
         """The runs that zklock shows for the LOCK of which --history is kept, the newest first, or
@@ -420,8 +438,8 @@ class Crowd:
         timeout = ["--session-timeout", f"{int(plan.timeout * 1000)}ms"]
         kill_after = ["--kill-after", plan.kill_after] if plan.kill_after else []
         ending = [*kill_after, "--descendants", plan.descendants]
-        outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", *timeout,
-                 *plan.options, *plan.others]
+        outer = [self._zklock, plan.word, "--servers", self._servers_of(host), "-v", "--label",
+                 contender.label, *timeout, *plan.options, *plan.others]
         if plan.lock == self._history_lock and plan.keeps_history():
             outer += ["--history", str(_MOST_RUNS)]
         if plan.min_interval is not None:
@@ -435,7 +453,7 @@ class Crowd:
             recorder = self._nested_run(plan, host, [], recorder)
         if not plan.held:
             return [*plan.through, *outer, *ending, plan.lock, "--", *recorder]
-        hold = [*outer, *kill_after, "--label", contender.label, "--hold", plan.lock]
+        hold = [*outer, *kill_after, "--hold", plan.lock]
         nested = self._nested_run(plan, host, [*timeout, *ending], recorder)
         release = [self._zklock, "release", "--servers", self._servers_of(host),
                    "--connect-timeout", "1s", plan.lock]
@@ -490,7 +508,7 @@ class Crowd:
             # Nobody knows how long a reservation keeps a victim's successor waiting.
             candidates = [contender for contender, record in self.running()
                           if not contender.run.signals and is_right(contender)
-                          and contender.plan.lock != self._reserved_lock]
+                          and contender.plan.lock != self.reserved_lock]
             if candidates:
                 contender = numbers.choice(candidates)
                 contender.file.hold_until(histories.now() + seconds)

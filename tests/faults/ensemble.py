@@ -2,6 +2,7 @@
 
 import contextlib
 import glob
+import json
 import os
 import re
 import signal
@@ -10,13 +11,15 @@ import struct
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, NoNodeError
+
+import histories
 
 # The last two, which Netty needs, are missing from the server's own class path.
 _JARS = ":".join(f"/usr/share/java/{name}.jar" for name in
                  ("slf4j-simple", "zookeeper", "netty-codec", "netty-resolver"))
-# Servers are killed when the driver ends, however it ends.
-_JAVA = ["setpriv", "--pdeathsig", "KILL", "java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC",
-         "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+_JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+         "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
          "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
          "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss,SSS"]
 
@@ -44,7 +47,16 @@ class Server:
         os.makedirs(f"{directory}/data")
         with open(f"{directory}/data/myid", "w") as file:
             file.write(f"{number}\n")
+        with open(f"{directory}/clock", "wb") as file:
+            file.truncate(8)
+        self.days_ahead = 0
         self.configure()
+
+    def set_clock(self, days):
+        """Sets its clock `days` ahead of the true time, also for the time after a restart."""
+        with open(f"{self.directory}/clock", "r+b", buffering=0) as file:
+            file.write(struct.pack("=q", days * histories.DAY))  # see skewed_clock.c
+        self.days_ahead = days
 
     def configure(self, tick=None, max_session_timeout=40000, more=()):
         """Writes the configuration for the next start, in milliseconds. `tick`: the usual one if
@@ -104,17 +116,21 @@ class Server:
 
 
 class Ensemble:
-    """`links` runs the servers on their nodes, `reaper` reaps them."""
+    """`links` runs the servers on their nodes, `reaper` reaps them. `clock`: the library that gives
+    each a clock of its own."""
 
-    def __init__(self, servers, links, reaper):
+    def __init__(self, servers, links, reaper, clock):
+        self._clock = clock
         self.servers = servers
         self._links = links
         self._reaper = reaper
 
     def start(self, server):
         log = open(f"{server.directory}/log", "ab")
-        command = [*_JAVA, "-cp", _JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                   "./zoo.cfg"]
+        # It is killed when the driver ends, however that ends.
+        command = ["setpriv", "--pdeathsig", "KILL", "env", f"LD_PRELOAD={self._clock}",
+                   "SKEW_FILE=./clock", *_JAVA, "-cp", _JARS,
+                   "org.apache.zookeeper.server.quorum.QuorumPeerMain", "./zoo.cfg"]
 
         def gone(_):
             if server.pid == process.pid:
@@ -166,6 +182,47 @@ class Ensemble:
         finally:
             client.stop()
             client.close()
+
+    def days_ahead(self):
+        """By how many days the clock that stamps transactions is ahead."""
+        with self.client() as client:
+            path = client.create("/clock-", ephemeral=True, sequence=True)
+            return histories.days_ahead(client.get(path)[1].created - time.time())
+
+    def set_all_clocks_right(self):
+        """Returns False if transactions are stamped with a wrong time afterwards."""
+        for server in self.servers:
+            server.set_clock(0)
+        return self.days_ahead() == 0
+
+    def reservations(self, lock, older_than):
+        """The IDs of its reservations with an end that are older than that, in seconds, or were made
+        tomorrow."""
+        found = []
+        with self.client() as client:
+            for name in client.get_children(lock):
+                with contextlib.suppress(NoNodeError):
+                    data, stat = client.get(f"{lock}/{name}")
+                    age = time.time() - stat.created
+                    if stat.owner_session_id is None and b"reservation" in data and not (
+                            0 <= age <= older_than):
+                        reservation = json.loads(data)["reservation"]
+                        found += [reservation["id"]] if "for" in reservation else []
+        return found
+
+    def forget_runs_of_tomorrow(self, below):
+        """Takes a success from what --min-interval reads. Not where a history is kept as well: there
+        the holder expects that nobody else writes."""
+        with self.client() as client:
+            for lock in client.get_children(below):
+                path = f"{below}/{lock}/last-run"
+                while client.exists(path) is not None:
+                    data, stat = client.get(path)
+                    success = re.fullmatch(rb"zklock/1 (\d+) [^\n]*", data)
+                    if not success or int(success[1]) / 1000 < time.time() + histories.DAY / 2:
+                        break
+                    with contextlib.suppress(BadVersionError):
+                        client.set(path, b"", version=stat.version)
 
     def leader(self):
         for server in self.servers:

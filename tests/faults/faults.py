@@ -33,6 +33,10 @@ class Made:
     end: float | None = None
 
 
+def _shift(days):
+    return "a day ahead" if days > 0 else "a day back"
+
+
 class Faults:
     """Makes one fault at a time. `crowd` provides the victims."""
 
@@ -45,6 +49,7 @@ class Faults:
         self._namespaces = namespaces
         self._cgroups = cgroups  # None: commands have no cgroups
         self._lasting = 0
+        self._clocks_were_wrong = False
         self._deck = []
         self.made = []
         self.broken = []  # promises, as seen while a fault was made: checker.Violation
@@ -66,7 +71,7 @@ class Faults:
         """Makes a fault and repairs it. Returns False if the servers do not recover."""
         getattr(self, f"_do_{name}")()
         self._links.mend_all()
-        return self._ensemble.make_whole()
+        return self._ensemble.make_whole() and self._set_clocks_right()
 
     def had_trouble(self, begin, end):
         return any(made.servers_struck and made.begin <= end
@@ -681,7 +686,13 @@ class Faults:
                 for other in self._ensemble.servers:
                     if one is not other:
                         self._links.delay(one.name, other.name, self._numbers.uniform(0.3, 0.7))
+            # A free lock: it is got, or given up as one that answers too slowly, but not waited for.
+            self._lasting += 1
+            free = self._launch_lasting(f"/torture/free-{self._lasting}", 4.0, milliseconds=5,
+                                        manner=["status=0"])
             time.sleep(10)
+            self._expect(lambda: not free.is_alive(), 5, f"{free.run.lock}: nobody got it while commits"
+                         " took longer than T/5")
         self._allow_to_end(made.victims)
 
     def _cut_server(self, name, role, isolate, harmless):
@@ -767,6 +778,109 @@ class Faults:
         tick = 2 * self._tick
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
+
+    # --- servers' clocks -------------------------------------------------------------------------
+
+    def _do_clock_of_follower(self):
+        # Nothing depends on it: the leader stamps all transactions.
+        follower = self._random_follower()
+        if follower is None:
+            return
+        for days in self._numbers.sample([1, -1], 2):
+            with self._fault(f"follower's clock set {_shift(days)}", self._all_running(seconds=8),
+                             harmless=True) as made:
+                self._set_clock(follower, days)
+                time.sleep(3)
+            self._allow_to_end(made.victims)
+
+    def _do_clock_of_leader_forward(self):
+        leader = self._ensemble.leader()
+        lasts, interval = self._prepare_for_clocks(600)
+        if leader is None or interval is None:
+            return
+        with self._fault("leader's clock set a day ahead", self._all_running(seconds=15),
+                         harmless=True) as made:
+            self._set_clock(leader, 1)
+            # Both end by that clock, as zklock(1), CAVEATS, says.
+            self._expect_run(True, "a reservation stood on although it had ended", lasts)
+            self._expect_run(True, "--min-interval kept a run from beginning that was due", interval,
+                             min_interval=600_000)
+            time.sleep(2)
+        self._allow_to_end(made.victims)
+        self._set_clock(leader, 0)
+        # The last run is one of tomorrow by now.
+        self._expect_run(False, "--min-interval allowed a run after one of tomorrow", interval,
+                         min_interval=600_000)
+
+    def _do_clock_of_leader_back(self):
+        leader = self._ensemble.leader()
+        lasts, interval = self._prepare_for_clocks(2)
+        if leader is None or interval is None:
+            return
+        with self._fault("leader's clock set a day back", self._all_running(seconds=15),
+                         harmless=True) as made:
+            self._set_clock(leader, -1)
+            self._expect_run(False, "a reservation ended before the servers' clock said so", lasts)
+            self._expect_run(False, "--min-interval ended before the servers' clock said so", interval,
+                             min_interval=2_000)
+        self._allow_to_end(made.victims)
+        self._set_clock(leader, 0)
+        self._expect_run(True, "a reservation stood on although it had ended", lasts)
+        self._expect_run(True, "--min-interval kept a run from beginning that was due", interval,
+                         min_interval=2_000)
+
+    def _do_elect_with_another_clock(self):
+        wanted = self._random_follower()
+        if wanted is None:
+            return
+        days = self._numbers.choice([1, -1])
+        self._set_clock(wanted, days)
+        with self._fault(f"a leader elected whose clock is set {_shift(days)}",
+                         self._all_running(seconds=8), servers=True) as made:
+            self._ensemble.elect(wanted)
+            self._ensemble.make_whole()
+            time.sleep(2)
+        self._allow_to_end(made.victims)
+
+    def _set_clock(self, server, days):
+        self._clocks_were_wrong = True
+        server.set_clock(days)
+        if server.mode() == "leader" and self._ensemble.days_ahead() != days:
+            self.broken.append(checker.Violation(
+                "fault", f"the clock of {server.name} was not set {_shift(days)}", histories.now()))
+
+    def _prepare_for_clocks(self, seconds):
+        """Reserves one lock for so long, and lets a run with --min-interval of as long succeed under
+        another. Returns both locks, or None twice if that failed."""
+        self._lasting += 1
+        lasts, interval = (f"/torture/{name}-{self._lasting}" for name in ("lasts", "interval"))
+        reserved = self._crowd.reserve(self._numbers.choice(self._crowd.hosts), lasts, seconds)
+        ran = self._try_to_run(interval, min_interval=1000 * seconds)
+        return (lasts, interval) if reserved and ran else (None, None)
+
+    def _try_to_run(self, lock, **plan):
+        contender = self._launch_lasting(lock, 10.0, options=["--wait", "3s"], milliseconds=5,
+                                         manner=["status=0"], may_conflict=True, **plan)
+        self._wait(lambda: not contender.is_alive(), 15)
+        return contender.file.read() is not None
+
+    def _expect_run(self, expected, text, lock, **plan):
+        if self._try_to_run(lock, **plan) != expected:
+            self.broken.append(checker.Violation("clock", f"{lock}: {text}", histories.now()))
+
+    def _set_clocks_right(self):
+        """Returns False if they are not right then. Whoever sets a clock must also look after what
+        was recorded meanwhile: a reservation that ends tomorrow, a last run of tomorrow."""
+        if not self._clocks_were_wrong:
+            return True
+        self._clocks_were_wrong = False
+        if not self._ensemble.set_all_clocks_right():
+            return False
+        time.sleep(2)  # longer than any reservation of the crowd with an end
+        self._crowd.release_reservations(
+            self._ensemble.reservations(self._crowd.reserved_lock, older_than=1.9))
+        self._ensemble.forget_runs_of_tomorrow("/torture")
+        return True
 
     def _do_throttle_servers(self):
         lasting = [self._start_lasting(), self._start_lasting()]

@@ -12,6 +12,16 @@ _SLOTS, _SIZE, _TEXT = 4, 4096, 16 + 4 * 32
 _SLOT = struct.Struct("=4q")
 
 
+# Servers' clocks are wrong by whole days, and no run lasts half a day: each time that a server has
+# recorded shows by how many.
+DAY = 86_400
+
+
+def days_ahead(seconds):
+    """By how many days a clock is ahead that shows so many seconds more than the true time."""
+    return round(seconds / DAY)
+
+
 def now():
     """CLOCK_BOOTTIME in seconds, the clock for all times here."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -102,12 +112,18 @@ class Znode:
     expired: bool = False  # deleted because its session expired
     reserved: float | None = None  # when it was converted to a reservation
     reservation: dict | None = None  # what its data says about that
+    clock: int = 0  # by how many days the servers' clock was ahead when it was created
+    # Likewise, of a reservation: when it was made, and all that the clock showed from then on. A
+    # waiter takes the time from its own contender, which may be older.
+    reserved_clock: int = 0
+    clocks: set = dataclasses.field(default_factory=set)
+    label: str = ""  # of the contender
 
 
 class ServerHistory:
-    """The log of a quorum of servers, in CLOCK_BOOTTIME. The servers cut times off to milliseconds,
-    so a time here is never too late. It is when the leader received the request or found the
-    session expired."""
+    """The log of a quorum of servers, in CLOCK_BOOTTIME, however wrong the servers' clocks were. The
+    servers cut times off to milliseconds, so a time here is never too late. It is when the leader
+    received the request or found the session expired."""
 
     def __init__(self, znodes):
         self.znodes = {znode.token: znode for znode in znodes}
@@ -158,9 +174,19 @@ def _string(data, at):
     return data[at + 4:at + 4 + max(length, 0)].decode(errors="replace"), at + 4 + max(length, 0)
 
 
+def _label(content):
+    """The label in a contender's data; empty if there is none, or if it is not zklock's."""
+    try:
+        return json.loads(content).get("label", "")
+    except (ValueError, AttributeError):
+        return ""
+
+
 def _replay(payloads, below, shift):
     znodes, alive, of_session = [], {}, {}
     deleted = {}  # by the transaction that is replayed
+    end = now()
+    days = 0
 
     def remove(path, moment, expired):
         znode = alive.pop(path, None)
@@ -181,7 +207,7 @@ def _replay(payloads, below, shift):
             for _ in range(entries):  # its ACL: permissions, scheme, id
                 at = _string(data, _string(data, at + 4)[1])[1]
             if kind in (1, 15) and data[at]:
-                znode = Znode(path, zxid, session, moment)
+                znode = Znode(path, zxid, session, moment, clock=days, label=_label(content))
                 znodes.append(znode)
                 alive[path] = znode
                 of_session.setdefault(session, []).append(path)
@@ -190,6 +216,10 @@ def _replay(payloads, below, shift):
                 znode = deleted.pop(path)
                 znode.removed, znode.session, znode.reserved = None, 0, moment
                 znode.reservation = json.loads(content)["reservation"]
+                znode.reserved_clock = days
+                znode.clocks = {days, *(
+                    other.clock for other in alive.values()
+                    if other.path.rsplit("/", 1)[0] == path.rsplit("/", 1)[0])}
                 alive[path] = znode
         elif kind in _DELETES:
             remove(_string(data, 0)[0], moment, False)
@@ -197,6 +227,11 @@ def _replay(payloads, below, shift):
     for payload in payloads:
         session, request, zxid, milliseconds, kind = _HEADER.unpack_from(payload)
         moment = milliseconds / 1000 - shift
+        days = days_ahead(moment - end)
+        moment -= days * DAY
+        for znode in alive.values():
+            if znode.reservation is not None:
+                znode.clocks.add(days)
         data = payload[_HEADER.size:]
         deleted.clear()
         if kind == _CLOSE_SESSION:

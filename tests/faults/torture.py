@@ -58,6 +58,7 @@ def parse_arguments():
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--zklock")
     parser.add_argument("--recorder")
+    parser.add_argument("--clock", type=os.path.abspath)
     return parser.parse_args()
 
 
@@ -183,7 +184,7 @@ class Torture:
         if arguments.tls:
             addresses = use_tls(os.path.abspath(directory), servers, addresses)
         self._reaper = Reaper()
-        self._ensemble = Ensemble(servers, self._links, self._reaper)
+        self._ensemble = Ensemble(servers, self._links, self._reaper, arguments.clock)
         tick = arguments.tick / 1000
         timeouts = [max(seconds, 2 * tick) for seconds in (4, 5, 6)]
         if tick > 1:
@@ -330,7 +331,7 @@ class Torture:
                 for value in values:
                     fields = dataclasses.asdict(value) if kind != "fault" else {
                         **vars(value), "victims": [one.run.number for one in value.victims]}
-                    print(json.dumps({"kind": kind, **fields}), file=file)
+                    print(json.dumps({"kind": kind, **fields}, default=sorted), file=file)
 
     def end(self):
         for contender in self._crowd.snapshot():
