@@ -149,6 +149,10 @@ inline constexpr char kHolderSilent[] =
     "{} seems to be held for this process by process {}, which does not answer: {} might wait for "
     "itself forever; see zklock inspect, or give --wait";
 
+inline constexpr char kHolderCrowded[] =
+    "{} seems to be held for this process by process {}, which cannot be asked: too many "
+    "connections to its socket; see ss -xp";
+
 inline constexpr char kPermitsHeldAbove[] =
     "{}: outer zklocks hold all permits that --permits {} allows: exclusive would wait for itself "
     "forever; allow more, or give --wait";

@@ -40,13 +40,15 @@ struct HoldsNothing {};
 struct Refuses {};
 /// It is alive, but does not prove that it holds: nobody answers at its socket, or another process.
 struct NoProof {};
+/// So many processes connect to its socket that it has not accepted our connection.
+struct Crowded {};
 /// A signal interrupted the wait for the answer.
 struct AskingInterrupted {
   int signal_number = 0;
 };
 /// The link is in the state kHeld or kReleasing.
 using HolderAnswer = std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses,
-                                  NoProof, AskingInterrupted>;
+                                  NoProof, Crowded, AskingInterrupted>;
 
 /// Asks the process in the claim, and waits up to `patience` for its answer.
 [[nodiscard]] HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,

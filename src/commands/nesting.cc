@@ -54,9 +54,18 @@ void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockN
                                        protocol::ModeName(held), protocol::ModeName(mode)));
 }
 
-cli::UsageError NoAnswerFrom(const HolderClaim& holder, const lock::LockName& lock, Mode mode) {
+/// What to report if the holder in `claim` gave no `answer`, although it may hold for us; none if
+/// the answer says that we have to queue, or the queue may be tried.
+std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const HolderClaim& claim,
+                                        const lock::LockName& lock, Mode mode,
+                                        bool may_queue_behind) {
+  if (std::holds_alternative<Crowded>(answer)) {
+    return UsageErrorOf(
+        mode, fmt::format(cli::message::kHolderCrowded, lock.display_path(), claim.holder.pid));
+  }
+  if (!std::holds_alternative<NoProof>(answer) || may_queue_behind) return std::nullopt;
   return UsageErrorOf(mode, fmt::format(cli::message::kHolderSilent, lock.display_path(),
-                                        holder.holder.pid, protocol::ModeName(mode)));
+                                        claim.holder.pid, protocol::ModeName(mode)));
 }
 
 /// Whether all `nodes`, which are in `lock`, still exist. Or the exit status.
@@ -91,14 +100,13 @@ InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& loc
   if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
     return InterruptedBy(interrupted->signal_number, context.report);
   }
-  if (!std::holds_alternative<NoProof>(answer) ||
-      MayQueueBehind(held.mode, context.options, mode)) {
-    return InheritedLock{};
-  }
+  const auto silence =
+      NoAnswer(answer, claim, lock, mode, MayQueueBehind(held.mode, context.options, mode));
+  if (!silence) return InheritedLock{};
   // It may have released the lock while we asked.
   const auto is_held = AreHeld(context, lock, {{held.node, held.token}});
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (std::get<bool>(is_held)) throw NoAnswerFrom(claim, lock, mode);
+  if (std::get<bool>(is_held)) throw *silence;
   return InheritedLock{};
 }
 
@@ -202,10 +210,9 @@ std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
   }
   // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
   // in the second case, to wait without a limit in the first.
-  if (std::holds_alternative<NoProof>(answer) &&
-      !MayQueueBehind(found.holder.mode, context.options, mode)) {
-    throw NoAnswerFrom(*claim, found.holder.lock, mode);
-  }
+  const auto silence = NoAnswer(answer, *claim, found.holder.lock, mode,
+                                MayQueueBehind(found.holder.mode, context.options, mode));
+  if (silence) throw *silence;
   disproven.insert(claim->socket);
   return nullptr;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/exit_status.h"
+#include "cli/messages.h"
 #include "cli/queue_messages.h"
 #include "commands/console.h"
 #include "lock/contender_operations.h"
@@ -48,6 +49,10 @@ std::optional<int> AskKeepers(const cli::InspectOptions& options, process::Signa
       return InterruptedBy(interrupted->signal_number, report);
     }
     if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
+    if (std::holds_alternative<Crowded>(answer)) {
+      report.Error(cli::message::kHolderCrowded, options.path, hold.claim.holder.pid);
+      return kExitUnavailable;
+    }
   }
   return std::nullopt;
 }

@@ -264,7 +264,9 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
       report.Error(message::kReleaseBelow, options.lock);
       return kExitUsage;
     }
-    if (std::holds_alternative<NoProof>(answer)) silent = hold.claim.holder.pid;
+    if (std::holds_alternative<NoProof>(answer) || std::holds_alternative<Crowded>(answer)) {
+      silent = hold.claim.holder.pid;
+    }
   }
   if (silent) {
     report.Error(message::kKeeperSilent, options.lock, *silent);

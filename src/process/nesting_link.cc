@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 
@@ -28,10 +29,13 @@ std::unique_ptr<NestingLink> NestingLink::Open(const std::string& name, const Pr
   UniqueFd socket = ConnectTo(name);
   if (!socket) return nullptr;
   const auto peer = PeerOf(socket.get());
-  if (!peer || peer->pid != holder.pid || !UserOf(holder)) return nullptr;
-  const bool is_trusted =
-      peer->uid == 0 || peer->uid == geteuid() || UserOf(owner) == std::optional(peer->uid);
-  if (!is_trusted || !SendText(socket.get(), FormatNesting(request))) return nullptr;
+  const bool is_holder = peer && peer->pid == holder.pid && UserOf(holder) && IsThere(*peer);
+  const bool is_trusted = is_holder && (peer->uid == 0 || peer->uid == geteuid() ||
+                                        UserOf(owner) == std::optional(peer->uid));
+  if (!is_trusted || !SendText(socket.get(), FormatNesting(request))) {
+    errno = EPERM;
+    return nullptr;
+  }
   return std::unique_ptr<NestingLink>(new NestingLink(std::move(socket)));
 }
 

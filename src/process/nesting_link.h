@@ -27,8 +27,8 @@ class NestingLink final : public EventSource {
   };
 
   /// Asks the process `holder`, which listens at `name`. `owner`: the owner of --hold, or the
-  /// holder itself. None if the holder does not listen there, or the listener runs as another user
-  /// than root, this process or `owner`. Throws std::system_error.
+  /// holder itself. None, with errno, if it does not listen there, runs as another user than root,
+  /// this process or `owner`, or has too many connections (EAGAIN). Throws std::system_error.
   [[nodiscard]] static std::unique_ptr<NestingLink> Open(const std::string& name,
                                                          const ProcessId& holder,
                                                          const ProcessId& owner,

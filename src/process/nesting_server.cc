@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,14 @@ using protocol::NestingRequest;
 
 // How long to wait before accepting again when the system had no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+
+// A flood of connections takes little processor time: after this many, or fewer if no more are
+// there, the next are accepted only after the pause. A full queue of 4096 is still served in less
+// than two seconds.
+constexpr int kMostAtOnce = 64;
+constexpr Duration kStrangerPause = std::chrono::milliseconds(20);
+// How long another user's connections are closed without a look at /proc after one was refused.
+constexpr Duration kStrangerTime = std::chrono::seconds(1);
 
 bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
   return std::find(lineage.begin(), lineage.end(), process) != lineage.end();
@@ -96,23 +105,46 @@ void NestingServer::OnReady(short /*revents*/) {
 }
 
 void NestingServer::Accept() {
-  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) {
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    Unwatch(listener_.get());  // it would stay ready
-    accept_again_ = BootClock::now() + kAcceptPause;
-    return;
+  for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
+    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        return PauseAccepting(kAcceptPause);
+      }
+      if (accepted == 0) return;
+      break;
+    }
+    if (Admit(std::move(socket))) return;
   }
+  PauseAccepting(kStrangerPause);
+}
+
+void NestingServer::PauseAccepting(Duration pause) {
+  Unwatch(listener_.get());  // it would stay ready
+  accept_again_ = BootClock::now() + pause;
+}
+
+/// False if it is a stranger's.
+bool NestingServer::Admit(UniqueFd socket) {
+  const TimePoint now = BootClock::now();
+  if (now >= strangers_end_) strangers_.clear();
   const auto peer = PeerOf(socket.get());
-  const auto stat = peer && peer->pid > 0 ? ReadProcessStat(peer->pid) : std::nullopt;
-  // The number may be another process's by now.
-  const bool is_itself = stat && EffectiveUserOf(stat->id.pid) == std::optional(peer->uid);
-  if (!is_itself || !Contains(Lineage(stat->id.pid), root_)) {
-    SendText(socket.get(), protocol::kNestingRefusal);
-    return;
+  if (!peer || strangers_.count(peer->uid) > 0) return false;
+  const auto stat = peer->pid > 0 ? ReadProcessStat(peer->pid) : std::nullopt;
+  const bool is_below = stat && Contains(Lineage(peer->pid), root_);
+  // What /proc shows is another process's if the peer has ended and its pid was used again.
+  if (is_below && EffectiveUserOf(peer->pid) == std::optional(peer->uid) && IsThere(*peer)) {
+    Watch(socket.get());
+    connections_.push_back(std::make_unique<Connection>(Connection{std::move(socket), stat->id}));
+    return true;
   }
-  Watch(socket.get());
-  connections_.push_back(std::make_unique<Connection>(Connection{std::move(socket), stat->id}));
+  // Root and our own user could do worse than connect again and again.
+  if (peer->uid != 0 && peer->uid != geteuid()) {
+    if (strangers_.empty()) strangers_end_ = now + kStrangerTime;
+    strangers_.insert(peer->uid);
+  }
+  SendText(socket.get(), protocol::kNestingRefusal);
+  return false;
 }
 
 void NestingServer::Serve(Connection& connection) {

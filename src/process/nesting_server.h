@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace zklock::process {
 /// that are held here. Each such nested run keeps its connection open until nothing of it is left,
 /// so that the server knows when the locks may be released. Nested runs get the lease, and end
 /// their commands when the server says so or is gone.
+///
+/// Every process of the host can connect. Connections are therefore accepted at a limited rate once
+/// one was refused, and a client whose connection is closed without an answer may ask again.
 ///
 ///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
 class NestingServer final : public EventSource {
@@ -65,6 +69,8 @@ class NestingServer final : public EventSource {
   };
 
   void Accept();
+  void PauseAccepting(Duration pause);
+  bool Admit(UniqueFd socket);
   void Serve(Connection& connection);
   void Answer(Connection& connection, const protocol::NestingRequest& request);
   [[nodiscard]] bool MayRun(const Connection& connection, const std::string& node) const;
@@ -75,7 +81,9 @@ class NestingServer final : public EventSource {
   const std::function<void()> before_run_;
   UniqueFd epoll_;
   UniqueFd listener_;
-  TimePoint accept_again_ = kNever;  // the system had no descriptors left
+  TimePoint accept_again_ = kNever;  // it has paused: see Accept()
+  std::set<uid_t> strangers_;        // users whose connections are closed unseen
+  TimePoint strangers_end_ = TimePoint::min();
   State state_ = State::kClosed;
   std::vector<std::string> nodes_;
   protocol::NestingLease lease_;

@@ -1,6 +1,9 @@
 #include "process/nesting_socket.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <array>
@@ -15,6 +18,14 @@ namespace {
 
 // The servers limit a path's length only by the size of a request. Longer paths are refused here.
 constexpr std::size_t kMostText = 16384;
+
+// From Linux 6.5 on; this is its number in asm-generic/socket.h.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+// How long to wait for a place in a listener's queue of connections.
+constexpr timeval kConnectTime{.tv_sec = 0, .tv_usec = 100'000};
 
 struct Address {
   sockaddr_un name{};
@@ -53,10 +64,19 @@ UniqueFd ListenAt(const std::string& name) {
 
 UniqueFd ConnectTo(const std::string& name) {
   const auto address = AddressOf(name);
-  if (!address) return {};
-  UniqueFd socket(
-      Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
-  if (connect(socket.get(), AsAddress(*address), address->size) != 0) return {};
+  if (!address) {
+    errno = ENOENT;
+    return {};
+  }
+  // Those who block are served in turn; who only tried again and again would have to be lucky.
+  UniqueFd socket(Check(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "socket"));
+  Check(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime),
+        "setsockopt");
+  if (connect(socket.get(), AsAddress(*address), address->size) != 0) {
+    if (errno == EINTR) errno = EAGAIN;
+    return {};
+  }
+  Check(fcntl(socket.get(), F_SETFL, O_NONBLOCK), "fcntl");
   return socket;
 }
 
@@ -64,7 +84,20 @@ std::optional<SocketPeer> PeerOf(int socket) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  return SocketPeer{credentials.pid, credentials.uid};
+  SocketPeer peer{credentials.pid, credentials.uid};
+  int process = -1;
+  size = sizeof process;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0) {
+    peer.process = UniqueFd(process);  // close-on-exec
+  } else if (errno != ENOPROTOOPT) {
+    return std::nullopt;  // nobody has this pid any more
+  }
+  return peer;
+}
+
+bool IsThere(const SocketPeer& peer) {
+  pollfd polled{peer.process.get(), POLLIN, 0};
+  return !peer.process || poll(&polled, 1, 0) == 0;
 }
 
 bool SendText(int socket, std::string_view text) {

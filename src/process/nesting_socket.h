@@ -14,18 +14,24 @@ namespace zklock::process {
 // a name in Linux's abstract namespace, which disappears with the last descriptor. All are
 // close-on-exec and do not block.
 
-/// The process at the other end: the listener for a client, the client for a server.
+/// The process at the other end: the listener for a client, the client for a server. The kernel
+/// recorded it when it began to listen or connected; it may have ended since.
 struct SocketPeer {
   pid_t pid = 0;  ///< 0: in a PID namespace that is not visible from here
   uid_t uid = 0;
+  UniqueFd process{};  ///< a pidfd; none before Linux 6.5
 };
 
 /// Throws std::system_error.
 [[nodiscard]] UniqueFd ListenAt(const std::string& name);
-/// None if no process listens there, or the queue of connections is full.
+/// None, with errno, if no process listens there, or if so many connect that the queue of
+/// connections is still full after a tenth of a second (EAGAIN).
 [[nodiscard]] UniqueFd ConnectTo(const std::string& name);
-/// None if the kernel refuses the information.
+/// None if the kernel refuses the information, or if it says that the process has ended.
 [[nodiscard]] std::optional<SocketPeer> PeerOf(int socket);
+/// False if the process has ended, and its pid may be another's. True as well if the kernel cannot
+/// tell.
+[[nodiscard]] bool IsThere(const SocketPeer& peer);
 
 /// Never blocks and never raises PIPE. False if it was not sent.
 bool SendText(int socket, std::string_view text);

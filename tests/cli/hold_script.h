@@ -1,10 +1,16 @@
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {
@@ -36,6 +42,25 @@ inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
 inline pid_t KeeperOf(const std::string& lock) {
   Tree tree;
   return KeeperOf(lock, tree);
+}
+
+/// A stranger who connects to `socket`, on which a zklock answers nested runs, again and again. It
+/// prints "full" when the queue of connections has no place.
+inline Child StartFlood(const std::string& socket) {
+  return Child::Start({.body = [socket] {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    socket.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket.size());
+    for (bool is_full = false;;) {
+      const UniqueFd stranger(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+      const bool is_connected =
+          connect(stranger.get(), reinterpret_cast<const sockaddr*>(&name), size) == 0;
+      if (is_connected || is_full) continue;
+      is_full = true;
+      if (errno != EAGAIN || write(STDOUT_FILENO, "full\n", 5) < 0) return 1;
+    }
+  }});
 }
 
 }  // namespace zklock::test

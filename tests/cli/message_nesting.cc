@@ -5,6 +5,7 @@
 
 #include "cli/hold_script.h"
 #include "cli/provocation.h"
+#include "lock/contender_data.h"
 
 namespace zklock::test {
 namespace {
@@ -32,6 +33,26 @@ std::string WhileStopped(const std::string& words, int status) {
   CHECK(script.ReadLine() == "held");
   const pid_t keeper = KeeperOf(lock);
   kill(keeper, SIGSTOP);
+  script.Write("\n");
+  CHECK(script.ReadLine() == std::to_string(status));
+  kill(keeper, SIGCONT);
+  CHECK(script.Wait() == Exited(0));
+  return script.err();
+}
+
+/// `words` in a shell that holds, whose keeper is stopped and has more connections than it can
+/// queue.
+std::string WhileFlooded(const std::string& words, int status) {
+  const std::string lock = NewLock("said");
+  Child script = Child::Start(
+      Script(lock, "$Z exclusive --hold $L || exit; echo held; read x; " + words + "; echo $?"));
+  CHECK(script.ReadLine() == "held");
+  Tree tree;
+  const std::string data = tree.Get(lock + "/" + tree.Children(lock).at(0))->data;
+  const pid_t keeper = KeeperOf(lock, tree);
+  kill(keeper, SIGSTOP);
+  Child flood = StartFlood(zklock::lock::ParseContenderData(data)->owner->socket);
+  CHECK(flood.ReadLine() == "full");
   script.Write("\n");
   CHECK(script.ReadLine() == std::to_string(status));
   kill(keeper, SIGCONT);
@@ -78,6 +99,8 @@ Provocations NestingProvocations() {
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+      {{"kHolderCrowded"},
+       [] { return WhileFlooded("$Z inspect --mine --connect-timeout 3s $L", 69); }},
   };
 }
 

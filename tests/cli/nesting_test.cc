@@ -1,8 +1,11 @@
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "cli/hold_script.h"
 #include "cli/zklock.h"
+#include "protocol/held.h"
 
 namespace zklock::test {
 namespace {
@@ -185,11 +188,12 @@ TEST_CASE("Without the environment a nested run is a contender like any other") 
 
 TEST_CASE("A stale claim in the environment does not hide a live one") {
   const std::string lock = NewLock("nesting");
-  const Finished finished =
-      Run(Line(lock,
-               "$Z exclusive $L -- sh -c '"
-               "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:1:1:s:$L/x-__READ__0000000009\" "
-               "$Z try $L -- echo ours'"));
+  const Finished finished = Run(
+      Line(lock,
+           "$Z exclusive $L -- sh -c '"
+           "ZKLOCK_HELD=\"$ZKLOCK_HELD read:2147483647:$(stat -L -c %i /proc/self/ns/pid):1:1:s:"
+           "$L/x-__READ__0000000009\" "
+           "$Z try $L -- echo ours'"));
   CAPTURE(finished.err);
   CHECK(finished.out == "ours\n");
 }
@@ -259,6 +263,43 @@ TEST_CASE("A nested run ends when the outer lock is released on request") {
   CHECK(outer.Wait() == Exited(76));
   outer.ReadToEnd();
   CHECK(Tree().Children(lock).empty());
+}
+
+/// An outer zklock whose command waits for a line and then runs `words`, and a stranger who has
+/// filled the queue of its socket while it was stopped.
+struct Flooded {
+  const std::string lock = NewLock("flooded");
+  Child outer;
+  Child flood;
+
+  explicit Flooded(const std::string& words)
+      : outer(Child::Start(Script(
+            lock,
+            "exec $Z exclusive $L -- sh -c 'echo $ZKLOCK_HELD; read x; exec " + words + "'"))),
+        flood(StartFloodOf(outer)) {}
+  static Child StartFloodOf(Child& outer) {
+    const auto held = protocol::ParseHeld(outer.ReadLine());
+    outer.Signal(SIGSTOP);
+    Child flood = StartFlood(held.at(0).socket);
+    REQUIRE(flood.ReadLine() == "full");
+    outer.Write("\n");
+    return flood;
+  }
+};
+
+TEST_CASE("A flood of strangers' connections does not hide the outer zklock from a nested run") {
+  Flooded flooded("$Z try $L -- echo ran");
+  flooded.outer.Signal(SIGCONT);
+  CHECK(flooded.outer.ReadLine() == "ran");
+  CHECK(flooded.outer.Wait() == Exited(0));
+}
+
+TEST_CASE("A nested run that cannot ask for all the connections of others does not queue") {
+  Flooded flooded("$Z try --connect-timeout 5s $L -- echo ran");
+  flooded.outer.ReadErrUntil("cannot be asked: too many connections");
+  flooded.outer.Signal(SIGCONT);
+  CHECK(flooded.outer.Wait() == Exited(64));
+  CHECK(flooded.outer.out().find("ran") == std::string::npos);
 }
 
 }  // namespace

@@ -1,19 +1,32 @@
 // A zklock that holds locks, and zklocks nested under it: both ends of a socket in one process,
 // which is its own parent here.
 
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "process/event_loop.h"
 #include "process/identity.h"
 #include "process/nesting_link.h"
 #include "process/nesting_server.h"
+#include "process/nesting_socket.h"
 #include "support/child.h"
 
 namespace zklock::process {
@@ -165,10 +178,143 @@ TEST_CASE("A listener other than the claimed holder proves nothing") {
   other = Self();
   ++other.start_time;
   CHECK_FALSE(NestingLink::Open(nesting.name, other, Self(), request));
-  CHECK_FALSE(NestingLink::Open("zklock-nobody", Self(), Self(), request));
-  CHECK_FALSE(NestingLink::Open("", Self(), Self(), request));
-  CHECK_FALSE(NestingLink::Open(std::string(200, 'x'), Self(), Self(), request));
+  for (const std::string& name :
+       {std::string("zklock-nobody"), std::string(), std::string(200, 'x')}) {
+    CHECK_FALSE(NestingLink::Open(name, Self(), Self(), request));
+    CHECK(errno != EAGAIN);
+  }
   CHECK(NestingLink::Open(nesting.name, Self(), Self(), request));
+}
+
+/// How many of `sockets` the server has refused or closed.
+std::ptrdiff_t CountAnswered(const std::vector<UniqueFd>& sockets) {
+  return std::count_if(sockets.begin(), sockets.end(), [](const UniqueFd& socket) {
+    pollfd polled{socket.get(), POLLIN, 0};
+    return poll(&polled, 1, 0) == 1;
+  });
+}
+
+TEST_CASE("A flood of strangers is served a part at a time, with pauses") {
+  const test::Child owner = test::Child::Start({.argv = {"sleep", "1000"}});
+  Nesting nesting(ReadProcessStat(owner.pid())->id);
+  nesting.server.Open({kNode}, LeaseOf(30));
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 300; ++i) strangers.push_back(ConnectTo(nesting.name));
+  nesting.loop.RunReady();
+  const auto answered = CountAnswered(strangers);
+  CHECK(answered > 0);
+  CHECK(answered < 300);
+  CHECK(nesting.server.GetInterest().wake != kNever);
+  nesting.RunUntil([&] { return CountAnswered(strangers) == 300; });
+}
+
+TEST_CASE("After a stranger, connections of that user are closed unseen, and may ask again") {
+  if (geteuid() != 0) return;  // only root can connect as another user
+  Nesting nesting;
+  nesting.server.Open({kNode}, LeaseOf(30));
+  const auto connect_as = [&](uid_t user) {
+    REQUIRE(seteuid(user) == 0);
+    UniqueFd socket = ConnectTo(nesting.name);
+    REQUIRE(seteuid(0) == 0);
+    nesting.RunUntil([&] { return recv(socket.get(), nullptr, 0, MSG_PEEK) >= 0; });
+    return ReceiveText(socket.get()).text.value_or("");
+  };
+  CHECK(connect_as(65534) == protocol::kNestingRefusal);
+  CHECK(connect_as(65534).empty());
+  CHECK(connect_as(65533) == protocol::kNestingRefusal);  // of a user, not of everybody
+  CHECK(nesting.Answer() == State::kHeld);
+}
+
+TEST_CASE("A full queue of connections does not look as if nobody listened") {
+  Nesting nesting;  // it accepts nothing before the lock is held
+  while (ConnectTo(nesting.name)) {
+  }
+  CHECK(errno == EAGAIN);
+  CHECK_FALSE(NestingLink::Open(nesting.name, Self(), Self(), {Kind::kRun, kNode}));
+  CHECK(errno == EAGAIN);
+  nesting.server.Open({kNode}, LeaseOf(30));
+  nesting.loop.RunOnce();
+  CHECK(nesting.Answer() == State::kHeld);
+}
+
+// In a PID namespace of its own, where pids can be chosen: a stranger connects and ends; then a
+// process below the owner gets its pid. Returns how many of them may run.
+enum Reuse : int { kNone = 0, kAdmitted = 1, kCannotBeTested = 2 };
+
+/// Forks a process with the pid `wanted`.
+pid_t ForkAs(pid_t wanted) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&wanted);
+  arguments.set_tid_size = 1;
+  return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
+/// The first process of the namespace.
+int ReusePid() {
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("proc", "/proc", "proc", 0, nullptr) != 0) {
+    return kCannotBeTested;
+  }
+  const std::string name = "zklock-test-" + MakeUuid();
+  std::array<int, 2> order{};
+  std::array<int, 2> done{};
+  if (pipe(order.data()) != 0 || pipe(done.data()) != 0) return kCannotBeTested;
+  const pid_t owner = fork();
+  if (owner == 0) {
+    pid_t wanted = 0;
+    if (read(order[0], &wanted, sizeof wanted) != sizeof wanted) _exit(1);
+    const pid_t below = ForkAs(wanted);
+    if (below == 0) {
+      pause();
+      _exit(0);
+    }
+    if (write(done[1], &below, sizeof below) < 0) _exit(1);
+    pause();
+    _exit(0);
+  }
+  EventLoop loop;
+  NestingServer server(name, ReadProcessStat(owner)->id);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    const UniqueFd socket = ConnectTo(name);
+    SendText(socket.get(), FormatNesting(NestingRequest{Kind::kRun, kNode}));
+    if (fork() == 0) pause();  // keeps the connection
+    _exit(0);
+  }
+  int peer_process = 0;
+  socklen_t size = sizeof peer_process;
+  std::array<int, 2> pair{};
+  const bool can_tell = socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair.data()) == 0 &&
+                        getsockopt(pair[0], SOL_SOCKET, 77, &peer_process, &size) == 0;
+  pid_t below = 0;
+  if (waitpid(stranger, nullptr, 0) != stranger ||
+      write(order[1], &stranger, sizeof stranger) < 0 ||
+      read(done[0], &below, sizeof below) != sizeof below || below != stranger || !can_tell) {
+    return kCannotBeTested;
+  }
+  loop.Add(server);
+  server.Open({kNode}, LeaseOf(30));
+  loop.RunReady();
+  loop.RunReady();
+  return server.Runs().empty() ? kNone : kAdmitted;
+}
+
+TEST_CASE("A process that got the pid of one that has connected may not run") {
+  test::Child child = test::Child::Start({.body = [] {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) != 0) return int{kCannotBeTested};
+    const pid_t first = fork();
+    if (first == 0) _exit(ReusePid());
+    int status = 0;
+    waitpid(first, &status, 0);
+    return WEXITSTATUS(status);
+  }});
+  const test::Exit exit = child.Wait();
+  if (exit == test::Exited(kCannotBeTested)) {
+    WARN("needs user namespaces and Linux 6.5: not tested");
+  } else {
+    CHECK(exit == test::Exited(kNone));
+  }
 }
 
 }  // namespace
