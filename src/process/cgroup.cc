@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <set>
 #include <utility>
 
 #include "base/read_file.h"
@@ -165,6 +168,42 @@ bool ReadPopulated(int events) {
 
 bool WriteTo(int file, std::string_view text) {
   return write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+/// How /proc/locks names a file.
+std::string NameInLocks(const struct stat& file) {
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "%02x:%02x:%ju", major(file.st_dev), minor(file.st_dev),
+                static_cast<std::uintmax_t>(file.st_ino));
+  return name.data();
+}
+
+/// The files that processes of this PID namespace have locked by flock(2), as of NameInLocks().
+/// Empty if /proc does not show them.
+std::set<std::string> LockedFiles() {
+  const std::string text = ReadFile("/proc/locks").value_or("");
+  std::set<std::string> files;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    // 1: FLOCK  ADVISORY  READ 1234 00:1a:5678 0 EOF
+    std::string_view line = TakeUntil(rest, '\n');
+    std::array<std::string_view, 6> words;
+    for (std::string_view& word : words) {
+      while (line.starts_with(' ')) line.remove_prefix(1);
+      word = TakeUntil(line, ' ');
+    }
+    if (words[1] == "FLOCK") files.emplace(words[5]);
+  }
+  return files;
+}
+
+/// Only what does not seem to be locked is worth an attempt to lock it: of the cgroups of many
+/// runs, most are.
+bool SeemsLocked(const std::string& path) {
+  // Read once for all, when the first cgroup is found. A run looks for orphans once.
+  static const std::set<std::string> kLocked = LockedFiles();
+  struct stat file {};
+  return stat(path.c_str(), &file) == 0 && kLocked.count(NameInLocks(file)) > 0;
 }
 
 /// Calls `visit` with the path of `path` and of each cgroup below it, except those of other runs
@@ -408,7 +447,7 @@ std::vector<std::string> OrphanParents(const std::string& parent) {
 std::vector<EndedOrphan> EndOrphans(const std::string& parent) {
   std::vector<EndedOrphan> ended;
   for (const std::string& path : SubdirectoriesOf(parent)) {
-    if (!IsCgroupName(path.substr(path.rfind('/') + 1))) continue;
+    if (!IsCgroupName(path.substr(path.rfind('/') + 1)) || SeemsLocked(path)) continue;
     const UniqueFd directory = OpenDirectory(path);
     if (!directory || flock(directory.get(), LOCK_EX | LOCK_NB) != 0) continue;  // it is in use
     const UniqueFd events = OpenIn(directory, "cgroup.events", O_RDONLY);

@@ -694,6 +694,18 @@ TEST_CASE("what another user's crash has left is not this user's to end") {
   CHECK(cgroup.Below().size() == 1);
 }
 
+TEST_CASE("another user cannot lock a run's cgroup and so keep it from being cleaned up") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) return SayThatItCannotBeTested();
+  Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
+  ReadPids(holder, 2);
+  const std::string path = cgroup.path() + "/" + cgroup.Below().at(0);
+  const Finished attack = Run({.argv = {"flock", "--shared", "--nonblock", path, "echo", "locked"},
+                               .prepare = BecomeNobody});
+  CHECK(attack.out.empty());
+  CHECK_THAT(attack.err, Catch::Contains("Permission denied"));
+}
+
 TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
   const TestCgroup cgroup;
   if (!cgroup.works()) return SayThatItCannotBeTested();

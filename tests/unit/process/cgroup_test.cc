@@ -1,12 +1,19 @@
 #include "process/cgroup.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "support/temporary.h"
 
 namespace zklock::process {
@@ -115,6 +122,22 @@ TEST_CASE("orphans are looked for in the same cgroup, and in the scopes next to 
   CHECK(parents_of("a.scope") == Paths{slice.Path("a.scope"), slice.Path("b.scope")});
   CHECK(parents_of("c.service") == Paths{slice.Path("c.service")});
   CHECK(parents_of("e") == Paths{slice.Path("e")});
+}
+
+TEST_CASE("the cgroups of other runs are not opened at the start of one, orphans are removed") {
+  const test::TemporaryDirectory parent;
+  const std::string used = parent.Path("zklock-11111111-1111-4111-8111-111111111111");
+  const std::string orphan = parent.Path("zklock-22222222-2222-4222-8222-222222222222");
+  for (const std::string& path : {used, orphan}) std::filesystem::create_directory(path);
+  const UniqueFd lock(open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(flock(lock.get(), LOCK_SH | LOCK_NB) == 0);
+  const UniqueFd opened(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  REQUIRE(inotify_add_watch(opened.get(), used.c_str(), IN_OPEN) >= 0);
+  CHECK(EndOrphans(parent.path()).empty());  // without processes it is not worth a word
+  CHECK(std::filesystem::exists(used));
+  CHECK_FALSE(std::filesystem::exists(orphan));
+  char event = 0;
+  CHECK((read(opened.get(), &event, sizeof event) < 0 && errno == EAGAIN));
 }
 
 }  // namespace
