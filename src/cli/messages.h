@@ -153,6 +153,11 @@ inline constexpr char kHolderCrowded[] =
     "{} seems to be held for this process by process {}, which cannot be asked: too many "
     "connections to its socket; see ss -xp";
 
+inline constexpr char kHeldElsewhere[] =
+    "{} is held ({}) by an outer zklock in another PID or time namespace, process {} there, which "
+    "cannot be verified: {} might wait for itself forever; call it in that namespace, or give "
+    "--no-nest and --wait";
+
 inline constexpr char kPermitsHeldAbove[] =
     "{}: outer zklocks hold all permits that --permits {} allows: exclusive would wait for itself "
     "forever; allow more, or give --wait";

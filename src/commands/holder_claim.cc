@@ -1,5 +1,8 @@
 #include "commands/holder_claim.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -9,13 +12,18 @@
 #include "lock/contender_data.h"
 #include "process/ancestry.h"
 #include "process/event_loop.h"
+#include "process/nesting_socket.h"
 #include "process/process_tree.h"
 #include "process/waker.h"
+#include "protocol/nesting.h"
 
 namespace zklock::commands {
 namespace {
 
 using State = process::NestingLink::State;
+
+// For the answer of a holder in another namespace, in milliseconds. It refuses strangers at once.
+constexpr int kPatienceElsewhere = 500;
 
 // How soon a holder is asked again that has too many connections.
 constexpr Duration kAskAgain = std::chrono::milliseconds(20);
@@ -59,7 +67,8 @@ std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& n
   return HolderClaim{.node = node,
                      .holder = ProcessOf(*parsed->pid, *parsed->start_time),
                      .socket = parsed->owner->socket,
-                     .owner = ProcessOf(parsed->owner->pid, parsed->owner->start_time)};
+                     .owner = ProcessOf(parsed->owner->pid, parsed->owner->start_time),
+                     .is_elsewhere = parsed->pid_namespace != self.pid_namespace};
 }
 
 std::vector<protocol::HeldLock> AncestorHolds(pid_t pid) {
@@ -73,6 +82,38 @@ std::vector<protocol::HeldLock> AncestorHolds(pid_t pid) {
     });
   });
   return held;
+}
+
+std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self) {
+  const char* const variable = getenv("ZKLOCK_HELD");
+  if (variable == nullptr) return {};
+  auto held = protocol::ParseHeld(variable);
+  const std::vector<process::ProcessId> lineage = process::Lineage(getpid());
+  std::erase_if(held, [&](const protocol::HeldLock& one) {
+    if (one.pid_namespace != self.pid_namespace) return false;
+    // A time namespace has a time of boot of its own, and so moves all start times.
+    return std::none_of(lineage.begin(), lineage.end(), [&](const process::ProcessId& ancestor) {
+      return ancestor.pid == one.pid && ancestor.start_time != one.start_time;
+    });
+  });
+  return held;
+}
+
+bool IsHeldElsewhere(const HolderClaim& claim) {
+  if (!claim.is_elsewhere && IsAlive(claim.holder)) return false;
+  const UniqueFd socket = process::ConnectTo(claim.socket);
+  const auto peer = socket ? process::PeerOf(socket.get()) : std::nullopt;
+  if (!peer || (peer->uid != 0 && peer->uid != geteuid())) return false;
+  using Request = protocol::NestingRequest;
+  if (!claim.node.empty()) {
+    process::SendText(socket.get(), FormatNesting(Request{Request::Kind::kRun, claim.node}));
+  }
+  pollfd polled{socket.get(), POLLIN, 0};
+  poll(&polled, 1, kPatienceElsewhere);
+  const process::ReceivedText received = process::ReceiveText(socket.get());
+  // A stranger is refused before it has asked for anything.
+  if (claim.node.empty()) return !received.text && !received.is_closed;
+  return received.text && protocol::ParseNestingLease(*received.text);
 }
 
 HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,

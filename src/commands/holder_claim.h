@@ -24,15 +24,24 @@ struct HolderClaim {
   process::ProcessId holder;   ///< the process that claims to hold
   std::string socket;          ///< where it listens
   process::ProcessId owner{};  ///< with --hold the owner, else the holder
+  bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
 };
 [[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
-/// None if the data names no owner, or one outside the host, boot or PID namespace of `self`.
+/// None if the data names no owner, or one outside the host or boot of `self`.
 [[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
                                                  const process::Identity& self);
 
 /// What $ZKLOCK_HELD says that the process `pid` or living ancestors of it hold, the outermost
 /// first. A claim, to be verified.
 [[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
+
+/// What $ZKLOCK_HELD says that processes hold that cannot be found as ancestors from here, because
+/// they are in another PID or time namespace. A claim, too.
+[[nodiscard]] std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self);
+/// Whether the process in the claim cannot be found from here, but accepts this process as one that
+/// runs below it; or, if the claim has no node, does not refuse it at once. Blocks for half a
+/// second at most.
+[[nodiscard]] bool IsHeldElsewhere(const HolderClaim& claim);
 
 /// The process in the claim has ended, or no longer holds.
 struct HoldsNothing {};

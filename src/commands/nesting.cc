@@ -9,6 +9,7 @@
 #include "cli/messages.h"
 #include "commands/console.h"
 #include "commands/holder_claim.h"
+#include "commands/run_metadata.h"
 #include "commands/short_session.h"
 #include "lock/contender_operations.h"
 #include "process/ancestry.h"
@@ -110,12 +111,34 @@ InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& loc
   return InheritedLock{};
 }
 
+cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holder, Mode mode) {
+  return UsageErrorOf(
+      mode, fmt::format(cli::message::kHeldElsewhere, lock.display_path(), protocol::ModeName(held),
+                        holder, protocol::ModeName(mode)));
+}
+
+/// For a `lock` that no visible ancestor holds: queues, unless one in another PID or time namespace
+/// does. Its lease, by its own clock, could not be used here, nor its end be seen.
+InheritedLockOrStatus QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock,
+                                               Mode mode) {
+  if (!GetEnvironment("ZKLOCK_HELD")) return InheritedLock{};
+  const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
+  if (!held) return InheritedLock{};
+  if (QueuesBeside(held->mode, context.options, mode)) {
+    return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, context.options, mode)};
+  }
+  const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
+  if (const auto* status = std::get_if<int>(&is_held)) return *status;
+  if (!std::get<bool>(is_held)) return InheritedLock{};
+  throw HeldElsewhere(lock, held->mode, static_cast<pid_t>(held->pid), mode);
+}
+
 /// The ancestor's lock to run under instead of queueing for `lock`.
 InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
                                         pid_t beneficiary) {
   const cli::RunOptions& options = context.options;
   const auto held = protocol::FindHeld(AncestorHolds(getpid()), lock.path);
-  if (!held) return InheritedLock{};
+  if (!held) return QueueUnlessHeldElsewhere(context, lock, mode);
   const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
   if (const auto* status = std::get_if<int>(&is_held)) return *status;
   if (!std::get<bool>(is_held)) return InheritedLock{};
@@ -143,8 +166,10 @@ std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& 
   if (options.try_only || options.wait) return std::nullopt;
   const std::string queue = protocol::PermitsPath(lock.path);
   std::vector<lock::ContenderId> permits;
-  for (const protocol::HeldLock& one : AncestorHolds(getpid())) {
-    if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
+  for (const auto& holds : {AncestorHolds(getpid()), HoldsElsewhere(context.Self())}) {
+    for (const protocol::HeldLock& one : holds) {
+      if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
+    }
   }
   if (permits.size() < *options.permits) return std::nullopt;
 
@@ -191,14 +216,19 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
     }
     const auto claim = ClaimIn(data, "", context.Self());
     if (!claim || disproven.count(claim->socket) > 0) return false;
+    if (IsHeldElsewhere(*claim)) return true;
     const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
-    return std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+    return !claim->is_elsewhere &&
+           std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
   };
 }
 
 std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
     RunContext& context, const KeeperFound& found, Mode mode, DisprovenKeepers& disproven) {
   const auto claim = ClaimIn(found.data, found.holder.path, context.Self());
+  if (IsHeldElsewhere(*claim)) {
+    throw HeldElsewhere(found.holder.lock, found.holder.mode, claim->holder.pid, mode);
+  }
   HolderAnswer answer = AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
                                   context.options.server.connect_timeout, context.signals);
   if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {

@@ -72,7 +72,7 @@ std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
   std::vector<OwnHold> found;
   for (const lock::Holder& holder : holders.holders()) {
     const auto claim = ClaimIn(holder.data, holder.path, self);
-    if (!claim) continue;
+    if (!claim || claim->is_elsewhere) continue;
     found.push_back({{.lock = lock,
                       .mode = holder.name.mode(),
                       .path = holder.path,

@@ -71,7 +71,8 @@ std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
                                         const process::Identity& self, const std::string& socket) {
   auto held = protocol::ParseHeld(GetEnvironment("ZKLOCK_HELD").value_or(""));
   for (const lock::Ticket& ticket : own) {
-    held.push_back({ticket.mode, self.pid, self.start_time, ticket.token, socket, ticket.path});
+    held.push_back({ticket.mode, self.pid, self.pid_namespace, self.start_time, ticket.token,
+                    socket, ticket.path});
   }
   std::vector<lock::Ticket> tickets = own;
   tickets.insert(tickets.end(), inherited.begin(), inherited.end());

@@ -66,9 +66,9 @@ bool IsSocketName(std::string_view name) {
 std::optional<HeldLock> ParseOne(std::string_view text) {
   HeldLock held;
   const auto mode = ParseMode(TakeField(text));
-  const bool numbers = ReadNumber(TakeField(text), held.pid) &&
-                       ReadNumber(TakeField(text), held.start_time) &&
-                       ReadNumber(TakeField(text), held.token);
+  const bool numbers =
+      ReadNumber(TakeField(text), held.pid) && ReadNumber(TakeField(text), held.pid_namespace) &&
+      ReadNumber(TakeField(text), held.start_time) && ReadNumber(TakeField(text), held.token);
   held.socket = TakeField(text);
   const auto node = Decode(text);
   if (!mode || !numbers || !IsSocketName(held.socket)) return std::nullopt;
@@ -85,8 +85,8 @@ std::string FormatHeld(const std::vector<HeldLock>& held) {
   for (const HeldLock& one : held) {
     if (!text.empty()) text += ' ';
     text += std::string(ModeName(one.mode)) + ':' + std::to_string(one.pid) + ':' +
-            std::to_string(one.start_time) + ':' + std::to_string(one.token) + ':' + one.socket +
-            ':' + Encode(one.node);
+            std::to_string(one.pid_namespace) + ':' + std::to_string(one.start_time) + ':' +
+            std::to_string(one.token) + ':' + one.socket + ':' + Encode(one.node);
   }
   return text;
 }

@@ -14,16 +14,17 @@ namespace zklock::protocol {
 /// need not queue for a lock that an ancestor already holds.
 struct HeldLock {
   Mode mode = Mode::kExclusive;
-  std::int64_t pid = 0;          ///< of the zklock that holds the lock
-  std::uint64_t start_time = 0;  ///< of that process: its pid may have been reused
-  std::int64_t token = 0;        ///< its contender's czxid: the name may have been reused
-  std::string socket;            ///< on which that process answers nested runs
-  std::string node;              ///< its contender's path, chroot included
+  std::int64_t pid = 0;             ///< of the zklock that holds the lock
+  std::uint64_t pid_namespace = 0;  ///< in which that is its pid
+  std::uint64_t start_time = 0;     ///< of that process: its pid may have been reused
+  std::int64_t token = 0;           ///< its contender's czxid: the name may have been reused
+  std::string socket;               ///< on which that process answers nested runs
+  std::string node;                 ///< its contender's path, chroot included
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
 };
 
-/// `MODE:PID:START:TOKEN:SOCKET:NODE` for each lock, the outermost first, separated by spaces.
-/// Blanks and '%' in NODE are percent-encoded.
+/// `MODE:PID:NAMESPACE:START:TOKEN:SOCKET:NODE` for each lock, the outermost first, separated by
+/// spaces. Blanks and '%' in NODE are percent-encoded.
 [[nodiscard]] std::string FormatHeld(const std::vector<HeldLock>& held);
 /// Skips entries that it cannot parse: anyone can set the variable.
 [[nodiscard]] std::vector<HeldLock> ParseHeld(std::string_view text);

@@ -99,6 +99,13 @@ Provocations NestingProvocations() {
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},
       {{"kHolderSilent"},
        [] { return WhileStopped("$Z exclusive --connect-timeout 3s $L -- true", 64); }},
+      {{"kHeldElsewhere"},
+       [] {
+         return Run(Script(NewLock("said"),
+                           "$Z exclusive $L -- unshare --user --map-root-user --pid --fork "
+                           "--mount-proc $Z exclusive $L -- true"))
+             .err;
+       }},
       {{"kHolderCrowded"},
        [] { return WhileFlooded("$Z inspect --mine --connect-timeout 3s $L", 69); }},
   };

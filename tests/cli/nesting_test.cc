@@ -302,5 +302,77 @@ TEST_CASE("A nested run that cannot ask for all the connections of others does n
   CHECK(flooded.outer.out().find("ran") == std::string::npos);
 }
 
+const std::string kPidNamespace = "unshare --user --map-root-user --pid --fork --mount-proc ";
+const std::string kTimeNamespace =
+    "unshare --user --map-root-user --time --boottime 100000 --fork ";
+
+/// Whether commands can be run in such a namespace.
+bool Works(const std::string& in_namespace) {
+  if (Run({.argv = {"/bin/sh", "-c", in_namespace + "true"}}).exit == Exited(0)) return true;
+  WARN("no namespaces: not tested");
+  return false;
+}
+
+TEST_CASE("Below an outer zklock in another PID or time namespace a run is refused, not queued") {
+  const auto in_namespace = GENERATE(kPidNamespace, kTimeNamespace);
+  if (!Works(in_namespace)) return;
+  const auto inner = GENERATE(as<std::string>{}, "exclusive", "read", "try", "write --wait 99s");
+  CAPTURE(in_namespace, inner);
+  const Finished finished = Run(Line(NewLock("elsewhere"), "$Z exclusive $L -- " + in_namespace +
+                                                               "$Z " + inner + " $L -- echo ran"));
+  CHECK(finished.exit == Exited(64));
+  CHECK(finished.out.empty());
+  CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
+}
+
+TEST_CASE("In another namespace too, an outer lock between is no obstacle, and --no-nest queues") {
+  if (!Works(kPidNamespace)) return;
+  const std::string lock = NewLock("elsewhere");
+  CHECK(Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z exclusive $L-b -- $Z try $L-b " +
+                           "-- true"))
+            .exit == Exited(0));
+  CHECK(Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace +
+                           "$Z exclusive $L-b -- $Z exclusive "
+                           "$L -- true"))
+            .exit == Exited(64));
+  CHECK(
+      Run(Line(lock, "$Z exclusive $L -- " + kPidNamespace + "$Z try --no-nest $L -- true")).exit ==
+      Exited(75));
+}
+
+TEST_CASE("Permits that are held above in another namespace are not waited for") {
+  if (!Works(kPidNamespace)) return;
+  const Finished finished =
+      Run(Line(NewLock("elsewhere"), "$Z exclusive --permits 1 $L -- " + kPidNamespace +
+                                         "$Z exclusive --permits 1 $L -- true"));
+  CHECK(finished.exit == Exited(64));
+  CHECK_THAT(finished.err, Catch::Contains("outer zklocks hold all permits"));
+}
+
+TEST_CASE("Below a shell that holds in another PID or time namespace a run is refused") {
+  const auto in_namespace = GENERATE(kPidNamespace, kTimeNamespace);
+  if (!Works(in_namespace)) return;
+  CAPTURE(in_namespace);
+  const Finished finished =
+      Run(Line(NewLock("elsewhere"), "$Z exclusive --hold $L || exit; " + in_namespace +
+                                         "$Z exclusive $L -- echo ran; echo $?"));
+  CHECK(finished.out == "64\n");
+  CHECK_THAT(finished.err, Catch::Contains("outer zklock in another PID or time namespace"));
+}
+
+TEST_CASE("What a shell in another PID namespace holds is waited for by all but what it runs") {
+  if (!Works(kPidNamespace)) return;
+  const std::string lock = NewLock("elsewhere");
+  Child shell = Child::Start(
+      Script(lock, "exec " + kPidNamespace +
+                       "sh -c '$Z exclusive --hold --owner-pid $$ $L || exit; echo held; "
+                       "read x; $Z release $L'"));
+  CHECK(shell.ReadLine() == "held");
+  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(75));
+  Child waiter = StartWaiter(lock);
+  shell.CloseInput();
+  CHECK(waiter.ReadLine() == "held");
+}
+
 }  // namespace
 }  // namespace zklock::test

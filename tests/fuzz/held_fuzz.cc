@@ -22,8 +22,8 @@ void TryHeld(const std::vector<HeldLock>& held) {
           "a variable is one line");
   Require(protocol::ParseHeld(text) == held, "exported locks are read back");
   // Entries of an older or newer zklock, or of none.
-  Require(protocol::ParseHeld("  x:1:1:1:s:/a " + text +
-                              " read:0:1:1:s:/a read:1:1:1:s:a read:1:1:1:s:/%4 ") == held,
+  Require(protocol::ParseHeld("  x:1:1:1:1:s:/a " + text +
+                              " read:0:1:1:1:s:/a read:1:1:1:1:s:a read:1:1:1:1:s:/%4 ") == held,
           "only unreadable entries are dropped");
 
   for (const HeldLock& one : held) {
@@ -40,8 +40,8 @@ void TryHeld(const std::vector<HeldLock>& held) {
 void Try(std::string_view input) {
   const std::vector<HeldLock> held = protocol::ParseHeld(input);
   for (const HeldLock& one : held) {
-    Require(one.pid > 0 && one.start_time > 0 && one.token > 0 && !one.socket.empty() &&
-                one.node.starts_with('/'),
+    Require(one.pid > 0 && one.pid_namespace > 0 && one.start_time > 0 && one.token > 0 &&
+                !one.socket.empty() && one.node.starts_with('/'),
             "a lock is possible");
   }
   TryHeld(held);
@@ -53,6 +53,7 @@ void Try(std::string_view input) {
                             : size % 3 == 1 ? Mode::kWrite
                                             : Mode::kExclusive,
                     .pid = static_cast<std::int64_t>(size) + 1,
+                    .pid_namespace = static_cast<std::uint64_t>(size) + 1,
                     .start_time = ~std::uint64_t{0} - size,
                     .token = static_cast<std::int64_t>(size) + 1,
                     .socket = "s" + std::to_string(size),
