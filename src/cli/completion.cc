@@ -90,7 +90,9 @@ Words ServerWords(const Words& words, const Options& options, bool with_lock) {
   return server;
 }
 
-/// What `complete` returns for `words`, read as those of inspect.
+/// What `complete` returns for `words`, read as those of inspect. A line that is being typed runs
+/// no command: if one of its words names a proxy command, or a file that may do so, nothing is
+/// looked up.
 template <typename F>
 Completion CompleteOnServers(const Words& words, F complete) {
   try {
@@ -98,6 +100,8 @@ Completion CompleteOnServers(const Words& words, F complete) {
     if (!grammar.Read(words)) return CompleteWords{};
     OptionFields fields;
     grammar.Store(fields);
+    const bool is_typed = grammar.IsArgument("--proxy-command") || grammar.IsArgument("--config");
+    if (is_typed && !fields.server.transport.proxy_command.empty()) return CompleteWords{};
     return complete(grammar, std::move(fields.server));
   } catch (const UsageError&) {
     return CompleteWords{};  // the line is not finished: there is nothing to report yet

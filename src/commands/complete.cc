@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/printable.h"
 #include "commands/console.h"
 #include "commands/output.h"
 #include "commands/session_driver.h"
@@ -69,8 +70,8 @@ std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Sig
   };
   RunBriefly(wanted.server, signals, make, [&](const lock::LockNames& names) {
     for (const std::string& lock : names.paths()) {
-      // zklock would refuse other names; those that it accepts are safe to print.
-      if (lock.rfind(typed, 0) != 0 ||
+      // zklock would refuse some names. Others would not look like what they are on the line.
+      if (lock.rfind(typed, 0) != 0 || cli::Printable(lock) != lock ||
           !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
         continue;
       }

@@ -212,4 +212,16 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   }
 }
 
+TEST_CASE("LOCKs with characters that reorder or hide the line are not offered") {
+  Tree tree;
+  const std::string above = Made(tree);
+  for (const char* const name : {"a\u202eb", "a\u2066b", "a\u200bb", "good"}) {
+    tree.Create(above + "/" + name);
+    tree.Create(above + "/" + name + "/x-lock-0000000001");
+  }
+  const std::string only = above + "/good\n";
+  const ChildOptions options = Zklock({"--complete", "inspect", above + "/"});
+  CHECK(Offered(only, [&] { return Run(options).out; }) == only);
+}
+
 }  // namespace zklock::test

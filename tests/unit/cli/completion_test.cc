@@ -2,9 +2,12 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "support/temporary.h"
 
 namespace zklock::cli {
 namespace {
@@ -87,6 +90,15 @@ TEST_CASE("A LOCK is looked up on the servers and below the root that the line n
   CHECK(lock->server.servers.servers.front().host == "zk9");
   CHECK(Fitting({"release", ""}) == Words{"<lock>"});
   CHECK(Fitting({"read", "-z", "no:port", "/l"}).empty());
+}
+
+TEST_CASE("A proxy command that is being typed is not run to find LOCKs") {
+  CHECK(Fitting({"inspect", "--proxy-command", "touch /tmp/x", "/l"}).empty());
+  CHECK(Fitting({"inspect", "--proxy-command=touch /tmp/x", "/l"}).empty());
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.Path("config");
+  std::ofstream(file) << "proxy-command = touch /tmp/x\n";
+  CHECK(Fitting({"release", "--config", file, "/l"}).empty());
 }
 
 TEST_CASE("An option is offered under its own name, with its help and default") {
