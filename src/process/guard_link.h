@@ -53,7 +53,8 @@ struct Message {
   };
   Kind kind{};
   int number = 0;
-  std::array<char, 16> name{};  ///< null-terminated
+  /// Null-terminated. The longest is an operation: those of a process have 15 characters at most.
+  std::array<char, 24> name{};
 };
 
 /// Both ends are close-on-exec and do not block.

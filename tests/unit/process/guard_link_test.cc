@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <string>
+#include <system_error>
 
 #include "process/system_error.h"
 
@@ -50,6 +53,14 @@ TEST_CASE("the last report is read even if its sender exited without reading its
   ends.guard.Reset();
   CHECK(Receive(ends.zklock.get()).message.value().kind == Message::Kind::kTreeEnded);
   CHECK(Receive(ends.zklock.get()).is_closed);
+}
+
+TEST_CASE("an operation that has failed is named in full") {
+  GuardSocket ends = MakeGuardSocket();
+  SendFailure(ends.guard.get(), {EMFILE, std::generic_category(), "listing processes"});
+  const Message failure = Receive(ends.zklock.get()).message.value();
+  CHECK(failure.number == EMFILE);
+  CHECK(std::string(failure.name.data()) == "listing processes");
 }
 
 TEST_CASE("sending never blocks, and a closed reader raises no signal") {
