@@ -10,16 +10,27 @@
 // reports if it can use no server.
 
 #include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/transport_interface.h"
 #include "transport/channel.h"
@@ -41,6 +52,59 @@ struct Options {
   TlsOptions tls_options;
   SaslOptions sasl;
 };
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t kArchitecture = 0;
+#endif
+
+// What this process would only do for an attacker: execute a program, or look into another process.
+constexpr std::array<std::uint32_t, 5> kForbidden = {SYS_execve, SYS_execveat, SYS_ptrace,
+                                                     SYS_process_vm_readv, SYS_process_vm_writev};
+
+/// The calls in kForbidden, and all those of another architecture (x32 included), fail with EPERM.
+void Forbid() {
+  constexpr auto kX32 = 0x40000000U;
+  constexpr std::uint32_t kRefusal = SECCOMP_RET_ERRNO | EPERM;
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, kRefusal),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kX32, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kRefusal),
+  };
+  for (const std::uint32_t number : kForbidden) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, kRefusal));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+void Limit(int resource, rlim_t most) {
+  rlimit limit{};
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+  limit.rlim_max = std::min(limit.rlim_max, most);
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+}
+
+/// Gives up what neither TLS nor SASL needs. Kerberos reads its configuration, asks name servers
+/// and KDCs, and writes tickets, so files and sockets stay as they are. A kernel without one of
+/// these is used without it.
+void GiveUpPrivileges() {
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (kArchitecture != 0) Forbid();
+  Limit(RLIMIT_CORE, 0);  // it would have passwords and keys
+#ifndef ZKLOCK_SANITIZED  // whose runtime needs much more
+  Limit(RLIMIT_DATA, rlim_t{256} << 20U);
+#endif
+}
 
 /// "zk1" of "zk1:2281", "::1" of "[::1]:2281".
 std::string HostOf(const std::string& name) {
@@ -134,6 +198,7 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace zklock::transport;
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
+  GiveUpPrivileges();
   try {
     Run(ReadOptions(argc, argv));
     return 0;

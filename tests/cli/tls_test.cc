@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,24 @@ TEST_CASE("zklock speaks TLS to a server's secure port, with and without a clien
   CHECK_THAT(anonymous.Reason(), Catch::Contains("requires a client certificate"));
   CHECK_THAT(stranger.Reason(), Catch::StartsWith("rejects the client certificate"));
   CHECK_THAT(tls.Reason(), Catch::Contains("a port without TLS"));
+}
+
+TEST_CASE("zklock-transport can get no privileges, execute no program and leave no core") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "none");
+  const Mark mark;
+  Child holder = Child::Start(mark.On(
+      HolderOptions(Joined({"exclusive", "-z", server.named()}, certificates.Ca()), "/limited")));
+  REQUIRE(holder.ReadLine() == "held");
+  const std::string process = "/proc/" + std::to_string(mark.One("zklock-transpor"));
+  const std::string status = ReadFile(process + "/status").value_or("");
+  CHECK_THAT(status, Catch::Contains("NoNewPrivs:\t1\n") && Catch::Contains("Seccomp:\t2\n"));
+  std::istringstream limits(ReadFile(process + "/limits").value_or(""));
+  for (std::string line; std::getline(limits, line);) {
+    if (line.starts_with("Max core file size")) CHECK_THAT(line, Catch::Contains(" 0  "));
+  }
+  holder.CloseInput();
+  CHECK(holder.Wait() == Exited(0));
 }
 
 TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
