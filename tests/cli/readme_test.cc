@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -311,6 +312,37 @@ TEST_CASE("README's picture of reports shows the stored screens") {
   const Finished finished = Run({.argv = {"/usr/bin/python3", "-B", drawing, "--check"}});
   CAPTURE(finished.err);
   CHECK(finished.exit == Exited(0));
+}
+
+/// The names of all tests, each after a quotation mark and before another.
+std::string TestNames() {
+  std::string names;
+  for (const auto& entry : fs::recursive_directory_iterator(SourcePath("tests"))) {
+    if (entry.path().extension() == ".cc") names += ReadWhole(entry.path());
+  }
+  return std::regex_replace(names, std::regex("\"\n +\""), "");
+}
+
+TEST_CASE("each attack of the threat model names tests that exist, or the page that describes it") {
+  const std::string document = ReadSource("SECURITY.md");
+  const std::string tests = TestNames();
+  int attacks = 0;
+  for (const std::string& line : Lines(document.substr(document.find("| attack |")))) {
+    if (line.starts_with("| attack") || line.starts_with("| ---")) continue;
+    CAPTURE(line);
+    const std::string shown = line.substr(line.rfind('|', line.size() - 2));
+    ++attacks;
+    if (shown.find("CAVEATS") != std::string::npos) continue;
+    REQUIRE(shown.find('`') != std::string::npos);
+    for (std::size_t begin = 0; (begin = shown.find('`', begin)) != std::string::npos;) {
+      const std::size_t end = shown.find('`', begin + 1);
+      const std::string name = shown.substr(begin + 1, end - begin - 1);
+      CAPTURE(name);
+      CHECK(tests.find("\"" + name + "\"") != std::string::npos);
+      begin = end + 1;
+    }
+  }
+  CHECK(attacks > 15);
 }
 
 }  // namespace
