@@ -1,0 +1,10 @@
+# simulate: the client of src/, in virtual time (tests/simulation/README.md). Its client_library.cc
+# defines all functions of the client library that src/ calls, so that the linker takes none from
+# there.
+
+file(GLOB simulation_sources CONFIGURE_DEPENDS tests/simulation/*.cc)
+add_executable(simulate ${simulation_sources})
+target_include_directories(simulate PRIVATE tests)
+target_compile_options(simulate PRIVATE -Wconversion -O2)
+target_link_libraries(simulate PRIVATE zklock_flags zklock_core)
+target_link_options(simulate PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)

@@ -1,0 +1,557 @@
+#include "simulation/client_library.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zookeeper/proto.h>
+#include <zookeeper/zookeeper.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "simulation/process.h"
+
+// The 22 functions of the single-threaded client library that src/zookeeper calls, over simulated
+// servers. They are linked in place of the library's: if one were missing, the linker would find it
+// there, with all the others a second time.
+//
+// A connection has a real socket, since src/zookeeper looks into it: at the first bytes of the
+// handshake, and, once it has taken the socket away to close the session, at the heads of the
+// replies. What arrives is one frame of 24 bytes, the head of a reply, and its content in `inbox`.
+
+namespace zklock::simulation {
+
+Ensemble* ensemble = nullptr;
+
+namespace {
+
+struct Accepted {
+  std::int64_t session;
+  int timeout_ms;
+};
+struct Watched {
+  int type;
+  std::string path;
+};
+using Arrival = std::variant<Accepted, Reply, Watched>;
+
+constexpr std::size_t kFrame = 24;
+constexpr std::int32_t kWatchXid = -1;
+constexpr std::int32_t kPingXid = -2;
+constexpr std::int32_t kCloseSession = -11;
+
+void Put32(char* to, std::int32_t value) {
+  for (int i = 0; i < 4; ++i) to[i] = static_cast<char>(value >> (24 - 8 * i));
+}
+
+std::int32_t Get32(const char* from) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value = value << 8U | static_cast<unsigned char>(from[i]);
+  return static_cast<std::int32_t>(value);
+}
+
+/// The far end of a connection's socket. It outlives the library's handle while src/ still reads.
+class Socket final : public Client {
+ public:
+  explicit Socket(Process* owner) : owner_(owner) {
+    std::array<int, 2> pair{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
+      throw std::runtime_error("socketpair");
+    }
+    near = pair[0];
+    far_ = pair[1];
+  }
+  ~Socket() override {
+    HangUp();
+    if (far_ >= 0) close(far_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  void OnConnected() override {
+    is_connected = true;
+    owner_->Wake();
+  }
+  void OnRefused() override {
+    error = ECONNREFUSED;
+    OnConnected();
+  }
+  void OnAccepted(std::int64_t session, int timeout_ms) override {
+    // A ConnectResponse: its length, and protocol version 0.
+    Arrive(37, 0, 0, 0, Accepted{session, timeout_ms});
+  }
+  void OnReply(const Reply& reply) override {
+    // The failure of a multi is in its results.
+    const bool in_results = reply.is_multi && reply.error != ZTHROTTLEDOP;
+    Arrive(kFrame - 4, reply.xid, in_results ? 0 : reply.error,
+           in_results && reply.error != 0 ? -1 : 1, reply);
+  }
+  void OnWatch(int type, const std::string& path) override {
+    Arrive(kFrame - 4, kWatchXid, 0, 0, Watched{type, path});
+  }
+  void OnClosed() override {
+    if (far_ >= 0) close(std::exchange(far_, -1));
+    connection.reset();
+    owner_->Wake();
+  }
+  void Send(Request request) {
+    ++owner_->requests;
+    if (connection != nullptr && !owner_->is_killed()) {
+      ensemble->Send(connection, std::move(request));
+    }
+  }
+
+  void HangUp() {
+    if (connection == nullptr) return;
+    // What a socket holds when it is closed may arrive much later, or never.
+    const bool is_cut = ensemble->network().IsCut(owner_->place(), connection->server);
+    ensemble->HangUp(connection, is_cut && world->random.Chance(0.5));
+    connection.reset();
+  }
+  /// The socket was taken from the library. Sends the close of the session, if it was written.
+  void TakeClose() {
+    std::array<char, 64> bytes{};
+    const ssize_t size = read(far_, bytes.data(), bytes.size());
+    if (size == 12 && Get32(bytes.data() + 8) == kCloseSession) {
+      return Send(
+          {.kind = Request::Kind::kCloseSession, .xid = Get32(bytes.data() + 4), .ops = {}});
+    }
+    HangUp();
+  }
+
+  int near = -1;  ///< the descriptor that the library gives out
+  bool is_connected = false;
+  int error = 0;
+  std::shared_ptr<Connection> connection;
+  std::deque<Arrival> inbox;
+
+ private:
+  void Arrive(std::int32_t length, std::int32_t xid, std::int32_t error_code, std::int32_t type,
+              Arrival arrival) {
+    std::array<char, kFrame> frame{};
+    Put32(frame.data(), length);
+    Put32(frame.data() + 4, xid);
+    Put32(frame.data() + 16, error_code);
+    Put32(frame.data() + 20, type);
+    inbox.push_back(std::move(arrival));
+    if (far_ < 0 || send(far_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+                        static_cast<ssize_t>(frame.size())) {
+      return HangUp();  // nobody reads any more
+    }
+    owner_->Wake();
+  }
+
+  int far_ = -1;
+  Process* owner_;
+};
+
+struct Completion {
+  std::int32_t xid;
+  std::function<void(const Reply&)> done;
+  std::string path;
+  std::set<std::string>* watchers = nullptr;  // where a success sets a watch
+};
+
+std::map<int, Socket*> connecting;            // by descriptor
+std::deque<std::shared_ptr<Socket>> sockets;  // all of this world that may be read
+
+}  // namespace
+
+zookeeper::Endpoint EndpointOf(int server) {
+  const std::string address = "10.0.0." + std::to_string(server) + ":2181";
+  return {address, address};
+}
+
+bool IsWritable(int fd) {
+  const auto found = connecting.find(fd);
+  return found == connecting.end() || found->second->is_connected;
+}
+
+void CloseAllSockets() {
+  sockets.clear();
+  connecting.clear();
+}
+
+}  // namespace zklock::simulation
+
+namespace sim = zklock::simulation;
+using sim::Completion;
+using sim::OpType;
+using sim::Reply;
+using sim::Request;
+using sim::Time;
+using sim::world;
+
+struct _zhandle {
+  sim::Process* process = sim::Process::Current();
+  int server = 0;
+  watcher_fn watcher = nullptr;  // src/ has one for all its watches
+  void* context = nullptr;
+  int state = ZOO_NOTCONNECTED_STATE;
+  int timeout_ms = 0;
+  clientid_t id{};
+  std::shared_ptr<sim::Socket> socket;
+  Time last_received = 0;
+  Time last_sent = 0;
+  std::int32_t next_xid = 1;
+  std::deque<Completion> outstanding;
+  std::set<std::string> data_watchers;
+  std::set<std::string> child_watchers;
+
+  void Complete(int error) {
+    for (Completion& one : std::exchange(outstanding, {})) one.done(Reply{.error = error});
+  }
+  int Fail(int result, int error) {
+    state = ZOO_NOTCONNECTED_STATE;
+    if (socket != nullptr) {
+      sim::connecting.erase(socket->near);
+      socket->HangUp();
+      close(socket->near);
+      socket.reset();
+    }
+    errno = error;
+    return result;
+  }
+  int Send(Request request, std::function<void(const Reply&)> done, const char* path,
+           std::set<std::string>* watchers) {
+    if (state != ZOO_CONNECTED_STATE) return ZINVALIDSTATE;
+    request.xid = next_xid++;
+    outstanding.push_back({request.xid, std::move(done), path, watchers});
+    last_sent = world->now();
+    socket->Send(std::move(request));
+    return ZOK;
+  }
+  void Watch(watcher_fn with, void* its_context) {
+    if (with == nullptr) return;
+    watcher = with;
+    context = its_context;
+  }
+  void Receive(const sim::Accepted& accepted);
+  void Receive(const Reply& reply);
+  void Receive(const sim::Watched& watched);
+};
+
+void _zhandle::Receive(const sim::Accepted& accepted) {
+  if (accepted.session == 0) {
+    state = ZOO_EXPIRED_SESSION_STATE;
+    return;
+  }
+  id.client_id = accepted.session;
+  std::memcpy(id.passwd, "a secret of 16 b", sizeof id.passwd);
+  timeout_ms = accepted.timeout_ms;
+  state = ZOO_CONNECTED_STATE;
+}
+
+void _zhandle::Receive(const Reply& reply) {
+  if (reply.xid == sim::kPingXid) return;
+  if (outstanding.empty() || outstanding.front().xid != reply.xid) {
+    throw std::logic_error("a simulated reply out of order");
+  }
+  const Completion completion = std::move(outstanding.front());
+  outstanding.pop_front();
+  if (completion.watchers != nullptr && reply.error == ZOK) {
+    completion.watchers->insert(completion.path);
+  }
+  completion.done(reply);
+}
+
+void _zhandle::Receive(const sim::Watched& watched) {
+  std::size_t watchers = 0;
+  if (watched.type != ZOO_CHILD_EVENT) watchers += data_watchers.erase(watched.path);
+  if (watched.type == ZOO_CHILD_EVENT || watched.type == ZOO_DELETED_EVENT) {
+    watchers += child_watchers.erase(watched.path);
+  }
+  if (watchers > 0) watcher(this, watched.type, ZOO_CONNECTED_STATE, watched.path.c_str(), context);
+}
+
+extern "C" {
+
+const int ZOO_PERM_READ = 1;
+const int ZOO_PERM_WRITE = 2;
+const int ZOO_PERM_CREATE = 4;
+const int ZOO_PERM_DELETE = 8;
+const int ZOO_PERM_ADMIN = 16;
+const int ZOO_PERM_ALL = 31;
+const int ZOOKEEPER_WRITE = 1;
+const int ZOOKEEPER_READ = 2;
+const int ZOO_PERSISTENT = 0;
+const int ZOO_EPHEMERAL = 1;
+const int ZOO_PERSISTENT_SEQUENTIAL = 2;
+const int ZOO_EPHEMERAL_SEQUENTIAL = 3;
+const int ZOO_CONTAINER = 4;
+const int ZOO_EXPIRED_SESSION_STATE = -112;
+const int ZOO_AUTH_FAILED_STATE = -113;
+const int ZOO_CONNECTING_STATE = 1;
+const int ZOO_ASSOCIATING_STATE = 2;
+const int ZOO_CONNECTED_STATE = 3;
+const int ZOO_NOTCONNECTED_STATE = 999;
+const int ZOO_CREATED_EVENT = 1;
+const int ZOO_DELETED_EVENT = 2;
+const int ZOO_CHANGED_EVENT = 3;
+const int ZOO_CHILD_EVENT = 4;
+struct ACL_vector ZOO_OPEN_ACL_UNSAFE = {0, nullptr};
+
+void zoo_set_debug_level(ZooLogLevel) {}
+int zoo_set_servers_resolution_delay(zhandle_t*, int) { return ZOK; }
+int zoo_add_auth(zhandle_t*, const char*, const char*, int, void_completion_t, const void*) {
+  return ZOK;
+}
+int zoo_state(zhandle_t* zh) { return zh->state; }
+int zoo_recv_timeout(zhandle_t* zh) { return zh->timeout_ms; }
+const clientid_t* zoo_client_id(zhandle_t* zh) { return &zh->id; }
+
+zhandle_t* zookeeper_init2(const char* host, watcher_fn, int recv_timeout,
+                           const clientid_t* clientid, void*, int, log_callback_fn) {
+  auto* const zh = new _zhandle;
+  zh->server = std::atoi(std::strrchr(host, '.') + 1);
+  zh->timeout_ms = recv_timeout;
+  if (clientid != nullptr) zh->id = *clientid;
+  return zh;
+}
+
+int zookeeper_close(zhandle_t* zh) {
+  (void)zh->Fail(ZOK, 0);
+  zh->Complete(ZCLOSING);
+  delete zh;
+  return ZOK;
+}
+
+int zookeeper_interest(zhandle_t* zh, int* fd, int* interest, struct timeval* tv) {
+  const Time now = world->now();
+  const Time timeout = zh->timeout_ms * sim::kMillisecond;
+  *fd = -1;
+  *interest = 0;
+  *tv = {};
+  if (zh->state == ZOO_EXPIRED_SESSION_STATE) return ZINVALIDSTATE;
+  if (zh->socket == nullptr) {
+    std::erase_if(sim::sockets, [](const auto& one) {
+      return one.use_count() == 1 && one->connection == nullptr;
+    });
+    zh->socket = std::make_shared<sim::Socket>(zh->process);
+    sim::sockets.push_back(zh->socket);
+    sim::connecting[zh->socket->near] = zh->socket.get();
+    zh->socket->connection =
+        sim::ensemble->Connect(zh->process->place(), zh->server, zh->socket.get());
+    zh->state = ZOO_CONNECTING_STATE;
+    zh->last_received = zh->last_sent = now;
+  }
+  *fd = zh->socket->near;
+  const Time receive_left = timeout * 2 / 3 - (now - zh->last_received);
+  if (receive_left <= 0) return zh->Fail(ZOPERATIONTIMEOUT, ETIMEDOUT);
+  Time send_left = timeout / 3;
+  if (zh->state == ZOO_CONNECTED_STATE) {
+    send_left -= now - zh->last_sent;
+    if (send_left <= 0) {
+      if (zh->outstanding.empty()) {
+        zh->socket->Send({.kind = Request::Kind::kPing, .xid = sim::kPingXid, .ops = {}});
+        zh->last_sent = now;
+      }
+      send_left = timeout / 3;
+    }
+  }
+  const Time left = std::min(receive_left, send_left) / 1000;
+  *tv = {left / 1'000'000, left % 1'000'000};
+  *interest = ZOOKEEPER_READ;
+  if (zh->state == ZOO_CONNECTING_STATE) *interest |= ZOOKEEPER_WRITE;
+  return ZOK;
+}
+
+int zookeeper_process(zhandle_t* zh, int events) {
+  if (zh->socket == nullptr) return ZINVALIDSTATE;
+  if (zh->state == ZOO_CONNECTING_STATE && (events & ZOOKEEPER_WRITE) != 0) {
+    if (zh->socket->error != 0) return zh->Fail(ZCONNECTIONLOSS, zh->socket->error);
+    sim::connecting.erase(zh->socket->near);
+    zh->state = ZOO_ASSOCIATING_STATE;
+    zh->last_sent = world->now();
+    if (zh->socket->connection != nullptr) {
+      sim::ensemble->Greet(zh->socket->connection, zh->id.client_id, zh->timeout_ms);
+    }
+    return ZOK;
+  }
+  if ((events & ZOOKEEPER_READ) == 0) return ZNOTHING;
+  std::array<char, sim::kFrame> frame{};
+  // Not recv(), which src/ has replaced to check what the real library receives.
+  const ssize_t size = read(zh->socket->near, frame.data(), frame.size());
+  if (size < 0 && errno == EAGAIN) return ZNOTHING;
+  if (size < 0) {
+    // The descriptor is that of another socket now: src/ has taken ours.
+    zh->socket->TakeClose();
+    close(zh->socket->near);
+    zh->socket.reset();
+    zh->state = ZOO_NOTCONNECTED_STATE;
+    zh->Complete(ZCONNECTIONLOSS);
+    errno = EHOSTDOWN;
+    return ZCONNECTIONLOSS;
+  }
+  if (size == 0) {
+    const int result = zh->Fail(ZCONNECTIONLOSS, EHOSTDOWN);
+    zh->Complete(ZCONNECTIONLOSS);
+    errno = EHOSTDOWN;
+    return result;
+  }
+  zh->last_received = world->now();
+  const sim::Arrival arrival = std::move(zh->socket->inbox.front());
+  zh->socket->inbox.pop_front();
+  std::visit([zh](const auto& one) { zh->Receive(one); }, arrival);
+  return zh->state == ZOO_EXPIRED_SESSION_STATE ? ZSESSIONEXPIRED : ZOK;
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
+int zoo_acreate2(zhandle_t* zh, const char* path, const char* value, int size,
+                 const struct ACL_vector*, int mode, string_stat_completion_t completion,
+                 const void* data) {
+  sim::Op op{OpType::kCreate, path, std::string(value, static_cast<std::size_t>(size)), mode};
+  return zh->Send(
+      {.kind = Request::Kind::kWrite, .xid = 0, .ops = {std::move(op)}},
+      [=](const Reply& reply) { completion(reply.error, reply.path.c_str(), &reply.stat, data); },
+      path, nullptr);
+}
+
+int zoo_adelete(zhandle_t* zh, const char* path, int version, void_completion_t completion,
+                const void* data) {
+  return zh->Send(
+      {.kind = Request::Kind::kWrite,
+       .xid = 0,
+       .ops = {{.type = OpType::kDelete, .path = path, .version = version}}},
+      [=](const Reply& reply) { completion(reply.error, data); }, path, nullptr);
+}
+
+int zoo_aset(zhandle_t* zh, const char* path, const char* value, int size, int version,
+             stat_completion_t completion, const void* data) {
+  sim::Op op{.type = OpType::kSet,
+             .path = path,
+             .data = std::string(value, static_cast<std::size_t>(size)),
+             .version = version};
+  return zh->Send(
+      {.kind = Request::Kind::kWrite, .xid = 0, .ops = {std::move(op)}},
+      [=](const Reply& reply) { completion(reply.error, &reply.stat, data); }, path, nullptr);
+}
+
+int zoo_awget(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
+              data_completion_t completion, const void* data) {
+  zh->Watch(watch, context);
+  return zh->Send(
+      {.kind = Request::Kind::kGet,
+       .xid = 0,
+       .ops = {{.type = OpType::kCheck, .path = path}},
+       .watches = watch != nullptr},
+      [=](const Reply& reply) {
+        completion(reply.error, reply.data.data(), static_cast<int>(reply.data.size()), &reply.stat,
+                   data);
+      },
+      path, watch != nullptr ? &zh->data_watchers : nullptr);
+}
+
+int zoo_awget_children(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
+                       strings_completion_t completion, const void* data) {
+  zh->Watch(watch, context);
+  return zh->Send(
+      {.kind = Request::Kind::kList,
+       .xid = 0,
+       .ops = {{.type = OpType::kCheck, .path = path}},
+       .watches = watch != nullptr},
+      [=](const Reply& reply) {
+        std::vector<char*> names;
+        for (const std::string& name : reply.children) {
+          names.push_back(const_cast<char*>(name.c_str()));
+        }
+        const String_vector vector{static_cast<std::int32_t>(names.size()), names.data()};
+        completion(reply.error, &vector, data);
+      },
+      path, watch != nullptr ? &zh->child_watchers : nullptr);
+}
+
+int zoo_awexists(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
+                 stat_completion_t completion, const void* data) {
+  zh->Watch(watch, context);
+  if (watch != nullptr) zh->data_watchers.insert(path);
+  return zh->Send(
+      {.kind = Request::Kind::kExists,
+       .xid = 0,
+       .ops = {{.type = OpType::kCheck, .path = path}},
+       .watches = watch != nullptr},
+      [=](const Reply& reply) { completion(reply.error, &reply.stat, data); }, path, nullptr);
+}
+
+int zoo_async(zhandle_t* zh, const char* path, string_completion_t completion, const void* data) {
+  return zh->Send(
+      {.kind = Request::Kind::kSync, .xid = 0, .ops = {{.type = OpType::kCheck, .path = path}}},
+      [=](const Reply& reply) { completion(reply.error, reply.path.c_str(), data); }, path,
+      nullptr);
+}
+
+void zoo_create_op_init(zoo_op_t* op, const char* path, const char* value, int size,
+                        const struct ACL_vector* acl, int mode, char* buffer, int buffer_size) {
+  op->type = ZOO_CREATE_OP;
+  op->create_op = {path, value, size, buffer, buffer_size, acl, mode, 0};
+}
+void zoo_delete_op_init(zoo_op_t* op, const char* path, int version) {
+  op->type = ZOO_DELETE_OP;
+  op->delete_op = {path, version};
+}
+void zoo_set_op_init(zoo_op_t* op, const char* path, const char* data, int size, int version,
+                     struct Stat* stat) {
+  op->type = ZOO_SETDATA_OP;
+  op->set_op = {path, data, size, version, stat};
+}
+void zoo_check_op_init(zoo_op_t* op, const char* path, int version) {
+  op->type = ZOO_CHECK_OP;
+  op->check_op = {path, version};
+}
+
+int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* results,
+               void_completion_t completion, const void* data) {
+  Request request{.kind = Request::Kind::kWrite, .xid = 0, .ops = {}, .is_multi = true};
+  for (int i = 0; i < count; ++i) {
+    const auto text = [](const char* value, int size) {
+      return std::string(value, static_cast<std::size_t>(size));
+    };
+    switch (ops[i].type) {
+      case ZOO_CREATE_OP:
+        request.ops.push_back({.type = OpType::kCreate,
+                               .path = ops[i].create_op.path,
+                               .data = text(ops[i].create_op.data, ops[i].create_op.datalen),
+                               .mode = ops[i].create_op.flags});
+        break;
+      case ZOO_DELETE_OP:
+        request.ops.push_back({.type = OpType::kDelete,
+                               .path = ops[i].delete_op.path,
+                               .version = ops[i].delete_op.version});
+        break;
+      case ZOO_SETDATA_OP:
+        request.ops.push_back({.type = OpType::kSet,
+                               .path = ops[i].set_op.path,
+                               .data = text(ops[i].set_op.data, ops[i].set_op.datalen),
+                               .version = ops[i].set_op.version});
+        break;
+      default:
+        request.ops.push_back({.type = OpType::kCheck,
+                               .path = ops[i].check_op.path,
+                               .version = ops[i].check_op.version});
+    }
+  }
+  const auto done = [=](const Reply& reply) {
+    std::size_t change = 0;
+    for (int i = 0; i < count; ++i) {
+      results[i].err = reply.error;
+      if (reply.error != ZOK || ops[i].type == ZOO_CHECK_OP) continue;
+      const struct Stat& stat = reply.stats.at(change++);
+      if (ops[i].type == ZOO_SETDATA_OP && ops[i].set_op.stat != nullptr) {
+        *ops[i].set_op.stat = stat;
+      }
+    }
+    completion(reply.error, data);
+  };
+  const std::string first = request.ops.front().path;
+  return zh->Send(std::move(request), done, first.c_str(), nullptr);
+}
+
+}  // extern "C"

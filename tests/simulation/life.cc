@@ -1,0 +1,176 @@
+#include "simulation/life.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "simulation/client_library.h"
+
+namespace zklock::simulation {
+namespace {
+
+// Within this time after the last fault every run has ended, and nothing is left.
+constexpr Time kDrainTime = 300 * kSecond;
+
+// Requests of one run: a wait costs one every T/4, a held lock one every T/8, and each connection
+// some more.
+constexpr std::int64_t kMostRequests = 200;
+constexpr std::int64_t kMostRequestsPerSecond = 30;
+
+}  // namespace
+
+Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
+    : world(seed, trace),
+      profile(DrawProfile(world.random, profile_name)),
+      ensemble(network, profile.servers, profile.tick_ms),
+      checks(ensemble),
+      slots_(static_cast<std::size_t>(profile.contenders)) {
+  simulation::ensemble = &ensemble;
+  Random& random = world.random;
+  const Time near = random.Between(50'000, 2 * kMillisecond);
+  const Time far = random.Chance(0.2) ? random.Between(5, 60) * kMillisecond : near;
+  for (int from = 0; from < profile.servers + profile.hosts; ++from) {
+    for (int to = 0; to < profile.servers + profile.hosts; ++to) {
+      network.SetDelay(from, to, random.Chance(0.3) ? far : near);
+    }
+  }
+  const Time fsync = random.Pick(std::vector<Time>{200'000, 2 * kMillisecond, 15 * kMillisecond});
+  for (Server& server : ensemble.servers()) {
+    server.fsync = fsync;
+    server.clock_offset_ms = random.Between(-20, 20);
+  }
+  ensemble.container_interval = random.Pick(std::vector<Time>{5 * kSecond, 60 * kSecond});
+  for (int slot = 0; slot < profile.contenders; ++slot) {
+    world.After(random.Between(0, 5 * kSecond), [this, slot] { StartRun(slot); });
+  }
+}
+
+Life::~Life() {
+  processes_.clear();
+  runs.clear();
+  CloseAllSockets();
+}
+
+std::vector<zookeeper::Endpoint> Life::Endpoints() const {
+  std::vector<zookeeper::Endpoint> endpoints;
+  for (int i = 0; i < profile.servers; ++i) endpoints.push_back(EndpointOf(i));
+  return endpoints;
+}
+
+std::vector<Run*> Life::LiveRuns() {
+  std::vector<Run*> live;
+  for (Run* run : slots_) {
+    if (run != nullptr && !run->process->is_over()) live.push_back(run);
+  }
+  return live;
+}
+
+void Life::Spawn(const std::string& name, Place place, std::function<void(Process&)> program) {
+  std::erase_if(processes_, [](const auto& one) { return one->is_over(); });
+  processes_.push_back(std::make_unique<Process>(name, place, std::move(program)));
+}
+
+/// One run after the other.
+void Life::StartRun(int slot) {
+  if (is_draining_) return;
+  auto run = std::make_unique<Run>();
+  run->name = fmt::format("run {}", next_run_++);
+  run->options = DrawOptions(*this);
+  run->began = world.now();
+  Run* const started = run.get();
+  slots_[static_cast<std::size_t>(slot)] = started;
+  const Place place = PlaceOf(static_cast<int>(world.random.Below(profile.hosts)));
+  world.Count("runs");
+  run->process = std::make_unique<Process>(
+      run->name, place, [this, started](Process& process) { RunZklock(process, *this, *started); });
+  std::erase_if(runs, [&](const auto& one) {
+    return std::find(slots_.begin(), slots_.end(), one.get()) == slots_.end() &&
+           one->process->is_over();
+  });
+  runs.push_back(std::move(run));
+  const auto follow = [this, slot, started](const auto& self) -> void {
+    if (!started->process->is_over()) {
+      const Time since = world.now() - started->began;
+      const std::int64_t most = kMostRequests + kMostRequestsPerSecond * (since / kSecond);
+      if (started->process->requests > most) {
+        throw Violation(fmt::format("{} makes {} requests in {} s", started->name,
+                                    started->process->requests, since / kSecond));
+      }
+      return world.After(500 * kMillisecond, [self] { self(self); });
+    }
+    slots_[static_cast<std::size_t>(slot)] = nullptr;
+    world.Count(started->outcome.empty() ? "outcome: killed" : "outcome: " + started->outcome);
+    world.After(world.random.Around(kSecond), [this, slot] { StartRun(slot); });
+  };
+  world.After(500 * kMillisecond, [follow] { follow(follow); });
+}
+
+void Life::KillRun(Run& run, bool with_guard) {
+  if (run.process->is_over()) return;
+  world.Trace("{} is killed{}", run.name, with_guard ? "" : " with its guard");
+  run.process->Kill();
+  const auto command = std::exchange(run.command, nullptr);
+  const auto page = run.page;
+  if (!with_guard) {
+    if (command) command->is_over = true;
+    return;
+  }
+  // The guard ends the command, at the latest with the lease, and then closes the session.
+  const Place place = run.process->place();
+  Time end = world.now() + world.random.Around(5 * kMillisecond);
+  if (command && !command->is_over) {
+    command->own_end =
+        std::min(command->own_end, world.random.Chance(0.5) ? end : command->lease_end);
+    Command::Watch(command);
+    end = std::min(command->own_end, command->lease_end);
+  }
+  if (!page) return;
+  world.At(end + 1, [this, page, place, name = run.name] {
+    Spawn("guard of " + name, place,
+          [this, page](Process& process) { CloseForRun(process, *this, *page); });
+  });
+}
+
+void Life::Go() {
+  const Time end = world.now() + profile.length;
+  const auto inject = [this, end](const auto& self) -> void {
+    if (world.now() >= end || profile.faults.empty()) return;
+    InjectFault();
+    world.After(world.random.Around(profile.between_faults), [self] { self(self); });
+  };
+  world.After(world.random.Around(profile.between_faults), [inject] { inject(inject); });
+  while (world.Step(end)) {
+  }
+  Drain();
+}
+
+/// Nothing goes wrong any more, and nobody new arrives.
+void Life::Drain() {
+  is_draining_ = true;
+  world.Trace("the faults stop");
+  const Time end = world.now() + kDrainTime;
+  while (world.now() < end) {
+    if (!world.Step(std::min(end, world.now() + kSecond)) && LiveRuns().empty() &&
+        faults_under_way_ == 0) {
+      break;
+    }
+  }
+  for (const Run* run : LiveRuns()) {
+    throw Violation(run->name + " has not ended long after the faults");
+  }
+  // The sessions of those that were killed expire.
+  const Time last = world.now() + 120 * kSecond;
+  while (world.Step(last)) {
+  }
+  CheckIdle();
+}
+
+void Life::CheckIdle() {
+  for (const auto& [path, node] : ensemble.truth().nodes()) {
+    if (node.owner != 0) throw Violation(path + " is left, though nobody lives");
+  }
+  if (!ensemble.truth().sessions().empty()) throw Violation("a session is left");
+}
+
+}  // namespace zklock::simulation

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/acquire_request.h"
+#include "simulation/checks.h"
+#include "simulation/ensemble.h"
+#include "simulation/network.h"
+#include "simulation/process.h"
+#include "simulation/world.h"
+#include "zookeeper/session.h"
+
+namespace zklock::simulation {
+
+/// What one run of zklock was told.
+struct RunOptions {
+  std::vector<std::string> locks;
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  protocol::Dialect dialect = protocol::Dialect::kCurator;
+  bool try_only = false;
+  std::optional<Duration> wait{};
+  std::optional<std::size_t> max_queue{};
+  bool supersede = false;
+  std::optional<std::size_t> permits{};
+  std::size_t history = 0;
+  std::optional<Duration> min_interval{};
+  std::string reserve{};
+  std::optional<std::chrono::milliseconds> reserve_for{};
+  Duration timeout{};  ///< of the session
+  Duration kill_after = std::chrono::seconds(10);
+  Duration connect_timeout = std::chrono::seconds(15);
+  Time command = 0;  ///< how long it runs by itself
+};
+
+/// One run of zklock, and what its guard knows of it.
+struct Run {
+  std::string name;
+  RunOptions options;
+  std::unique_ptr<Process> process;
+  std::shared_ptr<Command> command{};
+  std::optional<zookeeper::Credentials> page{};  ///< with which the guard closes the session
+  bool is_told_to_end = false;
+  std::string outcome{};  ///< once it is over
+  Time began = 0;
+};
+
+/// How often things go wrong, and which things are tried. Drawn from the seed.
+struct Profile {
+  int servers = 3;
+  int tick_ms = 2000;
+  int hosts = 3;
+  int contenders = 6;
+  int locks = 1;
+  Time length = 120 * kSecond;  ///< until the faults stop
+  Time between_faults = 5 * kSecond;
+  std::vector<std::string> faults{};  ///< kinds; repeated ones are more likely
+  std::vector<std::string> abilities{};
+};
+[[nodiscard]] Profile DrawProfile(Random& random, const std::string& name);
+[[nodiscard]] std::vector<std::string> ProfileNames();
+
+/// One life of the ensemble and all that use it.
+class Life {
+ public:
+  Life(std::uint64_t seed, const std::string& profile, bool trace);
+  ~Life();
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+  /// To its end. Throws Violation.
+  void Go();
+
+  World world;
+  Network network;
+  Profile profile;
+  Ensemble ensemble;
+  Checks checks;
+  std::vector<std::unique_ptr<Run>> runs;
+
+  [[nodiscard]] Place PlaceOf(int host) const { return profile.servers + host; }
+  [[nodiscard]] std::vector<zookeeper::Endpoint> Endpoints() const;
+  /// Another process, which ends by itself.
+  void Spawn(const std::string& name, Place place, std::function<void(Process&)> program);
+  void KillRun(Run& run, bool with_guard);
+  [[nodiscard]] std::vector<Run*> LiveRuns();
+  [[nodiscard]] bool is_draining() const { return is_draining_; }
+
+  /// faults.cc: something goes wrong, for a while.
+  void InjectFault();
+
+ private:
+  void StartRun(int slot);
+  void Drain();
+  void CheckIdle();
+
+  bool is_draining_ = false;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<Run*> slots_;
+  int next_run_ = 1;
+  int faults_under_way_ = 0;
+
+  void For(Time span, std::function<void()> begin, std::function<void()> end);
+};
+
+/// run.cc: what the program does.
+void RunZklock(Process& process, Life& life, Run& run);
+[[nodiscard]] RunOptions DrawOptions(Life& life);
+/// Closes the session of a run whose zklock is gone.
+void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);
+
+}  // namespace zklock::simulation

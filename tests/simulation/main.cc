@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "simulation/life.h"
+
+// simulate: lives from seeds; see scripts/simulate.
+
+namespace zklock::simulation {
+namespace {
+
+struct Arguments {
+  std::vector<std::uint64_t> seeds;
+  std::uint64_t first = 1;
+  std::uint64_t count = 0;  ///< 0: no limit
+  double minutes = 0;
+  std::string profile = "all";
+  bool trace = false;
+  bool progress = false;
+};
+
+struct Figures {
+  std::map<std::string, std::int64_t> counts;
+  std::int64_t seeds = 0;
+  std::uint64_t events = 0;
+  Time virtual_time = 0;
+  double seconds = 0;
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// False: a promise was broken.
+bool Live(std::uint64_t seed, const Arguments& arguments, Figures& figures, std::uint64_t& hash) {
+  std::string problem;
+  try {
+    Life life(seed, arguments.profile, arguments.trace);
+    const Time began = life.world.now();
+    try {
+      life.Go();
+    } catch (const Violation& violation) {
+      problem = violation.what();
+    } catch (const std::exception& error) {
+      problem = std::string("defect of the simulation or of src/: ") + error.what();
+    }
+    hash = life.world.hash;
+    ++figures.seeds;
+    figures.events += life.world.events;
+    figures.virtual_time += life.world.now() - began;
+    for (const auto& [kind, count] : life.world.counts) figures.counts[kind] += count;
+    if (!problem.empty()) {
+      fmt::print("seed {}: after {:.3f} s: {}\n", seed, static_cast<double>(life.world.now()) / 1e9,
+                 problem);
+    }
+  } catch (const std::exception& error) {
+    problem = error.what();
+    fmt::print("seed {}: {}\n", seed, problem);
+  }
+  return problem.empty();
+}
+
+void Print(const Figures& figures) {
+  const double hours = static_cast<double>(figures.virtual_time) / 3.6e12;
+  fmt::print(
+      "{} seeds, {:.1f} virtual hours, {} events in {:.1f} s: {:.2f} hours and {:.0f} events a "
+      "second\n",
+      figures.seeds, hours, figures.events, figures.seconds, hours / figures.seconds,
+      static_cast<double>(figures.events) / figures.seconds);
+  for (const auto& [kind, count] : figures.counts) fmt::print("{:>10}  {}\n", count, kind);
+}
+
+int Main(const Arguments& arguments) {
+  Figures figures;
+  const double began = Now();
+  bool is_fine = true;
+  std::uint64_t hash = 0;
+  const auto live = [&](std::uint64_t seed) {
+    if (!Live(seed, arguments, figures, hash)) is_fine = false;
+    if (!is_fine) {
+      fmt::print("replay: scripts/simulate --profile {} --seed {} --trace\n", arguments.profile,
+                 seed);
+    }
+    if (arguments.progress) {
+      fmt::print(stderr, "\r{} seeds, {:.0f} s ", figures.seeds, Now() - began);
+    }
+    std::fflush(stdout);
+    return is_fine;
+  };
+  for (const std::uint64_t seed : arguments.seeds) {
+    if (!live(seed)) break;
+    fmt::print("seed {}: hash {:016x}\n", seed, hash);
+  }
+  if (arguments.seeds.empty()) {
+    for (std::uint64_t i = 0; is_fine; ++i) {
+      if (arguments.count > 0 && i >= arguments.count) break;
+      if (arguments.minutes > 0 && Now() - began >= arguments.minutes * 60) break;
+      live(arguments.first + i);
+    }
+  }
+  figures.seconds = Now() - began;
+  if (arguments.progress) fmt::print(stderr, "\r");
+  Print(figures);
+  return is_fine ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace zklock::simulation
+
+int main(int argc, char** argv) {
+  zklock::simulation::Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto value = [&]() -> const char* {
+      if (i + 1 < argc) return argv[++i];
+      fmt::print(stderr, "simulate: {} needs a value\n", name);
+      std::exit(64);
+    };
+    if (name == "--seed") {
+      arguments.seeds.push_back(std::strtoull(value(), nullptr, 0));
+    } else if (name == "--seeds") {
+      arguments.count = std::strtoull(value(), nullptr, 0);
+    } else if (name == "--first") {
+      arguments.first = std::strtoull(value(), nullptr, 0);
+    } else if (name == "--minutes") {
+      arguments.minutes = std::atof(value());
+    } else if (name == "--profile") {
+      arguments.profile = value();
+    } else if (name == "--trace") {
+      arguments.trace = true;
+    } else if (name == "--progress") {
+      arguments.progress = true;
+    } else {
+      fmt::print(stderr, "simulate: unknown argument '{}'\n", name);
+      return 64;
+    }
+  }
+  if (arguments.profile == "list") {
+    for (const std::string& name : zklock::simulation::ProfileNames()) fmt::print("{}\n", name);
+    return 0;
+  }
+  return zklock::simulation::Main(arguments);
+}

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_source.h"
+#include "simulation/network.h"
+#include "simulation/world.h"
+
+namespace zklock::simulation {
+
+/// A simulated process with an event loop like process::EventLoop. It runs on a stack of its own,
+/// so that its program reads from top to bottom, and can be stopped or killed wherever it waits.
+class Process {
+ public:
+  /// Starts `program` now.
+  Process(std::string name, Place place, std::function<void(Process&)> program);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Place place() const { return place_; }
+  [[nodiscard]] bool is_over() const { return is_over_; }
+  [[nodiscard]] bool is_killed() const { return is_killed_; }
+  /// The one whose program runs at the moment; null outside of all.
+  [[nodiscard]] static Process* Current();
+
+  // For its program.
+  void Add(EventSource& source);
+  void Remove(EventSource& source);
+  /// Waits until a source is ready or `until`, and serves all that are ready.
+  void RunOnce(TimePoint until = kNever);
+  /// Does nothing for so long.
+  void Sleep(Time span);
+
+  // From outside.
+  void Wake();  ///< a descriptor or a condition of its program may have changed
+  void Stop(Time until);
+  [[nodiscard]] bool IsStopped() const { return stopped_until_ > world->now(); }
+  /// As by KILL: its program ends without another request.
+  void Kill();
+
+  std::int64_t requests = 0;  ///< that it has made
+
+  /// How long a turn of the loop takes, typically.
+  static constexpr Time kTurn = 30'000;
+
+ private:
+  struct Killed {};
+  struct Entry {
+    std::uint64_t id;
+    EventSource* source;
+    EventSource::Interest interest{};
+    short revents = 0;
+  };
+
+  static void Enter(unsigned low, unsigned high);
+  void Resume();
+  void Yield();
+  /// Runs on at that time, or when woken.
+  void WaitUntil(Time time, bool can_be_woken);
+  [[nodiscard]] bool Ask(std::vector<Entry>& entries, TimePoint& wake) const;
+
+  const std::string name_;
+  const Place place_;
+  std::function<void(Process&)> program_;
+  std::unique_ptr<char[]> stack_;
+  ucontext_t context_{};
+  ucontext_t outside_{};
+  std::vector<Entry> sources_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t wait_ = 0;  ///< the number of the current wait
+  bool waits_ = false;
+  bool can_be_woken_ = false;
+  bool is_woken_ = false;
+  Time stopped_until_ = 0;
+  bool is_over_ = false;
+  bool is_killed_ = false;
+  std::exception_ptr failure_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// client_library.cc.
+/// Whether a descriptor that a library's connection gave out is writable: once it is connected.
+[[nodiscard]] bool IsWritable(int fd);
+
+}  // namespace zklock::simulation

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <zookeeper/zookeeper.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zklock::simulation {
+
+enum class OpType { kCreate, kDelete, kSet, kCheck, kDeleteContainer };
+
+/// One write, as a client asks for it. `mode`: of a create, as the client library numbers them.
+struct Op {
+  OpType type;
+  std::string path;
+  std::string data{};
+  int mode = 0;
+  std::int32_t version = -1;
+};
+
+/// What a transaction does to one znode, whatever the tree is like: the leader has checked that.
+struct Change {
+  enum class Kind { kCreate, kDelete, kSet };
+  Kind kind;
+  std::string path;
+  std::string data{};
+  std::int64_t owner = 0;
+  bool is_container = false;
+  std::int32_t version = 0;  ///< kSet: the new one
+};
+
+/// An entry of the log. One that failed is an entry too, and as slow as the others.
+struct Txn {
+  enum class Kind { kOpenSession, kCloseSession, kWrite };
+  Kind kind = Kind::kWrite;
+  std::int64_t zxid = 0;
+  std::int64_t ms = 0;  ///< the leader's clock
+  std::int64_t session = 0;
+  int timeout_ms = 0;  ///< kOpenSession
+  int error = ZOK;
+  std::vector<Change> changes{};
+  /// The server whose client asked, and its number for that request; -1 for the leader itself.
+  int server = -1;
+  std::uint64_t request = 0;
+};
+
+struct Znode {
+  std::string data{};
+  std::int64_t owner = 0;
+  bool is_container = false;
+  std::int64_t czxid = 0;
+  std::int64_t mzxid = 0;
+  std::int64_t ctime = 0;
+  std::int64_t mtime = 0;
+  std::int32_t version = 0;
+  std::int32_t created = 0;  ///< how many children were ever created: the next one's number
+  std::set<std::string> children{};
+};
+
+/// The znodes and sessions of one server.
+class Tree {
+ public:
+  Tree() { nodes_["/"] = {}; }
+
+  [[nodiscard]] const Znode* Find(const std::string& path) const;
+  [[nodiscard]] Stat StatOf(const std::string& path) const;
+  [[nodiscard]] const std::map<std::string, Znode>& nodes() const { return nodes_; }
+  /// With the time-out that each was opened with.
+  [[nodiscard]] const std::map<std::int64_t, int>& sessions() const { return sessions_; }
+  [[nodiscard]] std::vector<std::string> EphemeralsOf(std::int64_t session) const;
+
+  /// At the leader: checks `ops`, all or none, and does them. Fills `txn`.
+  void Prepare(const std::vector<Op>& ops, Txn& txn);
+  /// At every server, once committed.
+  void Apply(const Change& change, const Txn& txn);
+  void ApplySession(const Txn& txn);
+
+ private:
+  int PrepareOne(const Op& op, Txn& txn);
+  void Save(const std::string& path);
+  void Put(const std::string& path, const std::optional<Znode>& node);
+
+  std::map<std::string, Znode> nodes_;
+  std::map<std::int64_t, int> sessions_;
+  std::map<std::int64_t, std::set<std::string>> ephemerals_;
+  std::vector<std::pair<std::string, std::optional<Znode>>> undo_;  // of Prepare()
+  bool saves_ = false;
+};
+
+}  // namespace zklock::simulation
