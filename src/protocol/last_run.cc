@@ -7,13 +7,13 @@
 namespace zklock::protocol {
 namespace {
 
-constexpr std::string_view kMarker = "zklock/1 ";
-constexpr std::size_t kLongestText = 512;
+constexpr std::string_view kSuccessMarker = "zklock/1 ";
+constexpr std::size_t kLongestSuccess = 512;
 
 /// Accepts exactly what FormatLastSuccess writes.
 std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
-  if (text.size() > kLongestText || !text.starts_with(kMarker)) return std::nullopt;
-  const std::string_view words = text.substr(kMarker.size());
+  if (text.size() > kLongestSuccess || !text.starts_with(kSuccessMarker)) return std::nullopt;
+  const std::string_view words = text.substr(kSuccessMarker.size());
   const std::size_t blank = words.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
   std::int64_t began = 0;
@@ -27,7 +27,7 @@ std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
 }  // namespace
 
 std::string FormatLastSuccess(const LastSuccess& success) {
-  return std::string(kMarker) + std::to_string(success.began.count()) + ' ' +
+  return std::string(kSuccessMarker) + std::to_string(success.began.count()) + ' ' +
          RecordWord(success.host);
 }
 
