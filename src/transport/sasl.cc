@@ -34,6 +34,17 @@ constexpr std::size_t kMostBefore = std::size_t{1} << 20U;
 
 [[noreturn]] void Refuse(const std::string& what) { throw Failure(what, true); }
 
+/// For a refusal by the server, which does not tell why.
+[[noreturn]] void RefuseAsServer(const std::string& what, const SaslOptions& options) {
+  // ZooKeeper 3.9's default is FIPS mode.
+  const char* const fips_mode =
+      options.mechanism == "digest-md5"
+          ? "; ZooKeeper 3.9.6 and later refuse digest-md5 in FIPS mode: start the servers with "
+            "-Dzookeeper.fips-mode=false, or use gssapi or TLS with a client certificate"
+          : "";
+  Refuse(what + fips_mode);
+}
+
 /// Reads some bytes, at least one.
 using ReadSome = std::function<std::size_t(std::span<char>)>;
 
@@ -189,7 +200,7 @@ class Exchange {
 
 /// Sends a token and waits for the reply. Frames that arrive before it are added to `others`.
 std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_view token,
-                               std::string& others) {
+                               const SaslOptions& options, std::string& others) {
   WriteAll(channel, MakeSaslRequest(xid, token));
   for (;;) {
     const std::string frame = ReadFrame(From(channel));
@@ -202,7 +213,9 @@ std::optional<std::string> Ask(Channel& channel, std::int32_t xid, std::string_v
       others += frame;
       continue;
     }
-    if (reply->error != 0) Refuse("the server rejects the credentials: " + NameOf(reply->error));
+    if (reply->error != 0) {
+      RefuseAsServer("the server rejects the credentials: " + NameOf(reply->error), options);
+    }
     return reply->token;
   }
 }
@@ -218,10 +231,10 @@ void Authenticate(Channel& channel, const std::string& host, const SaslOptions& 
     Exchange::Step step = exchange.Start();
     std::int32_t xid = kFirstXid;
     for (;;) {
-      const auto challenge = Ask(channel, xid++, step.token, answer);
+      const auto challenge = Ask(channel, xid++, step.token, options, answer);
       if (step.is_complete) break;
       // A server without SASL answers like that, as if all were well.
-      if (!challenge) Refuse("the server has no SASL of this mechanism");
+      if (!challenge) RefuseAsServer("the server has no SASL of this mechanism", options);
       step = exchange.Continue(*challenge);
       if (step.is_complete && step.token.empty()) break;
     }
