@@ -106,6 +106,11 @@ std::string FindingText(const protocol::Finding& finding, const ServersReport& r
       return fmt::format(message::kOtherEnsemble, names,
                          first == servers.end() ? "?" : ServerName(report, place));
     }
+    case Kind::kOldVersion:
+      return fmt::format(message::kOldServer, names,
+                         Printable(report.texts[finding.servers.front()].version));
+    case Kind::kNotMember:
+      return fmt::format(message::kNotMember, names);
     case Kind::kSameServer:
       return fmt::format(message::kSameServer, names);
     case Kind::kNoQuorum:
@@ -190,9 +195,11 @@ std::string_view RoleName(protocol::ServerRole role) {
 }
 
 std::string_view FindingName(Kind kind) {
-  constexpr std::array<std::pair<Kind, std::string_view>, 21> kNames = {{
+  constexpr std::array<std::pair<Kind, std::string_view>, 23> kNames = {{
       {Kind::kUnreached, "unreached"},
+      {Kind::kOldVersion, "oldVersion"},
       {Kind::kOtherEnsemble, "otherEnsemble"},
+      {Kind::kNotMember, "notMember"},
       {Kind::kSameServer, "sameServer"},
       {Kind::kNoQuorum, "noQuorum"},
       {Kind::kDifferentGrants, "differentGrants"},

@@ -7,6 +7,9 @@ namespace zklock::cli::message {
 inline constexpr char kServerUnreached[] = "{} is not reached: {}";
 inline constexpr char kServerNoQuorum[] =
     "{} has no quorum, and gives no sessions: see why it does not find the others";
+inline constexpr char kOldServer[] = "{} runs ZooKeeper {}: upgrade it; zklock needs 3.5 or later";
+inline constexpr char kNotMember[] =
+    "{} is no member of the ensemble: remove it from --servers, or add it to the ensemble";
 inline constexpr char kOtherEnsemble[] =
     "{} belongs to another ensemble than {}: two commands could hold one lock; correct --servers";
 inline constexpr char kSameServer[] = "{} are one server: the list has fewer than it seems";

@@ -87,6 +87,7 @@ void ServerVisit::TakeAnswer() {
     if (!state) return;
     facts_.role = state->role;
     version_ = state->version;
+    facts_.is_old = protocol::IsOldVersion(version_);
   } else if (next_word_ == 1) {
     facts_.connection_limit = zookeeper::ParseConf(answer);
     if (!facts_.connection_limit) return;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -211,8 +212,17 @@ class ServersInspection {
     result_.facts.servers.push_back(visit->Facts());
     result_.texts.push_back(visit->Texts());
     is_refused_ = is_refused_ || visit->is_refused();
-    if (!result_.facts.members && visit->configuration()) {
-      result_.facts.members = zookeeper::ParseMembers(*visit->configuration());
+    if (visit->configuration()) {
+      members_[result_.facts.servers.size() - 1] = zookeeper::ParseMembers(*visit->configuration());
+    }
+  }
+
+  /// The newest configuration counts: a server that is no longer a member may have an older one.
+  void ChooseMembers() {
+    auto& facts = result_.facts;
+    for (const auto& [place, members] : members_) {
+      if (!members || facts.servers[place].same_ensemble == false) continue;
+      if (!facts.members || facts.members->version < members->version) facts.members = members;
     }
   }
 
@@ -291,6 +301,7 @@ class ServersInspection {
   }
 
   int Print() {
+    ChooseMembers();
     if (!options_.by_status) {
       const bool json = options_.form == cli::InspectOptions::Form::kJson;
       const cli::ViewStyle style{.width = OutputSize().columns, .colours = OutputHasColours()};
@@ -339,6 +350,7 @@ class ServersInspection {
   zookeeper::Endpoint last_endpoint_;
   std::optional<TimePoint> known_alive_;  // when that session was last known to exist
   bool is_refused_ = false;
+  std::map<std::size_t, std::optional<protocol::Members>> members_;  // as each server knows them
   cli::ServersReport result_;
 };
 

@@ -1,6 +1,7 @@
 #include "protocol/ensemble.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <utility>
 
@@ -31,7 +32,7 @@ bool HasNoQuorum(const ServerFacts& server) {
   return server.role == ServerRole::kReadOnly || server.role == ServerRole::kNotServing;
 }
 
-void FindUnreached(const EnsembleFacts& facts, std::vector<Finding>& findings) {
+void FindUnfit(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   const auto has_other_address = [&](const ServerFacts& server) {
     return std::any_of(facts.servers.begin(), facts.servers.end(), [&](const ServerFacts& other) {
       return other.reached && other.name == server.name;
@@ -40,6 +41,7 @@ void FindUnreached(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   const auto add = [&](Kind kind, const Places& places) {
     for (const std::size_t place : places) findings.push_back({.kind = kind, .servers = {place}});
   };
+  add(Kind::kOldVersion, Which(facts, [](const auto& server) { return server.is_old; }));
   add(Kind::kNoQuorum, Which(facts, [](const auto& server) { return HasNoQuorum(server); }));
   add(Kind::kUnreached, Which(facts, [&](const auto& server) {
         return !server.reached && !HasNoQuorum(server) && !has_other_address(server);
@@ -69,6 +71,16 @@ void FindEnsembles(const EnsembleFacts& facts, std::vector<Finding>& findings) {
       Which(facts, [](const ServerFacts& server) { return server.same_ensemble == false; });
   if (!others.empty()) {
     findings.push_back({.kind = Kind::kOtherEnsemble, .servers = std::move(others)});
+  }
+  if (facts.members) {
+    const Members& members = *facts.members;
+    Places strangers = Which(facts, [&](const ServerFacts& server) {
+      return server.reached && server.id && server.same_ensemble == true &&
+             !members.voters.contains(*server.id) && !members.observers.contains(*server.id);
+    });
+    if (!strangers.empty()) {
+      findings.push_back({.kind = Kind::kNotMember, .servers = std::move(strangers)});
+    }
   }
   for (const Places& places : SameServers(facts)) {
     // Two addresses of one name are what a host with IPv4 and IPv6 has.
@@ -224,10 +236,22 @@ ClockOffset OffsetOf(std::chrono::milliseconds stamp, Duration received, Duratio
           .uncertainty = round_trip / 2 + kHalfUnit};
 }
 
+bool IsOldVersion(std::string_view version) {
+  int major = 0;
+  int minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto first = std::from_chars(version.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return false;
+  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return false;
+  return std::pair(major, minor) < std::pair(3, 5);
+}
+
 bool ShouldBeMended(Finding::Kind kind) {
   switch (kind) {
     case Kind::kUnreached:
+    case Kind::kOldVersion:
     case Kind::kOtherEnsemble:
+    case Kind::kNotMember:
     case Kind::kSameServer:
     case Kind::kNoQuorum:
     case Kind::kDifferentGrants:
@@ -256,7 +280,7 @@ bool ShouldBeMended(Finding::Kind kind) {
 std::vector<Finding> Judge(const EnsembleFacts& facts) {
   std::vector<Finding> findings;
   FindEnsembles(facts, findings);
-  FindUnreached(facts, findings);
+  FindUnfit(facts, findings);
   FindGrants(facts, findings);
   FindSlow(facts, findings);
   FindNumber(facts, findings);

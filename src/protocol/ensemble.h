@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -60,6 +61,7 @@ struct ServerFacts {
   std::string name;      ///< as the user wrote it
   bool reached = false;  ///< it gave a session
   ServerRole role = ServerRole::kUnknown;
+  bool is_old = false;      ///< see IsOldVersion()
   std::optional<int> id{};  ///< its number in the ensemble, by the session that it created
   std::optional<Spread> connect{};
   std::optional<Spread> commit{};
@@ -78,7 +80,8 @@ struct ServerFacts {
 struct Members {
   std::set<int> voters;
   std::set<int> observers;
-  bool weighted = false;  ///< by groups or weights: a majority is not of servers
+  bool weighted = false;      ///< by groups or weights: a majority is not of servers
+  std::uint64_t version = 0;  ///< grows with each change of the configuration
   friend bool operator==(const Members&, const Members&) = default;
 };
 
@@ -93,7 +96,9 @@ struct Finding {
   enum class Kind {
     // What should be mended.
     kUnreached,
+    kOldVersion,
     kOtherEnsemble,    ///< the session is unknown to it
+    kNotMember,        ///< it serves the ensemble, but the configuration does not have it
     kSameServer,       ///< several names of the list lead to one server
     kNoQuorum,         ///< read-only, or not serving
     kDifferentGrants,  ///< session time-outs from `least` to `most`
@@ -126,6 +131,10 @@ struct Finding {
 
 /// Whether the ensemble is not fit for locks, or less fit than it should be, until it is mended.
 [[nodiscard]] bool ShouldBeMended(Finding::Kind kind);
+
+/// Whether a ZooKeeper of this version, "3.4.14", lacks requests that zklock needs: containers and
+/// create2 came with 3.5.
+[[nodiscard]] bool IsOldVersion(std::string_view version);
 
 /// What follows from the facts, the most important first.
 [[nodiscard]] std::vector<Finding> Judge(const EnsembleFacts& facts);

@@ -164,10 +164,16 @@ std::optional<std::uint64_t> CountConnections(std::string_view answer, const std
 }
 
 std::optional<protocol::Members> ParseMembers(std::string_view data) {
+  constexpr std::string_view kVersion = "version=";
   protocol::Members members;
   while (!data.empty()) {
     const std::string_view line = TakeLine(data);
-    if (line.empty() || line.starts_with("version=")) continue;
+    if (line.empty()) continue;
+    if (line.starts_with(kVersion)) {
+      const std::string_view digits = line.substr(kVersion.size());
+      (void)std::from_chars(digits.data(), digits.data() + digits.size(), members.version, 16);
+      continue;
+    }
     if (line.starts_with("group.") || line.starts_with("weight.")) {
       members.weighted = true;
     } else if (!AddMember(line, members)) {

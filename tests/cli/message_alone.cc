@@ -132,7 +132,7 @@ std::string Findings() {
         Kind::kTooSlow, Kind::kEvenMembers, Kind::kFewConnectionsLeft, Kind::kSlow,
         Kind::kShortGrant, Kind::kGrantBelowAsked, Kind::kEvenList, Kind::kSingleServer,
         Kind::kPartialList, Kind::kUnreachedAddress, Kind::kClockUnknown, Kind::kNotCompared,
-        Kind::kDifferentGrants}) {
+        Kind::kDifferentGrants, Kind::kOldVersion, Kind::kNotMember}) {
     say({.kind = kind, .servers = {1}, .count = 4, .least_count = 2});
   }
   say({.kind = Kind::kSameServer, .servers = {0, 1}});
@@ -159,7 +159,8 @@ Provocations SaidAloneProvocations() {
         Part("kBriefGrant"),      Part("kGrantBelowAsked"),    Part("kEvenList"),
         Part("kSingleServer"),    Part("kPartialList"),        Part("kAddressUnreached"),
         Part("kClockUnknown"),    Part("kWordsClosed"),        Part("kWordsUnusable"),
-        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToMend")},
+        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToMend"),
+        Part("kOldServer"),       Part("kNotMember")},
        Findings},
 #ifdef ZKLOCK_SANITIZED
       {{"kNoDescriptors"}, NoDescriptors},

@@ -1,16 +1,23 @@
 // `inspect --servers-report` against real servers, sound and unfit.
 
+#include <sys/socket.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "cli/names.h"
 #include "cli/secure_servers.h"
 #include "cli/zklock.h"
+#include "support/hostile_server.h"
 #include "support/kept_port.h"
 #include "support/own_server.h"
 #include "support/peer.h"
@@ -199,6 +206,40 @@ TEST_CASE("servers of two ensembles, and one server by two names, are told apart
   CHECK(FindingOf(twice, "otherEnsemble").is_null());
   REQUIRE_FALSE(FindingOf(twice, "sameServer").is_null());
   CHECK(FindingOf(twice, "sameServer")["servers"].size() >= 2);
+}
+
+TEST_CASE("a server that is no longer a member is found, in the newest configuration") {
+  const OwnServer servers({}, 3);
+  const Words addresses = Split(servers.address());
+  Proxy proxy(addresses[1]);
+  // As if the third had been replaced: it serves, and has an older configuration itself.
+  proxy.EditReplies([](const std::string& request, std::string reply) {
+    if (request == "get /zookeeper/config") {
+      const std::size_t member = reply.find("server.3=");
+      const std::size_t version = reply.find("version=0");
+      if (member != std::string::npos) reply[member + 7] = '4';
+      if (version != std::string::npos) reply[version + 8] = '1';
+    }
+    return std::optional(std::move(reply));
+  });
+  const json report = JsonReport(addresses[2] + "," + proxy.address() + "," + addresses[0], 1);
+  CAPTURE(report.dump());
+  const json stranger = FindingOf(report, "notMember");
+  REQUIRE_FALSE(stranger.is_null());
+  CHECK(stranger["mend"] == true);
+  CHECK(stranger["servers"] == json::array({addresses[2]}));
+}
+
+TEST_CASE("a ZooKeeper that is too old for zklock has to be mended") {
+  HostileServer server([](int socket, int) {
+    std::array<char, 4> word{};
+    if (recv(socket, word.data(), word.size(), MSG_WAITALL) != 4) return;
+    if (std::string_view(word.data(), 4) != "srvr") return;
+    HostileServer::Send(socket, "Zookeeper version: 3.4.14-1\nMode: standalone\n");
+  });
+  const json report = JsonReport(server.address(), 69);
+  CAPTURE(report.dump());
+  CHECK(FindingOf(report, "oldVersion")["mend"] == true);
 }
 
 TEST_CASE("an observer is no voter, and the first server decides nothing") {

@@ -114,6 +114,27 @@ TEST_CASE("A server that does not know the session is of another ensemble") {
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotCompared, .servers = {1}}});
 }
 
+TEST_CASE("A server that the configuration does not have is to be mended") {
+  EnsembleFacts facts = SoundEnsemble();
+  facts.members = Members{.voters = {1, 2, 4}, .observers = {5}};
+  facts.servers.push_back(Sound("zk5:2181", 5));
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotMember, .servers = {2}}});
+  CHECK(ShouldBeMended(Kind::kNotMember));
+  facts.servers[2].same_ensemble = false;
+  CHECK(Kinds(facts) == KindList{Kind::kOtherEnsemble});
+}
+
+TEST_CASE("A ZooKeeper before 3.5 is to be mended") {
+  for (const char* version : {"3.4.14", "3.4", "2.9.1"}) CHECK(IsOldVersion(version));
+  for (const char* version : {"3.5.0", "3.10.1", "4.0.0", "", "3", "x.y"}) {
+    CHECK_FALSE(IsOldVersion(version));
+  }
+  EnsembleFacts facts = SoundEnsemble();
+  facts.servers[0].is_old = true;
+  CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kOldVersion, .servers = {0}}});
+  CHECK(ShouldBeMended(Kind::kOldVersion));
+}
+
 TEST_CASE("An ended session proves nothing about another ensemble") {
   CHECK(IsSameEnsemble(true, 1h, 30s) == true);
   CHECK(IsSameEnsemble(true, std::nullopt, 30s) == true);

@@ -103,7 +103,7 @@ TEST_CASE("The configuration tells voters and observers") {
   CHECK(ParseMembers("server.1=zk1:2888:3888:participant;0.0.0.0:2181\n"
                      "server.2=zk2:2888:3888:participant\n"
                      "server.12=zk3:2888:3888|zk3b:2888:3888:observer;2181\nversion=100000000") ==
-        Members{.voters = {1, 2}, .observers = {12}});
+        Members{.voters = {1, 2}, .observers = {12}, .version = 0x1'0000'0000});
   CHECK(ParseMembers("server.1=a:1:2:participant\ngroup.1=1\nweight.1=1\n")->weighted);
   for (const char* data :
        {"", "version=0", "server.1=a:1:2", "server.=a:1:2:participant",
