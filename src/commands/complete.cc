@@ -37,6 +37,7 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, Make make,
   const SystemClock clock;
   const TimePoint begin = clock.Now();
   server.session_timeout = kSessionTimeout;
+  server.connect_timeout = kPatience - kCloseTime;
   process::EventLoop loop;
   SessionDriver session_driver(loop, server, clock);
   auto operation = make(session_driver.session(), clock);

@@ -99,6 +99,7 @@ void SessionDriver::TakeLookup() {
 }
 
 std::string SessionDriver::Tried() const {
+  if (!tried_before_close_.empty()) return tried_before_close_;
   std::string text;
   const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
   for (const auto& failure : session_.Failures()) add(cli::TriedText(failure.server, failure.end));
@@ -110,14 +111,13 @@ std::string SessionDriver::Tried() const {
                     [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
     if (lookup_ != nullptr && !has_address) add(cli::LookingUpText(name));
   }
-  if (text.empty()) {
-    // No attempt has failed.
-    for (const auto& server : servers_.servers) add(cli::SilentText(zookeeper::ToString(server)));
-  }
+  // No attempt has failed: it granted a session, and answers nothing.
+  if (text.empty()) add(cli::SilentText(session_.last_server()));
   return text;
 }
 
 bool SessionDriver::Close(std::size_t releases) {
+  tried_before_close_ = Tried();
   session_.BeginClose(releases);
   const TimePoint deadline = clock_.Now() + kCloseTimeout;
   process::Waker alarm(deadline);

@@ -27,7 +27,8 @@ class SessionDriver final : public EventSource {
 
   /// Every name was looked up and none exists: to wait is no use.
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
-  /// Each server with its last failure, for messages: "zk1:2181 (Connection refused), …".
+  /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
+  /// refused), …". What is tried for the close does not count.
   [[nodiscard]] std::string Tried() const;
 
   /// Closes the session, and waits up to a second for the servers to confirm that it holds nothing
@@ -60,6 +61,7 @@ class SessionDriver final : public EventSource {
   bool is_hopeless_ = false;
   int rounds_at_lookup_ = 0;
   TimePoint next_lookup_ = kNever;
+  std::string tried_before_close_;
 };
 
 }  // namespace zklock::commands

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr int kMostDoublings = 4;
 constexpr Duration kLongestReconnectDelay = 1s;
-// For a close over a new connection: what ssh needs to connect to a distant host.
+constexpr Duration kLeastAttemptTime = 250ms;
+// What ssh needs to connect to a distant host.
 constexpr Duration kLeastHelperTime = 1s;
 
 using How = AttemptEnd::How;
@@ -94,6 +95,10 @@ std::vector<AttemptFailure> Session::Failures() const {
 
 std::string Session::connected_server() const {
   return IsConnected() ? connection_->endpoint().name : "";
+}
+
+std::string Session::last_server() const {
+  return current_endpoint_ < endpoints_.size() ? endpoints_[current_endpoint_].name : "";
 }
 
 std::int64_t Session::session_id() const { return credentials_ ? credentials_->session_id : 0; }
@@ -190,18 +195,25 @@ Duration Session::AttemptTime(TimePoint now) const {
   const Duration timeout = lease_.timeout();
   const auto addresses = static_cast<std::int64_t>(endpoints_.size());
   const int doubled = 1 << std::min(failed_rounds_, kMostDoublings);
-  Duration allowed = std::clamp<Duration>(timeout / (3 * addresses), 250ms, 2s) * doubled;
+  // Servers that hang must leave time for the others, and for a second round; a single one has it
+  // all.
+  const Duration least = connection_->has_helper() ? kLeastHelperTime : kLeastAttemptTime;
+  const Duration share = std::max(connect_timeout_ / (addresses == 1 ? 1 : 2 * addresses),
+                                  std::min(least, connect_timeout_ / addresses));
+  const Duration handshake = std::max<Duration>(2s, timeout / 3);
+  Duration allowed;
   if (connection_->has_helper()) {
-    allowed = std::max<Duration>(2s, timeout / (3 * addresses)) * doubled;
+    allowed = std::min(share, handshake) * doubled;
   } else if (connection_->state() == Connection::State::kHandshaking) {
-    // One server that hangs must leave time for the others; a single one has it all.
-    const std::int64_t shares = addresses == 1 ? 1 : 2 * addresses;
-    allowed = std::min(std::max<Duration>(connect_timeout_ / shares, 250ms) * doubled,
-                       std::max<Duration>(2s, timeout / 3));
+    allowed = std::min(share * doubled, handshake);
+  } else {
+    const Duration connect = std::clamp<Duration>(timeout / (3 * addresses), kLeastAttemptTime, 2s);
+    allowed = std::min(share, connect) * doubled;
   }
   if (closing_) {
-    const Duration least = connection_->has_helper() ? kLeastHelperTime : Duration::zero();
-    return std::min(allowed, std::max(CloseAnswerTime(), least) * doubled);
+    const Duration close = connection_->has_helper() ? std::max(CloseAnswerTime(), kLeastHelperTime)
+                                                     : CloseAnswerTime();
+    return std::min(allowed, close * doubled);
   }
   // While a command runs under the lock, no single server may use up the lease.
   if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));

@@ -58,6 +58,8 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::vector<AttemptFailure> Failures() const;
   /// The server in use, as the user wrote it; empty without one.
   [[nodiscard]] std::string connected_server() const;
+  /// The one that was tried or used last; empty before the first attempt.
+  [[nodiscard]] std::string last_server() const;
   /// The session time-out that the last server to accept the session has granted.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
   /// From the start of the attempt to the session, on the current or the last connection.

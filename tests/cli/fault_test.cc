@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/zklock.h"
@@ -87,6 +88,59 @@ TEST_CASE("a half-open connection costs nothing while another server answers") {
   holder.Write("5\n");
   CHECK(holder.Wait() == Exited(5));
   CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("servers that hang leave time for one that answers, whoever asks") {
+  const Peer one(Peer::Manner::kSaysNothing);
+  const Peer other(Peer::Manner::kSaysNothing);
+  const std::string servers = Joined({one.address(), other.address(), TestServers()});
+  const std::string lock = NewLock("hang");
+  const Words proxied = {"--proxy-command", "exec socat - TCP:%h:%p"};
+  std::vector<Child> children;
+  // Twice: the servers are tried in any order.
+  for (int i = 0; i < 2; ++i) {
+    const std::string own = lock + "/" + std::to_string(i);
+    for (Words words : std::vector<Words>{{"try", own, "--", "true"},
+                                          {"inspect", "--check", own},
+                                          {"inspect", "--check", own},
+                                          {"release", "--all", own}}) {
+      words.insert(words.begin() + 1,
+                   {"--connect-timeout", "12s", "--session-timeout", "120s", "-z", servers});
+      children.push_back(Child::Start(Zklock(words)));
+      if (words.front() == "release") continue;
+      words.insert(words.begin() + 1, proxied.begin(), proxied.end());
+      if (words.front() == "inspect") children.push_back(Child::Start(Zklock(words)));
+    }
+  }
+  for (Child& child : children) {
+    const Exit exit = child.Wait();
+    CAPTURE(child.err());
+    CHECK(exit != Exited(69));
+    CHECK(exit != Exited(3));  // UNKNOWN
+  }
+}
+
+TEST_CASE("a message names only the servers that were tried") {
+  const auto grants_only = [](const std::string& request, std::string reply) {
+    return request == "connect" ? std::optional(std::move(reply)) : std::nullopt;
+  };
+  Proxy first(TestServers());
+  Proxy second(TestServers());
+  first.EditReplies(grants_only);
+  second.EditReplies(grants_only);
+  for (Words words : std::vector<Words>{{"inspect", "/t/x"}, {"exclusive", "/t/x", "--", "true"}}) {
+    const int before = first.connections();
+    // Shorter than what the server may take for an answer.
+    words.insert(words.begin() + 1, {"--connect-timeout", "5s", "--session-timeout", "40s", "-z",
+                                     Joined({first.address(), second.address()})});
+    const Finished finished = RunZklock(words);
+    CAPTURE(finished.err);
+    CHECK(finished.exit == Exited(69));
+    const bool names_first = finished.err.find(first.address()) != std::string::npos;
+    const bool names_second = finished.err.find(second.address()) != std::string::npos;
+    CHECK(names_first != names_second);
+    if (first.connections() == before) CHECK(names_second);
+  }
 }
 
 TEST_CASE("when zklock is killed, a silent server does not delay the next holder") {
