@@ -27,7 +27,13 @@ constexpr char kShortSession[] =
     "command; see --session-timeout";
 constexpr char kQueued[] = "queued as {}";
 constexpr char kWaiting[] = "waiting for {}: {} ahead, predecessor {}";
+constexpr char kFirst[] =
+    "{}: first in line, but too little is left of the lease to start the command: confirming the "
+    "session again";
 constexpr char kPlaceLost[] = "the session expired while waiting for {}: queued again, at the tail";
+constexpr char kSessionTooShort[] =
+    "{}: a session of {} cannot be confirmed while the servers ping each other every {}: queuing "
+    "again, at the tail, with a session of {}";
 constexpr char kIncompatibleArrived[] = "{}: both may hold it: '{}', which joined later, is {}";
 constexpr char kAcquired[] = "acquired {} ({}, token {})";
 constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
@@ -100,7 +106,14 @@ std::string WaitingEvent::Text() const {
   return fmt::format(message::kWaiting, lock, ahead, Printable(predecessor));
 }
 
-std::string PlaceLostEvent::Text() const { return fmt::format(message::kPlaceLost, lock); }
+std::string FirstEvent::Text() const { return fmt::format(message::kFirst, lock); }
+
+std::string PlaceLostEvent::Text() const {
+  if (!too_short) return fmt::format(message::kPlaceLost, lock);
+  return fmt::format(message::kSessionTooShort, lock, FormatDuration(too_short->timeout),
+                     FormatDuration(too_short->ping_span),
+                     FormatDuration(too_short->longer.value_or(Duration::zero())));
+}
 
 std::string IncompatibleArrivedEvent::Text() const {
   return fmt::format(message::kIncompatibleArrived, lock, Printable(incompatible.child),

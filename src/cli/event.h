@@ -13,6 +13,7 @@
 #include "base/end_cause.h"
 #include "cli/end_reason.h"
 #include "cli/parsed_command_line.h"
+#include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
 
@@ -86,10 +87,21 @@ struct WaitingEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session expired in the queue; a new contender will queue at the tail.
+/// It is our turn, but the lease is too short to start the command: the session is confirmed again.
+struct FirstEvent {
+  static constexpr const char* kName = "first";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session expired in the queue, or is too short for the servers; a new contender will queue at
+/// the tail.
 struct PlaceLostEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   std::string lock;
+  std::optional<lock::TooSlow> too_short{};  ///< then a session of `longer` follows
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] std::string Text() const;
 };
@@ -224,11 +236,11 @@ struct ReleasedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-using Event =
-    std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, PlaceLostEvent,
-                 IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent, ReservationEndedEvent,
-                 ReservationOverdueEvent, AcquiredByOuterEvent, StartedEvent, SuspectEvent,
-                 ConfirmedEvent, LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+using Event = std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
+                           PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
+                           ReservationEndedEvent, ReservationOverdueEvent, AcquiredByOuterEvent,
+                           StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent, ExitedEvent,
+                           NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

@@ -36,6 +36,7 @@ std::string Ordinal(std::size_t number) {
 /// reserved for freeze until 2024-03-01 16:00:00: incident 4711".
 std::string HolderText(const ProgressView& view) {
   if (!view.connected) return message::kNoAnswer;
+  if (view.is_first) return message::kConfirming;
   if (view.holder.empty()) return "";
   std::string text;
   if (view.reserved) {
@@ -64,6 +65,7 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   };
   ProgressView without_holder = view;
   without_holder.holder.clear();
+  without_holder.is_first = false;
   without_holder.connected = true;
   // One column for the ellipsis in place of the holder.
   const std::size_t position = DisplayWidth(LineFor(without_holder, "")) + 1;

@@ -14,6 +14,7 @@ struct ProgressView {
   std::string lock;          ///< as the user knows it
   Duration waited{};         ///< in the queue
   std::size_t position = 0;  ///< in the queue, from 1
+  bool is_first = false;     ///< only the lease is missing
   bool connected = true;
   std::string holder;                      ///< the child at the head of the queue; empty: not known
   std::string holder_data;                 ///< its data: arbitrary bytes

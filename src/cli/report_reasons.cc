@@ -154,8 +154,11 @@ std::string UnreachableText(const std::string& tried, Duration time_out, bool ho
 }
 
 std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow) {
-  return fmt::format(message::kTooSlow, lock, FormatDuration(slow.timeout),
-                     FormatDuration(slow.answer), FormatDuration(slow.ping_span));
+  const std::string timeout = FormatDuration(slow.timeout);
+  const std::string span = FormatDuration(slow.ping_span);
+  return slow.ping_span > slow.timeout / 4
+             ? fmt::format(message::kPingsTooRare, lock, timeout, span)
+             : fmt::format(message::kTooSlow, lock, timeout, FormatDuration(slow.answer), span);
 }
 
 std::string RefusedText(const lock::Refused& refused) {

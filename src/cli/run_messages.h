@@ -23,6 +23,7 @@ inline constexpr char kCuratorProgram[] = "a Curator program";
 // Progress.
 inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
 inline constexpr char kNoAnswer[] = "; no server answers";
+inline constexpr char kConfirming[] = "; confirming the session";
 inline constexpr char kHeldBy[] = "; held by {}";
 inline constexpr char kHeldFor[] = " for {}";
 inline constexpr char kReservedFor[] = "; reserved for {}";

@@ -10,6 +10,9 @@ inline constexpr char kNoServer[] =
 inline constexpr char kTooSlow[] =
     "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: an "
     "answer took {}, and the servers ping each other every {}; give a longer --session-timeout";
+inline constexpr char kPingsTooRare[] =
+    "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: the "
+    "servers ping each other every {}; do their limits for session time-outs differ?";
 inline constexpr char kTriedServer[] = "{} ({})";
 inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
 inline constexpr char kGrantsNoSession[] =

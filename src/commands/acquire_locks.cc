@@ -16,7 +16,10 @@ namespace {
 class LockAcquisition {
  public:
   LockAcquisition(RunContext& context, const AcquireTask& task)
-      : context_(context), task_(task), wanted_(context.options.locks) {}
+      : context_(context),
+        task_(task),
+        server_(context.options.server),
+        wanted_(context.options.locks) {}
 
   std::variant<HeldLocks, NotAcquired> Run() {
     if (const auto status = RemoveInheritedLocks(context_, wanted_, task_.beneficiary)) {
@@ -34,8 +37,13 @@ class LockAcquisition {
         return HeldLocks{.session_driver = nullptr,
                          .reserved = std::get<std::vector<lock::Ticket>>(std::move(reserved))};
       }
+      wait_end_ = std::min(wait_end_, wait.wait_end());
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
         if (const auto status = UseHoldOf(*found)) return NotAcquired{*status};
+      } else if (const auto slow = NeedsLongerSession(outcome)) {
+        LeaveSession();
+        server_.session_timeout = *slow->longer;
+        context_.events.Publish(cli::PlaceLostEvent{wait.ended_at(), *slow});
       } else {
         const bool confirmed = CloseSession();
         return NotAcquired{
@@ -48,8 +56,7 @@ class LockAcquisition {
  private:
   void BeginSession() {
     session_driver_.reset();
-    session_driver_ =
-        std::make_unique<SessionDriver>(context_.loop, context_.options.server, context_.clock);
+    session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock);
     // Sends the request for a session: the server works on it while this process prepares.
     context_.loop.RunReady();
     if (task_.command != nullptr) task_.command->FindCgroup();
@@ -89,7 +96,7 @@ class LockAcquisition {
           .host = context_.Self().host,
           .data = task_.contender_data(wanted.mode),
           .try_only = options.try_only,
-          .wait = options.wait,
+          .wait = WaitLeft(),
           .max_queue = options.max_queue,
           .supersede = options.supersede,
           .permits = options.permits,
@@ -103,6 +110,22 @@ class LockAcquisition {
       }
     }
     return requests;
+  }
+
+  /// One --wait counts for all sessions.
+  [[nodiscard]] std::optional<Duration> WaitLeft() const {
+    if (wait_end_ == kNever) return context_.options.wait;
+    return std::max(wait_end_ - context_.clock.Now(), Duration::zero());
+  }
+
+  /// Set if the locks can be had with a longer session than all that were requested before.
+  [[nodiscard]] std::optional<lock::TooSlow> NeedsLongerSession(const WaitOutcome& outcome) const {
+    const auto* const failure = std::get_if<WaitFailure>(&outcome);
+    const auto* const end =
+        failure == nullptr ? nullptr : std::get_if<lock::AcquireOutcome>(failure);
+    const auto* const slow = end == nullptr ? nullptr : std::get_if<lock::TooSlow>(end);
+    if (slow == nullptr || !slow->longer || *slow->longer <= server_.session_timeout) return {};
+    return *slow;
   }
 
   HeldLocks Held(const TakenLocks& taken) {
@@ -124,8 +147,7 @@ class LockAcquisition {
 
   /// A keeper holds a LOCK for the beneficiary. The exit status, if the run is over.
   std::optional<int> UseHoldOf(const KeeperFound& found) {
-    CloseSession();
-    if (task_.command != nullptr) task_.command->Discard();
+    LeaveSession();
     const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {
       return context_.NameOf(one).path == found.holder.lock.path;
     });
@@ -150,6 +172,12 @@ class LockAcquisition {
     return std::nullopt;
   }
 
+  /// Closes the session, and ends the guard that would have closed it.
+  void LeaveSession() {
+    CloseSession();
+    if (task_.command != nullptr) task_.command->Discard();
+  }
+
   /// True if the servers confirmed it.
   bool CloseSession() {
     // Nobody takes signals meanwhile: the loop would find them ready again and again.
@@ -166,6 +194,8 @@ class LockAcquisition {
 
   RunContext& context_;
   const AcquireTask& task_;
+  cli::ServerOptions server_;
+  TimePoint wait_end_ = kNever;
   std::vector<cli::WantedLock> wanted_;  // by path; without those that are held already
   DisprovenKeepers disproven_;
   std::unique_ptr<SessionDriver> session_driver_;

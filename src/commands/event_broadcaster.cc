@@ -37,9 +37,13 @@ void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& prede
   events_.Publish(cli::WaitingEvent{lock.display_path(), predecessor, ahead});
 }
 
+void QueueEvents::OnFirst(const lock::LockName& lock) {
+  events_.Publish(cli::FirstEvent{lock.display_path()});
+}
+
 void QueueEvents::OnPlaceLost(const lock::LockName& lock) {
   places_lost_.insert(lock.display_path());
-  events_.Publish(cli::PlaceLostEvent{lock.display_path()});
+  events_.Publish(cli::PlaceLostEvent{.lock = lock.display_path()});
 }
 
 void QueueEvents::OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) {

@@ -48,6 +48,7 @@ class QueueEvents final : public lock::AcquireObserver {
   void OnQueued(const lock::Ticket& ticket) override;
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
+  void OnFirst(const lock::LockName& lock) override;
   void OnPlaceLost(const lock::LockName& lock) override;
   void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;
   void OnReservationOverdue(const lock::LockName& lock, const std::string& path,

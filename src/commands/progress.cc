@@ -57,8 +57,14 @@ void Progress::OnEvent(const cli::Event& event) {
   } else if (const auto* lost = std::get_if<cli::PlaceLostEvent>(&event)) {
     places_.erase(lost->lock);
     if (lost->lock == lock_) position_.reset();
+  } else if (const auto* first = std::get_if<cli::FirstEvent>(&event)) {
+    if (first->lock != lock_) return;
+    is_first_ = true;
+    ahead_ = 0;
+    position_.reset();
   } else if (const auto* waiting = std::get_if<cli::WaitingEvent>(&event)) {
     ahead_ = waiting->ahead;
+    is_first_ = false;
     if (waiting->lock != lock_) WaitFor(waiting->lock);
     if (waiting_since_) return;
     waiting_since_ = now;
@@ -89,7 +95,7 @@ void Progress::OnReady(short /*revents*/) {
     if (!terminal_.is_in_foreground()) return;
     if (now >= next_lookup_) BeginLookup();
     ShowLive();
-  } else if (now >= next_lookup_ && !shows_lookup_) {
+  } else if (now >= next_lookup_ && !shows_lookup_ && !is_first_) {
     shows_lookup_ = true;
     next_show_ = now + kLookupPatience;
     BeginLookup();
@@ -100,7 +106,7 @@ void Progress::OnReady(short /*revents*/) {
 
 void Progress::BeginLookup() {
   const auto place = places_.find(lock_);
-  if (place == places_.end() || !lookup_ || lookup_->IsUnderWay()) return;
+  if (place == places_.end() || !lookup_ || lookup_->IsUnderWay() || is_first_) return;
   next_lookup_ =
       clock_.Now() +
       std::max(kLeastBetweenLookups, kLookupPerContenderAhead * static_cast<Duration::rep>(ahead_));
@@ -112,7 +118,9 @@ void Progress::BeginLookup() {
 void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
   const TimePoint now = clock_.Now();
   const auto place = places_.find(lock_);
-  if (position && place != places_.end()) {
+  if (!position || is_first_) {
+    position_.reset();  // what was seen before may be gone
+  } else if (place != places_.end()) {
     ahead_ = position->ahead;
     const TimePoint made =
         place->second.queued_at - position->first_older_by.value_or(Duration::zero());
@@ -148,6 +156,7 @@ cli::ProgressView Progress::View() const {
   cli::ProgressView view{.lock = lock_,
                          .waited = now - *waiting_since_,
                          .position = ahead_ + 1,
+                         .is_first = is_first_,
                          .connected = store_.IsConnected()};
   if (position_) {
     view.holder = position_->first;

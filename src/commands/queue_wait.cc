@@ -107,6 +107,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.loop.Remove(acquire);
   context_.events.Remove(progress);
   ended_at_ = acquire.lock().display_path();
+  wait_end_ = acquire.wait_end();
   return *outcome;
 }
 

@@ -64,6 +64,10 @@ class QueueWait {
         hooks_(std::move(hooks)) {}
 
   [[nodiscard]] WaitOutcome Run(const std::vector<lock::AcquireRequest>& requests);
+  /// When --wait is over; kNever before the first LOCK has been joined, or without it.
+  [[nodiscard]] TimePoint wait_end() const { return wait_end_; }
+  /// The LOCK at which the wait ended.
+  [[nodiscard]] const std::string& ended_at() const { return ended_at_; }
   /// The end of the run after a failure. To be called after the session's close, as FailureEnd.
   [[nodiscard]] cli::RunEnd End(const WaitFailure& failure) const;
 
@@ -78,7 +82,8 @@ class QueueWait {
   SessionDriver& session_driver_;
   const std::string locks_;
   const WaitHooks hooks_;
-  std::string ended_at_;  // the LOCK at which the wait ended
+  std::string ended_at_;
+  TimePoint wait_end_ = kNever;
 };
 
 }  // namespace zklock::commands

@@ -285,6 +285,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Place {
     bool ranked = false;    ///< `max_queue` has been applied
     bool searched = false;  ///< the search for a holder that holds for us is over
+    bool is_first = false;  ///< the observer knows that only the lease is missing
     /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
     std::set<std::string> listed_again{};
     std::map<std::string, TimePoint> refused{};

@@ -75,6 +75,8 @@ class AcquireObserver {
   /// Waiting for `predecessor`; `ahead` counts the contenders before ours.
   virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
                          std::size_t /*ahead*/) {}
+  /// It is our turn, but the lease is too short to start a command: the session is confirmed again.
+  virtual void OnFirst(const LockName& /*lock*/) {}
   /// The session expired in the queue: the place is lost, and a new one at the tail is taken.
   virtual void OnPlaceLost(const LockName& /*lock*/) {}
   /// The data of a contender of ours: when the wait begins, and whenever it is written to.

@@ -93,7 +93,7 @@ void AcquireSet::Advance() {
   } else {
     return Finish(outcome);
   }
-  wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
+  wait_end_ = wait_end();
   if (next == requests_.size()) return Finish(outcome);
   Start(next);
 }
@@ -177,7 +177,7 @@ void AcquireSet::OnExpired() {
   if (!won_.empty()) {
     // One session: the LOCKs acquired so far are lost as well.
     observer_.OnPlaceLost(requests_.front().lock);
-    wait_end_ = std::min(wait_end_, acquire_->wait_deadline());
+    wait_end_ = wait_end();
     won_.clear();
     reserved_.clear();
     Start(0);

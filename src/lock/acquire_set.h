@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -43,6 +44,10 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] const std::vector<ReservedLock>& reserved() const { return reserved_; }
   /// Contenders in turnstiles that have been passed, to be deleted.
   [[nodiscard]] std::vector<std::string> passed() const;
+  /// When the wait for all LOCKs is over; kNever before the first has been joined, or without one.
+  [[nodiscard]] TimePoint wait_end() const {
+    return std::min(wait_end_, acquire_->wait_deadline());
+  }
   /// The LOCK that is being acquired, or was when it ended.
   [[nodiscard]] const LockName& lock() const { return requests_[current_].lock; }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lock/acquire.h"
 #include "protocol/contender_name.h"
@@ -23,6 +24,8 @@ using zookeeper::Reply;
 using zookeeper::Watch;
 
 constexpr int kMostMissing = 8;
+// Beyond the time between pings: clocks and the servers round.
+constexpr Duration kRoundMargin = 1ms;
 // Of a predecessor's data, for messages: anyone may have written a megabyte there.
 constexpr std::size_t kMostDataKept = 4096;
 
@@ -168,6 +171,7 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
     return LeaveAfterLookup();
   }
   place_.ranked = true;
+  place_.is_first = false;
   predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
   WatchPredecessor(predecessor);
@@ -442,18 +446,22 @@ void Acquire::TakeTurn() {
   const protocol::Lease& lease = store_.lease();
   const TimePoint now = clock_.Now();
   if (lease.SufficesToStart(now)) return Finish(Acquired{*contender_.ticket()});
-  if (const auto* const round = std::get_if<Confirming>(&state_);
-      round != nullptr && round->round_began != kNever) {
-    const Duration took = now - round->round_began;
-    // Another round would end like this one, or `try` does not wait for it.
-    if (took > lease.LongestAnswer() || request_.try_only) {
-      return Finish(TooSlow{lease.timeout(), took, lease.PingSpan()});
-    }
+  const auto* const round = std::get_if<Confirming>(&state_);
+  const bool is_round = round != nullptr && round->round_began != kNever;
+  const Duration took = is_round ? now - round->round_began : Duration::zero();
+  // If the next round is like this one: what is answered before its pause, and all of it.
+  const Duration answers = is_round ? now - *lease.newest_sent() + took : Duration::zero();
+  if (answers + kRoundMargin >= lease.AnswerBudget() || (is_round && request_.try_only)) {
+    return Finish(TooSlow{.timeout = lease.timeout(),
+                          .answer = took,
+                          .ping_span = lease.PingSpan(),
+                          .longer = lease.SufficientTimeout(answers + kRoundMargin)});
   }
   // The session lives, but is not proven for long enough to start anything: this process was
   // suspended, say. An answered request, a ping between follower and leader after it, and then
   // confirm once more.
-  Enter(AwaitingLease{.confirm_at = now + lease.PingSpan() + 1ms});
+  if (!std::exchange(place_.is_first, true)) observer_.OnFirst(request_.lock);
+  Enter(AwaitingLease{.confirm_at = now + lease.PingSpan() + kRoundMargin});
   answer_deadline_ = kNever;
   KeepProving();
 }

@@ -60,11 +60,12 @@ struct ReservedLock {
 struct Unreachable {};
 
 /// The LOCK is free, but the servers do not confirm the session quickly enough for it
-/// (protocol::Lease::LongestAnswer).
+/// (protocol::Lease::AnswerBudget).
 struct TooSlow {
-  Duration timeout{};    ///< the session's
-  Duration answer{};     ///< how long the last answer took
-  Duration ping_span{};  ///< how often the servers ping each other
+  Duration timeout{};                ///< the session's
+  Duration answer{};                 ///< how long the last answer took; 0: none is quick enough
+  Duration ping_span{};              ///< how often the servers ping each other
+  std::optional<Duration> longer{};  ///< the time-out of a session that would do
 };
 
 /// The servers refuse a request.

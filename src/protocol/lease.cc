@@ -81,8 +81,12 @@ bool Lease::Lasts(Duration span, TimePoint now) const {
 
 bool Lease::SufficesToStart(TimePoint now) const { return Lasts(timeout_ / 3, now); }
 
-Duration Lease::LongestAnswer() const {
-  return (timeout_ - timeout_ / 3 - EndMargin() - PingSpan()) / 2;
+Duration Lease::AnswerBudget() const { return timeout_ - timeout_ / 3 - EndMargin() - PingSpan(); }
+
+std::optional<Duration> Lease::SufficientTimeout(Duration answers) const {
+  const Lease longer(4 * slow_pings_);
+  if (slow_pings_ <= timeout_ / 4 || answers >= longer.AnswerBudget()) return std::nullopt;
+  return longer.timeout();
 }
 
 bool Lease::IsInHand(TimePoint now) const {

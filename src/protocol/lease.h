@@ -47,10 +47,15 @@ class Lease {
   /// in End(), and it suffices to start. A contender that sends each heartbeat PingSpan() after the
   /// answer to the last always has T/2 left, less the margin and three round trips.
   [[nodiscard]] bool IsInHand(TimePoint now) const;
-  /// The lease never suffices to start a command if answers take longer than this: a contender that
-  /// sends a heartbeat PingSpan() after the answer to the last, and gets an answer, has p before
-  /// that first answer. Negative if no answer is quick enough.
-  [[nodiscard]] Duration LongestAnswer() const;
+  /// A contender that pauses for PingSpan() after an answer and then sends a heartbeat can start a
+  /// command if the answer before the pause and those after it take less than this together. Not
+  /// positive if no answer is quick enough.
+  [[nodiscard]] Duration AnswerBudget() const;
+  /// The time-out of a session with the same servers in which answers may take `answers`; nothing
+  /// if none is known. A server that grants longer time-outs pings too rarely for this session.
+  [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
+  /// When the newest request that was answered, or the newest accepted connect request, was sent.
+  [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// s. To tell whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
   /// T.

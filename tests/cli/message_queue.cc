@@ -1,9 +1,11 @@
 // Messages about a queue: contenders that do not join it or have to leave it, and progress.
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 
 #include "cli/provocation.h"
+#include "cli/regranted.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -180,6 +182,20 @@ std::string PlaceLost() {
   return waiter.err();
 }
 
+/// A waiter whose reconnect is granted 12 s, after 4 s. It asks for `asked`.
+std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  Regranted regranted(TestServers(), {4'000, 12'000});
+  Child waiter = StartWaiter(
+      {"exclusive", "--session-timeout", asked, "-z", regranted.proxy().address()}, lock);
+  waiter.CloseInput();
+  regranted.CutUntilLeaseIsShort();
+  holder.CloseInput();
+  CHECK(waiter.Wait() == end);
+  return waiter.err();
+}
+
 std::string PlainProgress() {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
@@ -213,6 +229,19 @@ std::string LiveProgress(const std::string& lock) {
   proxy.Freeze();
   waiter.ReadUntil("; no server answers");
   return AsLines(waiter.out());
+}
+
+std::string ProgressOfFirst(const std::string& lock) {
+  Child holder = StartHolder(lock);
+  Proxy proxy(TestServers());
+  proxy.Delay(std::chrono::milliseconds(600));  // too slow for this session
+  Child waiter = Child::StartOnTerminal(OnTerminal(
+      ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s", lock, "--", "true"})));
+  waiter.Resize(24, 400);
+  waiter.ReadUntil(") for ");
+  holder.CloseInput();
+  waiter.ReadUntil("; confirming the session");
+  return waiter.out();
 }
 
 std::string ProgressOfPermits(const std::string& lock) {
@@ -255,10 +284,14 @@ Provocations QueueProvocations() {
       {{Part("kReservation", "a reservation for freeze")}, TakenByReservation},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kPlaceLost"}, PlaceLost},
+      {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
+      {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
       {{"kProgress"}, PlainProgress},
       {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
         Part("kNoAnswer")},
        [] { return LiveProgress(NewLock("said")); }},
+      {{Part("kConfirming", "; confirming the session")},
+       [] { return ProgressOfFirst(NewLock("said")); }},
       {{Part("kMoreHold", ", and 1 more")}, [] { return ProgressOfPermits(NewLock("said")); }},
   };
 }

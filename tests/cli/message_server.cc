@@ -210,7 +210,7 @@ Provocations ServerProvocations() {
          return Said(Run(ZklockAt("no-such-host.invalid:2181", {"inspect", "/t/said"})),
                      Exited(69));
        }},
-      {{"kTooSlow"}, ConfirmedTooSlowly},
+      {{"kTooSlow", "kFirst"}, ConfirmedTooSlowly},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        attempts.At("127.0.0.1:1")},
       {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},

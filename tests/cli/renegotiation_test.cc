@@ -1,4 +1,4 @@
-// A session time-out that a server shortens while the lock is held.
+// A server that grants another session time-out than the one before.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/hold_script.h"
+#include "cli/regranted.h"
 #include "support/own_server.h"
 #include "support/peer.h"
 
@@ -77,6 +78,32 @@ TEST_CASE("the command is dead before a time-out shortened by another server is 
   const auto last_heard = Clock::now();  // at the latest
   CHECK(holder.Wait() == Exited(76));
   CHECK(Clock::now() - last_heard < 12s);
+}
+
+// The heartbeats of the waiter prove nothing on the second server, whose grants say that servers
+// ping each other every 3 s.
+TEST_CASE("a waiter whose session is too short for another server queues again with a longer one") {
+  const OwnServer servers(
+      {"maxSessionTimeout=4000", "2:minSessionTimeout=12000", "2:maxSessionTimeout=40000"}, 2);
+  const std::string both = servers.address();
+  const std::size_t comma = both.find(',');
+  const std::string second = both.substr(comma + 1);
+  const std::string root = NewLock("lengthened");
+  Child holder = StartHolder({"exclusive", "-z", second}, root + "/b");
+  Regranted regranted(both.substr(0, comma));
+  Child waiter = StartWaiter(
+      {"exclusive", "--session-timeout", "4s", "-z", regranted.proxy().address(), root + "/a"},
+      root + "/b");
+  regranted.proxy().Redirect(second);
+  regranted.CutUntilLeaseIsShort();
+  holder.CloseInput();
+  waiter.ReadErrUntil("with a session of 12s\n");
+  CHECK(waiter.ReadLine() == "held");
+  waiter.Write("5\n");
+  CHECK(waiter.Wait() == Exited(5));
+  Tree tree("", second);
+  CHECK(tree.Children(root + "/a").empty());
+  CHECK(tree.Children(root + "/b").empty());
 }
 
 TEST_CASE("a lock is held under a shortened time-out, and released") {

@@ -237,6 +237,22 @@ TEST_CASE("After the place is lost, the new one is shown") {
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 3rd in line, 1m1s"));
 }
 
+TEST_CASE("A holder that is gone is not shown") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.Pass(1s);
+  waiter.Said();
+  waiter.servers.Remove(waiter.first[0]);
+  SECTION("before it is known whose turn it is") {
+    waiter.Pass(1min);
+    CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 1m1s\n");
+  }
+  SECTION("while our own session is confirmed") {
+    waiter.progress->OnEvent(cli::FirstEvent{"/l"});
+    waiter.Pass(1min);
+    CHECK(waiter.Said() == "zklock: waiting for /l: 1st in line, 1m1s; confirming the session\n");
+  }
+}
+
 TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(5s);

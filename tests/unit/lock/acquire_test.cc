@@ -659,23 +659,61 @@ TEST_CASE("A session time-out too short for a lease is refused") {
   CHECK(std::holds_alternative<Unusable>(*acquire.outcome()));
 }
 
+/// Lets `self`, whose turn it is, confirm its session until it is over. Each answer takes `answer`.
+void ConfirmSlowly(World& world, Contender& self, Duration answer) {
+  for (int i = 0; i < 10 && !self.acquire.outcome(); ++i) {
+    world.clock.Set(std::max(self.acquire.GetInterest().wake, world.clock.Now()));
+    self.acquire.OnReady(0);
+    world.clock.Advance(answer);
+    self.store.Run();
+  }
+  REQUIRE(self.acquire.outcome());
+}
+
 TEST_CASE("A free lock is given up if the session is confirmed too slowly, whatever the wait") {
   World world;
-  Contender self(world.servers, world.clock, {.wait = 1s});
+  const bool supersede = GENERATE(false, true);
+  Contender self(world.servers, world.clock, {.wait = 1s, .supersede = supersede});
   // Too little of the lease is left to start anything.
   self.store.Before("create", [&] { world.clock.Advance(25s); });
   self.store.Run();
   REQUIRE_FALSE(self.acquire.outcome());
   const bool is_slow = GENERATE(true, false);
-  for (int i = 0; i < 10 && !self.acquire.outcome(); ++i) {
-    world.clock.Set(std::max(self.acquire.GetInterest().wake, world.clock.Now()));
-    self.acquire.OnReady(0);
-    world.clock.Advance(is_slow ? 12s : 1s);
-    self.store.Run();
-  }
-  REQUIRE(self.acquire.outcome());
+  ConfirmSlowly(world, self, is_slow ? 12s : 1s);
   CHECK(self.Holds() == !is_slow);
   CHECK(self.Ended<TooSlow>() == is_slow);
+  CHECK(self.notes.times_first == 1);
+}
+
+TEST_CASE("One slow answer does not rule out a lock whose next answers are quick enough") {
+  World world;
+  Contender self(world.servers, world.clock);
+  self.store.Before("create", [&] { world.clock.Advance(25s); });
+  self.store.Run();
+  // 11.25 s are left for the answer before the pause and the one after it.
+  world.clock.Set(self.acquire.GetInterest().wake);
+  self.acquire.OnReady(0);
+  world.clock.Advance(5s);
+  self.store.Run();
+  CHECK_FALSE(self.acquire.outcome());
+  ConfirmSlowly(world, self, 5s);
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A lock that needs a longer session names the time-out that would do") {
+  World world;
+  Contender self(world.servers, world.clock);
+  const std::string other = world.servers.Put("/l/other-lock-", 1, true);
+  self.store.Run();
+  // Another server grants more than it is asked for, and pings as rarely as that allows.
+  self.store.SetGranted(120s);
+  self.store.Disconnect();
+  self.store.Run();
+  world.clock.Advance(20s);
+  world.servers.Remove(other);
+  self.store.Run();
+  REQUIRE(self.Ended<TooSlow>());
+  CHECK(std::get<TooSlow>(*self.acquire.outcome()).longer == 120s);
 }
 
 TEST_CASE("A wait that ends while an answer is under way is no conflict if the lock is free") {

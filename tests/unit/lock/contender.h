@@ -32,6 +32,7 @@ class AcquireNotes final : public AcquireObserver {
                  std::size_t ahead) override {
     waits.emplace_back(predecessor, ahead);
   }
+  void OnFirst(const LockName& /*lock*/) override { ++times_first; }
   void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
   void OnIncompatible(const LockName& /*lock*/,
                       const protocol::IncompatibleContender& contender) override {
@@ -47,6 +48,7 @@ class AcquireNotes final : public AcquireObserver {
   std::vector<std::string> own_data;
   std::vector<std::pair<std::string, std::size_t>> waits;
   int places_lost = 0;
+  int times_first = 0;
   std::vector<std::string> incompatible;
 };
 

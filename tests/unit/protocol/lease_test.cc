@@ -514,11 +514,11 @@ TEST_CASE("Generated events, with any granted time-outs: the lease is never too 
 }
 
 TEST_CASE("Answers that take too long leave no lease to start with, however often they come") {
-  CHECK(Lease(4s).LongestAnswer() / 1ms == 583);
-  CHECK(Lease(10s).LongestAnswer() / 1ms == 1833);
-  CHECK(Lease(30s).LongestAnswer() / 1ms == 5625);
+  CHECK(Lease(4s).AnswerBudget() / 2 / 1ms == 583);
+  CHECK(Lease(10s).AnswerBudget() / 2 / 1ms == 1833);
+  CHECK(Lease(30s).AnswerBudget() / 2 / 1ms == 5625);
   for (const Duration timeout : {Duration(4s), Duration(10s), Duration(30s)}) {
-    const Duration longest = Lease(timeout).LongestAnswer();
+    const Duration longest = Lease(timeout).AnswerBudget() / 2;
     for (const auto& [took, suffices] :
          {std::pair(longest - 1ms, true), std::pair(longest + 1ms, false)}) {
       Lease lease(timeout);
@@ -530,11 +530,20 @@ TEST_CASE("Answers that take too long leave no lease to start with, however ofte
       }
     }
   }
-  Lease later(10s);
-  later.ConnectAccepted(At(0s), 20s);
-  CHECK(later.LongestAnswer() / 1ms == 583);
-  later.ConnectAccepted(At(1s), 40s);
-  CHECK(later.LongestAnswer() < 0s);
+}
+
+TEST_CASE("A session that is too short for a server's pings needs that server's time-out") {
+  Lease lease(10s);
+  CHECK_FALSE(lease.SufficientTimeout(0s));
+  lease.ConnectAccepted(At(0s), 10s);
+  CHECK_FALSE(lease.SufficientTimeout(0s));
+  lease.ConnectAccepted(At(1s), 20s);
+  CHECK(lease.AnswerBudget() / 2 / 1ms == 583);
+  CHECK(lease.SufficientTimeout(1200ms) == 20s);
+  CHECK_FALSE(lease.SufficientTimeout(Lease(20s).AnswerBudget()));
+  lease.ConnectAccepted(At(2s), 40s);
+  CHECK(lease.AnswerBudget() < 0s);
+  CHECK(lease.SufficientTimeout(0s) == 40s);
 }
 
 TEST_CASE("The stop signal is sent a grace period before the lease's end, KILL 250 ms before it") {
