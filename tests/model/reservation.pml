@@ -105,14 +105,15 @@ hidden byte z;
 #define USED(n) ((STANDS(n) && !znode[n].forged) || run_[n].state == kRunning)
 #define OVER(n) (znode[n].ends && clock >= znode[n].until)
 #define BIT(n) (1 << (n))
-// The reservation z is before n, and n knows that it ends.
-#ifdef MUTATE_PREDECESSORS_END_ONLY
-#define EXPECTS_END(n, z) \
-  (STANDS(z) && znode[z].ends && run_[n].predecessor == z && znode[z].events == 0)
-#else
+// The reservation z is before n, and n knows that it ends. With PATIENT that is any that its list
+// showed, else only its predecessor, which keeps the search short.
+#if defined(PATIENT) && !defined(MUTATE_PREDECESSORS_END_ONLY)
 #define EXPECTS_END(n, z) \
   ((z) < (n) && STANDS(z) && znode[z].ends && (run_[n].seen & BIT(z)) && \
    (run_[n].predecessor != z || znode[z].events == 0))
+#else
+#define EXPECTS_END(n, z) \
+  (STANDS(z) && znode[z].ends && run_[n].predecessor == z && znode[z].events == 0)
 #endif
 #define WAITS_FREELY(n) \
   (run_[n].state == kWaiting && run_[n].alive && run_[n].expires == NONE)
@@ -182,10 +183,12 @@ inline List(n) {
     :: znode[z].kind != kNothing -> run_[n].predecessor = z
     :: else
     fi;
+#ifdef PATIENT
     if
     :: STANDS(z) -> run_[n].seen = run_[n].seen | BIT(z)
     :: else
     fi;
+#endif
     z++
   :: else -> break
   od;
@@ -196,14 +199,25 @@ inline List(n) {
   fi
 }
 
+// What a waiter knows counts no longer.
+inline Forget(n) {
+  run_[n].predecessor = NONE;
+  run_[n].seen = 0;
+  run_[n].expires = NONE
+}
+
+inline ListAgain(n) {
+  run_[n].state = kListing;
+  Forget(n)
+}
+
 // It is our turn.
 inline Hold(n) {
   if
   :: run_[n].reserves -> run_[n].sent = true; run_[n].state = kSent
   :: !run_[n].reserves -> Grant(n, znode[n].czxid); run_[n].state = kRunning
   fi;
-  run_[n].predecessor = NONE;
-  run_[n].seen = 0;
+  Forget(n);
   run_[n].refused = 0
 }
 
@@ -335,19 +349,21 @@ inline Expire(n) {
     REACHED_IF(run_[n].predecessor != run_[n].expires, a_waiter_further_behind_ends_a_reservation);
     REACHED(a_waiter_ends_a_reservation);
     record = run_[n].expires;
-    Delete(run_[n].expires);
-    run_[n].state = kListing
-  :: !STANDS(run_[n].expires) ->
-    REACHED(released_before_the_waiter_ends_it);
-    run_[n].state = kListing
+    Delete(run_[n].expires)
+  :: !STANDS(run_[n].expires) -> REACHED(released_before_the_waiter_ends_it)
   fi;
-  run_[n].expires = NONE
+  // The watch tells of the predecessor's deletion.
+  if
+  :: !STANDS(run_[n].expires) && run_[n].predecessor != run_[n].expires -> ListAgain(n)
+  :: else -> run_[n].expires = NONE
+  fi
 }
 
 inline Crash(n) {
   REACHED_IF(run_[n].sent, a_crash_while_the_conversion_travels);
   REACHED_IF(run_[n].done, a_crash_before_the_reply);
-  run_[n].state = kCrashed
+  run_[n].state = kCrashed;
+  Forget(n)
 }
 
 proctype Run(byte n) {
@@ -364,12 +380,12 @@ end_waiting:
       AskForTime(n, 0) }
   :: d_step { WAITS_FREELY(n) && EXPECTS_END(n, 1) && !(run_[n].refused & BIT(1)) ->
       AskForTime(n, 1) }
-#ifndef MUTATE_NO_LIST_FOR_CONVERSIONS
+#if defined(PATIENT) && !defined(MUTATE_NO_LIST_FOR_CONVERSIONS)
   // From time to time: a contender before ours may have been converted.
   :: d_step { WAITS_FREELY(n) && n > 0 && STANDS(0) && !(run_[n].seen & BIT(0)) ->
-      run_[n].state = kListing }
+      ListAgain(n) }
   :: d_step { WAITS_FREELY(n) && n > 1 && STANDS(1) && !(run_[n].seen & BIT(1)) ->
-      run_[n].state = kListing }
+      ListAgain(n) }
 #endif
   :: d_step { run_[n].state == kWaiting && run_[n].expires != NONE -> Expire(n) }
   :: atomic { run_[n].state == kRunning ->  // the command ends
@@ -410,7 +426,8 @@ end_waiting:
       :: else
       fi;
       run_[n].sent = false;
-      run_[n].expires = NONE;
+      Forget(n);
+      run_[n].refused = 0;
       if
       :: run_[n].state == kLost || run_[n].state == kSent || run_[n].state == kMade
       :: else -> run_[n].state = kGone
