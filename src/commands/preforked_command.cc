@@ -114,8 +114,9 @@ void PreforkedCommand::Prepare(Duration session_timeout) {
 void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
   shared_.Set(session);
-  // The next in line may have waited for long with a guard that somebody has killed.
-  if (supervisor_ && !supervisor_->HasGuard()) Discard();
+  // The next in line may have waited for long, and somebody has killed one of the two: that is not
+  // the end of a run.
+  if (supervisor_ && !supervisor_->IsIntact()) Discard();
   try {
     if (supervisor_) {
       supervisor_->Await(lease_end, GraceWith(timeout));

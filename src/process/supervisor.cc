@@ -281,7 +281,15 @@ bool Supervisor::AwaitForks(Duration patience) {
   return true;
 }
 
-bool Supervisor::HasGuard() const { return !state_->guard.HasEnded(); }
+bool Supervisor::IsIntact() const {
+  const GuardProcess& guard = state_->guard;
+  const pid_t command = guard.page().command;
+  if (guard.HasEnded()) return false;
+  if (command == 0) return true;  // it is not forked yet
+  // The guard may have reaped the command, and its pid may be another process's.
+  const auto stat = ReadProcessStat(command);
+  return stat && !stat->is_dead && stat->parent == guard.pid();
+}
 
 void Supervisor::Await(TimePoint lease_end, Duration grace) {
   State& state = *state_;

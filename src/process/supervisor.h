@@ -50,8 +50,8 @@ class Supervisor final : public EventSource {
   /// left this process's session and process group. False if that did not happen, or something was
   /// refused: this object can then only be destroyed.
   [[nodiscard]] bool AwaitForks(Duration patience);
-  /// Before Await(): whether the guard has not been killed since it was forked.
-  [[nodiscard]] bool HasGuard() const;
+  /// Before Begin(): whether neither the guard nor the command has been killed since it was forked.
+  [[nodiscard]] bool IsIntact() const;
   /// Once, before Begin(): waits until the command is forked. A signal that the process group gets
   /// after that ends the command as it begins; an earlier one has not reached it. `lease_end`: the
   /// first D (protocol: the lease). Throws std::system_error if the system refused the guard

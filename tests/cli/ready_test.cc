@@ -274,8 +274,8 @@ TEST_CASE("a waiter with few contenders before it has its guard and command read
     REQUIRE(holder.Wait() == Exited(0));
     CHECK(other.ReadLine() == "held");
   }
-  SECTION("it forks again if its guard was killed") {
-    kill(ready.guard, SIGKILL);
+  SECTION("it forks again if its guard or its command was killed") {
+    kill(GENERATE(true, false) ? ready.guard : ready.command, SIGKILL);
     WaitUntilGone(ready.command);
     holder.CloseInput();
     REQUIRE(holder.Wait() == Exited(0));

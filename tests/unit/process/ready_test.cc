@@ -160,6 +160,7 @@ TEST_CASE("a command that is killed before it begins is reported as killed") {
   const auto command = Supervisor::Prepare(spec, signals);
   kill(WaitForCommand(*command), SIGKILL);
   WaitForDeath(command->command_pid());
+  CHECK_FALSE(command->IsIntact());
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
   CHECK(ExitFrom(ended.wait_status) == Killed(SIGKILL));
@@ -175,8 +176,10 @@ TEST_CASE("when the guard is killed before the command begins, it does not begin
   const auto before = ChildrenOf(getpid());
   const auto command = Supervisor::Prepare(spec, signals);
   report.CloseWriteEnd();
+  CHECK(command->IsIntact());
   kill(ParentOf(WaitForCommand(*command)), SIGKILL);
   WaitForDeath(command->command_pid());
+  CHECK_FALSE(command->IsIntact());
   REQUIRE_FALSE(Begin(*command, spec));
   const Ended ended = WaitForEnd(*command);
   CHECK(ended.guard_failed);
