@@ -98,10 +98,6 @@ void Report::NoHistory(const lock::HistoryWriter::Unkept& unkept) {
   }
 }
 
-void Report::EndNotKept(const std::string& locks) {
-  Write(Level::kVerbose, fmt::format(message::kEndNotKept, locks));
-}
-
 void Report::OrphanEnded(const process::EndedOrphan& orphan) {
   const std::string path = Printable(orphan.path);
   if (!orphan.is_gone) return Error(fmt::format(message::kOrphansAlive, path));

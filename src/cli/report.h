@@ -65,9 +65,8 @@ class Report final : public EventListener {
   void LeftBehind(const process::Survivor& process);
   void Suspending(const std::string& lock, Duration lease_left);
 
-  /// --history (--verbose only): why there is none, and that the last write was refused.
+  /// --history (--verbose only): why there is none.
   void NoHistory(const lock::HistoryWriter::Unkept& unkept);
-  void EndNotKept(const std::string& locks);
 
  private:
   process::MessageSink& sink_;

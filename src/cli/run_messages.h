@@ -57,8 +57,6 @@ inline constexpr char kLastRunRefused[] =
 inline constexpr char kLastRunQuota[] = "the history of {} is not kept: a quota is used up";
 inline constexpr char kLastRunFailed[] =
     "the history of {} is not kept: {}/last-run could not be written";
-inline constexpr char kEndNotKept[] =
-    "the release of {} was refused together with its history: this run is entered as lost";
 
 // The command's cgroup.
 inline constexpr char kContained[] = "the command runs in the cgroup {}";

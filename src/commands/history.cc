@@ -20,26 +20,32 @@ History::History(RunContext& context, SessionDriver& session_driver,
                // The contender that waited in the turnstile is not the one that holds the permit.
                .queued_at = is_shared_ ? std::optional(context.began) : std::nullopt}) {}
 
-History::Writes History::End(lock::Hold& hold, const lock::FinishedRun& run) {
-  if (is_shared_) {
-    writer_.Release(hold, run);
-    ServeUntil(hold, [this] { return writer_.IsReleaseOver(); });
-    return {};
-  }
+TimePoint History::Deadline(const lock::Hold& hold) const {
+  return std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
+}
+
+void History::Release(lock::Hold& hold, const lock::FinishedRun& run) {
+  const TimePoint deadline = Deadline(hold);
   // After a very short run its beginning is still being written. If that is refused, the release
   // must do without, or it would be refused too.
-  ServeUntil(hold, [this] { return writer_.IsSettled(); });
-  Writes writes = writer_.End(run);
-  has_written_ = std::any_of(writes.begin(), writes.end(),
-                             [](const auto& write) { return write.has_value(); });
-  return writes;
+  if (!is_shared_) ServeUntil(deadline, [this] { return writer_.IsSettled(); });
+  writer_.Release(hold, run);
+  // Where no other holder of a permit makes it write again, a silent server gets no more time than
+  // for the close, which another server can do.
+  const TimePoint answered = context_.clock.Now() + session_driver_.session().CloseAnswerTime();
+  ServeUntil(is_shared_ ? deadline : std::min(deadline, answered),
+             [this] { return writer_.IsReleaseOver(); });
+}
+
+History::Writes History::End(const lock::Hold& hold, const lock::FinishedRun& run) {
+  ServeUntil(Deadline(hold), [this] { return writer_.IsSettled(); });
+  return writer_.End(run);
 }
 
 template <typename IsDone>
-void History::ServeUntil(const lock::Hold& hold, IsDone is_done) {
+void History::ServeUntil(TimePoint deadline, IsDone is_done) {
   process::EventLoop& loop = context_.loop;
-  loop.Remove(context_.signals);  // nobody takes them meanwhile
-  const TimePoint deadline = std::min(context_.clock.Now() + kLongestHistoryWait, hold.lease_end());
+  loop.Remove(context_.signals);  // nothing reads signals in this loop
   process::Waker alarm(deadline);
   {
     const LeaseFirst order(loop, session_driver_.session(), {&writer_, &alarm});
@@ -51,13 +57,6 @@ void History::ServeUntil(const lock::Hold& hold, IsDone is_done) {
 void History::ReportUnkept() {
   for (; reported_ < writer_.unkept().size(); ++reported_) {
     context_.report.NoHistory(writer_.unkept()[reported_]);
-  }
-}
-
-void History::ReportEnd(const std::string& locks) {
-  ReportUnkept();
-  if (has_written_ && session_driver_.session().is_release_refused()) {
-    context_.report.EndNotKept(locks);
   }
 }
 

@@ -32,24 +32,23 @@ class History {
   /// The run begins. Later calls do nothing.
   void Begin(TimePoint began) { writer_.Begin(began); }
 
-  /// The run has ended: what to write in the transactions of the release. If other holders may
-  /// write too, releases itself.
-  [[nodiscard]] Writes End(lock::Hold& hold, const lock::FinishedRun& run);
+  /// The run has ended: releases, and enters the end. What is not released then, the caller does.
+  void Release(lock::Hold& hold, const lock::FinishedRun& run);
+  /// Instead: what to write to enter the end. Not with --permits.
+  [[nodiscard]] Writes End(const lock::Hold& hold, const lock::FinishedRun& run);
   /// With --verbose: the LOCKs whose history cannot be kept, each once.
   void ReportUnkept();
-  /// The same at the end, after the close of the session.
-  void ReportEnd(const std::string& locks);
 
  private:
   template <typename IsDone>
-  void ServeUntil(const lock::Hold& hold, IsDone is_done);
+  void ServeUntil(TimePoint deadline, IsDone is_done);
+  [[nodiscard]] TimePoint Deadline(const lock::Hold& hold) const;
 
   RunContext& context_;
   SessionDriver& session_driver_;
   const bool is_shared_;
   lock::HistoryWriter writer_;
   std::size_t reported_ = 0;
-  bool has_written_ = false;  // the end, together with the release
 };
 
 }  // namespace zklock::commands

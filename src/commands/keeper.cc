@@ -166,18 +166,18 @@ class Keeper {
     hold_events.SetLeaseSink({});
     // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
-    (void)locks_.session_driver->Close(EnterEnd(hold, began));
+    EnterEnd(hold, began);
+    (void)locks_.session_driver->Close();
     guard_.reset();
   }
 
-  /// With --history, releases and enters the end of the hold. Returns as Hold::Release().
-  std::size_t EnterEnd(lock::Hold& hold, TimePoint began) {
+  /// With --history, releases and enters the end of the hold.
+  void EnterEnd(lock::Hold& hold, TimePoint began) {
     const EndCause cause = guard_->cause().value_or(EndCause::kItself);
-    if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return 0;
-    const lock::FinishedRun run{
-        .ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false};
-    const History::Writes writes = history_->End(hold, run);
-    return hold.Release(run, writes);
+    if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return;
+    history_->Release(
+        hold,
+        {.ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false});
   }
 
   void StartGuard(const lock::Hold& hold) {

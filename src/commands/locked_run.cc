@@ -132,15 +132,17 @@ class LockedRun {
     if (row.is_recorded && !hold_.loss()) {
       const lock::FinishedRun run{
           .ran = reaped - began, .status = status, .host = context_.Self().host};
-      History::Writes history = history_ ? history_->End(hold_, run) : History::Writes();
       if (min_interval_ && status == 0) {
         // Confirmed before the release, and not written again with it.
-        min_interval_->Record(hold_, began, std::exchange(history, {}));
+        min_interval_->Record(hold_, began,
+                              history_ ? history_->End(hold_, run) : History::Writes());
+      } else if (history_) {
+        history_->Release(hold_, run);
       }
-      releases = hold_.Release(run, history);
+      releases = hold_.Release(run);
     }
     Release({row.reason, status}, releases);
-    if (history_) history_->ReportEnd(display_path_);
+    if (history_) history_->ReportUnkept();
     running_->ReportProcesses();
     return status;
   }

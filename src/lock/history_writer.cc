@@ -247,52 +247,88 @@ std::vector<std::optional<zookeeper::DataWrite>> HistoryWriter::End(const Finish
   return writes;
 }
 
-// ---- shared -----------------------------------------------------------------------------------
+// ---- the release ------------------------------------------------------------------------------
+
+bool HistoryWriter::IsReleaseOver() const {
+  return std::none_of(places_.begin(), places_.end(), [](const Place& place) {
+    return place.state == State::kReleasing || place.state == State::kEntering;
+  });
+}
 
 void HistoryWriter::Release(Hold& hold, const FinishedRun& run) {
   ended_ = true;
   hold_ = &hold;
   run_ = run;
-  if (!began_ || places_.front().state == State::kOff) {
-    release_over_ = true;
-  } else {
-    ReadForRelease();
+  for (Place& place : places_) {
+    if (!began_ || place.state == State::kOff) continue;
+    const bool is_marked = place.state == State::kMarked;
+    place.state = State::kReleasing;
+    place.attempts = 0;
+    if (request_.is_shared) {
+      ReadForRelease(place);
+    } else if (is_marked) {
+      WriteEnd(place);
+    } else {
+      GiveUp(place, Error::kConnectionLoss);
+    }
   }
 }
 
-void HistoryWriter::ReadForRelease() {
-  store_.Get(PathOf(places_.front()), Watch::kNo,
-             scope_.Wrap([this](const GetReply& reply) { OnReadForRelease(reply); }));
+void HistoryWriter::ReadForRelease(Place& place) {
+  store_.Get(PathOf(place), Watch::kNo, scope_.Wrap([this, &place](const GetReply& reply) {
+    OnReadForRelease(place, reply);
+  }));
 }
 
-void HistoryWriter::OnReadForRelease(const GetReply& reply) {
-  Place& place = places_.front();
+void HistoryWriter::OnReadForRelease(Place& place, const GetReply& reply) {
   if (reply.error == Error::kNoNode) {  // so short a run that its beginning was not entered
     return store_.Create(PathOf(place), "", NodeKind::kPersistent,
-                         scope_.Wrap([this](const zookeeper::CreateReply& created) {
-                           const bool exists = created.error == Error::kNone;
-                           OnReleased(exists ? Error::kNodeExists : created.error);
+                         scope_.Wrap([this, &place](const zookeeper::CreateReply& created) {
+                           const bool exists =
+                               created.error == Error::kNone || created.error == Error::kNodeExists;
+                           if (exists) return OnEndWritten(place, Error::kNodeExists);
+                           EndEntering(place, created.error);
                          }));
   }
-  if (reply.error != Error::kNone) return OnReleased(reply.error);
+  if (reply.error != Error::kNone) return EndEntering(place, reply.error);
   auto history = RunHistory::Parse(reply.data);
-  if (!history) {
-    release_over_ = true;
-    return GiveUp(place, std::nullopt);
-  }
+  if (!history) return GiveUp(place, std::nullopt);
   place.history = *std::move(history);
-  EnterEnd(place, run_);
-  hold_->ReleaseShared(
-      {PathOf(place), place.history.Format(request_.most_runs), reply.stat.version},
-      scope_.Wrap([this](const zookeeper::Reply& released) { OnReleased(released.error); }));
+  place.version = reply.stat.version;
+  WriteEnd(place);
 }
 
-void HistoryWriter::OnReleased(Error error) {
+void HistoryWriter::WriteEnd(Place& place) {
+  EnterEnd(place, run_);
+  const zookeeper::DataWrite write{PathOf(place), place.history.Format(request_.most_runs),
+                                   place.version};
+  const auto done = scope_.Wrap(
+      [this, &place](const zookeeper::Reply& reply) { OnEndWritten(place, reply.error); });
+  if (place.state == State::kReleasing) {
+    hold_->ReleaseWith(write, place.ticket.path, run_, done);
+  } else {
+    store_.Set(write.path, write.data, write.version, done);
+  }
+}
+
+void HistoryWriter::OnEndWritten(Place& place, Error error) {
   const bool was_changed = error == Error::kBadVersion || error == Error::kNodeExists;
-  if (was_changed && ++release_attempts_ < kMostConflicts) return ReadForRelease();
-  release_over_ = true;
-  // After a lost reply the close of the session releases, if this did not.
-  if (error != Error::kNone && !IsLost(error)) GiveUp(places_.front(), error);
+  if (was_changed && request_.is_shared && ++place.attempts < kMostConflicts) {
+    return ReadForRelease(place);
+  }
+  if (place.state == State::kReleasing && (IsRefusal(error) || error == Error::kBadVersion)) {
+    // The run may write to last-run, as its beginning shows, but perhaps it may not write to LOCK
+    // or delete from it; or somebody has written to LOCK meanwhile. Then the close releases.
+    place.state = State::kEntering;
+    return WriteEnd(place);
+  }
+  EndEntering(place, error);
+}
+
+// After a lost reply the close of the session releases, if that request did not.
+void HistoryWriter::EndEntering(Place& place, Error error) {
+  place.state = State::kOff;
+  if (error != Error::kNone && !IsLost(error)) GiveUp(place, error);
 }
 
 }  // namespace zklock::lock

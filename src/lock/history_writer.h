@@ -37,7 +37,8 @@ struct ReservationRun {
 
 /// Keeps the history of runs in LOCK/last-run while LOCKs are held (zklock-protocol(7), The last
 /// runs). The run is entered without its end when it begins; nobody waits for that write. The end
-/// replaces that entry in the transaction that releases the lock.
+/// replaces that entry in the transaction that releases the lock, or by itself if the servers
+/// refuse that, as where a right to the LOCK is missing.
 ///
 /// Of reservations only the beginning is entered: ReleaseReservation enters the end.
 ///
@@ -71,15 +72,15 @@ class HistoryWriter final : public EventSource {
   /// Waits no longer: what is not entered yet is unkept.
   void GiveUpRest();
 
-  /// For each ticket the write that enters the end, for the transaction that releases it. None
-  /// where no history is kept. Only once, if settled and not shared.
+  /// For each ticket the write that enters the end, for a caller that writes it itself. None where
+  /// no history is kept. Only if settled and not shared, and instead of Release().
   [[nodiscard]] std::vector<std::optional<zookeeper::DataWrite>> End(const FinishedRun& run);
 
-  /// Shared: enters the end and releases, again with what is then there if another holder wrote
-  /// meanwhile. `hold` outlives the callbacks.
+  /// If settled: enters the end and releases. If another holder of a permit wrote meanwhile, again
+  /// with what is then there. `hold` outlives the callbacks.
   void Release(Hold& hold, const FinishedRun& run);
-  /// Release() is done, or has failed: then Hold::Release() releases.
-  [[nodiscard]] bool IsReleaseOver() const { return release_over_; }
+  /// Nothing of Release() is pending. Hold::Release() releases what it did not.
+  [[nodiscard]] bool IsReleaseOver() const;
 
   [[nodiscard]] const std::vector<Unkept>& unkept() const { return unkept_; }
 
@@ -91,9 +92,12 @@ class HistoryWriter final : public EventSource {
   /// kReading   -> kMarking with the write of the entry; kMarked if an earlier write had succeeded;
   ///            kUnread after a lost reply; kOff
   /// kMarking   -> kMarked; kUnread if the write was lost or came too late; kOff
-  /// kMarked    the data and its version are known. Final
+  /// kMarked    the data and its version are known. -> kReleasing
+  /// kReleasing the end is being entered together with the release. -> kEntering if that is
+  ///            refused; kOff
+  /// kEntering  the end is being entered by itself. -> kOff
   /// kOff       final
-  enum class State { kUnread, kReading, kMarking, kMarked, kOff };
+  enum class State { kUnread, kReading, kMarking, kMarked, kReleasing, kEntering, kOff };
   struct Place {
     Ticket ticket;
     State state = State::kUnread;
@@ -115,9 +119,11 @@ class HistoryWriter final : public EventSource {
   [[nodiscard]] RunRecord RecordOf(const Place& place) const;
   void EnterEnd(Place& place, const FinishedRun& run);
 
-  void ReadForRelease();
-  void OnReadForRelease(const zookeeper::GetReply& reply);
-  void OnReleased(zookeeper::Error error);
+  void ReadForRelease(Place& place);
+  void OnReadForRelease(Place& place, const zookeeper::GetReply& reply);
+  void WriteEnd(Place& place);
+  void OnEndWritten(Place& place, zookeeper::Error error);
+  void EndEntering(Place& place, zookeeper::Error error);
 
   zookeeper::Store& store_;
   const HistoryRequest request_;
@@ -129,8 +135,6 @@ class HistoryWriter final : public EventSource {
   // Of Release():
   Hold* hold_ = nullptr;
   FinishedRun run_;
-  int release_attempts_ = 0;
-  bool release_over_ = false;
 
   CallbackScope scope_;
 };

@@ -107,14 +107,11 @@ std::vector<zookeeper::DataWrite> Hold::WritesFor(const Ticket& ticket,
   return {{ticket.lock.path, protocol::FormatLockData({record}), *ticket.lock_version}};
 }
 
-std::size_t Hold::Release(const FinishedRun& run,
-                          const std::vector<std::optional<zookeeper::DataWrite>>& history) {
+std::size_t Hold::Release(const FinishedRun& run) {
   if (state_ == State::kLost || clock_.Now() >= lease_end_) return 0;
   bool all = passed_.empty();
-  for (std::size_t i = 0; i < tickets_.size(); ++i) {
-    const Ticket& ticket = tickets_[i];
-    std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
-    if (i < history.size() && history[i]) writes.push_back(*history[i]);
+  for (const Ticket& ticket : tickets_) {
+    const std::vector<zookeeper::DataWrite> writes = WritesFor(ticket, run);
     // Refused if the LOCK was written to meanwhile, possibly by another reader: of several readers
     // that hold together, not all leave a record.
     const auto ignore_reply = scope_.Wrap([](const zookeeper::Reply&) {});
@@ -132,14 +129,26 @@ std::size_t Hold::Release(const FinishedRun& run,
   return all ? tickets_.size() : 0;
 }
 
-void Hold::ReleaseShared(const zookeeper::DataWrite& history,
-                         zookeeper::Done<zookeeper::Reply> done) {
+void Hold::ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
+                       const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done) {
   store_.SetListener(nullptr);  // the watch of our contender reports our own delete
-  store_.WriteAndDelete({history}, tickets_.front().path, zookeeper::kAnyVersion,
-                        scope_.Wrap([this, done = std::move(done)](const zookeeper::Reply& reply) {
-                          if (reply.error == Error::kNone) tickets_.clear();
-                          done(reply);
-                        }));
+  const auto ticket = std::find_if(tickets_.begin(), tickets_.end(),
+                                   [&](const Ticket& one) { return one.path == path; });
+  if (ticket->id().has_reused_name()) {
+    return store_.Set(
+        history.path, history.data, history.version,
+        scope_.Wrap([done = std::move(done)](const zookeeper::SetReply& reply) { done(reply); }));
+  }
+  std::vector<zookeeper::DataWrite> writes = WritesFor(*ticket, run);
+  writes.push_back(history);
+  store_.WriteAndDelete(
+      writes, path, zookeeper::kAnyVersion,
+      scope_.Wrap([this, path, done = std::move(done)](const zookeeper::Reply& reply) {
+        if (reply.error == Error::kNone) {
+          std::erase_if(tickets_, [&](const Ticket& one) { return one.path == path; });
+        }
+        done(reply);
+      }));
 }
 
 void Hold::DeletePassed() {

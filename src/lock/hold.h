@@ -69,14 +69,12 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
   /// what this did not. Returns the number of requests that together release everything if they
   /// succeed, or 0 if only the close does.
-  ///
-  /// `history`: for each ticket a further write in the transaction that releases it; may be empty.
-  std::size_t Release(const FinishedRun& run,
-                      const std::vector<std::optional<zookeeper::DataWrite>>& history = {});
-  /// Releases the only ticket, a permit, together with this write of the history. Calls `done` with
-  /// the answer. From the first call on nothing is proven any more: the caller soon calls
-  /// Release(), which does nothing after a success.
-  void ReleaseShared(const zookeeper::DataWrite& history, zookeeper::Done<zookeeper::Reply> done);
+  std::size_t Release(const FinishedRun& run);
+  /// Releases the ticket with this path as Release() does, together with this write of the history.
+  /// Calls `done` with the answer; after a refusal nothing was done. From the first call on nothing
+  /// is proven any more: the caller soon calls Release(), for what is not released yet.
+  void ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
+                   const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done);
 
   Interest GetInterest() override;
   void OnReady(short revents) override;

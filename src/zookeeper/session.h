@@ -85,9 +85,9 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::string HelperRefusal() const;
   /// The servers even refuse the close: they require a scheme of credentials that the client
   /// library does not have, such as SASL. The session ends with its time-out.
-  /// After the close: the servers refused a WriteAndDelete(). Its znode was deleted by the close.
-  [[nodiscard]] bool is_release_refused() const { return release_refused_; }
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
+  /// How long a server may take for one answer while others wait for the session's close.
+  [[nodiscard]] Duration CloseAnswerTime() const;
 
   // Store
   void SetListener(StoreListener* listener) override { listener_ = listener; }
@@ -159,8 +159,6 @@ class Session final : public Store, public EventSource {
   void OnCloseRefused();
   /// The next close uses credentials that are made up for it.
   void CloseAsAnybody();
-  /// How long a server may take for one answer while the session is being closed.
-  [[nodiscard]] Duration CloseAnswerTime() const;
 
   // Requests (session_requests.cc).
   /// For each request that was sent and not answered, in order: whether it is a WriteAndDelete().
@@ -240,8 +238,7 @@ class Session final : public Store, public EventSource {
   std::deque<std::unique_ptr<PendingRequest>> pipeline_;  // not yet delivered, in order
   TimePoint send_again_at_{};                             // for throttled requests
   Duration throttle_pause_{};  // the last one; zero: the last answer was not "throttled"
-  bool release_refused_ = false;
-  std::size_t releases_ = 0;  // how many WriteAndDelete() release everything; 0: the close does
+  std::size_t releases_ = 0;   // how many WriteAndDelete() release everything; 0: the close does
 
   UniqueFd closing_socket_;
   std::unique_ptr<Helper> closing_helper_;  // what that socket leads to

@@ -80,7 +80,6 @@ void Session::ReadCloseReply() {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (size <= 0) return LeaveClosingSocket();
     const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
-    release_refused_ = close_scanner_.is_release_refused();
     if (close_scanner_.is_close_refused()) return OnCloseRefused();
     if (is_closed) {
       closing_socket_.Reset();

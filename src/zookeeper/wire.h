@@ -56,8 +56,6 @@ class ReplyScanner {
   bool Feed(const std::byte* data, std::size_t size);
   /// The close was answered with an error: the servers require other credentials.
   [[nodiscard]] bool is_close_refused() const { return close_refused_; }
-  /// A releasing multi was answered with an error: nothing of it was done.
-  [[nodiscard]] bool is_release_refused() const { return refused_; }
 
  private:
   void JudgeHead();

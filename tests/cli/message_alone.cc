@@ -43,12 +43,12 @@ std::string NoMemory() {
   return Reported([](cli::Report& report) { report.NoMemory(); });
 }
 
-// These write as little as the queue before them, which is refused first. What they do is in
+// This writes as little as the queue before it, which is refused first. What it does is in
 // tests/unit/lock/history_writer_test.cc.
-std::string HistoryNotWritten(zookeeper::Error error) {
+std::string HistoryNotWritten() {
   return Reported(
-      [error](cli::Report& report) {
-        report.NoHistory({"/l", error});
+      [](cli::Report& report) {
+        report.NoHistory({"/l", zookeeper::Error::kQuotaExceeded});
       },
       cli::Verbosity::kVerbose);
 }
@@ -167,8 +167,7 @@ Provocations SaidAloneProvocations() {
 #endif
       {{"kNoMemory"}, NoMemory},
       {{"kNoProc"}, NoProc},
-      {{"kLastRunQuota"}, [] { return HistoryNotWritten(zookeeper::Error::kQuotaExceeded); }},
-      {{"kLastRunFailed"}, [] { return HistoryNotWritten(zookeeper::Error::kConnectionLoss); }},
+      {{"kLastRunQuota"}, HistoryNotWritten},
       {{Part("kLookupEnded")}, LookupEnded},
       {{"kSurvivor"}, Survivor},
       {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",

@@ -158,7 +158,7 @@ std::string RunWithHistory(const std::string& data, int permissions) {
   return SaidBy({"exclusive", "--verbose", "--history", "8", lock, "--", "true"}, 0);
 }
 
-std::string EndNotKept() {
+std::string HistoryWrittenTo() {
   const std::string lock = NewLock("said");
   Child holder = StartHolder({"exclusive", "--verbose", "--history", "8"}, lock);
   Tree tree;
@@ -277,7 +277,7 @@ Provocations QueueProvocations() {
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},
-      {{"kEndNotKept"}, EndNotKept},
+      {{"kLastRunFailed"}, HistoryWrittenTo},
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
       {{"kReservationEnded"}, ReservationEnds},
       {{"kReservationOverdue"}, ReservationOverdue},

@@ -88,14 +88,11 @@ struct Runner {
   void Finish(int status = 0) {
     bench.clock.Set(bench.clock.Now() + 3s);
     const FinishedRun run{.ran = 3s, .status = status, .host = "db1"};
-    if (bench.is_semaphore) {
-      writer->Release(*hold, run);
-      store.Run();
-      hold->Release(run);
-    } else {
-      while (!writer->IsSettled()) Serve();
-      hold->Release(run, writer->End(run));
-    }
+    while (!bench.is_semaphore && !writer->IsSettled()) Serve();
+    writer->Release(*hold, run);
+    store.Run();
+    CHECK(writer->IsReleaseOver());
+    hold->Release(run);
     store.Run();
     Vanish();
   }
@@ -328,7 +325,7 @@ TEST_CASE("Without a right the lock works, and no history is kept") {
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
 }
 
-TEST_CASE("If somebody else writes in the last moment, the close releases") {
+TEST_CASE("If somebody else writes in the last moment, the lock is released without the history") {
   Bench bench;
   Runner run(bench);
   run.Begin();
@@ -337,6 +334,45 @@ TEST_CASE("If somebody else writes in the last moment, the close releases") {
   run.Finish();
   CHECK(bench.servers.nodes.at("/l/last-run").data == "mine");
   CHECK_FALSE(bench.servers.Has(run.ticket.path));
+  REQUIRE(run.writer->unkept().size() == 1);
+  CHECK(run.writer->unkept().front().error == zookeeper::Error::kBadVersion);
+  CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 0 db1") != std::string::npos);
+}
+
+TEST_CASE("If the release is refused the end is entered by itself, whatever else goes wrong") {
+  const bool semaphore = GENERATE(false, true);
+  for (const bool is_changed : {false, true}) {
+    for (std::size_t at = 0; at < 4; ++at) {
+      CAPTURE(semaphore, is_changed, at);
+      Bench bench(semaphore);
+      Runner run(bench);
+      run.Begin();
+      run.Serve();
+      const std::string release = semaphore ? "write /l/last-run, delete " : "write /l, write ";
+      if (is_changed && !semaphore) {
+        bench.servers.Write("/l", "mine");
+      } else {
+        run.store.Refuse(release, zookeeper::Error::kNoAuth);
+      }
+      // Another holder of a permit writes between the two.
+      if (is_changed && semaphore) {
+        run.store.Before("set /l/last-run", [&] {
+          bench.servers.Write("/l/last-run", bench.servers.nodes.at("/l/last-run").data);
+        });
+      }
+      const std::size_t before = run.store.requests_sent();
+      if (at > 0) run.store.PlaceFault(before + at - 1, Fault::kReplyLost);
+      run.Finish(4);
+      CHECK_FALSE(bench.servers.Has(run.ticket.path));
+      const RunHistory history = bench.History();
+      REQUIRE(history.entries().size() == 1);
+      const RunRecord& kept = history.entries().front().run;
+      // What is lost with the connection is not sent again.
+      if (at == 0) CHECK(kept.status == 4);
+      if (kept.end == End::kEnded) CHECK(kept.status == 4);
+      CHECK(run.writer->unkept().empty());
+    }
+  }
 }
 
 TEST_CASE("Writes that lose the connection again and again are given up") {
