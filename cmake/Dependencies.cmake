@@ -9,12 +9,16 @@ endfunction()
 
 # zookeeper::client, the single-threaded C client.
 find_path(ZOOKEEPER_INCLUDE_DIR zookeeper/zookeeper.h)
-# Always linked statically, so that what it receives passes through zklock first (--wrap=recv).
+# Always linked statically, so that what it receives is checked first (--wrap=recv).
 find_library(ZOOKEEPER_STATIC_LIBRARY libzookeeper_st.a)
 set(zookeeper_library ${ZOOKEEPER_STATIC_LIBRARY})
 if(NOT ZOOKEEPER_INCLUDE_DIR OR NOT zookeeper_library)
   zklock_need("The ZooKeeper C client (zookeeper/zookeeper.h, libzookeeper_st)"
               libzookeeper-st-dev)
+endif()
+if(NOT zookeeper_library MATCHES "\\.a$")
+  message(FATAL_ERROR "${zookeeper_library} is not a static library: zklock could not check what the"
+                      " client receives before the client decodes it")
 endif()
 
 # Whether the library has TLS and SASL depends on how it was built (Debian's has neither). Only

@@ -32,8 +32,8 @@ constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 // How many replies are read before other events get their turn: a server may send without pause.
 constexpr int kMostReplies = 64;
 
-// Whose bytes the library reads, while it does: all that it receives passes through __wrap_recv.
-FrameLengths* frames_of_library = nullptr;
+// Checks what the library reads, while it does: all that it receives passes through __wrap_recv.
+ReplyCheck* check_of_library = nullptr;
 
 // Without a callback the library logs to standard error. The states below are more precise.
 void DropLog(const char*) {}
@@ -63,7 +63,7 @@ UniqueFd DeadSocket() { return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEX
 Connection::Connection(const Endpoint& endpoint, Duration timeout, const Credentials* previous,
                        const std::vector<AuthInfo>& credentials, const Clock& clock,
                        Transport* transport)
-    : endpoint_(endpoint), clock_(clock), transport_(transport) {
+    : endpoint_(endpoint), clock_(clock), transport_(transport), replies_(previous != nullptr) {
   if (transport_ != nullptr) listener_.emplace();
   const std::string& address = listener_ ? listener_->address() : endpoint_.address;
   clientid_t id{};
@@ -166,10 +166,10 @@ void Connection::Process(short revents) {
 void Connection::LetLibraryProcess(int events, bool connects) {
   before_call_ = clock_.Now();
   errno = 0;
-  frames_of_library = &frames_;
+  check_of_library = &replies_;
   const int result = zookeeper_process(handle_, events);
   const int error = errno;
-  frames_of_library = nullptr;
+  check_of_library = nullptr;
   if (connects) SendNow();
   Advance(result, error);
 }
@@ -311,16 +311,16 @@ std::string_view ClientLibraryVersion() { return ZOO_VERSION; }
 
 }  // namespace zklock::zookeeper
 
-// The linker gives us every call of recv(). The library would believe a length that is negative,
-// and never read on: to it the connection then looks broken.
+// The linker gives us every call of recv(). After a malformed frame, to the library the connection
+// looks broken: it does not see the frame's last bytes, and reads no more.
 extern "C" {
 ssize_t __real_recv(int socket, void* buffer, size_t size, int flags);  // NOLINT
 
 ssize_t __wrap_recv(int socket, void* buffer, size_t size, int flags) {  // NOLINT
   const ssize_t received = __real_recv(socket, buffer, size, flags);
-  auto* const frames = zklock::zookeeper::frames_of_library;
-  if (frames == nullptr || received <= 0 ||
-      frames->Feed(static_cast<const std::byte*>(buffer), static_cast<std::size_t>(received))) {
+  auto* const check = zklock::zookeeper::check_of_library;
+  if (check == nullptr || received <= 0 ||
+      check->Feed(static_cast<const std::byte*>(buffer), static_cast<std::size_t>(received))) {
     return received;
   }
   errno = EBADMSG;

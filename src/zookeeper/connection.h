@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,12 +39,12 @@ struct AttemptEnd {
     kFellSilent,
     kClosesOnRequest,  ///< again and again, on the same kind of request
     kThrottles,        ///< the server is too busy for requests
-    kNotUnderstood,
-    kSystem,         ///< see `error`
-    kHelper,         ///< see `words`
-    kHelperRefused,  ///< the credentials, or what the helper needs to have any; see `words`
-    kHelperClosed,   ///< the helper closed the connection at once, and reported nothing
-    kHelperSilent,   ///< nothing has come back through the helper
+    kNotUnderstood,    ///< a malformed reply
+    kSystem,           ///< see `error`
+    kHelper,           ///< see `words`
+    kHelperRefused,    ///< the credentials, or what the helper needs to have any; see `words`
+    kHelperClosed,     ///< the helper closed the connection at once, and reported nothing
+    kHelperSilent,     ///< nothing has come back through the helper
   };
   How how = How::kSystem;
   int error = 0;      ///< errno's value
@@ -101,6 +102,8 @@ class Connection {
   [[nodiscard]] Duration granted_timeout() const;
   /// For requests; null once the connection has been taken from the library.
   [[nodiscard]] zhandle_t* handle() const { return handle_; }
+  /// A request has been made through it; see ReplyCheck::Expect().
+  void Expect(std::string fields) { replies_.Expect(std::move(fields)); }
 
   /// Holds requests back until SendNow(), or for a fifth of a second, so that several leave in one
   /// segment.
@@ -142,7 +145,7 @@ class Connection {
   TimePoint connect_sent_{};
   TimePoint before_call_{};
   int fd_ = -1;  // the library's; -1 before the first connect
-  FrameLengths frames_;
+  ReplyCheck replies_;
   bool greeting_is_sound_ = false;
   bool wants_write_ = false;
   bool holds_back_ = false;

@@ -29,6 +29,7 @@ struct PendingRequest {
   bool releases = false;       // a WriteAndDelete()
   bool is_write = false;       // not to be done twice
   std::string_view operation;  // the name of Session's function; a literal
+  std::string fields;          // of the answer; see ReplyCheck::Expect()
   std::function<int(PendingRequest&, zhandle_t*)> send;
   std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>>
       done;

@@ -282,10 +282,13 @@ void Session::OnAccepted() {
   connect_took_ = now - attempt_began_;
   failed_rounds_ = 0;
   tried_in_round_ = 0;
-  // Keep the result of a server that throttled requests until it answers one.
-  const bool throttled =
-      current_endpoint_ < ends_.size() && ends_[current_endpoint_] == AttemptEnd{How::kThrottles};
-  if (!throttled) SetEnd(std::nullopt);
+  // Keep the result of a server that throttled requests, or sent a malformed reply, until it
+  // answers one.
+  const std::optional<AttemptEnd> end =
+      current_endpoint_ < ends_.size() ? ends_[current_endpoint_] : std::nullopt;
+  if (end != AttemptEnd{How::kThrottles} && end != AttemptEnd{How::kNotUnderstood}) {
+    SetEnd(std::nullopt);
+  }
   phase_ = Phase::kConnected;
   first_lost_ = {};
   if (closing_) {

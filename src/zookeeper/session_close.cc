@@ -81,6 +81,7 @@ void Session::ReadCloseReply() {
     if (size <= 0) return LeaveClosingSocket();
     const bool is_closed = close_scanner_.Feed(buffer.data(), static_cast<std::size_t>(size));
     if (close_scanner_.is_close_refused()) return OnCloseRefused();
+    if (close_scanner_.is_foreign()) return LeaveClosingSocket();
     if (is_closed) {
       closing_socket_.Reset();
       closing_helper_.reset();

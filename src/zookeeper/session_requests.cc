@@ -96,7 +96,7 @@ void Session::Send(PendingRequest& pending) {
   const bool is_sent = pending.send(pending, connection_->handle()) == ZOK;
   // All requests of one wake-up leave in one segment, and a release together with the close.
   if (!delivering_ && !pending.releases) connection_->SendNow();
-  if (is_sent) return;
+  if (is_sent) return connection_->Expect(pending.fields);
   AnswerLost(pending);
   TakeAnswers();
 }
@@ -278,14 +278,20 @@ void Session::OnWatchEvent(zhandle_t* /*handle*/, int type, int /*state*/, const
 }
 
 int Session::SendMulti(PendingRequest& request, zhandle_t* handle) {
+  request.fields = "m";
+  for (const zoo_op_t& one : request.operations) {
+    request.fields += one.type == ZOO_CREATE_OP ? 's' : one.type == ZOO_SETDATA_OP ? 'S' : '-';
+  }
+  const bool is_stamp = std::holds_alternative<Done<SetReply>>(request.done);
   return zoo_amulti(handle, static_cast<int>(request.operations.size()), request.operations.data(),
-                    request.results.data(), OnDone, &request);
+                    request.results.data(), is_stamp ? OnStamped : OnDone, &request);
 }
 
 void Session::Create(const std::string& path, const std::string& data, NodeKind kind,
                      Done<CreateReply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Create";
+  pending->fields = "sS";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
@@ -299,6 +305,7 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
 void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Get";
+  pending->fields = "bS";
   pending->done = std::move(done);
   pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
@@ -310,6 +317,7 @@ void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
 void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "List";
+  pending->fields = "v";
   pending->done = std::move(done);
   pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awget_children(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr,
@@ -321,6 +329,7 @@ void Session::List(const std::string& path, Watch watch, Done<ListReply> done) {
 void Session::Exists(const std::string& path, Watch watch, Done<Reply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Exists";
+  pending->fields = "S";
   pending->done = std::move(done);
   pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awexists(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
@@ -344,6 +353,7 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
                   Done<SetReply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Set";
+  pending->fields = "S";
   pending->done = std::move(done);
   pending->is_write = true;
   pending->commits = true;
@@ -411,6 +421,7 @@ void Session::MakePersistent(const std::vector<Conversion>& conversions,
 void Session::Sync(const std::string& path, Done<Reply> done) {
   auto pending = std::make_unique<PendingRequest>();
   pending->operation = "Sync";
+  pending->fields = "s";
   pending->done = std::move(done);
   pending->send = [=](PendingRequest& request, zhandle_t* handle) {
     return zoo_async(handle, path.c_str(), OnSynced, &request);
@@ -448,10 +459,7 @@ void Session::Stamp(const std::string& path, Done<SetReply> done) {
                      nullptr, 0);
   zoo_set_op_init(&pending->operations[1], name, "", 0, -1, &pending->stat);
   zoo_delete_op_init(&pending->operations[2], name, -1);
-  pending->send = [](PendingRequest& request, zhandle_t* handle) {
-    return zoo_amulti(handle, static_cast<int>(request.operations.size()),
-                      request.operations.data(), request.results.data(), OnStamped, &request);
-  };
+  pending->send = SendMulti;
   Request(std::move(pending));
 }
 

@@ -3,15 +3,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <deque>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace zklock::zookeeper {
 
-/// The few bytes of ZooKeeper's wire protocol that the client library does not give access to: the
-/// close of a session, whose reply must be awaited without blocking (zookeeper_close blocks for up
-/// to 4.5 s and reports nothing), and the first bytes of a handshake. A frame is a four-byte
-/// big-endian length and that many bytes (jute; ZooKeeper's RequestHeader and ReplyHeader).
+/// What zklock itself reads of ZooKeeper's wire protocol: whether what a server sends is
+/// well-formed, and the close of a session, whose reply must be awaited without blocking
+/// (zookeeper_close blocks for up to 4.5 s and reports nothing). A frame is a four-byte big-endian
+/// length and that many bytes (jute; ZooKeeper's RequestHeader and ReplyHeader).
 
 /// The whole closeSession request: length, xid, type -11.
 using CloseRequest = std::array<std::byte, 12>;
@@ -26,21 +29,38 @@ enum class Greeting {
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
-/// Follows the frames of a stream that arrives in pieces: the client library believes their
-/// lengths.
-class FrameLengths {
+/// More than any reply that a server can send: a list of all the children that a LOCK can have.
+inline constexpr std::uint32_t kLongestReply = 1U << 30U;
+
+/// Checks each frame from a server before the client library decodes it. The library ignores the
+/// results of its own decoders: a malformed frame makes it use uninitialised memory, or fail an
+/// assertion. The first frame is the answer to the connect request.
+class ReplyCheck {
  public:
-  /// More than any reply that a server can send: a list of all the children that a LOCK can have.
-  static constexpr std::uint32_t kLongest = 1U << 30U;
-  /// Takes the next bytes. False once a frame has a length that is negative or longer than
-  /// kLongest.
-  bool Feed(const std::byte* data, std::size_t size);
+  /// `continues`: the connect request named a session, which may have expired.
+  explicit ReplyCheck(bool continues = false) : continues_(continues) {}
+  /// A request has been sent, whose reply, unless it is an error, has these fields, a letter each:
+  /// a string (s), bytes (b), a Stat (S), a vector of strings (v). The reply to a transaction is an
+  /// m and a letter for each operation: s, S, or - if its result has no fields. Servers answer
+  /// requests in their order. That the xid is the request's is left to the library, which closes
+  /// the connection if not.
+  void Expect(std::string fields) { expected_.push_back(std::move(fields)); }
+  /// Takes what the library has read by one call, which is never of two frames; pieces of a frame
+  /// are adjacent in memory. False: the connection must be closed.
+  [[nodiscard]] bool Feed(const std::byte* data, std::size_t size);
+  /// The answer to the connect request has been seen.
+  [[nodiscard]] bool is_greeted() const { return is_greeted_; }
 
  private:
-  std::uint32_t length_ = 0;      // of the frame, as far as its bytes have arrived
-  std::size_t length_bytes_ = 0;  // that have arrived; 4: the length is complete
-  std::size_t left_ = 0;          // bytes of the frame that have not arrived
-  bool is_sound_ = true;
+  [[nodiscard]] bool IsSound(std::span<const std::byte> frame);
+
+  bool continues_;
+  bool is_greeted_ = false;
+  std::deque<std::string> expected_;  // of each request without a reply: the fields
+  std::uint32_t length_ = 0;          // of the current frame, as far as its bytes have arrived
+  std::size_t length_bytes_ = 0;      // that have arrived; 4: the length is complete
+  const std::byte* frame_ = nullptr;  // its bytes that have arrived; null: none
+  std::size_t arrived_ = 0;           // how many
 };
 
 /// Searches a stream that arrives in pieces for the confirmation that a session holds nothing any
@@ -56,6 +76,8 @@ class ReplyScanner {
   bool Feed(const std::byte* data, std::size_t size);
   /// The close was answered with an error: the servers require other credentials.
   [[nodiscard]] bool is_close_refused() const { return close_refused_; }
+  /// A frame has a length that no reply has: nothing more is found in this stream.
+  [[nodiscard]] bool is_foreign() const { return foreign_; }
 
  private:
   void JudgeHead();
@@ -66,6 +88,7 @@ class ReplyScanner {
   std::size_t unreleased_;    // how many releasing multis are unanswered
   bool refused_ = false;      // one of them was not done: only the reply to the close counts
   bool close_refused_ = false;
+  bool foreign_ = false;
   // The current frame's length and xid; in the close's reply also zxid and error; in a multi's also
   // the type of the first result, which is -1 if nothing was done (ReplyHeader, MultiHeader).
   std::array<std::byte, 24> head_{};

@@ -75,6 +75,66 @@ std::size_t SeenAfter(const Bytes& stream, std::size_t piece) {
   return 0;
 }
 
+Bytes Of(std::initializer_list<std::int32_t> numbers) {
+  Bytes bytes;
+  for (const std::int32_t number : numbers) Append32(bytes, number);
+  return bytes;
+}
+
+Bytes Joined(std::initializer_list<Bytes> parts) {
+  Bytes whole;
+  for (const Bytes& part : parts) Append(whole, part);
+  return whole;
+}
+
+Bytes Text(std::string_view text) {
+  return Joined({Of({static_cast<std::int32_t>(text.size())}), FromText(text)});
+}
+
+Bytes WithLength(const Bytes& frame) {
+  return Joined({Of({static_cast<std::int32_t>(frame.size())}), frame});
+}
+
+/// The answer to a connect request.
+Bytes Grant(std::int32_t timeout = 30'000, std::int32_t session = 7, std::int32_t version = 0,
+            std::int32_t password_size = 16, char read_only = 0) {
+  return Joined({Of({version, timeout, session, session, password_size}), Bytes(16),
+                 FromText({&read_only, 1})});
+}
+
+Bytes Answer(const Bytes& body, std::int32_t xid = kXid, std::int32_t error = 0) {
+  return Joined({Of({xid, 0, 9, error}), body});
+}
+
+/// As the library reads it: the length by itself, then the frame.
+bool Takes(ReplyCheck& check, const Bytes& frame) {
+  const Bytes length = Of({static_cast<std::int32_t>(frame.size())});
+  return check.Feed(length.data(), length.size()) && check.Feed(frame.data(), frame.size());
+}
+
+ReplyCheck Greeted() {
+  ReplyCheck check;
+  REQUIRE(Takes(check, Grant()));
+  return check;
+}
+
+bool IsSound(const std::string& fields, const Bytes& body) {
+  ReplyCheck check = Greeted();
+  check.Expect(fields);
+  return Takes(check, Answer(body));
+}
+
+const Bytes kStat(68, std::byte{3});
+
+/// The header of a result in a transaction.
+Bytes Result(std::int32_t type, bool is_end = false) {
+  return Joined({Of({type}), FromNumbers({is_end ? 1 : 0}), Of({0})});
+}
+
+const Bytes kEnd = Result(-1, true);
+
+Bytes Failed(std::int32_t error) { return Joined({Result(-1), Of({error})}); }
+
 }  // namespace
 
 TEST_CASE("a close request is its length, its xid and the type -11") {
@@ -101,28 +161,6 @@ TEST_CASE("any other greeting is not a ZooKeeper server's") {
   CHECK(Judge(FromText("SSH-2.0-OpenSSH_9.2\r\n")) == Greeting::kForeign);
   CHECK(Judge(FromNumbers({0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46, 0x00})) ==
         Greeting::kForeign);  // a TLS alert
-}
-
-TEST_CASE("a frame of an impossible length is noticed, wherever the stream is split") {
-  // A frame of two bytes, an empty one, and one whose length is the case.
-  const auto [length, sound] =
-      GENERATE(table<std::uint32_t, bool>({{0, true},
-                                           {5, true},
-                                           {FrameLengths::kLongest, true},
-                                           {FrameLengths::kLongest + 1, false},
-                                           {0x7fffffff, false},
-                                           {0x80000000, false},
-                                           {0xffffffff, false}}));
-  std::vector<std::byte> stream;
-  for (const unsigned value : {0U, 0U, 0U, 2U, 255U, 255U, 0U, 0U, 0U, 0U, length >> 24U,
-                               length >> 16U & 255U, length >> 8U & 255U, length & 255U}) {
-    stream.push_back(static_cast<std::byte>(value));
-  }
-  for (std::size_t split = 0; split < stream.size(); ++split) {
-    FrameLengths frames;
-    CHECK(frames.Feed(stream.data(), split));
-    CHECK(frames.Feed(stream.data() + split, stream.size() - split) == sound);
-  }
 }
 
 TEST_CASE("seven bytes are too few to judge") {
@@ -230,14 +268,180 @@ TEST_CASE("a reply that has been seen stays seen") {
   CHECK(scanner.Feed(nullptr, 0));
 }
 
-TEST_CASE("frames of impossible lengths do no harm") {
-  Bytes stream;
-  for (const std::int32_t length : {0, 3, 4, -1, INT32_MIN}) {
-    Append32(stream, length);
-    Append32(stream, 7);
+TEST_CASE("a stream with a frame of an impossible length confirms nothing") {
+  for (const std::int32_t length : {0, 4, 15, (1 << 30) + 1, -1, INT32_MIN}) {
+    for (const std::int32_t xid : {7, kXid}) {
+      Bytes stream;
+      Append(stream, ReplyFrame(-2, 0));
+      Append32(stream, length);
+      Append32(stream, xid);
+      stream.resize(stream.size() + 11);
+      Append(stream, CloseReply());
+      ReplyScanner scanner(kXid);
+      CHECK_FALSE(scanner.Feed(stream.data(), stream.size()));
+      CHECK(scanner.is_foreign());
+    }
   }
-  Append(stream, CloseReply());
-  for (std::size_t piece = 1; piece <= stream.size(); ++piece) CHECK(SeenAfter(stream, piece) > 0);
+}
+
+TEST_CASE(
+    "a reply is sound with the fields that its request expects, and not a byte less or more") {
+  const auto [fields, body] = GENERATE(table<std::string, Bytes>({
+      {"", Bytes()},
+      {"s", Text("/lock")},
+      {"s", Text("")},
+      {"S", kStat},
+      {"sS", Joined({Text("/lock/a"), kStat})},
+      {"bS", Joined({Text("data"), kStat})},
+      {"bS", Joined({Of({-1}), kStat})},
+      {"v", Of({0})},
+      {"v", Joined({Of({2}), Text("a"), Text("b")})},
+      {"m-", Joined({Result(13), kEnd})},
+      {"msS-", Joined({Result(1), Text("/a"), Result(5), kStat, Result(2), kEnd})},
+      {"mS-", Joined({Failed(0), Failed(-110), kEnd})},
+      {"mS-", Joined({Failed(-103), Failed(-2), kEnd})},
+  }));
+  CAPTURE(fields, body.size());
+  CHECK(IsSound(fields, body));
+  for (std::size_t size = 0; size < body.size(); ++size) {
+    CAPTURE(size);
+    CHECK_FALSE(IsSound(fields, Bytes(body.begin(), body.begin() + static_cast<long>(size))));
+  }
+  CHECK_FALSE(IsSound(fields, Joined({body, Bytes(1)})));
+}
+
+TEST_CASE("lengths and counts that the frame does not hold are not sound") {
+  const std::int32_t count = GENERATE(-1, -11, INT32_MIN, INT32_MAX, 1 << 28, 200);
+  CAPTURE(count);
+  const Bytes rest(100);
+  CHECK_FALSE(IsSound("s", Joined({Of({count}), rest})));
+  CHECK_FALSE(IsSound("v", Joined({Of({count}), rest})));
+  CHECK_FALSE(IsSound("v", Joined({Of({1, count}), rest})));
+  if (count != -1) CHECK_FALSE(IsSound("bS", Joined({Of({count}), kStat})));
+}
+
+TEST_CASE("a string with a null character is not sound") {
+  using namespace std::string_view_literals;
+  CHECK_FALSE(IsSound("s", Text("/a\0b"sv)));
+  CHECK_FALSE(IsSound("v", Joined({Of({1}), Text("\0"sv)})));
+}
+
+TEST_CASE("a transaction has all of its results, or errors with a reason for each") {
+  CHECK_FALSE(IsSound("mS-", Joined({Failed(0), Failed(0), kEnd})));
+  CHECK_FALSE(IsSound("mS-", Joined({Failed(0), Failed(-2), kEnd})));
+  CHECK_FALSE(IsSound("mS-", Joined({Result(5), kStat, Failed(-110), kEnd})));
+  CHECK_FALSE(IsSound("mS-", Joined({Result(5), kStat, kEnd})));
+  CHECK_FALSE(IsSound("m-", Joined({Result(2), Result(2), kEnd})));
+  CHECK_FALSE(IsSound("m-", Joined({Result(2), Result(-1), Of({-110})})));
+  CHECK_FALSE(IsSound("mS-", Joined({Result(2), Result(5), kStat, kEnd})));
+}
+
+TEST_CASE("of a reply with an error the library reads no more") {
+  ReplyCheck check = Greeted();
+  check.Expect("v");
+  check.Expect("msS");
+  CHECK(Takes(check, Answer({}, kXid, -101)));
+  CHECK(Takes(check, Answer(Bytes(5), kXid, 1)));
+}
+
+TEST_CASE("replies answer requests in their order, and only those") {
+  ReplyCheck check = Greeted();
+  check.Expect("s");
+  check.Expect("S");
+  CHECK(Takes(check, Answer({}, -2)));  // to a ping
+  CHECK(Takes(check, Answer(Text("/a"))));
+  CHECK(Takes(check, Answer({}, -4)));  // to credentials
+  CHECK(Takes(check, Answer({}, -4, -115)));
+  CHECK(Takes(check, Answer(kStat)));
+  CHECK_FALSE(Takes(check, Answer({})));
+}
+
+TEST_CASE("frames that answer no request are sound as far as zklock may get them") {
+  const auto [frame, sound] = GENERATE(table<Bytes, bool>({
+      {Answer({}, -2), true},
+      {Answer(Bytes(1), -2), false},
+      {Answer(Bytes(1), -4), false},
+      {Answer({}, -8), false},
+      {Answer(Joined({Of({3, 3}), Text("/a")}), -1), true},
+      {Answer(Joined({Of({3, 3}), Text("/a")}), -1, -1), true},
+      {Answer(Of({3, 3}), -1), false},
+      {Answer(Of({3, 3, -1}), -1), false},
+      {Answer({}, -1, -1), false},
+      {Answer({}, -3), false},
+  }));
+  ReplyCheck check = Greeted();
+  CHECK(Takes(check, frame) == sound);
+}
+
+TEST_CASE("the answer to a connect request grants a session that the library can use") {
+  const auto cut = [](Bytes bytes, std::size_t size) {
+    bytes.resize(size);
+    return bytes;
+  };
+  const auto [frame, sound] = GENERATE_COPY(table<Bytes, bool>({
+      {Grant(), true},
+      {cut(Grant(), 36), true},
+      {cut(Grant(), 35), false},
+      {Joined({Grant(), Bytes(1)}), false},
+      {Grant(30'000, 7, 1), false},
+      {Grant(30'000, 7, 0, 15), false},
+      {Grant(30'000, 7, 0, -1), false},
+      {Grant(30'000, 7, 0, 16, 1), false},
+      {Grant(0), false},
+      {Grant(-1), false},
+      {Grant(INT32_MAX / 2), true},
+      {Grant(INT32_MAX / 2 + 1), false},
+      {Bytes(), false},
+  }));
+  CAPTURE(frame.size());
+  ReplyCheck check;
+  // The library reads it in one piece with its length.
+  const Bytes whole = WithLength(frame);
+  CHECK((check.Feed(whole.data(), whole.size()) && check.is_greeted()) == sound);
+}
+
+TEST_CASE("only a session that existed can have expired") {
+  ReplyCheck fresh;
+  CHECK_FALSE(Takes(fresh, Grant(0, 0)));
+  ReplyCheck continued(true);
+  CHECK(Takes(continued, Grant(0, 0)));
+}
+
+TEST_CASE("a frame of an impossible length is not waited for") {
+  const auto [length, sound] = GENERATE(table<std::uint32_t, bool>({{0, false},
+                                                                    {15, false},
+                                                                    {16, true},
+                                                                    {kLongestReply, true},
+                                                                    {kLongestReply + 1, false},
+                                                                    {0x7fffffff, false},
+                                                                    {0x80000000, false},
+                                                                    {0xffffffff, false}}));
+  ReplyCheck check = Greeted();
+  const Bytes bytes = Of({static_cast<std::int32_t>(length)});
+  CHECK(check.Feed(bytes.data(), 3));
+  CHECK(check.Feed(bytes.data() + 3, 1) == sound);
+}
+
+TEST_CASE("a frame may arrive in any pieces") {
+  for (const bool is_sound : {true, false}) {
+    const Bytes frame = WithLength(Answer(Text(is_sound ? "/a" : std::string_view("/\0", 2))));
+    for (std::size_t split = 1; split < frame.size(); ++split) {
+      ReplyCheck check = Greeted();
+      check.Expect("s");
+      CHECK(check.Feed(frame.data(), split));
+      CHECK(check.Feed(frame.data() + split, frame.size() - split) == is_sound);
+    }
+  }
+}
+
+TEST_CASE("a library that reads in another way than this one is not believed") {
+  const Bytes two = Joined({WithLength(Answer({}, -2)), WithLength(Answer({}, -2))});
+  ReplyCheck check = Greeted();
+  CHECK_FALSE(check.Feed(two.data(), two.size()));
+  const Bytes copy = two;
+  ReplyCheck elsewhere = Greeted();
+  CHECK(elsewhere.Feed(two.data(), 10));
+  CHECK_FALSE(elsewhere.Feed(copy.data() + 10, 10));
 }
 
 }  // namespace zklock::zookeeper
