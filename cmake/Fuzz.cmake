@@ -15,7 +15,9 @@ file(GLOB fuzzed_sources CONFIGURE_DEPENDS src/base/*.cc src/protocol/*.cc)
 list(APPEND fuzzed_sources
      src/transport/sasl_frames.cc
      src/zookeeper/server_answers.cc src/zookeeper/server_list.cc src/zookeeper/store.cc
-     src/zookeeper/wire.cc
+     src/zookeeper/wire.cc src/zookeeper/connection.cc src/zookeeper/loopback.cc
+     src/zookeeper/result.cc src/zookeeper/session.cc src/zookeeper/session_close.cc
+     src/zookeeper/session_requests.cc
      src/lock/contender_data.cc src/lock/json_fields.cc src/lock/lock_children.cc
      src/lock/reserved.cc src/lock/run_history.cc
      src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
@@ -29,7 +31,9 @@ add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
 target_include_directories(fuzzed PUBLIC src tests)
 # AddressSanitizer does not detect an index beyond a view but within its buffer.
 target_compile_definitions(fuzzed PUBLIC _GLIBCXX_ASSERTIONS)
-target_link_libraries(fuzzed PUBLIC zklock_flags zklock_fmt nlohmann_json::nlohmann_json)
+target_link_libraries(fuzzed PUBLIC zklock_flags zklock_fmt nlohmann_json::nlohmann_json
+                             zookeeper::client)
+target_link_options(fuzzed INTERFACE -Wl,--wrap=recv)
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cc)
 foreach(fuzzer IN LISTS fuzzers)
