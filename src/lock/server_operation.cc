@@ -12,6 +12,11 @@ using zookeeper::Error;
 // of children that is too large for the servers' or the client's buffer, for example.
 constexpr int kMostBegins = 8;
 
+/// How long a server may take for an answer.
+Duration AnswerTime(const zookeeper::Store& store, Duration connect_timeout) {
+  return std::min(connect_timeout, std::max<Duration>(2s, store.lease().timeout() / 3));
+}
+
 }  // namespace
 
 ServerOperation::ServerOperation(zookeeper::Store& store, const Clock& clock,
@@ -40,6 +45,10 @@ void ServerOperation::OnReady(short /*revents*/) {
   if (now >= ConnectDeadline()) {
     Fail(Unreachable{});
   } else if (now >= answer_deadline_) {
+    // Servers that answer only the first requests are not asked for much longer than others.
+    if (begins_ * AnswerTime(store_, connect_timeout_) >= connect_timeout_) {
+      return Fail(Unreachable{});
+    }
     answer_deadline_ = kNever;
     store_.GiveUpServer();
   }
@@ -109,7 +118,7 @@ void ServerOperation::Heard() {
 }
 
 TimePoint ServerOperation::AnswerDeadline() const {
-  return After(clock_.Now(), std::max<Duration>(2s, store_.lease().timeout() / 3));
+  return After(clock_.Now(), AnswerTime(store_, connect_timeout_));
 }
 
 TimePoint ServerOperation::ConnectDeadline() const {

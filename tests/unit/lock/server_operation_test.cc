@@ -111,6 +111,33 @@ TEST_CASE("Every error that means a refusal is reported as one") {
   }
 }
 
+TEST_CASE("Servers that answer only a first request are left soon after --connect-timeout") {
+  FakeServers servers;
+  FakeClock clock;
+  servers.Put("/c", 0);
+  servers.Put("/c/l", 0);
+  servers.Put("/c/l/_c_x-lock-", 7, true);
+  FakeStore store(servers, clock);
+  Holders operation(store, clock, kLock, 15s);
+  const TimePoint begin = clock.Now();
+  store.Connect();
+  for (int servers_tried = 0; !operation.failure(); ++servers_tried) {
+    REQUIRE(servers_tried < 8);
+    REQUIRE(store.Step());  // the list; nothing after it is answered
+    const TimePoint wake = operation.GetInterest().wake;
+    REQUIRE(wake != kNever);
+    clock.Advance(wake - clock.Now());
+    operation.OnReady(0);
+    if (operation.failure()) break;
+    CHECK(store.server_given_up());
+    store.Disconnect();
+    store.Connect();
+  }
+  CHECK(std::holds_alternative<Unreachable>(*operation.failure()));
+  // The second server's time is not cut short.
+  CHECK(clock.Now() - begin < 2 * 15s);
+}
+
 TEST_CASE("An error that correct servers do not send is a defect with operation and path") {
   ForEachAnswered(Error::kUnimplemented, [](const Kind& kind, const OperationFailure& failure) {
     REQUIRE(std::holds_alternative<Defect>(failure));
