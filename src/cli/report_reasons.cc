@@ -67,6 +67,8 @@ std::string AttemptText(const zookeeper::AttemptEnd& end) {
       return message::kHelperClosed;
     case kHelperSilent:
       return message::kHelperSilent;
+    case kLoopback:
+      return fmt::format(message::kLoopback, std::generic_category().message(end.error));
     case kSystem:
       break;
   }

@@ -214,7 +214,8 @@ void Connection::Advance(int result, int error) {
     } else if (error == ETIMEDOUT) {
       Fail({Silence()});
     } else if (error != 0 && error != EBADMSG) {
-      Fail({AttemptEnd::How::kSystem, error});
+      // Until the helper is started there is no server yet.
+      Fail({listener_ ? AttemptEnd::How::kLoopback : AttemptEnd::How::kSystem, error});
     } else {
       Fail({AttemptEnd::How::kNotUnderstood});
     }

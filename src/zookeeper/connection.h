@@ -45,6 +45,7 @@ struct AttemptEnd {
     kHelperRefused,    ///< the credentials, or what the helper needs to have any; see `words`
     kHelperClosed,     ///< the helper closed the connection at once, and reported nothing
     kHelperSilent,     ///< nothing has come back through the helper
+    kLoopback,         ///< the socket to the helper is refused; see `error`
   };
   How how = How::kSystem;
   int error = 0;      ///< errno's value

@@ -179,8 +179,8 @@ void Session::StartAttempt(TimePoint now) {
                                                credentials_ ? &*credentials_ : nullptr,
                                                access_.credentials, clock_, transport_);
   } catch (const std::system_error& error) {
-    // For instance, an address family that this host does not have.
-    EndAttempt({How::kSystem, error.code().value()}, now);
+    // For instance, an address family that this host does not have, or no loopback interface.
+    EndAttempt({transport_ != nullptr ? How::kLoopback : How::kSystem, error.code().value()}, now);
   }
 }
 

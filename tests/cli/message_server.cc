@@ -197,6 +197,14 @@ std::string InterruptedBySignal() {
   return child.err();
 }
 
+std::string WithoutLoopback() {
+  ChildOptions options =
+      Zklock({"inspect", "--connect-timeout", "500ms", "--proxy-command", "cat", "/t/said"});
+  options.argv.insert(options.argv.begin(),
+                      {"/usr/bin/unshare", "--user", "--map-root-user", "--net"});
+  return Said(Run(options), Exited(69));
+}
+
 // A reply's length, and in it an xid that nobody has used.
 const std::string kNonsense("\0\0\0\x10\x7f\x7f\x7f\x7f\0\0\0\0\0\0\0\x01\0\0\0\0", 20);
 
@@ -226,6 +234,10 @@ Provocations ServerProvocations() {
       {{Part("kNotUnderstood")}, attempts.Add([] { return WithList(kNonsense, "5s", "40s"); })},
       {{Part("kHelperClosed")}, attempts.Through("true")},
       {{Part("kHelperSilent")}, attempts.Through("sleep 1000")},
+      {{Part("kLoopback",
+             "not asked: zklock cannot connect to itself over the loopback interface (Network is "
+             "unreachable): is it up?")},
+       WithoutLoopback},
       {{Part("kLookupRuns")}, SlowName},
       {{"kCredentialsRefused"},
        [] {
