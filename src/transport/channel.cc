@@ -158,7 +158,7 @@ void Report(std::string text) {
   // Names in a certificate are a stranger's text, which must not make lines of its own.
   const auto is_control = [](char byte) { return static_cast<unsigned char>(byte) < ' '; };
   std::replace_if(text.begin(), text.end(), is_control, '?');
-  WriteLine(std::move(text));
+  WriteLine(std::string(transport_interface::kDiscardLine) + '\n' + text);
 }
 
 void DiscardReport() { WriteLine(transport_interface::kDiscardLine); }

@@ -54,7 +54,8 @@ class PlainChannel final : public Channel {
 };
 
 /// Standard error's last line is what zklock reports if it has to give this server up: what this
-/// process is waiting for, or why it ends.
+/// process is waiting for, or why it ends. Discards the lines before it: the step that they are
+/// about is done.
 void Report(std::string text);
 /// Discards it: the step is done.
 void DiscardReport();
