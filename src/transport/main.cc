@@ -106,10 +106,12 @@ void GiveUpPrivileges() {
 #endif
 }
 
-/// "zk1" of "zk1:2281", "::1" of "[::1]:2281".
+/// "zk1" of "zk1:2281", "::1" of "[::1]:2281". A dot at the end of a name, which keeps the resolver
+/// from trying domains, is not part of the name that certificates and Kerberos know.
 std::string HostOf(const std::string& name) {
   std::string host = name.substr(0, name.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.ends_with('.')) host.pop_back();
   return host.substr(0, host.find('%'));
 }
 
@@ -203,12 +205,10 @@ int main(int argc, char** argv) {
     Run(ReadOptions(argc, argv));
     return 0;
   } catch (const Failure& failure) {
-    DiscardReport();
     const std::string mark(failure.refusal ? 1 : 0, zklock::transport_interface::kRefusalMark);
     Report(mark + failure.what());
     return 1;
   } catch (const std::exception& error) {
-    DiscardReport();
     Report(std::string("zklock-transport: ") + error.what());
     return 1;
   }

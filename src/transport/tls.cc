@@ -4,12 +4,15 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <ctime>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace zklock::transport {
 namespace {
@@ -53,9 +56,9 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
 }
 
 /// The names and addresses that a certificate is for.
-std::string NamesOf(X509* certificate) {
-  std::string names;
-  const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+std::vector<std::string> NamesOf(X509* certificate) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) { names.push_back(name); };
   auto* list = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   for (int i = 0; i < sk_GENERAL_NAME_num(list); ++i) {
@@ -68,7 +71,23 @@ std::string NamesOf(X509* certificate) {
     }
   }
   GENERAL_NAMES_free(list);
-  return names.empty() ? NameText(X509_get_subject_name(certificate)) : names;
+  if (names.empty()) add(NameText(X509_get_subject_name(certificate)));
+  return names;
+}
+
+/// What is wrong with a certificate that is for other names than `host`.
+std::string MismatchText(X509* certificate, const std::string& host) {
+  std::string all;
+  for (const std::string& name : NamesOf(certificate)) {
+    // An address is a name there only if the certificate's issuer has taken it for one.
+    if (name == host) {
+      return "its certificate has " + host +
+             " as a DNS name, not as an IP address: issue it for IP:" + host;
+    }
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  return "its certificate is for " + all + ", not for " + host +
+         "; see --servers, or --tls-verify ca";
 }
 
 /// What is wrong with a certificate of the server's chain.
@@ -97,8 +116,7 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
              NameText(X509_get_issuer_name(certificate)) + "; see --tls-ca";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return "its certificate is for " + NamesOf(certificate) + ", not for " + host +
-             "; see --servers, or --tls-verify ca";
+      return MismatchText(certificate, host);
     default:
       return which + " cannot be used: " + X509_verify_cert_error_string(error);
   }
@@ -109,6 +127,18 @@ std::string FaultOf(X509_STORE_CTX* store, const std::string& host) {
   const bool is_system = ERR_GET_LIB(error) == ERR_LIB_SYS;
   throw Failure(file + ": " +
                 (is_system ? std::generic_category().message(ERR_GET_REASON(error)) : otherwise));
+}
+
+/// zklock has checked this at its start, which may be long ago. Throws Failure.
+void RequirePrivate(const std::string& key) {
+  struct stat status {};
+  if (stat(key.c_str(), &status) != 0) return;  // OpenSSL finds out why
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    throw Failure(key + ": belongs to another user, so it is not used; chown it");
+  }
+  if ((status.st_mode & 077) != 0) {
+    throw Failure(key + ": other users can access it, so it is not used; chmod go= it");
+  }
 }
 
 /// Throws Failure if an OpenSSL call failed, so that no check is skipped silently.
@@ -192,6 +222,7 @@ class TlsChannel final : public Channel {
     has_certificate_ = !options.cert.empty();
     SSL_CTX_set_cert_cb(context.get(), OnCertificateWanted, this);
     if (!has_certificate_) return context;
+    RequirePrivate(options.key);
     // Without this OpenSSL would ask on the terminal.
     SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return -1; });
     if (SSL_CTX_use_certificate_chain_file(context.get(), options.cert.c_str()) != 1) {

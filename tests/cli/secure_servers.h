@@ -20,7 +20,8 @@ inline Words Joined(Words first, const Words& second) {
 
 /// A directory with two authorities (ca.pem, other-ca.pem) and keys with certificates, NAME.key,
 /// NAME.crt, and both as NAME.pem: server (for localhost and 127.0.0.1), host, named (for zk1 and
-/// zk2), expired, self (signed by itself), and stranger (by other-ca).
+/// zk2), wrong-san (for a name 127.0.0.1), expired, self (signed by itself), and stranger (by
+/// other-ca).
 class Certificates {
  public:
   Certificates() {
@@ -42,6 +43,7 @@ class Certificates {
       sign server ca 2 $here
       sign host ca 2 DNS:host
       sign named ca 2 DNS:zk1,DNS:zk2
+      sign wrong-san ca 2 DNS:127.0.0.1
       sign expired ca -1 $here
       sign stranger other-ca 2 $here
       openssl req -x509 $key -keyout self.key -out self.crt -subj /CN=self -days 2)sh"};

@@ -153,6 +153,40 @@ TEST_CASE("each fault of a server's TLS has a reason of its own") {
   CHECK_THAT(dropping.Reason(), Catch::Contains("does not answer connection attempts"));
 }
 
+TEST_CASE("an address that is only a DNS name in a certificate is told from an IP address") {
+  const Certificates certificates;
+  Trial in_san(certificates, "wrong-san", certificates.Ca());
+  CHECK(in_san.Reason() ==
+        "its certificate has 127.0.0.1 as a DNS name, not as an IP address: issue it for "
+        "IP:127.0.0.1");
+}
+
+TEST_CASE("a server's name may end in a dot, which its certificate does not have") {
+  const Certificates certificates;
+  const TlsServer server(certificates, "none");
+  const std::string port = server.address().substr(server.address().rfind(':'));
+  // Looked up by nobody: not every resolver knows it with the dot.
+  const Words options =
+      Joined(certificates.Ca(), {"--proxy-command", "socat - TCP:127.0.0.1:%p", "/x"});
+  const Finished finished =
+      Run(Zklock(Joined(Joined({"try", "-z", "localhost." + port}, options), {"--", "true"})));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+}
+
+TEST_CASE("the mode of a key is checked again for each connection") {
+  const Certificates certificates;
+  const OpenSslServer server(certificates, "server");
+  const std::string key = certificates("host.key");
+  REQUIRE(chmod(key.c_str(), 0640) == 0);
+  const std::string program = Binary().substr(0, Binary().rfind('/')) + "/zklock-transport";
+  const Finished finished = Run(
+      {.argv = {program, server.address(), server.address(), "--tls", "--tls-ca",
+                certificates("ca.pem"), "--tls-cert", certificates("host.crt"), "--tls-key", key}});
+  CHECK(finished.exit == Exited(1));
+  CHECK_THAT(finished.err, Catch::Contains(key + ": other users can access it"));
+}
+
 TEST_CASE("a server whose name cannot be checked is not used") {
   const Certificates certificates;
   const OpenSslServer server(certificates, "server");
