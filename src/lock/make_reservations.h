@@ -17,8 +17,10 @@ namespace zklock::lock {
 ///
 /// The transaction deletes the contenders, so that it can only succeed while they exist, and needs
 /// no lease. After a lost reply, or in a new session, the znodes show whether it has succeeded: a
-/// persistent znode with one of our names is the reservation. If one of them has been released
-/// before that, the others are released too.
+/// persistent znode with one of our names is the reservation. The versions of its data are above
+/// those of the contender's: whoever has read the contender, and writes or deletes what it has
+/// read, does not hit the reservation. If one of several has been released before we know that they
+/// are made, the others are released too.
 class MakeReservations final : public ServerOperation {
  public:
   struct Held {

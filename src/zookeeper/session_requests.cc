@@ -20,6 +20,10 @@ namespace {
 // After a list of this many names its memory, two pages, is returned to the kernel.
 constexpr int kLongList = 32;
 
+// Of the versions of a contender that is converted. Anyone who may write to it can make its version
+// large; then only whoever read it when it had one version more can still hit the new znode.
+constexpr std::int32_t kMostSkipped = 500;
+
 // Between a throttled request and the next attempt. Heartbeats are at least half a second apart.
 constexpr Duration kLeastThrottlePause = std::chrono::milliseconds(10);
 constexpr Duration kMostThrottlePause = std::chrono::milliseconds(160);
@@ -401,7 +405,14 @@ void Session::MakePersistent(const std::vector<Conversion>& conversions,
     pending->paths.push_back(one.path);
     pending->data.push_back(one.data);
   }
-  pending->operations.resize(checked.size() + 2 * conversions.size());
+  // Whoever has read the contender, to ask it to leave or to delete it, names a version of its
+  // data. No such request may hit the new znode: its versions begin above all of those.
+  const auto skipped = [](const Conversion& one) { return std::min(one.version, kMostSkipped); };
+  std::size_t operations = checked.size();
+  for (const Conversion& one : conversions) {
+    operations += 3 + static_cast<std::size_t>(skipped(one));
+  }
+  pending->operations.resize(operations);
   pending->results.resize(pending->operations.size());
   zoo_op_t* operation = pending->operations.data();
   for (std::size_t i = 0; i < checked.size(); ++i) {
@@ -413,6 +424,12 @@ void Session::MakePersistent(const std::vector<Conversion>& conversions,
     zoo_delete_op_init(operation++, path, conversions[i].version);
     zoo_create_op_init(operation++, path, data.data(), static_cast<int>(data.size()),
                        ToAclVector(access_.acl), ZOO_PERSISTENT, nullptr, 0);
+    const std::int32_t last = skipped(conversions[i]);
+    for (std::int32_t version = 0; version <= last; ++version) {
+      const bool is_last = version == last;
+      zoo_set_op_init(operation++, path, data.data(), is_last ? static_cast<int>(data.size()) : 0,
+                      version, nullptr);
+    }
   }
   pending->send = SendMulti;
   Request(std::move(pending));

@@ -205,6 +205,24 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
     CHECK(read.data == "after");
     CHECK(read.stat.ephemeral_owner == 0);
     CHECK(read.stat.created_zxid > created);
+    // A write or delete that names a version of the old znode does not hit the new one.
+    CHECK(read.stat.version == 1);
+  }
+  SECTION("above all versions of the old znode") {
+    CHECK(Set(client, x, "once", 0).error == Error::kNone);
+    CHECK(Set(client, x, "twice", 1).error == Error::kNone);
+    CHECK(MakePersistent(client, {{x, 2, "after"}}).error == Error::kNone);
+    const GetReply read = Get(client, x);
+    CHECK(read.data == "after");
+    CHECK(read.stat.version == 3);
+  }
+  SECTION("however often somebody has written to the old one") {
+    for (int version = 0; version < 600; ++version) {
+      REQUIRE(Set(client, x, "again", version).error == Error::kNone);
+    }
+    CHECK(MakePersistent(client, {{x, 600, "after"}}).error == Error::kNone);
+    CHECK(Get(client, x).data == "after");
+    CHECK(Get(client, x).stat.version == 501);
   }
   SECTION("or none") {
     CHECK(MakePersistent(client, {{x, 0, ""}, {y, 7, ""}}).error == Error::kBadVersion);

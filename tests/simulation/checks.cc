@@ -2,13 +2,19 @@
 
 #include <algorithm>
 
+#include "lock/reserved.h"
+#include "lock/run_history.h"
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
 
 namespace zklock::simulation {
 namespace {
 
 using protocol::Mode;
+
+// Servers' clocks differ by so much even if they do not jump.
+constexpr Time kClockDifference = 100 * kMillisecond;
 
 bool Reads(const lock::Ticket& ticket) { return ticket.mode == Mode::kRead; }
 
@@ -38,22 +44,33 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
   commands_.push_back(command);
   if (command->is_excused) return;
   for (const lock::Ticket& ticket : command->tickets) {
-    CheckQueue(*command, ticket);
-    CheckToken(ticket, command->permits.has_value());
-    std::size_t others = 0;
-    for (const auto& other : commands_) {
-      if (other == command || other->is_excused) continue;
-      for (const lock::Ticket& held : other->tickets) {
-        if (held.lock.path != ticket.lock.path) continue;
-        ++others;
-        if (command->permits || (Reads(held) && Reads(ticket))) continue;
-        throw Violation("overlap: " + command->name + " starts under " + ticket.path + " while " +
-                        other->name + " runs under " + held.path);
-      }
+    if (!command->is_foreign) {
+      CheckQueue(*command, ticket);
+      CheckToken(ticket, command->permits.has_value());
     }
-    if (command->permits && others >= *command->permits) {
-      throw Violation("too many permits of " + ticket.lock.path);
+    CheckOverlap(*command, ticket);
+    const auto last = successes_.find(ticket.lock.path);
+    if (command->min_interval && last != successes_.end() && !clocks_jump &&
+        world->now() < last->second + command->min_interval->count() - kClockDifference) {
+      throw Violation(command->name + " starts too soon after the last success");
     }
+  }
+}
+
+void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) const {
+  std::size_t others = 0;
+  for (const auto& other : commands_) {
+    if (other.get() == &command || other->is_excused || other->is_over) continue;
+    for (const lock::Ticket& held : other->tickets) {
+      if (held.lock.path != ticket.lock.path) continue;
+      ++others;
+      if (command.permits || (Reads(held) && Reads(ticket))) continue;
+      throw Violation("overlap: " + command.name + " starts under " + ticket.path + " while " +
+                      other->name + " runs under " + held.path);
+    }
+  }
+  if (command.permits && others >= *command.permits) {
+    throw Violation("too many permits of " + ticket.lock.path);
   }
 }
 
@@ -85,7 +102,9 @@ void Checks::CheckToken(const lock::Ticket& ticket, bool is_permit) {
   if (!Reads(ticket)) last.excluding = std::max(last.excluding, ticket.token);
 }
 
-void Checks::Excuse(const std::string& path) {
+void Checks::Excuse(const std::string& path, bool only_asked) {
+  asked_.insert(path);
+  if (only_asked) return;
   excused_.insert(path);
   for (const auto& one : commands_) {
     for (const lock::Ticket& ticket : one->tickets) {
@@ -94,30 +113,95 @@ void Checks::Excuse(const std::string& path) {
   }
 }
 
-std::vector<std::string> Checks::HeldPaths() const {
-  std::vector<std::string> paths;
-  for (const auto& one : commands_) {
-    if (one->is_over) continue;
-    for (const lock::Ticket& ticket : one->tickets) paths.push_back(ticket.path);
+void Checks::Allow(const std::string& path) {
+  const auto found = reservations_.find(path);
+  if (found != reservations_.end()) found->second.may_go = true;
+}
+
+void Checks::BeforeCommit(const Txn& txn) {
+  latest_ms_ = std::max(latest_ms_, txn.ms);
+  for (std::size_t i = 0; i < txn.changes.size(); ++i) {
+    const Change& change = txn.changes[i];
+    if (change.kind == Change::Kind::kDelete) {
+      const bool returns = i + 1 < txn.changes.size() &&
+                           txn.changes[i + 1].kind == Change::Kind::kCreate &&
+                           txn.changes[i + 1].path == change.path;
+      returns ? OnConverted(txn.changes[i + 1], txn) : OnDeleted(change.path, txn);
+    } else if (change.kind == Change::Kind::kSet && change.path.ends_with("/last-run")) {
+      OnHistory(change);
+    }
   }
-  return paths;
 }
 
 /// A contender stays as long as its command runs. Needs no second contender, and finds most
 /// defects.
-void Checks::BeforeCommit(const Txn& txn) {
-  for (const Change& change : txn.changes) {
-    if (change.kind != Change::Kind::kDelete) continue;
+void Checks::OnDeleted(const std::string& path, const Txn& txn) {
+  for (const auto& one : commands_) {
+    if (one->is_over || one->process == nullptr) continue;
+    for (const lock::Ticket& ticket : one->tickets) {
+      const Znode* const node = servers_.truth().Find(path);
+      if (ticket.path != path || node == nullptr || node->czxid != ticket.token) continue;
+      if (one->is_foreign) one->is_over = true;
+      if (one->is_foreign || one->is_excused) continue;
+      const Time left = std::min(one->own_end, one->lease_end) - world->now();
+      throw Violation(path + " is deleted while " + one->name + " runs, for " +
+                      std::to_string(static_cast<double>(left) / 1e9) + " s more");
+    }
+  }
+  const auto reserved = reservations_.find(path);
+  if (reserved == reservations_.end()) return;
+  const Reservation& reservation = reserved->second;
+  const bool has_ended = reservation.until_ms && latest_ms_ >= *reservation.until_ms;
+  if (!reservation.may_go && !has_ended && !excused_.contains(path)) {
+    throw Violation(path + " is deleted by " + std::to_string(txn.session) +
+                    " though nobody released it");
+  }
+  reservation.held->is_over = true;
+  released_.insert(path);
+  reservations_.erase(reserved);
+}
+
+/// A contender becomes a reservation, which holds from now on.
+void Checks::OnConverted(const Change& change, const Txn& txn) {
+  const zookeeper::NodeStat stat{.created_zxid = txn.zxid, .created_ms = txn.ms};
+  const std::string name(protocol::BaseOf(change.path));
+  const auto reserved = lock::FindReservation(name, change.data, stat);
+  if (!reserved) throw Violation(change.path + " is no reservation after its conversion");
+  const std::string parent = protocol::ParentOf(change.path);
+  const bool is_permit = protocol::BaseOf(parent) == protocol::kPermitsChild;
+  const std::string lock = is_permit ? protocol::ParentOf(parent) : parent;
+  for (const auto& [path, other] : reservations_) {
+    if (other.lock == lock && other.id == reserved->reservation.id) {
+      throw Violation(lock + " is reserved twice for " + other.id);
+    }
+  }
+  const auto command = std::make_shared<Command>();
+  command->name = "reservation " + change.path;
+  command->tickets = {{.lock = {.path = lock, .chroot = ""},
+                       .mode = reserved->mode,
+                       .path = change.path,
+                       .token = servers_.truth().Find(change.path)->czxid}};
+  if (is_permit) command->permits = 2;
+  command->own_end = command->lease_end = kForever;
+  Begin(command);
+  const auto until =
+      reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
+  reservations_[change.path] = {lock, reserved->reservation.id, until, false, command};
+  world->Count("reservations made");
+}
+
+/// A run that lives is not recorded as lost.
+void Checks::OnHistory(const Change& change) const {
+  const auto history = lock::RunHistory::Parse(change.data);
+  if (!history) return;
+  for (const auto& entry : history->entries()) {
+    if (entry.run.end != lock::RunRecord::End::kLost) continue;
     for (const auto& one : commands_) {
-      if (one->is_over || one->is_excused) continue;
+      if (one->is_over || one->is_excused || one->is_foreign) continue;
       for (const lock::Ticket& ticket : one->tickets) {
-        const Znode* const node = servers_.truth().Find(change.path);
-        if (ticket.path != change.path || node == nullptr || node->czxid != ticket.token) continue;
-        throw Violation(
-            ticket.path + " is deleted while " + one->name + " runs, for " +
-            std::to_string(
-                static_cast<double>(std::min(one->own_end, one->lease_end) - world->now()) / 1e9) +
-            " s more");
+        if (ticket.token == entry.run.token) {
+          throw Violation(one->name + " runs, and is recorded as lost");
+        }
       }
     }
   }

@@ -21,7 +21,9 @@ struct Command {
   std::optional<std::size_t> permits;
   Time own_end;
   Time lease_end;
-  Process* process;  ///< to be woken at the end
+  Process* process = nullptr;  ///< to be woken at the end
+  bool is_foreign = false;     ///< another program's, which has no lease
+  std::optional<Duration> min_interval{};
   bool is_over = false;
   /// Its contender was deleted by force. The next one may hold before this command has ended.
   bool is_excused = false;
@@ -37,20 +39,45 @@ class Checks {
 
   /// A command starts. Throws Violation.
   void Begin(const std::shared_ptr<Command>& command);
-  /// Somebody who may delete contenders does so now, or writes what zklock has to believe.
-  void Excuse(const std::string& path);
+  /// Somebody who may delete contenders does so, or only asks to leave.
+  void Excuse(const std::string& path, bool only_asked = false);
+  [[nodiscard]] bool WasAsked(const std::string& path) const { return asked_.contains(path); }
+  /// A reservation may be released from now on.
+  void Allow(const std::string& path);
+  /// --min-interval: a run that began at `began` has succeeded, and this is recorded.
+  void Record(const std::string& lock, Time began) { successes_[lock] = began; }
+  struct Reservation {
+    std::string lock;
+    std::string id;
+    std::optional<std::int64_t> until_ms;
+    bool may_go = false;
+    std::shared_ptr<Command> held;
+  };
+  /// By path.
+  [[nodiscard]] const std::map<std::string, Reservation>& reservations() const {
+    return reservations_;
+  }
+  [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
+  bool clocks_jump = false;
   [[nodiscard]] bool IsExcused(const std::string& path) const { return excused_.contains(path); }
-  /// Contenders of running commands.
-  [[nodiscard]] std::vector<std::string> HeldPaths() const;
 
  private:
   void BeforeCommit(const Txn& txn);
+  void OnDeleted(const std::string& path, const Txn& txn);
+  void OnConverted(const Change& change, const Txn& txn);
+  void OnHistory(const Change& change) const;
+  void CheckOverlap(const Command& command, const lock::Ticket& ticket) const;
   void CheckQueue(const Command& command, const lock::Ticket& ticket) const;
   void CheckToken(const lock::Ticket& ticket, bool is_permit);
 
   Ensemble& servers_;
   std::vector<std::shared_ptr<Command>> commands_;
   std::set<std::string> excused_;
+  std::set<std::string> asked_;
+  std::map<std::string, Reservation> reservations_;
+  std::set<std::string> released_;  // reservations that were
+  std::map<std::string, Time> successes_;
+  std::int64_t latest_ms_ = 0;  // that a server's clock has shown
   struct Tokens {
     std::int64_t excluding = 0;
     std::int64_t all = 0;

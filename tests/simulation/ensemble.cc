@@ -129,6 +129,7 @@ void Ensemble::Accept(Server& server, const std::shared_ptr<Connection>& connect
                       std::int64_t session) {
   if (!connection->is_open) return;
   connection->session = session;
+  on_accept(session);
   Answer(*connection, [session, timeout = connection->timeout_ms](Client& client) {
     client.OnAccepted(session, session == 0 ? 0 : timeout);
   });

@@ -178,6 +178,8 @@ class Ensemble {
   /// Before and after an entry is committed, once for all servers.
   std::function<void(const Txn&)> before_commit = [](const Txn&) {};
   std::function<void(const Txn&)> after_commit = [](const Txn&) {};
+  std::function<void(std::int64_t session)> on_accept = [](std::int64_t) {};
+  std::function<void(const Txn&)> on_propose = [](const Txn&) {};
   Time container_interval = 60 * kSecond;
 
  private:

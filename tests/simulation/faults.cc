@@ -2,31 +2,339 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <utility>
 
+#include "lock/contender_data.h"
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
 #include "simulation/life.h"
 
 namespace zklock::simulation {
-
-void Life::For(Time span, std::function<void()> begin, std::function<void()> end) {
-  ++faults_under_way_;
-  begin();
-  world.After(span, [this, end = std::move(end)] {
-    --faults_under_way_;
-    end();
-  });
-}
-
 namespace {
 
 /// How long most faults last: some are over before anybody notices, some outlast every session.
 Time Span(Random& random) {
-  return random.Around(random.Pick(
-      std::vector<Time>{200 * kMillisecond, 2 * kSecond, 6 * kSecond, 15 * kSecond, 40 * kSecond}));
+  const Time typical = random.Pick(
+      std::vector<Time>{200 * kMillisecond, 2 * kSecond, 6 * kSecond, 15 * kSecond, 40 * kSecond});
+  return std::min(random.Around(typical), 60 * kSecond);
 }
 
+Server& AnyServer(Life& life) {
+  return life.ensemble
+      .servers()[static_cast<std::size_t>(life.world.random.Below(life.profile.servers))];
+}
+
+Run* AnyRun(Life& life) {
+  const auto live = life.LiveRuns();
+  return live.empty() ? nullptr : life.world.random.Pick(live);
+}
+
+/// Cuts both ways between the places of `inside` and all others.
+void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
+  std::vector<std::pair<Place, Place>> ways;
+  for (Place other = 0; other < life.places(); ++other) {
+    if (std::find(inside.begin(), inside.end(), other) != inside.end()) continue;
+    for (const Place one : inside) {
+      ways.emplace_back(one, other);
+      ways.emplace_back(other, one);
+    }
+  }
+  life.CutWays(ways, span);
+}
+
+/// Cuts of any shape: between two groups, in one direction or both, here and there or everywhere.
+void Cut(Life& life) {
+  Random& random = life.world.random;
+  std::vector<std::pair<Place, Place>> ways;
+  const double density = random.Chance(0.5) ? 1 : 0.5;
+  const bool both = random.Chance(0.7);
+  std::vector<Place> inside;
+  for (Place one = 0; one < life.places(); ++one) {
+    if (random.Chance(0.4)) inside.push_back(one);
+  }
+  const auto is_inside = [&](Place one) {
+    return std::find(inside.begin(), inside.end(), one) != inside.end();
+  };
+  for (Place from = 0; from < life.places(); ++from) {
+    for (Place to = 0; to < life.places(); ++to) {
+      if (is_inside(from) == is_inside(to) || (!both && !is_inside(from))) continue;
+      if (random.Chance(density)) ways.emplace_back(from, to);
+    }
+  }
+  life.CutWays(ways, Span(random));
+}
+
+void Isolate(Life& life) {
+  CutOff(life, {static_cast<Place>(life.world.random.Below(life.places()))},
+         Span(life.world.random));
+}
+
+void IsolateLeader(Life& life) {
+  const Server* const leader = life.ensemble.Leader();
+  if (leader != nullptr) CutOff(life, {leader->id}, Span(life.world.random));
+}
+
+/// A server and the host of one of its clients lose the rest together.
+void Rack(Life& life) {
+  const Run* const run = AnyRun(life);
+  if (run == nullptr) return;
+  std::vector<Place> inside{run->process->place()};
+  for (const Server& server : life.ensemble.servers()) {
+    for (const auto& [number, connection] : server.connections) {
+      if (connection->place == inside.front() && inside.size() == 1) inside.push_back(server.id);
+    }
+  }
+  CutOff(life, inside, Span(life.world.random));
+}
+
+void Crash(Life& life) { life.CrashFor(AnyServer(life), Span(life.world.random)); }
+
+void CrashLeader(Life& life) {
+  Server* const leader = life.ensemble.Leader();
+  if (leader != nullptr) life.CrashFor(*leader, Span(life.world.random));
+}
+
+void StallServer(Life& life) {
+  life.network.Stall(AnyServer(life).id, life.world.now() + Span(life.world.random));
+}
+
+void SlowLink(Life& life) {
+  Random& random = life.world.random;
+  const auto from = static_cast<Place>(random.Below(life.places()));
+  const Time delay =
+      random.Pick(std::vector<Time>{30 * kMillisecond, 300 * kMillisecond, 1500 * kMillisecond});
+  for (Place to = 0; to < life.places(); ++to) {
+    if (!random.Chance(0.6)) continue;
+    for (const auto& [one, other] : {std::pair(from, to), std::pair(to, from)}) {
+      const Time before = life.usual_delay(one, other);
+      life.For(
+          Span(random), [&] { life.network.SetDelay(one, other, delay); },
+          [&life, one = one, other = other, before] { life.network.SetDelay(one, other, before); });
+    }
+  }
+}
+
+/// Commits become slower than a lease allows, or only slow.
+void SlowDisks(Life& life) {
+  Random& random = life.world.random;
+  const Time fsync = random.Pick(
+      std::vector<Time>{100 * kMillisecond, 600 * kMillisecond, 2 * kSecond, 4 * kSecond});
+  life.For(
+      Span(random),
+      [&] {
+        for (Server& one : life.ensemble.servers()) one.fsync = fsync;
+      },
+      [&life] {
+        for (Server& one : life.ensemble.servers()) one.fsync = life.usual_fsync;
+      });
+}
+
+void Reset(Life& life) { life.ensemble.CloseConnections(AnyServer(life)); }
+
+void Throttle(Life& life) {
+  Server& server = AnyServer(life);
+  life.For(
+      Span(life.world.random), [&] { server.throttles = life.world.random.Chance(0.3) ? 1 : 0.4; },
+      [&server] { server.throttles = 0; });
+}
+
+/// Servers grant other time-outs from now on.
+void ChangeTimeouts(Life& life) {
+  Random& random = life.world.random;
+  Server& server = AnyServer(life);
+  const int tick = life.ensemble.tick_ms();
+  server.least_timeout_ms = random.Pick(std::vector<int>{2 * tick, 2 * tick, 12'000});
+  server.most_timeout_ms =
+      std::max(server.least_timeout_ms, random.Pick(std::vector<int>{20 * tick, 5'000, 8'000}));
+}
+
+void JumpClock(Life& life) {
+  AnyServer(life).clock_offset_ms +=
+      life.world.random.Pick(std::vector<std::int64_t>{-3'600'000, -2'000, 2'000, 3'600'000});
+}
+
+void StopRun(Life& life) {
+  if (Run* const run = AnyRun(life)) {
+    run->process->Stop(life.world.now() + Span(life.world.random));
+  }
+}
+
+void KillRun(Life& life) {
+  if (Run* const run = AnyRun(life)) life.KillRun(*run, life.world.random.Chance(0.6));
+}
+
+void TellToEnd(Life& life) {
+  if (Run* const run = AnyRun(life)) {
+    run->is_told_to_end = true;
+    run->process->Wake();
+  }
+}
+
+/// A host without current: its processes are gone, and nobody hears of it.
+void Vanish(Life& life) {
+  Random& random = life.world.random;
+  const Place place = life.PlaceOf(static_cast<int>(random.Below(life.profile.hosts)));
+  CutOff(life, {place}, Span(random));
+  for (Run* const run : life.LiveRuns()) {
+    if (run->process->place() == place) life.KillRun(*run, false);
+  }
+}
+
+/// Somebody who may do so deletes a contender, which may be a holder's.
+void RemoveByForce(Life& life) {
+  const auto contenders = life.Contenders();
+  if (contenders.empty()) return;
+  const std::string path = life.world.random.Pick(contenders);
+  life.checks.Excuse(path);
+  (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
+}
+
+/// As `zklock release` does: reads the contender, and writes to what it has read.
+void AskContender(Life& life, const std::string& path) {
+  const Znode* const node = life.ensemble.truth().Find(path);
+  life.checks.Excuse(path, /*only_asked=*/true);
+  const Op write{.type = OpType::kSet,
+                 .path = path,
+                 .data = lock::AddReleaseRequest(node->data, {.by = "operator"}),
+                 .version = node->version};
+  life.world.After(life.world.random.Around(2 * kMillisecond),
+                   [&life, write] { (void)life.ensemble.Submit({write}); });
+}
+
+void AskToLeave(Life& life) {
+  const auto contenders = life.Contenders();
+  if (!contenders.empty()) AskContender(life, life.world.random.Pick(contenders));
+}
+
+/// LOCK's data is that of another life: from a backup, say.
+void OldRecord(Life& life) {
+  Random& random = life.world.random;
+  const std::string lock = life.AnyLock();
+  const Znode* const node = life.ensemble.truth().Find(lock);
+  if (node == nullptr) return;
+  const auto number = random.Chance(0.5) ? random.Between(0, node->created + 3) : 5000;
+  const protocol::ReleaseRecord record{
+      .contender = fmt::format("host9-00000000-1d1f-4000-8000-000000000000-lock-{:010d}", number),
+      .token = 7,
+      .status = 0,
+      .host = "host9"};
+  (void)life.ensemble.Submit(
+      {{.type = OpType::kSet, .path = lock, .data = protocol::FormatLockData({record})}});
+}
+
+/// A client that may only create children makes one that looks like a reservation.
+void ForgeReservation(Life& life) {
+  const std::string lock = life.AnyLock();
+  if (life.ensemble.truth().Find(lock) == nullptr) return;
+  world->Count("forged reservations");
+  (void)life.ensemble.Submit(
+      {{.type = OpType::kCreate,
+        .path = lock + "/x-00000000-f0f0-4000-8000-000000000000-reserve-lock-",
+        .data = fmt::format(R"({{"reservation":{{"id":"forged","for":{},"token":1}}}})",
+                            life.world.random.Between(500, 6'000)),
+        .mode = ZOO_PERSISTENT_SEQUENTIAL}});
+}
+
+struct Fault {
+  const char* name;
+  void (*inject)(Life& life);
+};
+
+constexpr Fault kFaults[] = {
+    {"cut", Cut},
+    {"isolate", Isolate},
+    {"isolate-leader", IsolateLeader},
+    {"rack", Rack},
+    {"crash", Crash},
+    {"crash-leader", CrashLeader},
+    {"stall-server", StallServer},
+    {"slow-link", SlowLink},
+    {"slow-disks", SlowDisks},
+    {"reset", Reset},
+    {"throttle", Throttle},
+    {"change-timeouts", ChangeTimeouts},
+    {"jump-clock", JumpClock},
+    {"stop", StopRun},
+    {"kill", KillRun},
+    {"tell-to-end", TellToEnd},
+    {"vanish", Vanish},
+    {"remove", RemoveByForce},
+    {"ask-to-leave", AskToLeave},
+    {"old-record", OldRecord},
+    {"forge-reservation", ForgeReservation},
+};
+
+// ---- faults aimed at a moment -------------------------------------------------------------------
+
+void ResetConnection(Life& life, Run& run) {
+  for (Server& server : life.ensemble.servers()) {
+    life.ensemble.CloseConnections(server, run.session_id());
+  }
+}
+void IsolateHost(Life& life, Run& run) {
+  CutOff(life, {run.process->place()}, Span(life.world.random));
+}
+void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
+void Stop(Life& life, Run& run) { run.process->Stop(life.world.now() + Span(life.world.random)); }
+void ExpireSession(Life& life, Run& run) {
+  // As if the leader had not heard of it; only after its time-out, of course.
+  std::vector<Place> servers;
+  ResetConnection(life, run);
+  CutOff(life, {run.process->place()},
+         run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond);
+}
+void CrashTheLeader(Life& life, Run& /*run*/) { CrashLeader(life); }
+void CutServerOff(Life& life, Run& run) {
+  for (const Server& server : life.ensemble.servers()) {
+    for (const auto& [number, connection] : server.connections) {
+      if (connection->session != run.session_id()) continue;
+      // Only from the other servers: it continues to answer reads for a while.
+      std::vector<std::pair<Place, Place>> ways;
+      for (int other = 0; other < life.profile.servers; ++other) {
+        if (other == server.id) continue;
+        ways.emplace_back(server.id, other);
+        ways.emplace_back(other, server.id);
+      }
+      return life.CutWays(ways, Span(life.world.random));
+    }
+  }
+}
+void Remove(Life& life, Run& run) {
+  for (const std::string& path : life.ensemble.truth().EphemeralsOf(run.session_id())) {
+    life.checks.Excuse(path);
+    (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
+  }
+}
+void Ask(Life& life, Run& run) {
+  for (const std::string& path : life.ensemble.truth().EphemeralsOf(run.session_id())) {
+    AskContender(life, path);
+  }
+}
+
+struct AimedFault {
+  const char* name;
+  void (*inject)(Life& life, Run& run);
+};
+
+constexpr AimedFault kAimedFaults[] = {
+    {"reset", ResetConnection},
+    {"isolate", IsolateHost},
+    {"kill", Kill},
+    {"stop", Stop},
+    {"expire", ExpireSession},
+    {"crash-leader", CrashTheLeader},
+    {"remove", Remove},
+    {"cut-server-off", CutServerOff},
+    {"ask", Ask},
+};
+
 }  // namespace
+
+// ---- profiles -----------------------------------------------------------------------------------
+
+std::vector<std::string> ProfileNames() {
+  return {"all", "quiet", "network", "sessions", "reservations", "permits", "sharing"};
+}
 
 Profile DrawProfile(Random& random, const std::string& name) {
   Profile profile;
@@ -36,69 +344,75 @@ Profile DrawProfile(Random& random, const std::string& name) {
   profile.contenders = static_cast<int>(random.Between(2, 10));
   profile.locks = static_cast<int>(random.Between(1, 3));
   profile.length = random.Between(60, 300) * kSecond;
-  profile.between_faults = random.Pick(std::vector<Time>{kSecond, 4 * kSecond, 20 * kSecond});
-  profile.abilities = {"exclusive", "read", "write", "try", "wait"};
-  const std::vector<std::string> all = {"cut", "crash", "stall", "stop", "kill"};
-  for (const std::string& one : all) {
-    if (random.Chance(0.5)) profile.faults.push_back(one);
+  profile.between_faults =
+      random.Pick(std::vector<Time>{kSecond, 4 * kSecond, 4 * kSecond, 20 * kSecond});
+  std::vector<std::string> abilities = {"exclusive", "exclusive", "read",    "write",
+                                        "try",       "wait",      "set",     "max-queue",
+                                        "supersede", "permits",   "history", "min-interval",
+                                        "kazoo",     "simple",    "reserve", "curator"};
+  std::vector<std::string> faults;
+  for (const Fault& one : kFaults) faults.emplace_back(one.name);
+  double density = 0.3;
+  double aims = 0.3;
+  if (name == "network") {
+    faults = {"cut", "isolate", "isolate-leader", "rack", "crash", "reset", "slow-link", "stop"};
+    density = 0.5;
+  } else if (name == "sessions") {
+    faults = {"change-timeouts", "reset", "isolate", "stall-server", "slow-disks", "rack", "stop"};
+    abilities = {"exclusive", "read", "write", "set"};
+    density = 0.6;
+  } else if (name == "reservations") {
+    abilities = {"reserve", "reserve", "exclusive", "read", "try", "permits"};
+    faults.insert(faults.end(), {"forge-reservation", "kill", "reset"});
+  } else if (name == "permits") {
+    abilities = {"permits", "permits", "permits", "try"};
+  } else if (name == "sharing") {
+    abilities = {"curator", "exclusive", "kazoo", "simple"};
   }
-  if (name == "quiet") profile.faults.clear();
+  for (const std::string& one : faults) {
+    if (random.Chance(density)) profile.faults.push_back(one);
+  }
+  const double share = random.Chance(0.3) ? 0.15 : 0.6;
+  for (const std::string& one : abilities) {
+    if (random.Chance(share)) profile.abilities.push_back(one);
+  }
+  if (profile.abilities.empty()) profile.abilities.push_back(random.Pick(abilities));
+  if (name == "quiet") {
+    profile.faults.clear();
+    aims = 0;
+  }
+  if (random.Chance(aims)) {
+    profile.aim = static_cast<Moment>(random.Below(kMoments));
+    profile.aim_fault = static_cast<int>(random.Below(std::size(kAimedFaults)));
+    profile.aim_chance = random.Pick(std::vector<double>{0.02, 0.1, 0.4});
+  }
   return profile;
 }
 
-std::vector<std::string> ProfileNames() { return {"all", "quiet"}; }
-
 void Life::InjectFault() {
-  Random& random = world.random;
-  const std::string& kind = random.Pick(profile.faults);
-  world.Count("fault: " + kind);
-  world.Trace("fault: {}", kind);
-  const int places = profile.servers + profile.hosts;
-  const auto any_place = [&] { return static_cast<Place>(random.Below(places)); };
-  const auto any_server = [&]() -> Server& {
-    return ensemble.servers()[static_cast<std::size_t>(random.Below(profile.servers))];
-  };
-  if (kind == "cut") {
-    // Any shape: each way between places of two groups may be cut, in one direction or both.
-    std::vector<std::pair<Place, Place>> cut;
-    const double density = random.Chance(0.5) ? 1 : 0.5;
-    const bool both = random.Chance(0.7);
-    std::vector<bool> side;
-    const bool isolates = random.Chance(0.5);
-    const Place alone = any_place();
-    for (int i = 0; i < places; ++i) side.push_back(isolates ? i == alone : random.Chance(0.5));
-    for (Place from = 0; from < places; ++from) {
-      for (Place to = 0; to < places; ++to) {
-        const bool crosses =
-            side[static_cast<std::size_t>(from)] != side[static_cast<std::size_t>(to)];
-        const bool is_way = both || side[static_cast<std::size_t>(from)];
-        if (crosses && is_way && random.Chance(density)) cut.emplace_back(from, to);
-      }
-    }
-    For(
-        Span(random),
-        [&] {
-          for (const auto& [from, to] : cut) network.Cut(from, to);
-        },
-        [this, cut] {
-          for (const auto& [from, to] : cut) network.Heal(from, to);
-        });
-  } else if (kind == "crash") {
-    Server& server = any_server();
-    For(
-        Span(random), [&] { ensemble.Crash(server); },
-        [this, id = server.id] {
-          ensemble.Restart(ensemble.servers()[static_cast<std::size_t>(id)]);
-        });
-  } else if (kind == "stall") {
-    network.Stall(any_server().id, world.now() + Span(random));
-  } else if (kind == "stop") {
-    const auto live = LiveRuns();
-    if (!live.empty()) random.Pick(live)->process->Stop(world.now() + Span(random));
-  } else if (kind == "kill") {
-    const auto live = LiveRuns();
-    if (!live.empty()) KillRun(*random.Pick(live), random.Chance(0.6));
+  const std::string& name = world.random.Pick(profile.faults);
+  world.Count("fault: " + name);
+  world.Trace("fault: {}", name);
+  for (const Fault& one : kFaults) {
+    if (one.name == name) return one.inject(*this);
   }
+}
+
+/// A little later: before the answer, with it, or just after it.
+void Life::OnMoment(Moment moment, std::int64_t session) {
+  if (is_draining_ || moment != profile.aim || session == 0) return;
+  if (!world.random.Chance(profile.aim_chance)) return;
+  const AimedFault& fault = kAimedFaults[profile.aim_fault];
+  const Time wait =
+      world.random.Pick(std::vector<Time>{0, 100'000, kMillisecond, 30 * kMillisecond});
+  world.After(wait, [this, session, &fault] {
+    for (Run* const run : LiveRuns()) {
+      if (is_draining_ || run->session_id() != session) continue;
+      world.Count(std::string("aimed fault: ") + fault.name);
+      world.Trace("aimed fault: {} at {}", fault.name, run->name);
+      return fault.inject(*this, *run);
+    }
+  });
 }
 
 }  // namespace zklock::simulation

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
 #include "simulation/client_library.h"
 
 namespace zklock::simulation {
@@ -18,6 +20,21 @@ constexpr Time kDrainTime = 300 * kSecond;
 constexpr std::int64_t kMostRequests = 200;
 constexpr std::int64_t kMostRequestsPerSecond = 30;
 
+bool IsConversion(const Txn& txn) {
+  return std::any_of(txn.changes.begin(), txn.changes.end(), [&](const Change& one) {
+    return one.kind == Change::Kind::kCreate && one.owner == 0 &&
+           txn.changes.front().kind == Change::Kind::kDelete;
+  });
+}
+
+Moment MomentOf(const Txn& txn) {
+  if (txn.kind == Txn::Kind::kOpenSession) return Moment::kOpened;
+  if (txn.changes.empty()) return Moment::kHeartbeat;
+  if (IsConversion(txn)) return Moment::kConverted;
+  if (txn.changes.back().kind == Change::Kind::kDelete) return Moment::kDeleted;
+  return txn.changes.back().owner != 0 ? Moment::kCreated : Moment::kWritten;
+}
+
 }  // namespace
 
 Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
@@ -25,22 +42,34 @@ Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
       profile(DrawProfile(world.random, profile_name)),
       ensemble(network, profile.servers, profile.tick_ms),
       checks(ensemble),
-      slots_(static_cast<std::size_t>(profile.contenders)) {
+      slots_(static_cast<std::size_t>(profile.contenders)),
+      usual_delays_(static_cast<std::size_t>(kMostPlaces * kMostPlaces)) {
   simulation::ensemble = &ensemble;
   Random& random = world.random;
   const Time near = random.Between(50'000, 2 * kMillisecond);
   const Time far = random.Chance(0.2) ? random.Between(5, 60) * kMillisecond : near;
   for (int from = 0; from < profile.servers + profile.hosts; ++from) {
     for (int to = 0; to < profile.servers + profile.hosts; ++to) {
-      network.SetDelay(from, to, random.Chance(0.3) ? far : near);
+      const Time delay = random.Chance(0.3) ? far : near;
+      network.SetDelay(from, to, delay);
+      usual_delays_[static_cast<std::size_t>(from * kMostPlaces + to)] = delay;
     }
   }
-  const Time fsync = random.Pick(std::vector<Time>{200'000, 2 * kMillisecond, 15 * kMillisecond});
+  usual_fsync = random.Pick(std::vector<Time>{200'000, 2 * kMillisecond, 15 * kMillisecond});
   for (Server& server : ensemble.servers()) {
-    server.fsync = fsync;
+    server.fsync = usual_fsync;
     server.clock_offset_ms = random.Between(-20, 20);
   }
   ensemble.container_interval = random.Pick(std::vector<Time>{5 * kSecond, 60 * kSecond});
+  ensemble.on_accept = [this](std::int64_t session) { OnMoment(Moment::kAccepted, session); };
+  ensemble.on_propose = [this](const Txn& txn) {
+    if (IsConversion(txn)) OnMoment(Moment::kConverting, txn.session);
+  };
+  ensemble.after_commit = [this](const Txn& txn) {
+    if (txn.error == ZOK) OnMoment(MomentOf(txn), txn.session);
+  };
+  checks.clocks_jump =
+      std::find(profile.faults.begin(), profile.faults.end(), "jump-clock") != profile.faults.end();
   for (int slot = 0; slot < profile.contenders; ++slot) {
     world.After(random.Between(0, 5 * kSecond), [this, slot] { StartRun(slot); });
   }
@@ -67,7 +96,6 @@ std::vector<Run*> Life::LiveRuns() {
 }
 
 void Life::Spawn(const std::string& name, Place place, std::function<void(Process&)> program) {
-  std::erase_if(processes_, [](const auto& one) { return one->is_over(); });
   processes_.push_back(std::make_unique<Process>(name, place, std::move(program)));
 }
 
@@ -84,10 +112,6 @@ void Life::StartRun(int slot) {
   world.Count("runs");
   run->process = std::make_unique<Process>(
       run->name, place, [this, started](Process& process) { RunZklock(process, *this, *started); });
-  std::erase_if(runs, [&](const auto& one) {
-    return std::find(slots_.begin(), slots_.end(), one.get()) == slots_.end() &&
-           one->process->is_over();
-  });
   runs.push_back(std::move(run));
   const auto follow = [this, slot, started](const auto& self) -> void {
     if (!started->process->is_over()) {
@@ -106,10 +130,62 @@ void Life::StartRun(int slot) {
   world.After(500 * kMillisecond, [follow] { follow(follow); });
 }
 
+void Life::For(Time span, const std::function<void()>& begin, std::function<void()> end) {
+  ++faults_under_way_;
+  begin();
+  world.After(span, [this, end = std::move(end)] {
+    --faults_under_way_;
+    end();
+  });
+}
+
+void Life::CutWays(const std::vector<std::pair<Place, Place>>& ways, Time span) {
+  For(
+      span,
+      [&] {
+        for (const auto& [from, to] : ways) network.Cut(from, to);
+      },
+      [this, ways] {
+        for (const auto& [from, to] : ways) network.Heal(from, to);
+      });
+}
+
+void Life::CrashFor(Server& server, Time span) {
+  For(
+      span, [&] { ensemble.Crash(server); }, [this, &server] { ensemble.Restart(server); });
+}
+
+Time Life::usual_delay(Place from, Place to) const {
+  return usual_delays_[static_cast<std::size_t>(from * kMostPlaces + to)];
+}
+
+std::vector<std::string> Life::Contenders() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, node] : ensemble.truth().nodes()) {
+    // Not of the simple dialect, whose names are used again.
+    if (protocol::ParseContenderName(protocol::BaseOf(path))) paths.push_back(path);
+  }
+  return paths;
+}
+
+std::string Life::AnyLock() { return fmt::format("/l{}", world.random.Below(profile.locks)); }
+
+void Life::ReleaseLater(const std::string& lock, const std::string& path, const std::string& id,
+                        Time wait) {
+  world.After(wait, [=, this] {
+    checks.Allow(path);
+    const Place place = PlaceOf(static_cast<int>(world.random.Below(profile.hosts)));
+    Spawn("release " + path, place,
+          [=, this](Process& process) { RunRelease(process, *this, lock, path, id); });
+  });
+}
+
 void Life::KillRun(Run& run, bool with_guard) {
   if (run.process->is_over()) return;
   world.Trace("{} is killed{}", run.name, with_guard ? "" : " with its guard");
   run.process->Kill();
+  run.session = nullptr;
+  if (run.options.is_foreign) with_guard = false;
   const auto command = std::exchange(run.command, nullptr);
   const auto page = run.page;
   if (!with_guard) {
@@ -149,6 +225,7 @@ void Life::Go() {
 void Life::Drain() {
   is_draining_ = true;
   world.Trace("the faults stop");
+  ReleaseAll();
   const Time end = world.now() + kDrainTime;
   while (world.now() < end) {
     if (!world.Step(std::min(end, world.now() + kSecond)) && LiveRuns().empty() &&
@@ -166,9 +243,26 @@ void Life::Drain() {
   CheckIdle();
 }
 
+/// Again and again: those in the queue may make more.
+void Life::ReleaseAll() {
+  for (const auto& [path, reservation] : checks.reservations()) {
+    ReleaseLater(reservation.lock, path, reservation.id, 0);
+  }
+  for (const std::string& path : Contenders()) {  // forged ones, which nobody may have to wait for
+    const Znode* const node = ensemble.truth().Find(path);
+    if (node->owner == 0 && path.find("-f0f0-") != std::string::npos) {
+      (void)ensemble.Submit({{.type = OpType::kDelete, .path = path}});
+    }
+  }
+  world.After(10 * kSecond, [this] { ReleaseAll(); });
+}
+
 void Life::CheckIdle() {
   for (const auto& [path, node] : ensemble.truth().nodes()) {
     if (node.owner != 0) throw Violation(path + " is left, though nobody lives");
+  }
+  if (!checks.reservations().empty()) {
+    throw Violation(checks.reservations().begin()->first + " is left, though it was released");
   }
   if (!ensemble.truth().sessions().empty()) throw Violation("a session is left");
 }

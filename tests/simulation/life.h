@@ -15,9 +15,23 @@
 
 namespace zklock::simulation {
 
+/// Moments at which faults are aimed.
+enum class Moment {
+  kOpened,      ///< a new session is committed
+  kAccepted,    ///< a server accepts a session, a new one or again
+  kCreated,     ///< a contender is committed, and its creator not told
+  kDeleted,     ///< likewise, a release
+  kWritten,     ///< likewise, something else
+  kHeartbeat,   ///< likewise
+  kConverting,  ///< the leader proposes to make a contender a reservation
+  kConverted,   ///< that is committed
+};
+inline constexpr int kMoments = 8;
+
 /// What one run of zklock was told.
 struct RunOptions {
-  std::vector<std::string> locks;
+  std::vector<std::string> locks{};
+  bool is_foreign = false;  ///< no zklock, but a program with Curator's or kazoo's recipe
   protocol::Mode mode = protocol::Mode::kExclusive;
   protocol::Dialect dialect = protocol::Dialect::kCurator;
   bool try_only = false;
@@ -42,6 +56,10 @@ struct Run {
   std::unique_ptr<Process> process;
   std::shared_ptr<Command> command{};
   std::optional<zookeeper::Credentials> page{};  ///< with which the guard closes the session
+  const zookeeper::Session* session = nullptr;   ///< while it has one
+  [[nodiscard]] std::int64_t session_id() const {
+    return session == nullptr ? 0 : session->session_id();
+  }
   bool is_told_to_end = false;
   std::string outcome{};  ///< once it is over
   Time began = 0;
@@ -58,6 +76,9 @@ struct Profile {
   Time between_faults = 5 * kSecond;
   std::vector<std::string> faults{};  ///< kinds; repeated ones are more likely
   std::vector<std::string> abilities{};
+  Moment aim = Moment::kOpened;
+  int aim_fault = 0;
+  double aim_chance = 0;
 };
 [[nodiscard]] Profile DrawProfile(Random& random, const std::string& name);
 [[nodiscard]] std::vector<std::string> ProfileNames();
@@ -78,6 +99,7 @@ class Life {
   Profile profile;
   Ensemble ensemble;
   Checks checks;
+  /// All of them, since sockets and planned events refer to their processes.
   std::vector<std::unique_ptr<Run>> runs;
 
   [[nodiscard]] Place PlaceOf(int host) const { return profile.servers + host; }
@@ -90,10 +112,27 @@ class Life {
 
   /// faults.cc: something goes wrong, for a while.
   void InjectFault();
+  void OnMoment(Moment moment, std::int64_t session);
+
+  // For faults.
+  void For(Time span, const std::function<void()>& begin, std::function<void()> end);
+  void CutWays(const std::vector<std::pair<Place, Place>>& ways, Time span);
+  void CrashFor(Server& server, Time span);
+  [[nodiscard]] int places() const { return profile.servers + profile.hosts; }
+  [[nodiscard]] Time usual_delay(Place from, Place to) const;
+  Time usual_fsync = 0;
+  /// Of all queues, with reservations.
+  [[nodiscard]] std::vector<std::string> Contenders() const;
+  [[nodiscard]] std::string AnyLock();
+
+  /// Somebody releases a reservation.
+  void ReleaseLater(const std::string& lock, const std::string& path, const std::string& id,
+                    Time wait);
 
  private:
   void StartRun(int slot);
   void Drain();
+  void ReleaseAll();
   void CheckIdle();
 
   bool is_draining_ = false;
@@ -101,13 +140,16 @@ class Life {
   std::vector<Run*> slots_;
   int next_run_ = 1;
   int faults_under_way_ = 0;
-
-  void For(Time span, std::function<void()> begin, std::function<void()> end);
+  std::vector<Time> usual_delays_;
 };
 
 /// run.cc: what the program does.
 void RunZklock(Process& process, Life& life, Run& run);
+void RunOtherProgram(Process& process, Life& life, Run& run);
 [[nodiscard]] RunOptions DrawOptions(Life& life);
+/// `zklock release` of a reservation.
+void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
+                const std::string& id);
 /// Closes the session of a run whose zklock is gone.
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);
 

@@ -279,6 +279,7 @@ void Ensemble::ToFollower(Server& leader, int follower, std::function<void(Serve
 void Ensemble::Propose(Server& leader, Txn txn) {
   txns_.push_back(std::move(txn));
   const Txn* const entry = &txns_.back();
+  on_propose(*entry);
   leader.log.push_back(entry);
   for (const auto& [id, peer] : leader.peers) {
     ToFollower(leader, id, [this, entry](Server& follower) {

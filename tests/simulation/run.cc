@@ -6,7 +6,11 @@
 
 #include "lock/acquire_set.h"
 #include "lock/contender_data.h"
+#include "lock/history_writer.h"
 #include "lock/hold.h"
+#include "lock/last_run.h"
+#include "lock/make_reservations.h"
+#include "lock/release_reservation.h"
 #include "lock/semaphore.h"
 #include "protocol/lock_path.h"
 #include "simulation/client_library.h"
@@ -22,6 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kCloseTimeout = 1s;
+constexpr Duration kLongestHistoryWait = 5s;  // as in commands/history.h
 
 std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", world->random.Next() & 0xffffffffU,
@@ -67,7 +72,11 @@ class ZklockRun {
         observer_(run.name),
         session_(life.Endpoints(), options_.timeout, clock_) {
     session_.SetConnectTimeout(options_.connect_timeout);
+    run_.session = &session_;
   }
+  ~ZklockRun() { run_.session = nullptr; }
+  ZklockRun(const ZklockRun&) = delete;
+  ZklockRun& operator=(const ZklockRun&) = delete;
 
   std::string Execute() {
     process_.Add(session_);
@@ -76,10 +85,22 @@ class ZklockRun {
       Close(0);
       return failure;
     }
-    return RunCommand();
+    return options_.reserve.empty() ? RunCommand() : Reserve();
   }
 
  private:
+  [[nodiscard]] std::string Data() const {
+    lock::ContenderData data{.mode = options_.mode};
+    data.reserve = options_.reserve;
+    return lock::FormatContenderData(data);
+  }
+
+  [[nodiscard]] std::optional<protocol::ReservationRequest> ReservationRequest() const {
+    if (options_.reserve.empty()) return std::nullopt;
+    return protocol::ReservationRequest{
+        .id = options_.reserve, .reason = "", .lasts = options_.reserve_for};
+  }
+
   std::vector<lock::AcquireRequest> Requests() {
     std::vector<lock::AcquireRequest> requests;
     for (const std::string& path : options_.locks) {
@@ -87,12 +108,13 @@ class ZklockRun {
                                    .mode = options_.mode,
                                    .dialect = options_.dialect,
                                    .host = fmt::format("host{}", process_.place()),
-                                   .data = lock::FormatContenderData({.mode = options_.mode}),
+                                   .data = Data(),
                                    .try_only = options_.try_only,
                                    .wait = options_.wait,
                                    .max_queue = options_.max_queue,
                                    .supersede = options_.supersede,
                                    .permits = options_.permits,
+                                   .reserve = ReservationRequest(),
                                    .connect_timeout = options_.connect_timeout};
       if (options_.permits) {
         for (auto& one : lock::RequestsForPermit(request)) requests.push_back(std::move(one));
@@ -112,6 +134,7 @@ class ZklockRun {
       process_.RunOnce();
       if (acquire.IsNearTurn()) LetGuardKnow();
       if (observer_.is_asked_to_leave) {
+        if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
         failure = "asked to leave";
       } else if (acquire.outcome()) {
         failure = FailureOf(*acquire.outcome());
@@ -121,6 +144,7 @@ class ZklockRun {
     }
     process_.Remove(acquire);
     tickets_ = acquire.tickets();
+    reserved_ = acquire.reserved();
     passed_ = acquire.passed();
     return *failure;
   }
@@ -128,11 +152,11 @@ class ZklockRun {
   /// Empty if it is none. Throws Violation for an outcome that these options do not allow.
   std::string FailureOf(const lock::AcquireOutcome& outcome) {
     if (std::holds_alternative<lock::Acquired>(outcome)) return "";
+    if (std::holds_alternative<lock::ReservedLock>(outcome)) return "";
     if (const auto* busy = std::get_if<lock::Busy>(&outcome)) return FailureOf(*busy);
     if (std::holds_alternative<lock::Unreachable>(outcome)) return "unreachable";
     if (const auto* slow = std::get_if<lock::TooSlow>(&outcome)) {
-      const Duration least = (slow->timeout * 2 / 3 - slow->timeout / 24 - slow->ping_span) / 4;
-      if (slow->answer < least && !options_.try_only) {
+      if (slow->answer < 50ms && slow->ping_span <= slow->timeout / 4) {
         throw Violation(run_.name + " calls fast servers too slow");
       }
       return "too slow";
@@ -150,11 +174,11 @@ class ZklockRun {
 
   std::string FailureOf(const lock::Busy& busy) {
     using Why = lock::Busy::Why;
-    const bool was_removed =
-        std::any_of(observer_.paths.begin(), observer_.paths.end(),
-                    [&](const auto& path) { return life_.checks.IsExcused(path); });
+    const bool was_removed = WasRemoved();
+    // A try waits for a moment in a turnstile.
+    const bool waits = options_.wait || (options_.try_only && options_.permits);
     const bool is_allowed = busy.why == Why::kTaken        ? options_.try_only
-                            : busy.why == Why::kWaitOver   ? options_.wait.has_value()
+                            : busy.why == Why::kWaitOver   ? waits
                             : busy.why == Why::kQueueFull  ? options_.max_queue.has_value()
                             : busy.why == Why::kSuperseded ? options_.supersede
                                                            : was_removed;
@@ -162,6 +186,15 @@ class ZklockRun {
       throw Violation(fmt::format("{}: busy {}", run_.name, static_cast<int>(busy.why)));
     }
     return fmt::format("busy {}", static_cast<int>(busy.why));
+  }
+
+  [[nodiscard]] bool WasRemoved() const {
+    return std::any_of(observer_.paths.begin(), observer_.paths.end(),
+                       [&](const auto& path) { return life_.checks.IsExcused(path); });
+  }
+  [[nodiscard]] bool WasAsked() const {
+    return std::any_of(observer_.paths.begin(), observer_.paths.end(),
+                       [&](const auto& path) { return life_.checks.WasAsked(path); });
   }
 
   /// The guard and zklock share a page with what a close needs.
@@ -172,38 +205,158 @@ class ZklockRun {
   std::string RunCommand() {
     lock::Hold hold(session_, clock_, tickets_, options_.kill_after, observer_, passed_);
     observer_.lease_end = TimeOf(hold.lease_end());
-    // First, so that the lease is checked before anything that the servers sent is read.
-    process_.Remove(session_);
-    process_.Add(hold);
-    process_.Add(session_);
+    ServeFirst(hold);
     LetGuardKnow();
-    std::string outcome = "lost before the run";
+    if (options_.min_interval) {
+      last_run_.emplace(session_, tickets_);
+      const std::string refusal = CheckInterval(hold);
+      if (!refusal.empty()) {
+        Close(0);
+        return refusal;
+      }
+    }
+    if (options_.history != 0) {
+      history_.emplace(session_, tickets_,
+                       lock::HistoryRequest{.most_runs = options_.history,
+                                            .is_shared = options_.permits.has_value()});
+    }
     const TimePoint began = clock_.Now();
-    if (BeginCommand(hold)) {
-      Supervise(hold);
-      outcome = hold.loss() ? fmt::format("lost {}", static_cast<int>(*hold.loss())) : "done";
+    if (!BeginCommand(hold)) {
+      Close(0);
+      return "lost before the run";
     }
-    std::size_t releases = 0;
-    if (!hold.loss()) {
-      releases = hold.Release({.ran = clock_.Now() - began, .status = 0, .host = "host"});
-    }
-    process_.Remove(hold);
-    Close(releases);
+    Supervise(hold, began);
+    const std::string outcome =
+        hold.loss() ? fmt::format("lost {}", static_cast<int>(*hold.loss())) : "done";
+    Close(hold.loss() ? 0 : Release(hold, began));
     return outcome;
+  }
+
+  std::size_t Release(lock::Hold& hold, TimePoint began) {
+    const lock::FinishedRun run{.ran = clock_.Now() - began, .status = 0, .host = "host"};
+    std::vector<std::optional<zookeeper::DataWrite>> history;
+    if (history_ && options_.permits) {
+      history_->Release(hold, run);
+      ServeHistory(hold, [&] { return history_->IsReleaseOver(); });
+    } else if (history_) {
+      ServeHistory(hold, [&] { return history_->IsSettled(); });
+      history = history_->End(run);
+    }
+    if (last_run_) {
+      last_run_->Record(began, "host", std::exchange(history, {}));
+      Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
+      if (last_run_->IsDone() && !hold.loss() && last_run_->refused().empty()) {
+        life_.checks.Record(options_.locks.front(), TimeOf(began));
+      }
+    }
+    return hold.Release(run, history);
+  }
+
+  /// Before the session, so that the lease is checked before anything that the servers sent is
+  /// read.
+  void ServeFirst(EventSource& source) {
+    process_.Remove(session_);
+    process_.Add(source);
+    process_.Add(session_);
+  }
+
+  template <typename IsDone>
+  void Serve(EventSource& source, const lock::Hold& hold, IsDone is_done,
+             TimePoint deadline = kNever) {
+    ServeFirst(source);
+    while (!is_done() && !hold.loss() && clock_.Now() < deadline) process_.RunOnce(deadline);
+    process_.Remove(source);
+  }
+
+  template <typename IsDone>
+  void ServeHistory(const lock::Hold& hold, IsDone is_done) {
+    Serve(*history_, hold, is_done, std::min(clock_.Now() + kLongestHistoryWait, hold.lease_end()));
+  }
+
+  /// As commands/min_interval.
+  std::string CheckInterval(const lock::Hold& hold) {
+    Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
+    if (hold.loss()) return "lost before the run";
+    if (last_run_->unknown()) return "last run unknown";
+    if (!last_run_->newest()) return "";
+    const Duration ago =
+        tickets_.front().EarliestServerTimeAt(clock_.Now()) - last_run_->newest()->success.began;
+    return ago >= *options_.min_interval ? "" : "too recent";
+  }
+
+  /// As commands/reserve.
+  std::string Reserve() {
+    std::string outcome = "found a reservation";
+    std::vector<lock::ReservationRun> runs;
+    for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
+    if (!tickets_.empty()) {
+      std::vector<lock::MakeReservations::Held> held;
+      for (const lock::Ticket& ticket : tickets_) held.push_back({ticket, Data()});
+      const Duration patience = std::max(options_.connect_timeout, session_.lease().timeout());
+      lock::MakeReservations make(session_, clock_, held, reserved_, *ReservationRequest(),
+                                  patience);
+      process_.Add(make);
+      while (!make.IsOver()) process_.RunOnce();
+      process_.Remove(make);
+      outcome = OutcomeOf(make);
+      for (const lock::ReservedLock& one : make.made()) runs.push_back(RunOf(one));
+      for (const lock::ReservedLock& one : make.made()) {
+        if (options_.reserve_for && life_.world.random.Chance(0.7)) continue;
+        life_.ReleaseLater(one.lock.path, one.path, options_.reserve,
+                           life_.world.random.Around(3 * kSecond));
+      }
+    }
+    if (options_.history != 0 && !runs.empty()) {
+      lock::HistoryWriter writer(session_, runs, options_.history);
+      const TimePoint deadline = clock_.Now() + kLongestHistoryWait;
+      process_.Add(writer);
+      while (!writer.IsEntered() && clock_.Now() < deadline) process_.RunOnce(deadline);
+      process_.Remove(writer);
+      writer.GiveUpRest();
+    }
+    Close(0);
+    return outcome;
+  }
+
+  static lock::ReservationRun RunOf(const lock::ReservedLock& one) {
+    return {one.lock, one.path, lock::RunOf(protocol::BaseOf(one.path), one.reserved)};
+  }
+
+  std::string OutcomeOf(const lock::MakeReservations& make) const {
+    using Result = lock::MakeReservations::Result;
+    if (make.failure()) return fmt::format("not reserved {}", make.failure()->index());
+    switch (make.result()) {
+      case Result::kMade:
+        for (const lock::ReservedLock& one : make.made()) {
+          const bool was_deleted = life_.checks.WasReleased(one.path);
+          if (!was_deleted && !life_.checks.reservations().contains(one.path)) {
+            throw Violation(run_.name + " claims a reservation that is not there");
+          }
+        }
+        return "reserved";
+      case Result::kAskedToLeave:
+        if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
+        return "asked to leave";
+      case Result::kRemoved:
+        // Its session may also have expired meanwhile.
+        return "removed before it was reserved";
+    }
+    return "";
   }
 
   /// False: too late. Another process, the guard, looks at the time once more.
   bool BeginCommand(const lock::Hold& hold) {
     process_.Sleep(life_.world.random.Around(500'000));
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
-    if (clock_.Now() >= stop || observer_.is_asked_to_leave) return false;
+    if (clock_.Now() >= stop || hold.loss()) return false;
     const Time now = life_.world.now();
     run_.command = std::make_shared<Command>(Command{.name = run_.name,
                                                      .tickets = tickets_,
                                                      .permits = options_.permits,
                                                      .own_end = now + options_.command,
                                                      .lease_end = TimeOf(hold.lease_end()),
-                                                     .process = &process_});
+                                                     .process = &process_,
+                                                     .min_interval = options_.min_interval});
     world->Trace("{}: the command starts under {}", run_.name, tickets_.front().path);
     world->Count("commands");
     observer_.command = run_.command;
@@ -212,23 +365,37 @@ class ZklockRun {
     return true;
   }
 
-  void Supervise(lock::Hold& hold) {
+  void Supervise(lock::Hold& hold, TimePoint began) {
     bool is_ending = false;
+    if (history_) ServeFirst(*history_);
     while (!run_.command->is_over) {
       process_.RunOnce();
+      if (history_) history_->Begin(began);
       const bool ends = hold.loss() || observer_.is_asked_to_leave || run_.is_told_to_end;
       if (!ends || std::exchange(is_ending, true)) continue;
+      CheckLoss(hold);
       // What the guard ends may take all of the grace.
-      const Time grace = hold.grace().count();
-      run_.command->own_end =
-          std::min(run_.command->own_end, world->now() + world->random.Between(0, grace));
+      run_.command->own_end = std::min(
+          run_.command->own_end, world->now() + world->random.Between(0, hold.grace().count()));
       Command::Watch(run_.command);
     }
+    if (history_) process_.Remove(*history_);
     observer_.command.reset();
+  }
+
+  void CheckLoss(const lock::Hold& hold) const {
+    if (observer_.is_asked_to_leave && !WasAsked()) {
+      throw Violation(run_.name + " ends its command, though nobody asked it to");
+    }
+    if (hold.loss() == lock::Loss::kRemoved && !WasRemoved()) {
+      const Znode* const node = life_.ensemble.truth().Find(tickets_.front().path);
+      if (node != nullptr) throw Violation(run_.name + " takes its contender for removed");
+    }
   }
 
   void Close(std::size_t releases) {
     session_.BeginClose(releases);
+    // Hold, if there is one, outlives this, but is no longer served.
     const TimePoint deadline = clock_.Now() + kCloseTimeout;
     while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
       process_.RunOnce(deadline);
@@ -246,6 +413,132 @@ class ZklockRun {
   zookeeper::Session session_;
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
+  std::vector<lock::ReservedLock> reserved_;
+  std::optional<lock::LastRun> last_run_;
+  std::optional<lock::HistoryWriter> history_;
+};
+
+/// Curator's and kazoo's recipes: the first in the queue holds, the others watch the one before
+/// them. Nothing is proven; whoever holds learns of the end of its session, or does not.
+class OtherProgram final : public zookeeper::StoreListener {
+ public:
+  OtherProgram(Process& process, Life& life, Run& run)
+      : process_(process),
+        life_(life),
+        run_(run),
+        session_(life.Endpoints(), run.options.timeout, clock_) {
+    run_.session = &session_;
+    session_.SetListener(this);
+  }
+  ~OtherProgram() override { run_.session = nullptr; }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+
+  std::string Execute() {
+    process_.Add(session_);
+    const TimePoint deadline = clock_.Now() + 60s;
+    while (!session_.IsConnected() && clock_.Now() < deadline) process_.RunOnce(deadline);
+    std::string outcome = "other program: gave up";
+    if (session_.IsConnected() && Queue() && Hold()) outcome = "other program: done";
+    session_.BeginClose();
+    const TimePoint close_deadline = clock_.Now() + 10s;
+    while (!session_.IsClosed() && clock_.Now() < close_deadline) process_.RunOnce(close_deadline);
+    process_.Remove(session_);
+    return outcome;
+  }
+
+  void OnConnected(bool /*fresh*/) override {}
+  void OnDisconnected() override { is_lost_ = true; }
+  void OnExpired() override { is_lost_ = true; }
+  void OnRefused(zookeeper::Error /*why*/) override { is_lost_ = true; }
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {
+    is_woken_ = true;
+  }
+
+ private:
+  template <typename R>
+  std::optional<R> Await(const std::function<void(zookeeper::Done<R>)>& ask) {
+    const auto answer = std::make_shared<std::optional<R>>();
+    ask([answer](const R& reply) { *answer = reply; });
+    while (!*answer && !is_lost_) process_.RunOnce();
+    return is_lost_ ? std::nullopt : *answer;
+  }
+
+  bool Queue() {
+    const std::string& lock = run_.options.locks.front();
+    const bool is_kazoo = run_.options.dialect == protocol::Dialect::kKazoo;
+    const std::string prefix = is_kazoo ? lock + "/" + MakeUuid().substr(0, 8) + "__lock__"
+                                        : lock + "/_c_" + MakeUuid() + "-lock-";
+    for (int tries = 0; tries < 5 && path_.empty(); ++tries) {
+      const auto created = Await<zookeeper::CreateReply>([&](auto done) {
+        session_.Create(prefix, "", zookeeper::NodeKind::kEphemeralSequential, done);
+      });
+      if (!created) return false;
+      if (created->error == zookeeper::Error::kNone) {
+        path_ = created->path;
+        token_ = created->stat.created_zxid;
+      } else if (!Await<zookeeper::CreateReply>([&](auto done) {
+                   session_.Create(lock, is_kazoo ? "" : "10.0.0.1",
+                                   zookeeper::NodeKind::kContainer, done);
+                 })) {
+        return false;
+      }
+    }
+    for (;;) {
+      const auto list = Await<zookeeper::ListReply>(
+          [&](auto done) { session_.List(lock, zookeeper::Watch::kNo, done); });
+      if (!list || list->error != zookeeper::Error::kNone) return false;
+      const auto own = protocol::ParseContenderName(protocol::BaseOf(path_));
+      std::optional<protocol::ContenderName> before;
+      bool is_there = false;
+      for (const std::string_view child : list->children) {
+        const auto other = protocol::ParseContenderName(child);
+        is_there = is_there || child == own->full;
+        if (!other || other->number >= own->number) continue;
+        if (!before || other->number > before->number) before = other;
+      }
+      if (!is_there) return false;
+      if (!before) return true;
+      is_woken_ = false;
+      const auto watched = Await<zookeeper::GetReply>([&](auto done) {
+        session_.Get(lock + "/" + before->full, zookeeper::Watch::kYes, done);
+      });
+      if (!watched) return false;
+      if (watched->error != zookeeper::Error::kNone) continue;
+      while (!is_woken_ && !is_lost_) process_.RunOnce();
+      if (is_lost_) return false;
+    }
+  }
+
+  bool Hold() {
+    const Znode* const node = life_.ensemble.truth().Find(path_);
+    if (node == nullptr || node->czxid != token_) return false;
+    run_.command = std::make_shared<Command>(
+        Command{.name = run_.name,
+                .tickets = {{.lock = {.path = run_.options.locks.front(), .chroot = ""},
+                             .path = path_,
+                             .token = token_}},
+                .permits = {},
+                .own_end = life_.world.now() + run_.options.command,
+                .lease_end = kForever,
+                .process = &process_,
+                .is_foreign = true});
+    world->Trace("{}: another program holds {}", run_.name, path_);
+    life_.checks.Begin(run_.command);
+    Command::Watch(run_.command);
+    while (!run_.command->is_over) process_.RunOnce();
+    return true;
+  }
+
+  Process& process_;
+  Life& life_;
+  Run& run_;
+  const VirtualClock clock_;
+  zookeeper::Session session_;
+  std::string path_;
+  std::int64_t token_ = 0;
+  bool is_lost_ = false;
+  bool is_woken_ = false;
 };
 
 }  // namespace
@@ -254,6 +547,31 @@ void RunZklock(Process& process, Life& life, Run& run) {
   run.outcome = ZklockRun(process, life, run).Execute();
   run.page.reset();
   world->Trace("{}: {}", run.name, run.outcome);
+}
+
+void RunOtherProgram(Process& process, Life& life, Run& run) {
+  run.outcome = OtherProgram(process, life, run).Execute();
+}
+
+void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
+                const std::string& id) {
+  const VirtualClock clock;
+  for (int tries = 0; tries < 20; ++tries) {
+    zookeeper::Session session(life.Endpoints(), 10s, clock);
+    process.Add(session);
+    lock::ReleaseReservation release(session, clock, {.path = lock, .chroot = ""}, path, id, 15s);
+    process.Add(release);
+    while (!release.IsOver()) process.RunOnce();
+    process.Remove(release);
+    session.BeginClose();
+    const TimePoint deadline = clock.Now() + kCloseTimeout;
+    while (!session.IsClosed() && clock.Now() < deadline) process.RunOnce(deadline);
+    process.Remove(session);
+    if (!release.failure()) return;
+    if (!std::holds_alternative<lock::Unreachable>(*release.failure())) {
+      throw Violation("the release of " + path + " fails");
+    }
+  }
 }
 
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials) {
@@ -295,6 +613,35 @@ RunOptions DrawOptions(Life& life) {
   if (ability == "permits") {
     options.locks = {"/s"};
     options.permits = 2;
+    options.try_only = random.Chance(0.3);
+  }
+  if (ability == "history" || random.Chance(0.1)) options.history = 3;
+  if (ability == "min-interval") {
+    options.locks = {"/m"};
+    options.min_interval = Duration(4s);
+  }
+  if (ability == "kazoo") {
+    options.locks = {"/k"};
+    options.dialect = protocol::Dialect::kKazoo;
+    options.is_foreign = random.Chance(0.4);
+  }
+  if (ability == "curator") {
+    options.locks = {"/c"};
+    options.is_foreign = random.Chance(0.4);
+  }
+  if (ability == "simple") {
+    options.locks = {"/x"};
+    options.dialect = protocol::Dialect::kSimple;
+  }
+  if (ability == "reserve") {
+    options.reserve = fmt::format("job{}", random.Below(3));
+    if (random.Chance(0.5))
+      options.reserve_for = std::chrono::milliseconds(random.Between(500, 8'000));
+    if (random.Chance(0.3)) options.mode = protocol::Mode::kRead;
+    if (random.Chance(0.2)) options.permits = 2;
+    if (options.permits) options.locks = {"/s"};
+    if (options.permits) options.mode = protocol::Mode::kExclusive;
+    options.try_only = random.Chance(0.2);
   }
   return options;
 }

@@ -351,6 +351,7 @@ void FakeStore::MakePersistent(const std::vector<zookeeper::Conversion>& convers
     for (const auto& one : conversions) {
       servers_.Remove(one.path);
       servers_.Put(one.path, 0, false, one.data);
+      servers_.nodes.at(one.path).version = one.version + 1;
     }
     return Error::kNone;
   });

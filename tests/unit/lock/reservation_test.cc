@@ -347,6 +347,17 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
   CHECK(world.servers.Children("/l").empty());
 }
 
+TEST_CASE(
+    "What was read of a contender before the conversion names no version of the reservation") {
+  World world;
+  Reserver reserver(world, "deploy-1");
+  reserver.Run();
+  REQUIRE(reserver.HasReserved());
+  const std::string path = reserver.making->made().front().path;
+  // A request to leave, or a delete, by someone who has read the contender.
+  CHECK_FALSE(world.servers.HasVersion(path, 0));
+}
+
 TEST_CASE("A contender that another session owns at the conversion is not converted") {
   World world;
   Reserver self(world, "x");
