@@ -225,7 +225,13 @@ void OldRecord(Life& life) {
 /// A client that may only create children makes one that looks like a reservation.
 void ForgeReservation(Life& life) {
   const std::string lock = life.AnyLock();
-  if (life.ensemble.truth().Find(lock) == nullptr) return;
+  const Znode* const node = life.ensemble.truth().Find(lock);
+  if (node == nullptr) return;
+  // Each costs whoever finds it some requests.
+  const auto forged =
+      std::count_if(node->children.begin(), node->children.end(),
+                    [](const auto& one) { return one.find("-f0f0-") != std::string::npos; });
+  if (forged >= 3) return;
   world->Count("forged reservations");
   (void)life.ensemble.Submit(
       {{.type = OpType::kCreate,

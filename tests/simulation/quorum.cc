@@ -145,8 +145,9 @@ void Ensemble::Look(Server& server) {
 void Ensemble::Lead(Server& server, std::int64_t epoch) {
   world->Trace("server {} leads epoch {}", server.id, epoch);
   BeginTerm(server, Role::kLeading);
-  server.accepted_epoch = server.current_epoch = epoch;
+  server.accepted_epoch = epoch;
   server.accepted_from = server.id;
+  if (majority() == 1) server.current_epoch = epoch;
   WriteToDisk(server);
   LeadTick(server);
 }
@@ -165,14 +166,25 @@ void Ensemble::Join(Server& server, Server& leader) {
 }
 
 void Ensemble::OnJoin(Server& leader, Server& follower, std::uint64_t term) {
-  leader.peers[follower.id] = {.term = term,
-                               .pipe = network_.MakePipe(leader.id, follower.id),
-                               .synced = leader.log.size(),
-                               .heard = world->now()};
-  ToFollower(leader, follower.id,
-             [this, log = leader.log, epoch = leader.current_epoch](Server& one) {
-               OnSync(one, log, epoch);
-             });
+  const auto state = [](const Server& one) { return std::tuple(one.current_epoch, LastZxid(one)); };
+  const bool has_majority = leader.current_epoch == leader.accepted_epoch;
+  if (!has_majority && state(follower) > state(leader)) {
+    return Abandon(leader, "a follower is ahead of it");
+  }
+  leader.peers[follower.id] = {
+      .term = term, .pipe = network_.MakePipe(leader.id, follower.id), .heard = world->now()};
+  if (has_majority) return SendLog(leader, follower.id);
+  if (static_cast<int>(leader.peers.size()) + 1 < majority()) return;
+  // None of a majority is ahead: what was committed in any epoch before is in this log.
+  leader.current_epoch = leader.accepted_epoch;
+  for (const auto& [id, peer] : leader.peers) SendLog(leader, id);
+}
+
+void Ensemble::SendLog(Server& leader, int follower) {
+  leader.peers.at(follower).synced = leader.log.size();
+  ToFollower(leader, follower, [this, log = leader.log, epoch = leader.current_epoch](Server& one) {
+    OnSync(one, log, epoch);
+  });
 }
 
 void Ensemble::OnSync(Server& follower, const std::vector<const Txn*>& log, std::int64_t epoch) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/end_cause.h"
 #include "lock/acquire_set.h"
 #include "lock/contender_data.h"
 #include "lock/history_writer.h"
@@ -192,6 +193,11 @@ class ZklockRun {
     return std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.IsExcused(path); });
   }
+  /// It may be released before its maker knows that it is made.
+  [[nodiscard]] bool WasReleased() const {
+    return std::any_of(observer_.paths.begin(), observer_.paths.end(),
+                       [&](const auto& path) { return life_.checks.WasReleased(path); });
+  }
   [[nodiscard]] bool WasAsked() const {
     return std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.WasAsked(path); });
@@ -234,22 +240,23 @@ class ZklockRun {
 
   std::size_t Release(lock::Hold& hold, TimePoint began) {
     const lock::FinishedRun run{.ran = clock_.Now() - began, .status = 0, .host = "host"};
-    std::vector<std::optional<zookeeper::DataWrite>> history;
-    if (history_ && options_.permits) {
-      history_->Release(hold, run);
-      ServeHistory(hold, [&] { return history_->IsReleaseOver(); });
-    } else if (history_) {
-      ServeHistory(hold, [&] { return history_->IsSettled(); });
-      history = history_->End(run);
-    }
     if (last_run_) {
-      last_run_->Record(began, "host", std::exchange(history, {}));
+      std::vector<std::optional<zookeeper::DataWrite>> history;
+      if (history_) {
+        ServeHistory(hold, [&] { return history_->IsSettled(); });
+        history = history_->End(run);
+      }
+      last_run_->Record(began, "host", std::move(history));
       Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
       if (last_run_->IsDone() && !hold.loss() && last_run_->refused().empty()) {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
       }
+    } else if (history_) {
+      if (!options_.permits) ServeHistory(hold, [&] { return history_->IsSettled(); });
+      history_->Release(hold, run);
+      ServeHistory(hold, [&] { return history_->IsReleaseOver(); });
     }
-    return hold.Release(run, history);
+    return hold.Release(run);
   }
 
   /// Before the session, so that the lease is checked before anything that the servers sent is
@@ -338,8 +345,12 @@ class ZklockRun {
         if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
         return "asked to leave";
       case Result::kRemoved:
-        // Its session may also have expired meanwhile.
+        if (!WasRemoved() && !WasReleased()) {
+          throw Violation(run_.name + " takes its contender for removed");
+        }
         return "removed before it was reserved";
+      case Result::kExpired:
+        return "expired before it was reserved";
     }
     return "";
   }
@@ -387,7 +398,7 @@ class ZklockRun {
     if (observer_.is_asked_to_leave && !WasAsked()) {
       throw Violation(run_.name + " ends its command, though nobody asked it to");
     }
-    if (hold.loss() == lock::Loss::kRemoved && !WasRemoved()) {
+    if (hold.loss() == EndCause::kRemoved && !WasRemoved()) {
       const Znode* const node = life_.ensemble.truth().Find(tickets_.front().path);
       if (node != nullptr) throw Violation(run_.name + " takes its contender for removed");
     }
