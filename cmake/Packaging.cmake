@@ -80,7 +80,14 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL zklock transport)
 set(CPACK_DEBIAN_ZKLOCK_PACKAGE_NAME zklock)
 set(CPACK_DEBIAN_ZKLOCK_PACKAGE_SUGGESTS zookeeperd)
-set(CPACK_DEBIAN_ZKLOCK_PACKAGE_RECOMMENDS zklock-transport)
+# The client library is linked statically: Built-Using names the version of its sources. CPack has no
+# variable for that field.
+execute_process(COMMAND dpkg-query -W -f "\${source:Package} (= \${source:Version})" libzookeeper-st-dev
+                OUTPUT_VARIABLE built_using ERROR_QUIET)
+if(built_using)
+  string(PREPEND built_using "\nBuilt-Using: ")
+endif()
+set(CPACK_DEBIAN_ZKLOCK_PACKAGE_RECOMMENDS "zklock-transport${built_using}")
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_NAME zklock-transport)
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_DEPENDS "zklock (= ${PROJECT_VERSION}-1), libsasl2-modules")
 set(CPACK_DEBIAN_TRANSPORT_PACKAGE_SUGGESTS libsasl2-modules-gssapi-mit)
