@@ -56,7 +56,7 @@ constexpr char kKeptForNested[] =
 constexpr char kReleased[] = "released {}";
 constexpr char kNoContenderLeft[] = "{}: no contender of ours is left";
 constexpr char kNotConfirmed[] =
-    "no server confirmed the release of {}: it becomes free when the session expires";
+    "no server confirmed the release of {}: it becomes free when the session ends";
 
 }  // namespace
 }  // namespace message

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/exit_status.h"
@@ -56,33 +57,39 @@ class LockAcquisition {
  private:
   void BeginSession() {
     session_driver_.reset();
-    session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock);
+    session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock,
+                                                      &context_.shared_session);
     // Sends the request for a session: the server works on it while this process prepares.
     context_.loop.RunReady();
     if (task_.command != nullptr) task_.command->FindCgroup();
     // A `try` that finds the lock busy creates no contender, and two forks would be a large part of
     // its cost: it forks only when it joins.
-    if (task_.command != nullptr && FirstContenderMayHold() && !context_.options.try_only) {
+    if (task_.command != nullptr && !context_.options.try_only) {
       task_.command->PrepareEarly(session_driver_->session());
     }
   }
 
-  /// Of several LOCKs, or after a turnstile, only the last contender completes the locks.
-  [[nodiscard]] bool FirstContenderMayHold() const {
-    return wanted_.size() == 1 && !context_.options.permits;
-  }
-
   WaitHooks Hooks() {
     WaitHooks hooks{.is_cancelled = task_.is_cancelled};
+    hooks.on_joining = [this] {
+      context_.shared_session.Set(session_driver_->session());
+      if (task_.command != nullptr) task_.command->OnJoining(session_driver_->session());
+      TryForkGuard();
+    };
     if (task_.command != nullptr) {
-      hooks.on_progress = [this](bool is_near_turn) {
-        task_.command->OnProgress(is_near_turn, session_driver_->session());
-      };
-      hooks.on_joining = [this] {
-        task_.command->OnJoining(session_driver_->session(), FirstContenderMayHold());
+      hooks.on_progress = [this](const lock::AcquireSet& acquire) {
+        task_.command->OnProgress(acquire, session_driver_->session());
       };
     }
     return hooks;
+  }
+
+  void TryForkGuard() const {
+    try {
+      if (task_.fork_guard) task_.fork_guard();
+    } catch (const std::system_error&) {
+      // As with a command, the system's refusal counts only once the locks are held.
+    }
   }
 
   std::vector<lock::AcquireRequest> Requests() {

@@ -27,8 +27,12 @@ struct AcquireTask {
   std::function<std::string(protocol::Mode)> contender_data;
   /// Asked after each event of the wait: nobody wants the locks any more. May be empty.
   std::function<bool()> is_cancelled{};
-  /// Is forked on the way, so that it can begin as soon as the locks are held. May be null.
+  /// Is forked on the way, with its guard, so that it can begin as soon as the locks are held. May
+  /// be null.
   PreforkedCommand* command = nullptr;
+  /// Without a command: forks the guard, unless it is there; may throw std::system_error. Called
+  /// before each create of a contender.
+  std::function<void()> fork_guard{};
 };
 
 /// All LOCKs are held: by contenders of our session, by ancestors (RunContext::ancestors), or both.

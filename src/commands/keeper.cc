@@ -23,7 +23,6 @@
 #include "commands/lease_first.h"
 #include "commands/run_context.h"
 #include "commands/run_metadata.h"
-#include "commands/shared_session.h"
 #include "lock/hold.h"
 #include "process/ended.h"
 #include "process/keeper_link.h"
@@ -104,10 +103,7 @@ class Keeper {
         link_waker_(link_.get()),
         owner_waker_(owner_.fd()),
         nested_(socket_, owner_.id(),
-                [this] {
-                  if (guard_) guard_->KeepSession(true);
-                }),
-        shared_session_(context.options.server) {
+                [this](int connection) { guard_->AddNestedRun(connection); }) {
     context_.loop.Add(link_waker_);
     context_.loop.Add(owner_waker_);
   }
@@ -124,7 +120,8 @@ class Keeper {
          .is_cancelled =
              [this] {
                return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkState::kClosed;
-             }});
+             },
+         .fork_guard = [this] { ForkGuard(); }});
     if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
     locks_ = std::move(std::get<HeldLocks>(acquired));
     if (!locks_.tickets.empty()) Hold();  // else all are held for the owner already
@@ -160,15 +157,12 @@ class Keeper {
       // session when the owner has ended.
       nested_.End();
       guard_->SignalOwner(EndCause::kAbandoned);
-      guard_->LeaveGuardRunning();
       throw;
     }
     hold_events.SetLeaseSink({});
-    // Dismissed last: an outer guard may kill this process during the close.
     guard_->BeginClose();
     EnterEnd(hold, began);
     (void)locks_.session_driver->Close();
-    guard_.reset();
   }
 
   /// With --history, releases and enters the end of the hold.
@@ -180,14 +174,19 @@ class Keeper {
         {.ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false});
   }
 
+  void ForkGuard() {
+    if (guard_) return;
+    process::OwnerDuty duty = context_.shared_session.GuardDuty();
+    duty.owner = &owner_;
+    duty.signal = context_.options.on_lost_signal;
+    guard_.emplace(std::move(duty));
+  }
+
   void StartGuard(const lock::Hold& hold) {
-    shared_session_.Set(session());
+    context_.shared_session.Set(session());
     try {
-      guard_.emplace(process::OwnerDuty{.owner = owner_,
-                                        .signal = context_.options.on_lost_signal,
-                                        .lease_end = hold.lease_end(),
-                                        .grace = hold.grace(),
-                                        .when_orphaned = [this] { shared_session_.Close(); }});
+      ForkGuard();
+      guard_->BeginHold(hold.lease_end(), hold.grace());
     } catch (const std::system_error&) {
       (void)locks_.session_driver->Close();  // others must not wait for a lock that is not used
       throw;
@@ -201,7 +200,7 @@ class Keeper {
     while (!IsOver(hold, hold_events)) {
       context_.loop.RunOnce();
       nested_.SetLease(NestingLease(hold));
-      if (nested_.Runs().empty()) guard_->KeepSession(false);
+      if (nested_.Runs().empty()) guard_->ForgetNestedRuns();
     }
     context_.loop.Remove(alarm_);
     if (history_) context_.loop.Remove(history_->source());
@@ -284,7 +283,6 @@ class Keeper {
   const std::string socket_ = "zklock-" + process::MakeUuid();
   process::NestingServer nested_;
   HeldLocks locks_;
-  SharedSession shared_session_;
   std::optional<process::OwnerGuard> guard_;
   std::optional<History> history_;
   bool got_ending_signal_ = false;

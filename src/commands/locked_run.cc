@@ -73,7 +73,8 @@ class LockedRun {
       // It arrived before there was a command that could get it, too.
       if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
       const process::Identity& self = context_.Self();
-      nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time});
+      nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time},
+                      [this](int connection) { command_->supervisor().AddNestedRun(connection); });
       std::vector<std::string> nodes;
       for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
       nested_->Open(nodes, NestingLease());

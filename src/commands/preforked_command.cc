@@ -17,6 +17,10 @@ constexpr Duration kForkTime = 1s;
 
 }  // namespace
 
+PreforkedCommand::~PreforkedCommand() {
+  if (supervisor_ && context_.shared_session.is_set()) supervisor_->LeaveGuard();
+}
+
 void PreforkedCommand::RequireCgroup() {
   FindCgroup();
   if (!no_cgroup_) no_cgroup_ = process::Cgroup::Probe(cgroup_parent_);
@@ -57,21 +61,23 @@ void PreforkedCommand::ReportContainment() const {
 }
 
 void PreforkedCommand::PrepareEarly(const zookeeper::Session& session) {
-  shared_.Clear();
   is_early_ = true;
-  OnProgress(false, session);
-}
-
-void PreforkedCommand::OnProgress(bool is_near_turn, const zookeeper::Session& session) {
-  if (is_near_turn) return TryPrepare(session.lease().timeout());
-  if (!is_early_) return Discard();
   if (session.IsHandshaking()) TryPrepare(session.lease().timeout());
 }
 
-void PreforkedCommand::OnJoining(const zookeeper::Session& session, bool may_hold) {
+void PreforkedCommand::OnProgress(const lock::AcquireSet& acquire,
+                                  const zookeeper::Session& session) {
+  if (acquire.IsNearTurn() || (is_early_ && session.IsHandshaking())) {
+    TryPrepare(session.lease().timeout());
+  } else if (acquire.IsFarFromTurn()) {
+    Discard();
+  }
+}
+
+void PreforkedCommand::OnJoining(const zookeeper::Session& session) {
   is_early_ = false;
-  shared_.Set(session);
-  if (may_hold) TryPrepare(session.lease().timeout());
+  if (supervisor_ && !supervisor_->IsIntact()) Discard();  // somebody has killed it
+  TryPrepare(session.lease().timeout());
   // Refused or too slow: we try again when our turn is near.
   if (supervisor_ && !supervisor_->AwaitForks(kForkTime)) Discard();
 }
@@ -107,13 +113,13 @@ process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
 
 void PreforkedCommand::Prepare(Duration session_timeout) {
   process::CommandSpec spec = Spec(GraceWith(session_timeout));
-  spec.when_orphaned = [this] { shared_.Close(); };
+  spec.when_orphaned = [this] { context_.shared_session.Close(); };
   supervisor_ = process::Supervisor::Prepare(spec, context_.signals);
 }
 
 void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
-  shared_.Set(session);
+  context_.shared_session.Set(session);
   // The next in line may have waited for long, and somebody has killed one of the two: that is not
   // the end of a run.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();
@@ -133,7 +139,9 @@ void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint 
 void PreforkedCommand::FinishForksWithoutSession() {
   FindCgroup();
   const Duration grace = context_.ancestors.GraceFor(context_.options.kill_after);
-  supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
+  // A run that reserves has them already, and its session may still be open.
+  if (supervisor_ && !supervisor_->IsIntact()) Discard();
+  if (!supervisor_) supervisor_ = process::Supervisor::Prepare(Spec(grace), context_.signals);
   supervisor_->Await(context_.ancestors.lease_end(), grace);
   ReportContainment();
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "commands/run_context.h"
-#include "commands/shared_session.h"
+#include "lock/acquire_set.h"
 #include "process/cgroup.h"
 #include "process/command_spec.h"
 #include "process/supervisor.h"
@@ -15,18 +15,20 @@
 
 namespace zklock::commands {
 
-/// The command of a run and its guard, forked while the servers commit what may give us the lock,
-/// and kept while our turn is near: two forks take as long as a commit.
-///
-/// Where the first contender may be the holder they are forked even before it is created, while the
-/// servers make the session. The guard has left zklock's process group by then: if that group is
-/// killed, the guard closes the session.
+/// The command of a run and its guard, forked before the first contender is created, while the
+/// servers make the session: if zklock is killed from then on, the guard closes the session. It has
+/// left zklock's process group by then, which may be killed as a whole. A waiter whose turn is far
+/// ends both again, until its turn is near: two forks take as long as a commit.
 class PreforkedCommand {
  public:
   /// `context` outlives it; after an addition to its ancestors, call Discard(). `executable`: from
   /// FindExecutable.
   PreforkedCommand(RunContext& context, std::string executable)
-      : context_(context), executable_(std::move(executable)), shared_(context.options.server) {}
+      : context_(context), executable_(std::move(executable)) {}
+  /// Leaves the guard running if the session may still be open (RunContext::shared_session).
+  ~PreforkedCommand();
+  PreforkedCommand(const PreforkedCommand&) = delete;
+  PreforkedCommand& operator=(const PreforkedCommand&) = delete;
 
   /// --contain require, before the wait: throws process::CgroupUnavailable where the command cannot
   /// have a cgroup.
@@ -37,15 +39,14 @@ class PreforkedCommand {
   /// Whether the command is to run in a cgroup, by what FindCgroup() has found.
   [[nodiscard]] bool HasCgroup() const { return !cgroup_parent_.empty(); }
 
-  /// For a new session: the first contender to be created may be the holder.
+  /// For a new session: forks the two while a server works on the request for it.
   void PrepareEarly(const zookeeper::Session& session);
-  /// After each event of the wait: forks the two when it is time, and ends them when another
-  /// contender is to hold.
-  void OnProgress(bool is_near_turn, const zookeeper::Session& session);
-  /// When a contender is about to be created: waits until the guard has left the process group.
-  /// `may_hold`: it is the last contender that the locks need, so the two are forked if that has
-  /// not been done.
-  void OnJoining(const zookeeper::Session& session, bool may_hold);
+  /// After each event of the wait: forks the two when our turn is near, and ends them when it is
+  /// far.
+  void OnProgress(const lock::AcquireSet& acquire, const zookeeper::Session& session);
+  /// When a contender is about to be created: forks the two unless that has been done, and waits
+  /// until the guard has left the process group.
+  void OnJoining(const zookeeper::Session& session);
   void Discard() { supervisor_.reset(); }
 
   /// For a run under the locks of `session`: as Supervisor::Await().
@@ -65,12 +66,11 @@ class PreforkedCommand {
 
   RunContext& context_;
   const std::string executable_;
-  SharedSession shared_;
   bool has_searched_ = false;
   std::string cgroup_parent_;                   // empty: the command gets no cgroup
   std::optional<process::NoCgroup> no_cgroup_;  // why, if --contain is not off
   std::unique_ptr<process::Supervisor> supervisor_;
-  bool is_early_ = false;  // no contender has been created yet, and the first may be the holder
+  bool is_early_ = false;  // no contender has been created yet
 };
 
 }  // namespace zklock::commands

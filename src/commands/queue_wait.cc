@@ -101,7 +101,7 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   while (!outcome) {
     context_.loop.RunOnce();
     outcome = Check(acquire, events, progress);
-    if (!outcome && hooks_.on_progress) hooks_.on_progress(acquire.IsNearTurn());
+    if (!outcome && hooks_.on_progress) hooks_.on_progress(acquire);
   }
   context_.loop.Remove(progress);
   context_.loop.Remove(acquire);

@@ -46,9 +46,8 @@ using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
 struct WaitHooks {
   /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
   std::function<bool()> is_cancelled{};
-  /// Called after each event that does not end the wait; true while the servers commit what may end
-  /// it with the lock.
-  std::function<void(bool is_near_turn)> on_progress{};
+  /// Called after each event that does not end the wait.
+  std::function<void(const lock::AcquireSet& acquire)> on_progress{};
   /// Called before each create of a contender.
   std::function<void()> on_joining{};
 };

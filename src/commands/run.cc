@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -21,6 +22,7 @@
 #include "commands/running_command.h"
 #include "process/descriptors.h"
 #include "process/executable.h"
+#include "process/owner_guard.h"
 #include "process/process_tree.h"
 
 namespace zklock::commands {
@@ -64,13 +66,19 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
 }
 
 int ReserveOnly(RunContext& context) {
+  std::optional<process::OwnerGuard> guard;
   const auto acquired =
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
-                             .contender_data = [&context](protocol::Mode mode) {
-                               return ContenderDataFor(context.options, mode, context.Self(),
-                                                       /*contained=*/false);
-                             }});
+                             .contender_data =
+                                 [&context](protocol::Mode mode) {
+                                   return ContenderDataFor(context.options, mode, context.Self(),
+                                                           /*contained=*/false);
+                                 },
+                             .fork_guard =
+                                 [&] {
+                                   if (!guard) guard.emplace(context.shared_session.GuardDuty());
+                                 }});
   if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
   return kExitOk;
 }
@@ -92,11 +100,11 @@ int RunCommand(RunContext& context) {
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
                              .contender_data =
-                                 [&context, &command](protocol::Mode mode) {
+                                 [&context, &command, is_reserved](protocol::Mode mode) {
                                    return ContenderDataFor(context.options, mode, context.Self(),
-                                                           command->HasCgroup());
+                                                           command->HasCgroup() && !is_reserved);
                                  },
-                             .command = is_reserved ? nullptr : command.get()});
+                             .command = command.get()});
   if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
   auto& locks = std::get<HeldLocks>(acquired);
   if (locks.tickets.empty()) return RunWithoutSession(context, *command, locks.reserved);

@@ -28,7 +28,8 @@ RunContext::RunContext(const cli::RunOptions& its_options, process::Signals& its
       sink(its_sink),
       report(sink, options.verbosity),
       event_writer(OpenEventsFor(options)),
-      events(Listeners(report, event_writer.get())) {
+      events(Listeners(report, event_writer.get())),
+      shared_session(options.server) {
   loop.Add(signals);
   loop.Add(sink);
   if (event_writer) loop.Add(*event_writer);

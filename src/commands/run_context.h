@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "commands/ancestor_locks.h"
 #include "commands/event_broadcaster.h"
+#include "commands/shared_session.h"
 #include "lock/ticket.h"
 #include "process/event_loop.h"
 #include "process/identity.h"
@@ -46,6 +47,8 @@ class RunContext {
   const SystemClock clock;
   const TimePoint began = clock.Now();
   process::EventLoop loop;  ///< has the signals, the sink and the event writer
+  /// The session of the run, for its guard.
+  SharedSession shared_session;
   /// Locks that the run uses without acquiring them itself. RemoveInheritedLocks() and
   /// UseExistingHold() add to them.
   AncestorLocks ancestors;

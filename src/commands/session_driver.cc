@@ -19,9 +19,10 @@ constexpr Duration kLookupPause = 1s;
 }  // namespace
 
 SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options,
-                             const Clock& clock)
+                             const Clock& clock, SharedSession* shared)
     : loop_(loop),
       clock_(clock),
+      shared_(shared),
       servers_(options.servers),
       looks_up_(options.transport.proxy_command.empty()),
       transport_(process::MakeTransport(options.transport)),
@@ -128,6 +129,8 @@ bool SessionDriver::Close(std::size_t releases) {
   loop_.Remove(alarm);
   // If this process got no processor time, the answer may be there although the time is over.
   if (!session_.IsClosed()) loop_.RunReady();
+  // A guard would be refused as well.
+  if (shared_ != nullptr && (session_.IsClosed() || session_.IsCloseRefused())) shared_->Clear();
   return session_.IsClosed();
 }
 

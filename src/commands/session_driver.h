@@ -7,6 +7,7 @@
 
 #include "base/event_source.h"
 #include "cli/parsed_command_line.h"
+#include "commands/shared_session.h"
 #include "process/event_loop.h"
 #include "process/name_lookup.h"
 #include "zookeeper/session.h"
@@ -19,8 +20,10 @@ namespace zklock::commands {
 /// each round in which every address has failed it looks the names up again.
 class SessionDriver final : public EventSource {
  public:
-  /// Registers itself and the session with `loop`, which outlives it.
-  SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock);
+  /// Registers itself and the session with `loop`, which outlives it. `shared`, if not null, is
+  /// cleared once the servers have answered the close.
+  SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock,
+                SharedSession* shared = nullptr);
   ~SessionDriver() override;
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
@@ -32,8 +35,8 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] std::string Tried() const;
 
   /// Closes the session, and waits up to a second for the servers to confirm that it holds nothing
-  /// any more. False if they did not; then the lock is released when the session expires.
-  /// `releases`: of Hold::Release().
+  /// any more. False if they did not; then the lock is released when the guard has closed the
+  /// session, or when it expires. `releases`: of Hold::Release().
   bool Close(std::size_t releases = 0);
 
   Interest GetInterest() override;
@@ -51,6 +54,7 @@ class SessionDriver final : public EventSource {
 
   process::EventLoop& loop_;
   const Clock& clock_;
+  SharedSession* const shared_;
   const zookeeper::ServerList servers_;
   const bool looks_up_;                                    // false: a proxy command does
   const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/option_table.h"
+#include "process/owner_guard.h"
 #include "process/shared_page.h"
 #include "zookeeper/session.h"
 
@@ -21,11 +22,17 @@ class SharedSession {
   /// The session to close from now on. It has been connected. To be called before anything is
   /// created with a session.
   void Set(const zookeeper::Session& session);
-  /// There is no session any more.
+  /// The session has been closed.
   void Clear() { page_->is_set.exchange(false); }
+  /// Whether a session was set and, as far as is known, has not been closed.
+  [[nodiscard]] bool is_set() const { return page_->is_set; }
 
   /// In the guard, when zklock is gone: closes the session, if there is one.
   void Close() const;
+  /// For the guard of a run without a command.
+  [[nodiscard]] process::OwnerDuty GuardDuty() const {
+    return {.when_orphaned = [this] { Close(); }, .is_needed = [this] { return is_set(); }};
+  }
 
  private:
   /// Read only after its writer has died, perhaps in the middle of writing.

@@ -56,6 +56,11 @@ bool Acquire::IsNearTurn() const {
          std::holds_alternative<AwaitingLease>(state_);
 }
 
+bool Acquire::IsFarFromTurn() const {
+  return std::holds_alternative<Waiting>(state_) && !IsNearTurn() &&
+         (!contender_.may_exist() || predecessor_.ahead.IsFar());
+}
+
 // ---- connection and time ---------------------------------------------------------------------
 
 void Acquire::OnConnected(bool fresh) {

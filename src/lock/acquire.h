@@ -55,6 +55,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   /// Our turn may come within milliseconds: the answer to a commit that is under way may make the
   /// lock ours, or has just done so; or we are next in line, or few contenders were before us.
   [[nodiscard]] bool IsNearTurn() const;
+  /// We wait, and our contender is not in the queue or has many others before it.
+  [[nodiscard]] bool IsFarFromTurn() const;
   /// When the wait is over; kNever before the queue has been joined, or without a `wait`.
   [[nodiscard]] TimePoint wait_deadline() const { return wait_deadline_; }
   /// How long a server that has accepted the session may take for an answer.

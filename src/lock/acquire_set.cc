@@ -29,7 +29,11 @@ AcquireSet::~AcquireSet() {
 }
 
 bool AcquireSet::IsNearTurn() const {
-  return !outcome_ && !checking_free_ && current_ + 1 == requests_.size() && acquire_->IsNearTurn();
+  return !outcome_ && !checking_free_ && (!won_.empty() || acquire_->IsNearTurn());
+}
+
+bool AcquireSet::IsFarFromTurn() const {
+  return !outcome_ && won_.empty() && acquire_->IsFarFromTurn();
 }
 
 std::vector<Ticket> AcquireSet::tickets() const {

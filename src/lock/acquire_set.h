@@ -36,8 +36,11 @@ class AcquireSet final : public EventSource, public zookeeper::StoreListener {
   /// Set once, when it is over: Acquired or ReservedLock if all are held or reserved, else the
   /// outcome for lock().
   [[nodiscard]] const std::optional<AcquireOutcome>& outcome() const { return outcome_; }
-  /// Only the last LOCK is missing, and there our turn is near (Acquire::IsNearTurn).
+  /// A LOCK is held already, or our turn is near at the first (Acquire::IsNearTurn): if this
+  /// process were killed, others would wait for the session's end.
   [[nodiscard]] bool IsNearTurn() const;
+  /// No LOCK is held, and our turn at the first is far (Acquire::IsFarFromTurn).
+  [[nodiscard]] bool IsFarFromTurn() const;
   /// The contenders that hold, in the order of the requests, without those in turnstiles.
   [[nodiscard]] std::vector<Ticket> tickets() const;
   /// What was reserved already, in the same order.

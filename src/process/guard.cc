@@ -19,6 +19,8 @@
 #include "process/descriptors.h"
 #include "process/guard_name.h"
 #include "process/guarded_tree.h"
+#include "process/locked_memory.h"
+#include "process/nested_run.h"
 #include "process/system_error.h"
 #include "process/timer.h"
 #include "protocol/lease.h"
@@ -49,13 +51,15 @@ class Guard {
   enum class Phase {
     kReady,     // the command is forked, but may not run yet
     kRunning,   // the command runs, or with Descendants::kWait what it left behind
-    kReported,  // the command ended by itself, and zklock has not dismissed the guard yet
+    kReported,  // the command ended by itself, and zklock may not have read the report yet
     kEnding,    // every process has had the stop signal; new ones get it too
     kKilling,   // every process gets KILL, again and again
-    kFinished,
+    kFinished,  // nothing of the tree has to end; zklock holds the lock until it dismisses the
+                // guard
   };
 
   void Begin();
+  void AwaitRelease();
   void Wait();
   void ReadExecResult();
   void ReadMessages();
@@ -78,6 +82,7 @@ class Guard {
   [[nodiscard]] bool MustKill() const;
   [[nodiscard]] bool MustContinueZklock() const;
   [[nodiscard]] bool ZklockIsGone() const;
+  [[nodiscard]] bool MayCloseSession() const;
   void SendStatus(Message::Kind kind) const;
 
   const GuardDuty& duty_;
@@ -86,6 +91,7 @@ class Guard {
   UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
   UniqueFd link_;     // to the command, until it has been executed
   GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
+  NestedRuns nested_runs_;
 
   Phase phase_ = Phase::kReady;
   pid_t command_ = 0;
@@ -95,6 +101,7 @@ class Guard {
   bool has_children_ = true;
   bool reaps_more_ = false;  // Reap() has not reaped all that have ended
   bool is_orphaned_ = false;
+  bool misses_run_ = false;  // it could get no descriptor for the connection of a nested run
   bool is_executed_ = false;
   TimePoint ending_since_ = kNever;
 };
@@ -112,9 +119,28 @@ void Guard::Run() {
     kill(duty_.zklock, SIGCONT);
     poll(nullptr, 0, 1);
   }
-  if (ZklockIsGone() && Survivors().empty() && duty_.spec.when_orphaned) {
-    duty_.spec.when_orphaned();
+  AwaitRelease();
+  if (!MayCloseSession()) return;
+  // The locks of ancestors need not cover the close.
+  for (const int descriptor : duty_.spec.kept_open) close(descriptor);
+  duty_.spec.when_orphaned();
+}
+
+// zklock dismisses the guard, by KILL, when the session has been closed. If it ends without, the
+// session may be open.
+void Guard::AwaitRelease() {
+  for (;;) {
+    const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read
+    ReadMessages();
+    if (is_gone && !nested_runs_.AreLeft()) return;
+    Wait();
+    Reap();
   }
+}
+
+bool Guard::MayCloseSession() const {
+  return duty_.spec.when_orphaned && Survivors().empty() && !misses_run_ &&
+         !duty_.page.keeps_session;
 }
 
 void Guard::Begin() {
@@ -155,10 +181,11 @@ void Guard::Wait() {
   SetTimer(timer_.get(), look);
   const bool is_watched = phase_ != Phase::kReady;
   if (is_watched) duty_.page.guard_looks_at.Set(look);
-  std::array<pollfd, 4> polled = {{{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
-                                   {timer_.get(), POLLIN, 0},
-                                   {signals_.get(), POLLIN, 0},
-                                   {is_watched ? link_.get() : -1, POLLIN, 0}}};
+  std::vector<pollfd> polled = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
+                                {timer_.get(), POLLIN, 0},
+                                {signals_.get(), POLLIN, 0},
+                                {is_watched ? link_.get() : -1, POLLIN, 0}};
+  if (nested_runs_.AreLeft()) nested_runs_.AppendTo(polled);
   if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
   // Never sooner than promised: a guard that gets no processor time is not dead.
   if (is_watched) duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
@@ -170,7 +197,7 @@ void Guard::Wait() {
 }
 
 // zklock may have been killed since the last look, and can no longer close its session. (When it
-// ends by itself it has dismissed the guard before.)
+// ends by itself it has dismissed the guard before, unless the close was not answered.)
 bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
 
 void Guard::ReadExecResult() {
@@ -183,6 +210,7 @@ void Guard::ReadExecResult() {
     if (!command_status_) {
       kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
       waitpid(command_, nullptr, 0);
+      command_status_ = SIGKILL;  // Forward() must not use the pid any more
     }
     tree_.RemoveCgroup();
     Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
@@ -197,18 +225,24 @@ void Guard::ReadExecResult() {
 
 void Guard::ReadMessages() {
   for (;;) {
-    const Received received = Receive(socket_.get());
+    Received received = Receive(socket_.get());
     is_orphaned_ = is_orphaned_ || received.is_closed;
-    if (!received.message) return;
+    if (!received.message) break;
     if (received.message->kind == Message::Kind::kBegin) BeginCommand();
     if (received.message->kind == Message::Kind::kForward) Forward(received.message->number);
+    if (received.message->kind != Message::Kind::kNestedRun) continue;
+    misses_run_ = misses_run_ || !received.connection;
+    if (received.connection) nested_runs_.Add(std::move(received.connection));
   }
+  if (is_orphaned_) nested_runs_.End();
 }
 
 void Guard::BeginCommand() {
+  if (phase_ != Phase::kReady) return;  // the order to end it was faster
   phase_ = Phase::kRunning;
   if (BootClock::now() < duty_.page.lease.StopTime()) {
     LetCommandRun(link_);
+    LockMemory();  // the command does not wait for it, and is a process of its own already
   } else {
     link_.Reset();  // zklock was stopped after it got the lock: the command does not begin
   }
@@ -282,8 +316,9 @@ TimePoint Guard::NextLook() const {
     case Phase::kEnding:
       return std::min(BootClock::now() + kStopPause, KillTime());
     case Phase::kKilling:
-    case Phase::kFinished:
       return BootClock::now() + tree_.kill_pause();
+    case Phase::kFinished:
+      return kNever;
   }
   return kNever;
 }
@@ -291,10 +326,16 @@ TimePoint Guard::NextLook() const {
 void Guard::Advance(TimePoint now) {
   if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
   if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
+  // Read first: a cause that zklock sets after it has taken the report is for the nested runs
+  // alone.
+  const bool has_cause = duty_.page.cause.Get().has_value();
+  // What the command left behind may run on. (If zklock died before it took the report, a KILL may
+  // have struck both at once, and the tree ends.)
+  if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
   if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
     if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
     if (now >= StopTime()) duty_.page.cause.Set(EndCause::kLeaseRanOut);
-    if (duty_.page.cause.Get()) BeginEnding(now);
+    if (has_cause || is_orphaned_ || now >= StopTime()) BeginEnding(now);
   }
   if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
   if (phase_ == Phase::kEnding) {

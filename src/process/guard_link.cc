@@ -1,9 +1,11 @@
 #include "process/guard_link.h"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "process/system_error.h"
@@ -15,6 +17,29 @@ namespace {
 // The socket's buffer is finite, and naming more processes would help nobody.
 constexpr size_t kMostNamed = 32;
 
+/// A message as sendmsg(2) and recvmsg(2) take it, with room for one descriptor.
+struct Envelope {
+  explicit Envelope(Message& message) : data{&message, sizeof message} {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = room.data();
+    header.msg_controllen = room.size();
+  }
+
+  iovec data;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
+  msghdr header{};
+};
+
+UniqueFd DescriptorIn(Envelope& envelope) {
+  int descriptor = -1;
+  if (const cmsghdr* const control = CMSG_FIRSTHDR(&envelope.header);
+      control != nullptr && control->cmsg_type == SCM_RIGHTS) {
+    std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
+  }
+  return UniqueFd(descriptor);
+}
+
 }  // namespace
 
 GuardSocket MakeGuardSocket() {
@@ -25,6 +50,18 @@ GuardSocket MakeGuardSocket() {
 
 bool Send(int socket, const Message& message) {
   return send(socket, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof message);
+}
+
+bool SendNestedRun(int socket, int connection) {
+  Message message{.kind = Message::Kind::kNestedRun};
+  Envelope envelope(message);
+  cmsghdr* const control = CMSG_FIRSTHDR(&envelope.header);
+  control->cmsg_level = SOL_SOCKET;
+  control->cmsg_type = SCM_RIGHTS;
+  control->cmsg_len = CMSG_LEN(sizeof connection);
+  std::memcpy(CMSG_DATA(control), &connection, sizeof connection);
+  return sendmsg(socket, &envelope.header, MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof message);
 }
 
@@ -46,13 +83,15 @@ void SendFailure(int socket, const std::system_error& error) {
 Received Receive(int socket) {
   Message message;
   for (;;) {
-    const ssize_t size = recv(socket, &message, sizeof message, MSG_DONTWAIT);
-    if (size == static_cast<ssize_t>(sizeof message)) return {message, false};
+    Envelope envelope(message);
+    const ssize_t size = recvmsg(socket, &envelope.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (size == static_cast<ssize_t>(sizeof message)) {
+      return {message, false, DescriptorIn(envelope)};
+    }
     // ECONNRESET, once: the other end closed with messages of this end unread. What it sent itself
     // can still be read.
     if (size < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
-    if (size < 0 && errno == EAGAIN) return {std::nullopt, false};
-    return {std::nullopt, true};
+    return {.message = std::nullopt, .is_closed = size >= 0 || errno != EAGAIN};
   }
 }
 

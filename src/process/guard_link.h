@@ -31,6 +31,11 @@ struct GuardPage {
   std::atomic<pid_t> command{0};  ///< written when it is forked
   /// Written by the guard before kReady: why the command is not in its cgroup. 0: it is.
   std::atomic<int> cgroup_error{0};
+  /// Written by zklock: it has taken the report that the command ended by itself. From now on the
+  /// lease ends nothing that the command left behind.
+  std::atomic<bool> is_settled{false};
+  /// Written by zklock: a nested run may hold the lock of which the guard does not know.
+  std::atomic<bool> keeps_session{false};
 };
 
 /// One datagram between zklock and the guard.
@@ -40,16 +45,17 @@ struct Message {
     kBegin,       ///< to the guard: the command may run
     kWake,        ///< to the guard: look at the page
     kForward,     ///< to the guard: send `number` to the command
+    kNestedRun,   ///< to the guard, with a descriptor: the connection of a nested run
     kStarted,     ///< the command runs
     kSuspended,   ///< `number`: the signal that suspended the command
-    kExecFailed,  ///< `number`: errno of execve. The guard exits
+    kExecFailed,  ///< `number`: errno of execve
     kFailed,      ///< `number`: errno, `name`: the operation. The guard exits
     kSurvivor,    ///< `number`: pid, `name`. Precedes kTreeEnded
     kLeftBehind,  ///< `number`: pid, `name`. Precedes kCommandEnded
-    /// `number`: wait status of the command, which ended by itself. The guard waits for zklock to
-    /// dismiss it, or to order it to end what the command left behind.
+    /// `number`: wait status of the command, which ended by itself. zklock may still order the
+    /// guard to end what the command left behind.
     kCommandEnded,
-    kTreeEnded,  ///< `number`: wait status. Nothing is left to guard
+    kTreeEnded,  ///< `number`: wait status. Only nested runs may be left
   };
   Kind kind{};
   int number = 0;
@@ -67,6 +73,8 @@ struct GuardSocket {
 
 /// Never blocks and never raises PIPE. False if the other end is closed, or its buffer is full.
 bool Send(int socket, const Message& message);
+/// kNestedRun, with a copy of `connection`. Returns as Send().
+bool SendNestedRun(int socket, int connection);
 /// A message of this kind (kSurvivor, kLeftBehind) for each process, up to a limit.
 void SendProcesses(int socket, Message::Kind kind, const std::vector<Survivor>& processes);
 /// kFailed.
@@ -75,6 +83,7 @@ void SendFailure(int socket, const std::system_error& error);
 struct Received {
   std::optional<Message> message;  ///< none: nothing has arrived
   bool is_closed = false;          ///< the other end is closed, and everything it sent was read
+  UniqueFd connection{};           ///< of kNestedRun; none if this process could get no descriptor
 };
 [[nodiscard]] Received Receive(int socket);
 

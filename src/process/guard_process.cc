@@ -53,15 +53,12 @@ bool GuardProcess::HasEnded() const {
          info.si_pid != 0;
 }
 
-// KILL reaches the guard even if it is stopped. The next holder need not wait while the kernel
-// takes it apart, so it is reaped later. Until then the socket stays open: its end would tell the
-// guard to kill what the command left behind.
-void GuardProcess::Dismiss() const {
-  if (pid_ != 0) kill(pid_, SIGKILL);  // pid 0 would be this process group
-}
-
-void GuardProcess::Reap() {
-  if (pid_ != 0) WaitFor(std::exchange(pid_, 0));
+// KILL reaches the guard even if it is stopped. Until it is dead the socket stays open: its end
+// would tell the guard to close the session.
+void GuardProcess::Dismiss() {
+  if (pid_ == 0) return;  // kill(2) would take it for this process group
+  kill(pid_, SIGKILL);
+  WaitFor(std::exchange(pid_, 0));
 }
 
 // The command dies with the guard (PDEATHSIG), becomes a child of this process, and has no children
@@ -69,7 +66,6 @@ void GuardProcess::Reap() {
 // it, the pid is unused, or belongs to a process that is no child of this one.
 void GuardProcess::Discard() {
   Dismiss();
-  WaitFor(std::exchange(pid_, 0));
   const pid_t command = page().command;
   siginfo_t info;
   if (command == 0 ||

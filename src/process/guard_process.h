@@ -37,15 +37,17 @@ class GuardProcess {
     return shared_->environment.Set(environment);
   }
   void Send(const Message& message) const { process::Send(socket_.get(), message); }
+  /// As process::SendNestedRun().
+  [[nodiscard]] bool SendNestedRun(int connection) const {
+    return process::SendNestedRun(socket_.get(), connection);
+  }
   [[nodiscard]] Received Receive() const { return process::Receive(socket_.get()); }
   /// Readable when a message has arrived, or the guard is gone; -1 once closed here.
   [[nodiscard]] int socket() const { return socket_.get(); }
   void CloseSocket() { socket_.Reset(); }
 
-  /// Kills a guard that has nothing left to do. It is not reaped yet.
-  void Dismiss() const;
-  /// Waits for a dismissed guard's end.
-  void Reap();
+  /// Kills and reaps a guard that has nothing left to do.
+  void Dismiss();
   /// Kills and reaps the guard and a command that has not begun.
   void Discard();
   /// Somebody else has reaped it.

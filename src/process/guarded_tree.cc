@@ -88,7 +88,8 @@ void GuardedTree::Forward(int signal_number) const {
 std::vector<Survivor> GuardedTree::Living() const {
   std::vector<Survivor> living;
   WalkDescendants(getpid(), [&](const Descendant& process) {
-    if (!process.is_dead()) {
+    // A guard may only close the session of a nested run that has ended.
+    if (!process.is_dead() && !(process.stat && IsGuard(*process.stat))) {
       living.push_back({process.pid, process.stat ? process.stat->name : "?"});
     }
     return true;

@@ -33,7 +33,7 @@ class GuardedTree {
 
   /// Sends a signal to every process, once.
   void Forward(int signal_number) const;
-  /// Those that are alive.
+  /// Those that are alive, without guards of nested runs.
   [[nodiscard]] std::vector<Survivor> Living() const;
 
   /// Sends the stop signal to those that have not had it yet, and continues those that are stopped.

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <poll.h>
+
+#include <vector>
+
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "process/process_tree.h"
 
 namespace zklock::process {
@@ -10,5 +15,22 @@ namespace zklock::process {
 /// (protocol::NestedGuardsUntil).
 [[nodiscard]] TreeKiller::Treatment TreatmentInTree(const Descendant& process,
                                                     TimePoint guards_until);
+
+/// In a guard: copies of the connections of nested runs to the process that is guarded
+/// (NestingServer), which passes each on before it admits the run. A connection is open until
+/// nothing of its run is left.
+class NestedRuns {
+ public:
+  void Add(UniqueFd connection) { connections_.push_back(std::move(connection)); }
+  /// Tells the runs to end, as NestingServer::End(). For the time after that process has died.
+  void End() const;
+  /// Whether a run is left. Forgets those that have ended.
+  [[nodiscard]] bool AreLeft();
+  /// Adds what to poll for the next end of one.
+  void AppendTo(std::vector<pollfd>& polled) const;
+
+ private:
+  std::vector<UniqueFd> connections_;
+};
 
 }  // namespace zklock::process

@@ -38,7 +38,7 @@ bool Contains(const std::vector<ProcessId>& lineage, const ProcessId& process) {
 }  // namespace
 
 NestingServer::NestingServer(const std::string& name, ProcessId root,
-                             std::function<void()> before_run)
+                             std::function<void(int)> before_run)
     : root_(root),
       before_run_(std::move(before_run)),
       epoll_(Check(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
@@ -159,7 +159,7 @@ void NestingServer::Serve(Connection& connection) {
 void NestingServer::Answer(Connection& connection, const NestingRequest& request) {
   const int socket = connection.socket.get();
   if (request.kind == NestingRequest::Kind::kRun && MayRun(connection, request.node)) {
-    if (before_run_) before_run_();
+    if (before_run_) before_run_(socket);
     connection.runs = SendText(socket, FormatNesting(lease_));
     if (connection.runs) return;
   } else if (request.kind == NestingRequest::Kind::kRelease &&

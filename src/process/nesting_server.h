@@ -35,8 +35,9 @@ class NestingServer final : public EventSource {
   };
 
   /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run`, which may
-  /// be empty, is called before each nested run is admitted. Throws std::system_error.
-  NestingServer(const std::string& name, ProcessId root, std::function<void()> before_run = {});
+  /// be empty, is called with the connection of each nested run before that is admitted. Throws
+  /// std::system_error.
+  NestingServer(const std::string& name, ProcessId root, std::function<void(int)> before_run = {});
   ~NestingServer() override;
   NestingServer(const NestingServer&) = delete;
   NestingServer& operator=(const NestingServer&) = delete;
@@ -78,7 +79,7 @@ class NestingServer final : public EventSource {
   void Unwatch(int fd);
 
   const ProcessId root_;
-  const std::function<void()> before_run_;
+  const std::function<void(int)> before_run_;
   UniqueFd epoll_;
   UniqueFd listener_;
   TimePoint accept_again_ = kNever;  // it has paused: see Accept()

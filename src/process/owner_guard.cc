@@ -1,6 +1,5 @@
 #include "process/owner_guard.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -12,10 +11,14 @@
 #include <csignal>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/exit_status.h"
 #include "process/descriptors.h"
+#include "process/guard_link.h"
 #include "process/guard_name.h"
+#include "process/locked_memory.h"
+#include "process/nested_run.h"
 #include "process/system_error.h"
 #include "process/timer.h"
 
@@ -23,27 +26,43 @@ namespace zklock::process {
 namespace {
 
 constexpr Duration kForkPause = std::chrono::seconds(1);
+// As long as the guard of a command may take.
+constexpr Duration kForkTime = std::chrono::seconds(1);
 
 }  // namespace
 
 OwnerGuard::OwnerGuard(OwnerDuty duty) : duty_(std::move(duty)) {
-  page_->lease.Set(duty_.lease_end, duty_.grace);
-  const UniqueFd timer = MakeTimer();
-  int ends[2];
-  Check(pipe2(ends, O_CLOEXEC), "pipe");
-  const UniqueFd ready(ends[0]);
-  UniqueFd guards_end(ends[1]);
+  page_->lease.Set(kNever, {});
   Fork();
-  guards_end.Reset();
-  // The guard closes its copy of that end when it is ready or dies. A guard that is stopped does
-  // neither: hence the timer.
-  SetTimer(timer.get(), page_->lease.StopTime());
-  std::array<pollfd, 2> polled = {{{ready.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}}};
+  AwaitReady(BootClock::now() + kForkTime);
+}
+
+// The guard sends a message when it is ready. One that dies closes its end. One that is stopped
+// does neither: hence the timer. Nobody reads the message, so that this can be asked again.
+void OwnerGuard::AwaitReady(TimePoint deadline) const {
+  const UniqueFd timer = MakeTimer();
+  SetTimer(timer.get(), deadline);
+  std::array<pollfd, 2> polled = {{{socket_.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}}};
   while (poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
   }
 }
 
-OwnerGuard::~OwnerGuard() { Dismiss(); }
+void OwnerGuard::BeginHold(TimePoint lease_end, Duration grace) {
+  page_->lease.Set(lease_end, grace);
+  page_->stage = Stage::kHolding;
+  pollfd ended{process_->fd(), POLLIN, 0};
+  if (process_->fd() >= 0 && poll(&ended, 1, 0) == 1) {
+    Dismiss();
+    Fork();
+  } else {
+    kill(guard_, SIGCONT);  // wakes the guard to plan
+  }
+  AwaitReady(page_->lease.StopTime());
+}
+
+OwnerGuard::~OwnerGuard() {
+  if (!duty_.is_needed || !duty_.is_needed()) Dismiss();
+}
 
 void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
   // CONT wakes the guard, which has not been reaped, to plan anew.
@@ -51,33 +70,33 @@ void OwnerGuard::SetLease(TimePoint lease_end, Duration grace) {
 }
 
 void OwnerGuard::SignalOwner(EndCause cause) {
-  if (page_->cause.Set(cause)) (void)duty_.owner.Signal(duty_.signal);
+  if (page_->cause.Set(cause)) (void)duty_.owner->Signal(duty_.signal);
+}
+
+void OwnerGuard::AddNestedRun(int connection) {
+  if (!SendNestedRun(socket_.get(), connection)) page_->keeps_session = true;
 }
 
 void OwnerGuard::BeginClose() {
-  page_->is_closing = true;
   OnOwnerReleased();
-}
-
-void OwnerGuard::LeaveGuardRunning() {
-  guard_ = 0;
-  process_.reset();
-  next_fork_ = kNever;
+  page_->stage = Stage::kClosing;
 }
 
 void OwnerGuard::Fork() {
   const pid_t keeper = getpid();
+  GuardSocket ends = MakeGuardSocket();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   guard_ = fork();
-  if (guard_ == 0) Watch(keeper);
+  if (guard_ == 0) Watch(keeper, ends.guard.get());
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   Check(guard_, "fork");
   process_ = PidFd::Open(guard_);
+  socket_ = std::move(ends.zklock);
 }
 
 void OwnerGuard::Dismiss() {
@@ -95,6 +114,7 @@ EventSource::Interest OwnerGuard::GetInterest() {
 
 void OwnerGuard::OnReady(short /*revents*/) {
   Dismiss();
+  page_->keeps_session = true;  // until ForgetNestedRuns(): the new guard knows of no run
   try {
     Fork();
     next_fork_ = kNever;
@@ -103,16 +123,16 @@ void OwnerGuard::OnReady(short /*revents*/) {
   }
 }
 
-void OwnerGuard::Watch(pid_t keeper) noexcept {
+void OwnerGuard::Watch(pid_t keeper, int keepers_end) noexcept {
   try {
-    WatchUntilEnd(keeper);
+    WatchUntilEnd(keeper, keepers_end);
   } catch (...) {
     _exit(kExitInternal);  // the keeper forks another
   }
   _exit(kExitOk);
 }
 
-void OwnerGuard::WatchUntilEnd(pid_t keeper) {
+void OwnerGuard::WatchUntilEnd(pid_t keeper, int keepers_end) {
   setsid();  // a KILL or STOP of the keeper's group spares the guard
   // CONT tells of the keeper's death and of a lease that has moved back, and wakes a stopped guard.
   sigset_t resumed;
@@ -122,30 +142,48 @@ void OwnerGuard::WatchUntilEnd(pid_t keeper) {
   Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
   TakeGuardName();
   const UniqueFd timer = MakeTimer();
-  // Last: closing the other descriptors tells the keeper that this guard is ready.
-  KeepOnlyDescriptors({duty_.owner.fd(), signals.get(), timer.get()});
+  const int owner = duty_.owner != nullptr ? duty_.owner->fd() : -1;
+  KeepOnlyDescriptors({keepers_end, owner, signals.get(), timer.get()});
+  Send(keepers_end, {.kind = Message::Kind::kReady});
+  NestedRuns nested_runs;
+  bool misses_run = false;
+  bool is_closed = false;  // the keeper's end
+  bool is_locked = false;
   for (;;) {
-    const bool orphaned = getppid() != keeper;
-    const bool owner_ended = duty_.owner.HasEnded();
-    if (orphaned && (owner_ended || page_->is_closing)) break;
+    const bool orphaned = getppid() != keeper;  // first: then every message it sent can be read
+    for (;;) {
+      Received received = Receive(keepers_end);
+      is_closed = received.is_closed;
+      if (!received.message) break;
+      misses_run = misses_run || !received.connection;
+      if (received.connection) nested_runs.Add(std::move(received.connection));
+    }
+    if (orphaned) nested_runs.End();
+    const bool runs_are_left = nested_runs.AreLeft();
+    const bool owner_ended = duty_.owner != nullptr && duty_.owner->HasEnded();
+    const bool holds = page_->stage == Stage::kHolding;
+    if (holds && !std::exchange(is_locked, true)) LockMemory();
+    if (orphaned && (!holds || (owner_ended && !runs_are_left))) break;
     const TimePoint now = BootClock::now();
     const TimePoint lease_end = page_->lease.end();
     const TimePoint stop = page_->lease.StopTime();
     if (orphaned && now >= lease_end) return;  // the servers end the session
-    if (orphaned) SignalOwner(EndCause::kAbandoned);
-    if (now >= stop) SignalOwner(EndCause::kLeaseRanOut);
+    if (holds && orphaned) SignalOwner(EndCause::kAbandoned);
+    if (holds && now >= stop) SignalOwner(EndCause::kLeaseRanOut);
 
     SetTimer(timer.get(), orphaned ? lease_end : page_->cause.Get() ? kNever : stop);
-    std::array<pollfd, 3> polled = {{{timer.get(), POLLIN, 0},
-                                     {signals.get(), POLLIN, 0},
-                                     {owner_ended ? -1 : duty_.owner.fd(), POLLIN, 0}}};
+    std::vector<pollfd> polled = {{timer.get(), POLLIN, 0},
+                                  {signals.get(), POLLIN, 0},
+                                  {is_closed ? -1 : keepers_end, POLLIN, 0},
+                                  {holds && !owner_ended ? owner : -1, POLLIN, 0}};
+    nested_runs.AppendTo(polled);
     if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
     signalfd_siginfo taken;
     while (read(signals.get(), &taken, sizeof taken) > 0) {
     }
   }
-  const bool closes = page_->is_closing || !page_->keeps_session;
-  if (duty_.when_orphaned && closes) duty_.when_orphaned();
+  const bool may_close = page_->stage != Stage::kHolding || (!misses_run && !page_->keeps_session);
+  if (duty_.when_orphaned && may_close) duty_.when_orphaned();
 }
 
 }  // namespace zklock::process

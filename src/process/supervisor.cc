@@ -77,6 +77,7 @@ struct Supervisor::State {
   std::variant<Guarded, TakenOver, ExecFailed, std::system_error, Ended> phase;
   Progress progress = Progress::kForking;
   bool has_lease = false;               // Await()
+  bool leaves_guard = false;            // LeaveGuard()
   int suspended_by = 0;                 // the signal that suspended the command, until it is taken
   std::optional<TimePoint> ordered_at;  // End()
   std::optional<TimePoint> shortened_at;  // the lease, until the guard has planned for that
@@ -171,6 +172,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kBegin:
     case Message::Kind::kWake:
     case Message::Kind::kForward:
+    case Message::Kind::kNestedRun:
       return;  // sent by zklock only
   }
 }
@@ -191,15 +193,15 @@ void Supervisor::State::CommandEnded(int wait_status) {
   SettleByGuard(Ended{wait_status, false, {}, std::move(left_behind)});
 }
 
-/// The guard has nothing left to do.
+/// The guard has nothing left to do but to close the session, if this process dies.
 template <typename Result>
 void Supervisor::State::SettleByGuard(Result result) {
+  guard.page().is_settled = true;
   phase.emplace<Result>(std::move(result));
-  guard.Dismiss();
 }
 
 Supervisor::State::~State() {
-  if (IsSettled()) guard.Reap();  // otherwise not dismissed: it may live on
+  if (IsSettled() && !leaves_guard) guard.Dismiss();  // otherwise it lives on
   const auto* ended = std::get_if<Ended>(&phase);
   if (cgroup && ended != nullptr && ended->survivors.empty()) cgroup->MoveOutAndRemove();
 }
@@ -318,7 +320,7 @@ Supervisor::Supervisor(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 Supervisor::~Supervisor() {
   State& state = *state_;
-  if (!state.has_lease) state.guard.Discard();
+  if (!state.has_lease && !state.leaves_guard) state.guard.Discard();
   if (!state.has_lease || state.IsSettled()) return;
   try {
     state.guard.page().must_kill = true;
@@ -345,6 +347,13 @@ void Supervisor::SetLease(TimePoint lease_end, Duration grace) {
 void Supervisor::Forward(int signal_number) {
   state_->guard.Send({.kind = Message::Kind::kForward, .number = signal_number});
 }
+
+void Supervisor::AddNestedRun(int connection) {
+  // The guard may be stopped, and its socket full.
+  if (!state_->guard.SendNestedRun(connection)) state_->guard.page().keeps_session = true;
+}
+
+void Supervisor::LeaveGuard() { state_->leaves_guard = true; }
 
 bool Supervisor::IsFromCommand(pid_t sender) const {
   const GuardProcess& guard = state_->guard;

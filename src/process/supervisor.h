@@ -29,6 +29,9 @@ using Containment = std::variant<std::monostate, std::string, NoCgroup>;
 /// told to, when the lease is about to end, or when zklock is gone. Once it has reported the end,
 /// nothing of the tree is left, except descendants that a command left behind that ended by itself.
 ///
+/// The guard outlives the tree: until it is dismissed by the destructor, it closes the session
+/// (CommandSpec::when_orphaned) when zklock and the nested runs have ended.
+///
 /// If the guard dies, or is too late with what it must do (GuardWatch), zklock ends the tree
 /// itself. All children of this process that did not exist at Prepare() then count as part of the
 /// tree.
@@ -43,8 +46,11 @@ class Supervisor final : public EventSource {
   /// process has open stays open in the command until it begins. Throws std::system_error if the
   /// system refuses (fork, no readable /proc).
   static std::unique_ptr<Supervisor> Prepare(const CommandSpec& command, const Signals& signals);
-  /// If the command has not ended: kills the whole tree and waits for its end.
+  /// If the command has not ended: kills the whole tree and waits for its end. Dismisses the guard,
+  /// unless LeaveGuard() was called.
   ~Supervisor() override;
+  /// The guard is to close the session after this object, or this process, has ended.
+  void LeaveGuard();
 
   /// Before Await(): waits, for this long at most, until the command is forked and the guard has
   /// left this process's session and process group. False if that did not happen, or something was
@@ -81,6 +87,9 @@ class Supervisor final : public EventSource {
   /// shell has suspended stays so when its lease ends and the guard ends the command: `fg` shows
   /// that.
   void SuspendWithCommand(const Signals& signals, int signal_number);
+  /// A nested run will be admitted on `connection` (NestingServer): if this process is killed, the
+  /// guard does not close the session before that run has ended.
+  void AddNestedRun(int connection);
   /// Ends the whole tree now: the stop signal, then KILL after the grace or shortly before the
   /// lease's end, whichever is first. Idempotent. After the end, only notes the cause.
   void End(EndCause cause);

@@ -39,6 +39,8 @@ class QueueAhead {
   /// At most kNear contenders were before ours in the list. Each may release within milliseconds,
   /// and of all but the last of them the waiter learns nothing.
   [[nodiscard]] bool IsNear() const { return known_ && contenders_before_ <= kNear; }
+  /// More than kNear contenders were before ours in the list.
+  [[nodiscard]] bool IsFar() const { return known_ && contenders_before_ > kNear; }
 
  private:
   bool known_ = false;

@@ -32,12 +32,15 @@ inline pid_t Number(const std::string& data, const std::string& mark) {
   if (at == std::string::npos) throw std::runtime_error("no " + mark + " in " + data);
   return std::stoi(data.substr(at + mark.size()));
 }
-/// The pid of the process that holds, from its contender's data.
-inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
-  const std::string contender = lock + "/" + tree.Children(lock).at(0);
+/// The pid of a keeper, from its contender's data.
+inline pid_t KeeperIn(const std::string& contender, Tree& tree) {
   // The owner's pid precedes it, in a nested object.
   const std::string data = tree.Get(contender)->data;
   return Number(data.substr(data.find('}')), "\"pid\":");
+}
+/// The pid of the process that holds.
+inline pid_t KeeperOf(const std::string& lock, Tree& tree) {
+  return KeeperIn(lock + "/" + tree.Children(lock).at(0), tree);
 }
 inline pid_t KeeperOf(const std::string& lock) {
   Tree tree;

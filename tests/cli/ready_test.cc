@@ -3,18 +3,18 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <deque>
 #include <filesystem>
-#include <future>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "cli/forks.h"
+#include "cli/gate.h"
+#include "cli/gone.h"
 #include "cli/zklock.h"
 #include "process/process_tree.h"
 #include "protocol/queue_ahead.h"
@@ -24,67 +24,6 @@ namespace zklock::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A proxy that holds back the first reply to a given request, and all that follows, until opened.
-class Gate {
- public:
-  explicit Gate(std::string request) {
-    proxy_.EditReplies(
-        [this, request = std::move(request)](const std::string& asked, std::string reply) {
-          if (!has_come_ && asked.starts_with(request)) {
-            has_come_ = true;
-            reached_.set_value();
-            opened_.wait();
-            if (loses_) return std::optional<std::string>();
-          } else if (has_come_) {
-            ++passed_since_;
-          }
-          return std::optional(std::move(reply));
-        });
-  }
-  ~Gate() { Open(); }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-
-  [[nodiscard]] ChildOptions Before(ChildOptions options) const {
-    options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy_.address());
-    return options;
-  }
-  void WaitUntilReached() {
-    if (reached_.get_future().wait_for(kPatience) != std::future_status::ready) {
-      throw std::runtime_error("no such request");
-    }
-  }
-  /// Waits until a later request was answered.
-  void WaitUntilPassed() const {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (passed_since_ == 0) {
-      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing came");
-      std::this_thread::sleep_for(1ms);
-    }
-  }
-  void Open() {
-    if (!std::exchange(is_open_, true)) open_.set_value();
-  }
-  /// Nothing passes from now on.
-  void Freeze() { proxy_.Freeze(); }
-  /// Loses the reply and the connection instead of passing it.
-  void Break() {
-    loses_ = true;
-    Open();
-    proxy_.Cut();
-  }
-
- private:
-  bool has_come_ = false;
-  std::atomic<bool> loses_{false};
-  std::atomic<int> passed_since_{0};
-  bool is_open_ = false;
-  std::promise<void> reached_;
-  std::promise<void> open_;
-  std::shared_future<void> opened_ = open_.get_future().share();
-  Proxy proxy_{TestServers()};  // its thread uses all members above
-};
 
 struct Ready {
   pid_t guard = 0;
@@ -120,16 +59,6 @@ void WaitUntilChildless(const Child& zklock) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!process::ChildrenOf(zklock.pid()).empty()) {
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("has children");
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
-/// Returns once the process has ended, even if it is an orphan not reaped yet.
-void WaitUntilGone(pid_t pid) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (auto stat = process::ReadProcessStat(pid); stat && !stat->is_dead;
-       stat = process::ReadProcessStat(pid)) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("lives on");
     std::this_thread::sleep_for(1ms);
   }
 }
@@ -232,14 +161,18 @@ TEST_CASE("a fork refused before the session exists is tried again") {
   CHECK(zklock.Wait() == Exited(0));
 }
 
-TEST_CASE("nothing is forked early if the first contender cannot be the holder") {
+TEST_CASE("a set has its guard before its first contender exists, and one guard in all") {
   const std::string lock = NewPersistentLock("several");
-  Gate gate("create " + lock + "-a");
+  Gate gate("connect");
   Child zklock =
-      Child::Start(gate.Before(Zklock({"exclusive", lock + "-a", lock + "-b", "--", "true"})));
+      Child::Start(gate.Before(HolderOptions({"exclusive", lock + "-a", lock + "-b"}, lock)));
   gate.WaitUntilReached();
-  CHECK(process::ChildrenOf(zklock.pid()).empty());
+  const Ready ready = WaitForReady(zklock);
   gate.Open();
+  CHECK(zklock.ReadLine() == "held");
+  CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
+  CHECK(process::ChildrenOf(zklock.pid()) == std::vector<pid_t>{ready.guard});
+  zklock.CloseInput();
   CHECK(zklock.Wait() == Exited(0));
 }
 
@@ -285,19 +218,15 @@ TEST_CASE("a waiter with few contenders before it has its guard and command read
   }
 }
 
-TEST_CASE("a waiter for a permit forks its command only while its turn is confirmed") {
+TEST_CASE("a waiter for a permit, which blocks the turnstile, has its guard and command ready") {
   const std::string lock = NewPersistentLock("turn");
   const Words words = {"exclusive", "--verbose", "--permits", "1"};
   Child holder = StartHolder(words, lock);
-  Gate gate("check " + lock);
-  Child waiter = Child::Start(gate.Before(HolderOptions(words, lock)));
+  Child waiter = Child::Start(HolderOptions(words, lock));
   waiter.ReadErrUntil("waiting for " + lock);
-  WaitUntilChildless(waiter);
+  const Ready ready = WaitForReady(waiter);
   holder.CloseInput();
   REQUIRE(holder.Wait() == Exited(0));
-  gate.WaitUntilReached();
-  const Ready ready = WaitForReady(waiter);
-  gate.Open();
   CHECK(waiter.ReadLine() == "held");
   CHECK(process::ReadProcessStat(ready.command).value().parent == ready.guard);
 }
@@ -412,11 +341,11 @@ TEST_CASE("when zklock is killed during the commit, its guard removes the conten
   CHECK(joining.zklock.out().empty());
 }
 
-TEST_CASE("after a lost connection the forked command is discarded and a new one runs") {
+TEST_CASE("after a lost connection the command runs under the guard that was forked before it") {
   Joining joining("cut");
   joining.gate.Break();
   CHECK(joining.zklock.ReadLine() == "held");
-  CHECK_FALSE(process::ReadProcessStat(joining.ready.guard));
+  CHECK(process::ReadProcessStat(joining.ready.guard));
   joining.zklock.CloseInput();
   CHECK(joining.zklock.Wait() == Exited(0));
 }

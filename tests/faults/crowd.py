@@ -87,6 +87,7 @@ class Plan:
     may_conflict: bool = False
     pause: float = 0.0
     nested: bool = False  # the command is another zklock, under the same lock
+    outlives: bool = False  # the command is a shell that the nested zklock outlives
     held: bool = False  # a shell holds by --hold and runs the command under a nested zklock
     keeper_struck: bool = False  # faults strike its keeper, not the nested zklock
     releases: bool = False  # the shell calls `zklock release` rather than just ending
@@ -451,6 +452,8 @@ class Crowd:
             return self._reserving_shell(contender, outer, ending, recorder, host)
         if plan.nested:
             recorder = self._nested_run(plan, host, [], recorder)
+        if plan.outlives:
+            recorder = ["sh", "-c", f"{shlex.join(recorder)} &\nsleep 2\n"]
         if not plan.held:
             return [*plan.through, *outer, *ending, plan.lock, "--", *recorder]
         hold = [*outer, *kill_after, "--hold", plan.lock]

@@ -215,6 +215,58 @@ class Faults:
             self._numbers.choice(waiting).send("zklock", signal.SIGKILL)
             time.sleep(0.2)
 
+    def _do_kill_between_end_and_release(self):
+        # A success is recorded before the release, which takes long while answers are late.
+        holder = self._start_lasting(30.0, options=["--min-interval", "1ms"])
+        if holder is None:
+            return
+        waiting = self._queue_behind(holder)
+        with self._fault("zklock killed between its command's end and the release", [holder]):
+            for server in self._ensemble.servers:
+                self._links.delay(holder.run.host, server.name, 0.5)
+                self._links.delay(server.name, holder.run.host, 0.5)
+            holder.file.finish()
+            self._wait(lambda: holder.file.read().lives[0].ended is not None, 5)
+            time.sleep(self._numbers.uniform(0.05, 0.8))
+            holder.send("zklock", signal.SIGKILL)
+            self._links.mend_all()
+            self._expect(lambda: self._has_successor(holder), 10,
+                         f"{holder.run.lock}: not released by the guard of a killed zklock")
+        self._end_lasting(waiting)
+
+    def _do_kill_with_nested_run(self):
+        # The lock must outlive the nested run, too.
+        self._lasting += 1
+        lock = f"/torture/lasting-{self._lasting}"
+        outer = self._launch_lasting(lock, 30.0, nested=True, outlives=True, manner=["tree"])
+        self._wait(lambda: outer.has_said("until its nested runs have ended")
+                   and outer.file.read() is not None, 15)
+        if outer.file.read() is None:
+            return self._end_lasting(outer)
+        waiting = self._queue_behind(outer)
+        with self._fault("zklock killed while a nested run outlives its command", [outer]):
+            outer.send("zklock", signal.SIGKILL)
+            self._expect(lambda: self._has_successor(outer), 10,
+                         f"{lock}: not released by the guard of a killed zklock")
+        self._end_lasting(waiting)
+
+    def _do_kill_starting_zklock(self):
+        # Within the first 40 ms, on the way through several queues.
+        self._lasting += 1
+        lock = f"/torture/lasting-{self._lasting}"
+        for ways in (["--permits", "1"], [f"{lock}-other"]) * 3:
+            starting = self._launch_lasting(lock, 30.0, options=ways)
+            time.sleep(self._numbers.uniform(0, 0.04))
+            with self._fault("starting zklock killed"):
+                starting.send("zklock", signal.SIGKILL)
+                self._wait(lambda: not starting.is_alive(), 5)
+                following = self._launch_lasting(lock, 30.0, options=ways)
+                self._expect(lambda: following.file.read() is not None, 10,
+                             f"{lock}: not released by the guard of a killed zklock")
+                following.file.finish()
+                self._end_lasting(following)
+                self._wait(lambda: not following.is_alive(), 5)
+
     def _do_kill_reserving_zklock(self):
         # While it waits, converts its contender, or runs its command.
         reserving = [one for one in self._crowd.snapshot() if one.plan.reserves and one.zklock()]

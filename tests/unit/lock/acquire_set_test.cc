@@ -92,19 +92,29 @@ TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
     CHECK(proof.find(ticket.path) != std::string::npos);
 }
 
-TEST_CASE("A set is near its turn while its last LOCK is being proven, not before") {
+TEST_CASE("A set is near its turn as long as it holds a LOCK, however long another's queue is") {
   Caller caller;
-  caller.store.Connect();
-  int moments = 0;
-  do {
-    if (caller.set.GetInterest().wake <= caller.clock.Now()) caller.set.OnReady(0);
-    if (!caller.set.IsNearTurn()) continue;
-    ++moments;
-    CHECK(caller.Contenders("/c") == 1);
-  } while (caller.store.Step() || caller.set.GetInterest().wake <= caller.clock.Now());
-  CHECK(moments > 0);
-  caller.CheckHolds();
+  for (std::size_t i = 0; i <= protocol::QueueAhead::kNear; ++i) {
+    caller.servers.Put("/b/other-lock-", 1, true);
+  }
+  caller.Run();
+  CHECK(caller.set.lock().path == "/b");
+  CHECK(caller.set.IsNearTurn());
+  CHECK_FALSE(caller.set.IsFarFromTurn());
+}
+
+TEST_CASE("A set is far from its turn while it only waits in a long queue") {
+  Caller caller;
+  std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
+  for (std::string& other : others) other = caller.servers.Put("/a/other-lock-", 1, true);
+  CHECK_FALSE(caller.set.IsFarFromTurn());
+  caller.Run();
+  CHECK(caller.set.IsFarFromTurn());
   CHECK_FALSE(caller.set.IsNearTurn());
+  for (const std::string& other : others) caller.servers.Remove(other);
+  caller.Run();
+  caller.CheckHolds();
+  CHECK_FALSE(caller.set.IsFarFromTurn());
 }
 
 TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {

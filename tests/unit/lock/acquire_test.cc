@@ -37,6 +37,7 @@ TEST_CASE("A contender is near its turn while its create or its proof is being c
   CHECK(self.acquire.IsNearTurn());
   self.store.Run();
   CHECK_FALSE(self.acquire.IsNearTurn());
+  CHECK(self.acquire.IsFarFromTurn());
   for (const std::string& other : others) world.servers.Remove(other);
   bool at_proof = false;
   while (self.store.Step()) at_proof = at_proof || self.acquire.IsNearTurn();
@@ -52,6 +53,7 @@ TEST_CASE("A waiter with few contenders before it is near its turn, but not a tr
   Contender self(world.servers, world.clock);
   self.store.Run();
   CHECK(self.acquire.IsNearTurn());
+  CHECK_FALSE(self.acquire.IsFarFromTurn());
   Contender tries(world.servers, world.clock, {.try_only = true});
   tries.store.Run();
   CHECK_FALSE(tries.acquire.IsNearTurn());

@@ -251,12 +251,10 @@ TEST_CASE(
   Supervised command("sh -c 'trap \"\" TERM; echo up >&$REPORT; exec sleep 1000' & " + kWaitForEver,
                      {.kill_after = milliseconds(50), .lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, 1);
-  const pid_t guard = command.guard();
   command.ShortenLease(BootClock::now() + seconds(1), milliseconds(50));
   kill(command->command_pid(), SIGUSR1);
   WaitForNews(*command);
   command.report.ReadToEnd();  // zklock hangs: the guard acts alone
-  WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
   CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);
@@ -265,7 +263,6 @@ TEST_CASE(
 TEST_CASE("the guard ends the tree before the lease's end without an order from zklock") {
   Supervised command(kStubbornTree + kWaitForEver, {.lease_end = BootClock::now() + hours(2)});
   WaitForTree(command.report, kStubbornTreeSize);
-  const pid_t guard = command.guard();
   const TimePoint lease_end = BootClock::now() + milliseconds(1500);
   command.ShortenLease(lease_end, milliseconds(300));
   const TimePoint killed = lease_end - protocol::kKillMargin;
@@ -274,7 +271,6 @@ TEST_CASE("the guard ends the tree before the lease's end without an order from 
   const TimePoint end = BootClock::now();
   CHECK(end < std::max(lease_end, killed + milliseconds(100) + lost.Total()));
   CHECK(end >= lease_end - milliseconds(300));
-  WaitForDeath(guard);
   const Ended ended = command.WaitForEnd();
   CHECK(command->cause() == EndCause::kLeaseRanOut);
   CHECK_FALSE(ended.guard_failed);

@@ -1,6 +1,7 @@
 #include "process/guard_link.h"
 #include "process/shared_page.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,27 @@ TEST_CASE("messages are received one by one, and then the end") {
   CHECK(last.number == 7);
   CHECK(std::string(last.name.data()) == "name");
   CHECK(Receive(ends.zklock.get()).is_closed);
+}
+
+TEST_CASE("the connection of a nested run arrives with its message, also after its sender's end") {
+  GuardSocket ends = MakeGuardSocket();
+  int pipe_ends[2];
+  Check(pipe2(pipe_ends, O_CLOEXEC), "pipe2");
+  const UniqueFd read_end(pipe_ends[0]);
+  UniqueFd write_end(pipe_ends[1]);
+  CHECK(Send(ends.zklock.get(), {.kind = Message::Kind::kWake}));
+  CHECK(SendNestedRun(ends.zklock.get(), write_end.get()));
+  write_end.Reset();
+  ends.zklock.Reset();
+  CHECK_FALSE(Receive(ends.guard.get()).connection);
+  Received received = Receive(ends.guard.get());
+  CHECK(received.message.value().kind == Message::Kind::kNestedRun);
+  REQUIRE(received.connection);
+  CHECK(fcntl(received.connection.get(), F_GETFD) == FD_CLOEXEC);
+  CHECK(write(received.connection.get(), "x", 1) == 1);
+  char byte = 0;
+  CHECK(read(read_end.get(), &byte, 1) == 1);
+  CHECK(Receive(ends.guard.get()).is_closed);
 }
 
 TEST_CASE("the last report is read even if its sender exited without reading its messages") {

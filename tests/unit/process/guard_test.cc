@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +139,79 @@ TEST_CASE("when zklock is killed the whole tree is killed at once, then the sess
   // No process had the pipe open any more when the notice arrived.
   zklock.ReadToEnd(milliseconds(0));
   CHECK(zklock.Wait() == Killed(SIGKILL));
+}
+
+TEST_CASE(
+    "after its command's end a killed zklock's session is closed, and what is left lives on") {
+  const Notice notice;
+  TestCommand spec = Reporting(kSleeper + "true", {});
+  spec.when_orphaned = notice.Sender();
+  Child zklock = Child::Start({.body = [spec] {
+    Signals signals;
+    const auto command = MustStart(spec, signals);
+    const Ended ended = WaitForEnd(*command);
+    dprintf(1, "left %d\n", ended.left_behind.at(0).pid);
+    pause();
+    return 0;
+  }});
+  std::string line = zklock.ReadLine();  // the other is "up"
+  const std::string other = zklock.ReadLine();
+  if (!line.starts_with("left ")) line = other;
+  REQUIRE(line.starts_with("left "));
+  CHECK_FALSE(notice.Comes(milliseconds(100)));
+  zklock.Signal(SIGKILL);
+  CHECK(notice.Comes());
+  CHECK(kill(std::stoi(line.substr(5)), SIGKILL) == 0);
+}
+
+TEST_CASE("a killed zklock's session is not closed while a nested run holds its connection") {
+  const bool ends_first = GENERATE(false, true);
+  const Notice notice;
+  TestCommand spec = Script("true");
+  spec.when_orphaned = notice.Sender();
+  int ends[2];
+  Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
+  UniqueFd outer(ends[0]);
+  UniqueFd nested(ends[1]);
+  Child zklock = Child::Start({.body =
+                                   [&] {
+                                     Signals signals;
+                                     const auto command = MustStart(spec, signals);
+                                     command->AddNestedRun(outer.get());
+                                     WaitForEnd(*command);
+                                     dprintf(1, "ended\n");
+                                     pause();
+                                     return 0;
+                                   },
+                               .inherit = {outer.get()}});
+  REQUIRE(zklock.ReadLine() == "ended");
+  outer.Reset();
+  if (ends_first) nested.Reset();
+  zklock.Signal(SIGKILL);
+  if (!ends_first) {
+    // The run is told to end, as by a zklock that has lost the lock.
+    char nothing = 0;
+    CHECK(read(nested.get(), &nothing, 1) == 0);
+    CHECK_FALSE(notice.Comes(milliseconds(100)));
+    nested.Reset();
+  }
+  CHECK(notice.Comes());
+}
+
+TEST_CASE("a zklock that ends without dismissing its guard leaves it to close the session") {
+  const Notice notice;
+  TestCommand spec = Script("true");
+  spec.when_orphaned = notice.Sender();
+  const bool leaves = GENERATE(false, true);
+  Child zklock = Child::Start({.body = [&] {
+    Signals signals;
+    const auto command = MustStart(spec, signals);
+    WaitForEnd(*command);
+    if (leaves) command->LeaveGuard();
+    return 0;
+  }});
+  CHECK(zklock.Wait() == Exited(0));
+  CHECK(notice.Comes(leaves ? milliseconds(test::kPatience) : milliseconds(100)) == leaves);
 }
 
 TEST_CASE("a KILL to zklock's whole process group spares the guard, which ends the others") {

@@ -24,7 +24,8 @@ using test::Killed;
 
 struct Guarded {
   explicit Guarded(TimePoint lease_end, Duration grace)
-      : guard({.owner = owner, .lease_end = lease_end, .grace = grace, .when_orphaned = {}}) {
+      : guard({.owner = &owner, .when_orphaned = {}}) {
+    guard.BeginHold(lease_end, grace);
     // The guard is the child that is not the owner.
     std::vector<pid_t> children = ChildrenOf(getpid());
     std::erase(children, process.pid());
@@ -77,7 +78,7 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
 TEST_CASE("an owner's guard can be recognised from the start") {
   const Child process = Child::Start({.argv = {"sleep", "1000"}});
   const Owner owner = Owner::Open(process.pid()).value();
-  const OwnerGuard guard({.owner = owner, .when_orphaned = {}});
+  const OwnerGuard guard({.owner = &owner, .when_orphaned = {}});
   std::vector<pid_t> children = ChildrenOf(getpid());
   std::erase(children, process.pid());
   CHECK(IsGuard(ReadProcessStat(children.at(0)).value()));
@@ -89,10 +90,24 @@ TEST_CASE(
   const Owner owner = Owner::Open(process.pid()).value();
   const pid_t keeper = fork();
   if (keeper == 0) {
-    OwnerGuard guard({.owner = owner,
-                      .lease_end = BootClock::now() + hours(1),
-                      .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
+    OwnerGuard guard({.owner = &owner, .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
+    guard.BeginHold(BootClock::now() + hours(1), {});
     guard.BeginClose();
+    _exit(0);
+  }
+  REQUIRE(keeper > 0);
+  REQUIRE(waitpid(keeper, nullptr, 0) == keeper);
+  CHECK(process.Wait() == Killed(SIGUSR1));
+}
+
+TEST_CASE(
+    "the guard of a keeper that dies before it holds closes the session, and signals nobody") {
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const pid_t keeper = fork();
+  if (keeper == 0) {
+    const OwnerGuard guard(
+        {.owner = &owner, .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
     _exit(0);
   }
   REQUIRE(keeper > 0);

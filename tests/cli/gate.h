@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cli/zklock.h"
+#include "support/peer.h"
+
+namespace zklock::test {
+
+/// A proxy that holds back the first reply to a given request, and all that follows, until opened.
+class Gate {
+ public:
+  explicit Gate(std::string request) {
+    proxy_.EditReplies(
+        [this, request = std::move(request)](const std::string& asked, std::string reply) {
+          if (!has_come_ && asked.starts_with(request)) {
+            has_come_ = true;
+            reached_.set_value();
+            opened_.wait();
+            if (loses_) return std::optional<std::string>();
+          } else if (has_come_) {
+            ++passed_since_;
+          }
+          return std::optional(std::move(reply));
+        });
+  }
+  ~Gate() { Open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  [[nodiscard]] ChildOptions Before(ChildOptions options) const {
+    options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy_.address());
+    return options;
+  }
+  void WaitUntilReached() {
+    if (reached_.get_future().wait_for(kPatience) != std::future_status::ready) {
+      throw std::runtime_error("no such request");
+    }
+  }
+  /// Waits until a later request was answered.
+  void WaitUntilPassed() const {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (passed_since_ == 0) {
+      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nothing came");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  void Open() {
+    if (!std::exchange(is_open_, true)) open_.set_value();
+  }
+  /// Nothing passes from now on.
+  void Freeze() { proxy_.Freeze(); }
+  /// Loses the reply and the connection instead of passing it.
+  void Break() {
+    loses_ = true;
+    Open();
+    proxy_.Cut();
+  }
+
+ private:
+  bool has_come_ = false;
+  std::atomic<bool> loses_{false};
+  std::atomic<int> passed_since_{0};
+  bool is_open_ = false;
+  std::promise<void> reached_;
+  std::promise<void> open_;
+  std::shared_future<void> opened_ = open_.get_future().share();
+  Proxy proxy_{TestServers()};  // its thread uses all members above
+};
+
+}  // namespace zklock::test
