@@ -460,8 +460,7 @@ def run_history(runs, entries, moment, history, had_trouble):
 
 
 def closed_early(runs, history):
-    """The guard of a killed keeper cannot know when nested runs have ended, so it must leave the
-    session to the servers."""
+    """The guard of a killed keeper must not close the session before the nested runs have ended."""
     found = []
     for run in runs:
         if not run.keeper_struck or run.record is None or run.reads():
@@ -470,10 +469,11 @@ def closed_early(runs, history):
         killed = next((sent.moment for sent in run.signals if sent.target == "zklock"
                        and sent.number == signal.SIGKILL), None)
         if (killed is not None and run.begin() <= killed <= run.last() and znode is not None
-                and znode.removed is not None and not znode.expired and znode.removed >= killed):
+                and znode.removed is not None and not znode.expired
+                and killed <= znode.removed < run.last()):
             found.append(Violation("closed early", f"{_name(run)}: its session was closed"
-                                   f" {znode.removed - killed:.3f} s after its keeper was killed",
-                                   znode.removed, (run,)))
+                                   f" {run.last() - znode.removed:.3f} s before its command's end,"
+                                   " after its keeper was killed", znode.removed, (run,)))
     return found
 
 

@@ -340,14 +340,15 @@ class AgainstServers(unittest.TestCase):
         self.assertEqual(["outlived"], self.found([run(1, 10, 11, 1, held=True)],
                                                   removed={1: 10.9}))
 
-    def test_a_session_closed_after_its_keeper_was_killed_is_found(self):
-        def found(*, expired=False, killed=11, mode="exclusive", **more):
+    def test_a_session_closed_before_the_nested_runs_of_a_killed_keeper_ended_is_found(self):
+        def found(*, expired=False, killed=10.5, removed=10.8, mode="exclusive", **more):
             one = run(1, 10, 11, 1, held=True, mode=mode, **more,
                       signals=[Sent(killed, "zklock", signal.SIGKILL)])
-            servers = history([one], {1: 11.5})
+            servers = history([one], {1: removed})
             servers.znodes[1].expired = expired
             return kinds(checker.closed_early([one], servers))
         self.assertEqual(["closed early"], found(keeper_struck=True))
+        self.assertEqual([], found(keeper_struck=True, removed=11.5))  # by the guard
         self.assertEqual([], found(keeper_struck=True, expired=True))
         self.assertEqual([], found(keeper_struck=True, killed=11.2))  # the command had ended
         self.assertEqual([], found(keeper_struck=True, mode="read"))  # it is its own contender
