@@ -195,7 +195,7 @@ void Grammar::ReadEnvironment() {
   for (OptionValue& value : values_) {
     if (value.spec->environment.empty() || value.origin == Origin::kArgument) continue;
     const char* text = getenv(value.spec->environment.data());
-    if (text == nullptr || *text == '\0') continue;
+    if (text == nullptr || (*text == '\0' && !value.spec->decides_lock)) continue;
     value.text = text;
     value.origin = Origin::kEnvironment;
   }
@@ -306,6 +306,11 @@ std::string Grammar::ResolveLock(const std::string& word, const std::string& roo
   const auto resolved = protocol::ResolveLock(word, root);
   if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
     throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));
+  }
+  // Two users who read it differently would hold two locks.
+  if (!word.starts_with('/') && word.find('/') != std::string::npos && !WasGiven("--root")) {
+    throw Error(
+        fmt::format(message::kAmbiguousLock, word, "/" + word, std::get<std::string>(resolved)));
   }
   return std::get<std::string>(resolved);
 }

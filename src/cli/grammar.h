@@ -48,7 +48,8 @@ class Grammar {
   void RequireLock() const;
   /// The only LOCK, absolute and checked.
   [[nodiscard]] std::string ReadLock(const std::string& root) const;
-  /// `word` as a LOCK, absolute and checked.
+  /// `word` as a LOCK, absolute and checked. A relative path of several names is accepted only if
+  /// --root was given.
   [[nodiscard]] std::string ResolveLock(const std::string& word, const std::string& root) const;
 
   /// A line `name = value  # origin` for each option that a configuration file can set. As a

@@ -21,6 +21,8 @@ inline constexpr char kSeveralLocks[] =
     "more than one LOCK ('{}' and '{}'): {} takes one at a time";
 inline constexpr char kTwoModes[] = "LOCK '{}' is named twice, in different modes: name it once";
 inline constexpr char kBadLock[] = "LOCK '{}' {}: name a path such as /jobs/backup";
+inline constexpr char kAmbiguousLock[] =
+    "LOCK '{}' may be {} or {}: write the one that you mean, or set --root";
 inline constexpr char kNoCommand[] =
     "no command given: write it after '--', or use -c 'SHELL LINE'";
 inline constexpr char kTwoCommands[] = "-c and a command after '--' cannot be used together";
@@ -79,13 +81,17 @@ inline constexpr char kNoUtf8[] = "is not valid UTF-8";
 inline constexpr char kControlCharacter[] = "has a control character";
 inline constexpr char kRefusedCharacter[] = "has a character that ZooKeeper refuses in paths";
 inline constexpr char kNamesNone[] = "it names no server";
+inline constexpr char kHasScheme[] = "it has no scheme such as zk://";
 inline constexpr char kItsChroot[] = "its chroot {}";
+inline constexpr char kServersBehind[] =
+    "its chroot has a comma or a colon (the chroot belongs at the end of the list, once)";
 inline constexpr char kNoBracket[] = "server {} has a [ without a ]";
 inline constexpr char kNoIpv6[] = "server {} has no IPv6 address between [ and ]";
 inline constexpr char kBehindBracket[] = "server {} has text after ]";
 inline constexpr char kSeveralColons[] =
     "server {} has several colons (write an IPv6 address between [ and ])";
 inline constexpr char kNoHost[] = "server {} has no host";
+inline constexpr char kHasBlank[] = "server {} has a blank in it (a comma separates servers)";
 inline constexpr char kBadHost[] = "server {} has a character that is not allowed in a host name";
 inline constexpr char kBadPort[] = "server {} has no port from 1 to 65535 after the colon";
 

@@ -145,12 +145,14 @@ std::string Servers(const OptionValue& value, OptionFields& fields) {
     return fmt::format(message::kBadServers, value.text, ServersText(*bad));
   }
   fields.server.servers = std::get<zookeeper::ServerList>(std::move(list));
+  fields.server.names_no_server = !value.WasGiven();
   const std::string& chroot = fields.server.servers.chroot;
   return chroot.empty() ? "" : PathFault("the chroot", chroot);
 }
 
 std::string Root(const OptionValue& value, OptionFields& fields) {
   fields.server.root = value.text;
+  fields.server.has_own_root = value.WasGiven();
   return value.text == "/" ? "" : PathFault(value.spec->Name(), value.text);
 }
 
@@ -490,10 +492,12 @@ constexpr OptionSpec kTable[] = {
     // The servers
     {.letter = 'z', .name = "servers", .metavar = "HOST:PORT[,...][/CHROOT]",
      .fallback = "127.0.0.1:2181", .help = "the servers",
-     .subcommands = kAll, .environment = "ZKLOCK_SERVERS", .in_file = true, .store = Servers},
+     .subcommands = kAll, .environment = "ZKLOCK_SERVERS", .in_file = true, .decides_lock = true,
+     .store = Servers},
     {.name = "root", .metavar = "PATH", .fallback = "/zklock",
      .help = "where LOCKs without a slash are",
-     .subcommands = kAll, .environment = "ZKLOCK_ROOT", .in_file = true, .store = Root},
+     .subcommands = kAll, .environment = "ZKLOCK_ROOT", .in_file = true, .decides_lock = true,
+     .store = Root},
     {.name = "connect-timeout", .metavar = "DURATION", .fallback = "15s",
      .help = "how long to look for a server",
      .subcommands = kAll, .environment = "ZKLOCK_CONNECT_TIMEOUT", .in_file = true,
@@ -557,7 +561,7 @@ constexpr OptionSpec kTable[] = {
      .store = Choice<&RunOptions::contain, Contain::kAuto, Contain::kRequire, Contain::kOff>},
     {.name = "dialect", .metavar = "curator|kazoo|simple", .fallback = "curator",
      .help = "whose programs share the LOCK",
-     .subcommands = kRuns, .environment = "ZKLOCK_DIALECT", .in_file = true,
+     .subcommands = kRuns, .environment = "ZKLOCK_DIALECT", .in_file = true, .decides_lock = true,
      .store = Choice<&RunOptions::dialect, protocol::Dialect::kCurator,
                      protocol::Dialect::kKazoo, protocol::Dialect::kSimple>},
     {.name = "no-nest", .help = "queue although a zklock above us holds it",

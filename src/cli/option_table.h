@@ -25,7 +25,9 @@ struct ServerOptions {
   zookeeper::ServerList servers;
   zookeeper::Access access;
   process::TransportSpec transport;
-  std::string root;  ///< the znode that relative LOCKs are below
+  bool names_no_server = false;  ///< `servers` is the default
+  std::string root;              ///< the znode that relative LOCKs are below
+  bool has_own_root = false;     ///< `root` is not the default
   Duration connect_timeout{};
   Duration session_timeout{};
   std::string unused_config;  ///< see Config::unused_file
@@ -193,7 +195,9 @@ struct OptionSpec {
   Subcommands subcommands = 0;
   std::string_view environment;  ///< the variable that stands in for it
   bool in_file = false;          ///< whether a configuration file may set it
-  bool repeatable = false;       ///< takes a list; otherwise the last one given counts
+  /// Which lock it is depends on the value: an empty variable is an error, not the default.
+  bool decides_lock = false;
+  bool repeatable = false;  ///< takes a list; otherwise the last one given counts
   /// Checks and stores the value; null: the subcommand reads it from the Grammar. Returns what is
   /// wrong with the value, or "". May throw ConfigError and UnsafeFile for a file that it names.
   std::string (*store)(const OptionValue&, OptionFields&) = nullptr;

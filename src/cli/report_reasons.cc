@@ -130,6 +130,10 @@ std::string ServersText(const zookeeper::BadServerList& bad) {
   switch (bad.why) {
     case kNoServer:
       return message::kNamesNone;
+    case kScheme:
+      return message::kHasScheme;
+    case kServersBehind:
+      return message::kServersBehind;
     case kChroot:
       return fmt::format(message::kItsChroot, PathText(bad.chroot));
     case kNoBracket:
@@ -142,6 +146,8 @@ std::string ServersText(const zookeeper::BadServerList& bad) {
       return fmt::format(message::kSeveralColons, bad.server);
     case kNoHost:
       return fmt::format(message::kNoHost, bad.server);
+    case kBlank:
+      return fmt::format(message::kHasBlank, bad.server);
     case kBadHost:
       return fmt::format(message::kBadHost, bad.server);
     case kBadPort:
@@ -150,9 +156,12 @@ std::string ServersText(const zookeeper::BadServerList& bad) {
   return fmt::format(message::kBadPort, bad.server);
 }
 
-std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless) {
-  return hopeless ? fmt::format(message::kNoSuchServer, Printable(tried))
-                  : fmt::format(message::kNoServer, FormatDuration(time_out), Printable(tried));
+std::string UnreachableText(const std::string& tried, Duration time_out, bool hopeless,
+                            bool names_no_server) {
+  if (hopeless) return fmt::format(message::kNoSuchServer, Printable(tried));
+  const std::string time = FormatDuration(time_out);
+  return names_no_server ? fmt::format(message::kNoServerNamed, time, Printable(tried))
+                         : fmt::format(message::kNoServer, time, Printable(tried));
 }
 
 std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow) {

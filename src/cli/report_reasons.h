@@ -16,9 +16,10 @@ namespace zklock::cli {
 
 // Texts for the failures that lower layers return as values, without "zklock: ".
 
-/// `hopeless`: none of the servers' names exists. `tried`: see TriedText.
+/// `hopeless`: none of the servers' names exists. `names_no_server`: the default was tried.
+/// `tried`: see TriedText.
 [[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
-                                          bool hopeless);
+                                          bool hopeless, bool names_no_server);
 /// The message of a LOCK that is free while the session is confirmed too slowly.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused);

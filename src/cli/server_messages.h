@@ -7,6 +7,9 @@ namespace zklock::cli::message {
 inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
+inline constexpr char kNoServerNamed[] =
+    "no ZooKeeper server granted a session within {}: {}; this is the default: name yours with "
+    "--servers, in $ZKLOCK_SERVERS or in a configuration file";
 inline constexpr char kTooSlow[] =
     "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: an "
     "answer took {}, and the servers ping each other every {}; give a longer --session-timeout";

@@ -61,6 +61,9 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, Make make,
 /// The LOCKs that begin with what is typed: absolute paths or paths below the root, as typed.
 std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
+  // zklock would refuse it: see Grammar::ResolveLock.
+  const bool has_slash = wanted.typed.find('/') != std::string::npos;
+  if (!absolute && has_slash && !wanted.server.has_own_root) return {};
   const std::string below = wanted.server.root == "/" ? "/" : wanted.server.root + "/";
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
   const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));

@@ -8,9 +8,10 @@ using cli::EndReason;
 using cli::EndRun;
 
 cli::RunEnd FailureEnd::operator()(const lock::Unreachable& /*unreachable*/) const {
-  return EndRun(EndReason::kUnreachable,
-                cli::UnreachableText(session_driver_.Tried(), connect_timeout_,
-                                     session_driver_.IsHopeless()));
+  return EndRun(
+      EndReason::kUnreachable,
+      cli::UnreachableText(session_driver_.Tried(), connect_timeout_, session_driver_.IsHopeless(),
+                           session_driver_.names_no_server()));
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {

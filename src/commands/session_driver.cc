@@ -24,6 +24,7 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
       clock_(clock),
       shared_(shared),
       servers_(options.servers),
+      names_no_server_(options.names_no_server),
       looks_up_(options.transport.proxy_command.empty()),
       transport_(process::MakeTransport(options.transport)),
       session_({}, options.session_timeout, clock, options.access, transport_.get()) {

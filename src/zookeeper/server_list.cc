@@ -55,6 +55,7 @@ std::optional<std::string> ParsePort(std::string_view text) {
 
 /// One `HOST[:PORT]` without blanks around it.
 std::variant<Server, BadServerList> ParseServer(std::string_view text) {
+  if (text.find_first_of(kBlanks) != std::string_view::npos) return BadServerList{Why::kBlank};
   std::string_view host;
   std::string_view rest;
   if (text.starts_with('[')) {
@@ -84,6 +85,9 @@ std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
   // The client library refuses a chroot that ends in a slash, but users write them.
   if (text.ends_with('/')) text.remove_suffix(1);
   if (text.empty()) return std::string();
+  if (text.find_first_of(",:") != std::string_view::npos) {
+    return BadServerList{.why = Why::kServersBehind};
+  }
   auto checked = protocol::CheckAbsolutePath(text);
   if (const auto* bad = std::get_if<protocol::BadPath>(&checked)) {
     return BadServerList{.why = Why::kChroot, .chroot = *bad};
@@ -95,6 +99,7 @@ std::variant<std::string, BadServerList> ParseChroot(std::string_view text) {
 
 std::variant<ServerList, BadServerList> ParseServerList(std::string_view text) {
   text = Trim(text);
+  if (text.find("://") != std::string_view::npos) return BadServerList{.why = Why::kScheme};
   std::string_view servers = text.substr(0, text.find('/'));
   auto chroot = ParseChroot(text.substr(servers.size()));
   if (const auto* bad = std::get_if<BadServerList>(&chroot)) return *bad;

@@ -147,6 +147,16 @@ std::string SlowName() {
       Exited(69));
 }
 
+std::string NoServerNamed() {
+  ChildOptions options =
+      Zklock({"inspect", "--connect-timeout", "1s", "--proxy-command", "exec false", "/t/said"});
+  std::erase_if(*options.environment,
+                [](const std::string& one) { return one.starts_with("ZKLOCK_SERVERS="); });
+  const std::string said = Said(Run(options), Exited(69));
+  CHECK_THAT(said, Catch::Contains("127.0.0.1:2181"));
+  return said;
+}
+
 std::string WithCredentials(const std::string& credentials, const Words& words) {
   ChildOptions options = Zklock(words);
   options.also_environment.push_back("ZKLOCK_AUTH=" + credentials);
@@ -219,6 +229,7 @@ Provocations ServerProvocations() {
                      Exited(69));
        }},
       {{"kTooSlow", "kFirst"}, ConfirmedTooSlowly},
+      {{"kNoServerNamed"}, NoServerNamed},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        attempts.At("127.0.0.1:1")},
       {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},

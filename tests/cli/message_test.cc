@@ -52,6 +52,7 @@ std::vector<Case> WrongWords() {
       {"kSeveralLocks", 64, {"inspect", "/l", "/m"}},
       {"kTwoModes", 64, {"exclusive", "--read", "/l", "RUN"}},
       {"kBadLock", 64, {"exclusive", "/l/", "--", "true"}},
+      {"kAmbiguousLock", 64, {"exclusive", "jobs/backup", "--", "true"}},
       {"kNoCommand", 64, {"exclusive", "/l", "--"}},
       {"kTwoCommands", 64, {"exclusive", "-c", "true", "RUN"}},
       {"kRunsNoCommand", 64, {"inspect", "RUN"}},

@@ -158,6 +158,7 @@ TEST_CASE("a LOCK without a slash is below the root") {
   CHECK(lock_of({"exclusive", "--root", root, "a"}) == root + "/a\n");
   CHECK(lock_of({"exclusive", "--root", root, "a/b"}) == root + "/a/b\n");
   CHECK(lock_of({"exclusive", "a"}, {"ZKLOCK_ROOT=" + root}) == root + "/a\n");
+  CHECK(lock_of({"exclusive", "a/b"}, {"ZKLOCK_ROOT=" + root}) == root + "/a/b\n");
   CHECK(lock_of({"exclusive", "--root", root + "/x", "a"}, {"ZKLOCK_ROOT=/other"}) ==
         root + "/x/a\n");
   CHECK(lock_of({"exclusive", "--root", root, root + "/c"}) == root + "/c\n");

@@ -208,6 +208,20 @@ TEST_CASE("an invalid value in the environment is refused as on the command line
   }
 }
 
+TEST_CASE("a variable that decides which lock it is must not be empty") {
+  for (const std::string variable : {"ZKLOCK_SERVERS", "ZKLOCK_ROOT", "ZKLOCK_DIALECT"}) {
+    ChildOptions options = Zklock({"exclusive", "lock", "--", "true"});
+    options.also_environment = {variable + "="};
+    const Finished finished = Run(options);
+    CAPTURE(variable, finished.err);
+    CHECK(finished.exit == Exited(64));
+    CHECK_THAT(finished.err, Catch::Contains("(from $" + variable + ")"));
+  }
+  ChildOptions options = Zklock({"try", "/t/refusal/empty", "--", "true"});
+  options.also_environment = {"ZKLOCK_LABEL=", "ZKLOCK_CONNECT_TIMEOUT="};
+  CHECK(Run(options).exit == Exited(0));
+}
+
 TEST_CASE("a missing or unknown subcommand is refused") {
   for (const Words& words : {Words{}, Words{"exlusive", "/t/x", "--", "true"}, Words{""},
                              Words{"--frob"}, Words{"--"}, Words{"/t/x", "--", "true"}}) {

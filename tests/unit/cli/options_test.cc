@@ -72,6 +72,17 @@ TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
   CHECK_THAT(ErrorOf({"inspect", "/a", "/b"}), Catch::Contains("inspect takes one at a time"));
 }
 
+TEST_CASE("A relative LOCK of several names is refused where no root was given") {
+  const std::string what = "LOCK 'jobs/y' may be /jobs/y or /zklock/jobs/y: ";
+  CHECK_THAT(ErrorOf({"exclusive", "jobs/y", "--", "x"}), Catch::StartsWith(what));
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "jobs/y", "--", "x"}), Catch::StartsWith(what));
+  CHECK_THAT(ErrorOf({"inspect", "jobs/y"}), Catch::StartsWith(what));
+  CHECK_THAT(ErrorOf({"inspect", "--check", "/a", "jobs/y"}), Catch::StartsWith(what));
+  CHECK_THAT(ErrorOf({"release", "jobs/y"}), Catch::StartsWith(what));
+  CHECK(ParseRun({"exclusive", "--root", "/zklock", "jobs/y", "--", "x"}).locks.front().path ==
+        "/zklock/jobs/y");
+}
+
 TEST_CASE("-c runs a line in the shell") {
   CHECK(ParseRun({"exclusive", "-c", "echo a | wc", "/l"}).command ==
         Words{"/bin/sh", "-c", "echo a | wc"});
@@ -172,10 +183,15 @@ TEST_CASE("Variables stand in for options; arguments are stronger") {
   CHECK(from_arguments.label == "x");
 }
 
-TEST_CASE("An empty variable counts as unset") {
+TEST_CASE("An empty variable counts as unset, unless it decides which lock it is") {
+  {
+    const Variable label("ZKLOCK_LABEL", "");
+    CHECK(ParseRun({"exclusive", "/l", "--", "c"}).label.empty());
+    const Variable patience("ZKLOCK_CONNECT_TIMEOUT", "");
+    CHECK(ParseRun({"exclusive", "/l", "--", "c"}).server.connect_timeout == 15s);
+  }
   const Variable servers("ZKLOCK_SERVERS", "");
-  CHECK(ParseRun({"exclusive", "/l", "--", "c"}).server.servers.servers.front().host ==
-        "127.0.0.1");
+  CHECK_THAT(ErrorOf({"exclusive", "/l", "--", "c"}), Catch::Contains("(from $ZKLOCK_SERVERS)"));
 }
 
 TEST_CASE("Signals are named as kill(1) names them") {

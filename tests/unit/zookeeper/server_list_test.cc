@@ -52,7 +52,6 @@ TEST_CASE("A chroot follows the last server") {
   CHECK(Parsed("a:1,b:2/app") == "a|1 b|2 /app");
   CHECK(Parsed("a:1/app/sub") == "a|1 /app/sub");
   CHECK(Parsed("[::1]:1/app") == "::1|1 /app");
-  CHECK(Parsed("a:1/app,b:2") == "a|1 /app,b:2");
 }
 
 TEST_CASE("A chroot's trailing slash is dropped") {
@@ -66,6 +65,28 @@ TEST_CASE("A chroot that no server accepts is refused") {
   CHECK(Parsed("a:1//app") == "bad: its chroot has an empty component");
   CHECK(Parsed("a:1/../app") == "bad: its chroot has '..' as a component");
   CHECK(Parsed("a:1/zookeeper") == "bad: its chroot is reserved for ZooKeeper");
+}
+
+TEST_CASE("A chroot after each server is refused: the others would be part of the first one's") {
+  for (const char* text : {"a:1/app,b:2/app", "a/app,b", "a/app:2181", "a:1/app,"}) {
+    CAPTURE(text);
+    CHECK(Parsed(text) ==
+          "bad: its chroot has a comma or a colon (the chroot belongs at the end of the "
+          "list, once)");
+  }
+}
+
+TEST_CASE("A URL's scheme is refused by name") {
+  for (const char* text : {"zk://a:1", "zk://a:1,b:2/app", "http://a"}) {
+    CAPTURE(text);
+    CHECK(Parsed(text) == "bad: it has no scheme such as zk://");
+  }
+}
+
+TEST_CASE("A blank does not separate servers") {
+  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (a comma separates servers)");
+  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (a comma separates servers)");
+  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (a comma separates servers)");
 }
 
 TEST_CASE("A list without a server is refused") {
@@ -86,15 +107,15 @@ TEST_CASE("Ports are 1 to 65535") {
   CHECK(Parsed("a:1") == "a|1 ");
   CHECK(Parsed("a:65535") == "a|65535 ");
   CHECK(Parsed("a:02181") == "a|2181 ");
-  for (const char* text : {"a:", "a:0", "a:65536", "a:99999999999", "a:-1", "a:+1", "a:21x", "a: 1",
-                           "a:zk", "[::1]:", "[::1]:0"}) {
+  for (const char* text : {"a:", "a:0", "a:65536", "a:99999999999", "a:-1", "a:+1", "a:21x", "a:zk",
+                           "[::1]:", "[::1]:0"}) {
     CAPTURE(text);
     CHECK(Parsed(text) == "bad: server 1 has no port from 1 to 65535 after the colon");
   }
 }
 
 TEST_CASE("Text that is not a host is refused without being repeated") {
-  for (const char* text : {"a b:1", "user@a:1", "a\n:1", "a;b:1", "\xc3\xa9:1", "fe80%1:1"}) {
+  for (const char* text : {"user@a:1", "a\n:1", "a;b:1", "\xc3\xa9:1", "fe80%1:1"}) {
     CAPTURE(text);
     CHECK(Parsed(text) == "bad: server 1 has a character that is not allowed in a host name");
   }
