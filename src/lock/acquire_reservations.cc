@@ -122,10 +122,10 @@ bool Acquire::FinishIfReserved(const ReservationSearch::Found& found) {
   return true;
 }
 
-/// By the servers' clock, as far as the creation of our contender shows it.
+/// By the servers' clock, as far as we know it.
 bool Acquire::HasEnded(const Reserved& reserved) const {
   return reserved.until && contender_.ticket() &&
-         contender_.ticket()->LatestServerTimeAt(clock_.Now()) >= *reserved.until;
+         LatestServerTimeAt(clock_.Now(), reserved, *contender_.ticket()) >= *reserved.until;
 }
 
 // ---- at their end ----------------------------------------------------------------------------
@@ -211,7 +211,6 @@ void Acquire::CountZklocksBefore(const Contenders& contenders) {
 
 /// All contenders that may be reservations have been read: decides when to act on each.
 void Acquire::PlanExpiries() {
-  const Ticket& own = *contender_.ticket();
   const bool is_ordered = !request_.permits && !request_.is_for_turnstile();
   auto* const waiting = std::get_if<Waiting>(&state_);
   Lookup& lookup = *LookupOfState();
@@ -224,7 +223,7 @@ void Acquire::PlanExpiries() {
     one->position =
         request_.is_for_turnstile() && waiting != nullptr ? waiting->zklocks_before : one->between;
     if (is_ordered) one->position -= reservations_between++;
-    PlanExpiry(*one, own.LatestServerTimeAt(clock_.Now()));
+    PlanExpiry(*one, LatestServerTimeAt(clock_.Now(), *one->reserved, *contender_.ticket()));
   }
   if (may_be_converted && waiting != nullptr && waiting->list_at == kNever) {
     waiting->list_at = clock_.Now() + kListPause;
@@ -238,7 +237,7 @@ void Acquire::PlanExpiry(Reserving& one, milliseconds servers_now) {
   if (!one.reserved->until || is_running) return;
   const Ticket& own = *contender_.ticket();
   const auto refused = place_.refused.find(one.name);
-  const bool had_ended = own.created >= *one.reserved->until;
+  const bool had_ended = HadEnded(*one.reserved, own);
   const bool leaves =
       request_.try_only || request_.permit_limit || std::holds_alternative<LeavingFull>(state_);
   if (leaves || request_.reserve) {
@@ -249,7 +248,7 @@ void Acquire::PlanExpiry(Reserving& one, milliseconds servers_now) {
     }
     if (leaves) return;  // without waiting for the end
   }
-  const milliseconds since_created = servers_now - own.created;
+  const milliseconds since_created = own.LatestServerTimeAt(clock_.Now()) - own.created;
   milliseconds left = std::max(*one.reserved->until - servers_now, -since_created);
   if (one.position == 0) left = std::min(left, kLongestPause);
   const Duration delay = kDelayOfEach * static_cast<Duration::rep>(one.position);
@@ -331,8 +330,9 @@ void Acquire::OnExpiry(ReservationExpiry::Result result) {
                                   [&](const Reserving& one) { return one.name == expiry->name(); });
   if (found != lookup->reserving.end() && found->reserved) {
     const bool is_known = result == Result::kNotYet;
-    PlanExpiry(*found, is_known ? expiry->servers_now()
-                                : contender_.ticket()->LatestServerTimeAt(clock_.Now()));
+    PlanExpiry(*found,
+               is_known ? expiry->servers_now()
+                        : LatestServerTimeAt(clock_.Now(), *found->reserved, *contender_.ticket()));
     if (found->due != kNever) found->due = std::max(found->due, clock_.Now() + kLeastPause);
   }
   if (LeavesAtOnce()) LeaveAfterLookup();

@@ -13,7 +13,7 @@ using zookeeper::Watch;
 
 void ReservationExpiry::Run(std::function<void(Result)> done) {
   done_ = std::move(done);
-  own_.created >= *reserved_.until ? Delete() : AskForTime();
+  HadEnded(reserved_, own_) ? Delete() : AskForTime();
 }
 
 void ReservationExpiry::AskForTime() {

@@ -17,7 +17,7 @@ namespace zklock::lock {
 ///
 /// The servers' clock decides, never ours: the waiter writes to its own contender, and compares the
 /// time that the servers give to this write with the end of the reservation. That write is not
-/// needed if the reservation had ended when the contender was created.
+/// needed if the contender was created after the reservation, and after its end.
 ///
 /// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
 class ReservationExpiry {

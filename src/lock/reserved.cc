@@ -1,5 +1,7 @@
 #include "lock/reserved.h"
 
+#include <algorithm>
+
 #include "lock/contender_data.h"
 
 namespace zklock::lock {
@@ -21,12 +23,23 @@ std::optional<Reserved> FindReservation(std::string_view name, const std::string
                     .user = parsed->user.value_or(""),
                     .label = parsed->label.value_or(""),
                     .since = milliseconds(stat.created_ms),
+                    .created_zxid = stat.created_zxid,
                     .version = stat.version};
   // Kazoo's names do not tell a writer from an exclusive contender.
   const bool is_kazoos = contender->mark == protocol::Mark::kKazooLock;
   if (is_kazoos && parsed->mode == protocol::Mode::kWrite) reserved.mode = *parsed->mode;
   if (reservation.lasts) reserved.until = reserved.since + *reservation.lasts;
   return reserved;
+}
+
+bool HadEnded(const Reserved& reserved, const Ticket& own) {
+  return reserved.until && own.token > reserved.created_zxid && own.created >= *reserved.until;
+}
+
+milliseconds LatestServerTimeAt(TimePoint moment, const Reserved& reserved, Ticket own) {
+  // It was made after our contender, so it has not existed for longer.
+  if (own.token < reserved.created_zxid) own.created = std::min(own.created, reserved.since);
+  return own.LatestServerTimeAt(moment);
 }
 
 protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved) {

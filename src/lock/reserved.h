@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "lock/run_history.h"
+#include "lock/ticket.h"
 #include "protocol/contender_name.h"
 #include "protocol/release_record.h"
 #include "protocol/reservation.h"
@@ -25,7 +27,8 @@ struct Reserved {
   /// is released.
   std::chrono::milliseconds since{};
   std::optional<std::chrono::milliseconds> until{};
-  std::int32_t version = 0;  ///< of the znode's data
+  std::int64_t created_zxid = 0;  ///< of its znode
+  std::int32_t version = 0;       ///< of the znode's data
 };
 
 /// The reservation that the child `name` of a queue with this data and metadata is; none if it is
@@ -34,6 +37,14 @@ struct Reserved {
 [[nodiscard]] std::optional<Reserved> FindReservation(std::string_view name,
                                                       const std::string& data,
                                                       const zookeeper::NodeStat& stat);
+
+/// Whether the creation of `own` shows that it has ended. That of a contender from before the
+/// reservation does not: the servers' clock may have been set back in between.
+[[nodiscard]] bool HadEnded(const Reserved& reserved, const Ticket& own);
+/// What the servers' clock shows at `moment` of our clock, at most, as far as the creation of `own`
+/// and of the reservation show it.
+[[nodiscard]] std::chrono::milliseconds LatestServerTimeAt(TimePoint moment,
+                                                           const Reserved& reserved, Ticket own);
 
 /// The record of its release.
 [[nodiscard]] protocol::ReleaseRecord RecordOf(std::string_view name, const Reserved& reserved);

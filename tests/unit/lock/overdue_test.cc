@@ -100,6 +100,37 @@ TEST_CASE("A zklock that may not delete an overdue reservation reports it, and t
   CHECK(first.Holds());
 }
 
+TEST_CASE("A contender from before a set-back of the servers' clock ends no new reservation") {
+  const std::string id = GENERATE(as<std::string>{}, "", "another", "freeze");
+  World world;
+  world.servers.now_ms = 1'000'000'000;
+  world.servers.Put("/l", 0);
+  const std::string holder = PutOther(world);
+  Reserver maker(world, "freeze", {.lasts = 1h});
+  maker.Run();
+  Reserver waiter(world, id);
+  waiter.Run();
+  REQUIRE(waiter.Waits());
+  world.servers.now_ms -= std::chrono::milliseconds(2h).count();
+  world.servers.Remove(holder);
+  maker.Run();
+  REQUIRE(maker.HasReserved());
+  const ReservedLock freeze = maker.making->made().front();
+  maker.Leave();
+  waiter.Run();
+  CHECK(world.servers.Has(freeze.path));
+  if (id == "freeze") {
+    CHECK(waiter.HasFound());
+  } else {
+    waiter.Pass(59min);
+    CHECK(world.servers.Has(freeze.path));
+    waiter.Pass(1min);
+    CHECK_FALSE(world.servers.Has(freeze.path));
+    waiter.Pass(30s);
+    CHECK(waiter.Holds());
+  }
+}
+
 TEST_CASE("Waiters list the queue and delete an overdue reservation one after the other") {
   constexpr std::size_t kWaiters = 40;
   World world;
