@@ -151,11 +151,17 @@ TimePoint Acquire::UnreachableAt() const {
 }
 
 /// `wait` limits the wait for other contenders: only while the last answer has shown one before
-/// ours. In all other states an answer is under way that may show that the lock is free, or there
-/// is no server to ask: UnreachableAt() and answer_deadline_ limit those.
+/// ours, and none that is or may be an overdue reservation. In all other states an answer is under
+/// way that may show that the lock is free, or there is no server to ask: UnreachableAt() and
+/// answer_deadline_ limit those.
 TimePoint Acquire::WaitEnd() const {
-  const bool waits = std::holds_alternative<Waiting>(state_) && !connection_.expiry;
-  return waits ? wait_deadline_ : kNever;
+  const auto* const waiting = std::get_if<Waiting>(&state_);
+  if (waiting == nullptr || connection_.expiry || waiting->lookup.unread > 0) return kNever;
+  const auto& reserving = waiting->lookup.reserving;
+  const TimePoint latest = std::max(wait_deadline_, clock_.Now());
+  const bool has_due = std::any_of(reserving.begin(), reserving.end(),
+                                   [&](const auto& one) { return one.due <= latest; });
+  return has_due ? kNever : wait_deadline_;
 }
 
 Duration Acquire::AnswerTime() const {

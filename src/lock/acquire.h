@@ -92,6 +92,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::optional<HolderSearch> search{};
     std::vector<Reserving> reserving{};  ///< in queue order
     std::size_t unread = 0;              ///< of `reserving`
+    bool reads_predecessor = false;      ///< which is one of them
     bool has_more = false;               ///< too many for `reserving`
   };
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lock/acquire.h"
@@ -180,7 +181,11 @@ void Acquire::FindReserving(const Contenders& contenders) {
     const auto* const waiting = std::get_if<Waiting>(&state_);
     const bool is_read_anyway =
         waiting != nullptr && predecessor_.readable && one.full == predecessor_.name;
-    if (!is_read_anyway) ReadReserving(std::string(one.full));
+    if (!is_read_anyway) {
+      ReadReserving(std::string(one.full));
+    } else if (!std::exchange(lookup.reads_predecessor, true)) {
+      ++lookup.unread;
+    }
   }
   if (lookup.unread == 0) PlanExpiries();
 }

@@ -237,7 +237,9 @@ void Acquire::OnPredecessor(const GetReply& reply) {
     default:
       return OnUnexpected("read a contender of", reply.error);
   }
-  if (auto& search = LookupOfState()->search) search->Take(predecessor_.name, reply);
+  Lookup& lookup = *LookupOfState();
+  if (std::exchange(lookup.reads_predecessor, false) && --lookup.unread == 0) PlanExpiries();
+  if (lookup.search) lookup.search->Take(predecessor_.name, reply);
   if (request_.try_only) return LeaveAfterLookup();
   answer_deadline_ = kNever;
   const bool reserves = request_.reserve && !request_.is_for_turnstile();

@@ -259,6 +259,33 @@ TEST_CASE("A try that may not delete an overdue reservation reports it and leave
   CHECK(self.notes.overdue == std::vector{freeze.path});
 }
 
+TEST_CASE("A wait is not over before an overdue reservation was dealt with") {
+  const std::string id = GENERATE(as<std::string>{}, "", "freeze", "other");
+  const std::optional<std::size_t> permits = GENERATE(std::optional<std::size_t>{}, 1);
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.permits = permits, .lasts = 1h});
+  PassServersTime(world, 1h);
+  Reserver self(world, id, {.permits = permits, .wait = 1ms});
+  CAPTURE(id, permits.has_value());
+  self.store.Connect();
+  while (self.set && self.store.Step()) {
+    PassServersTime(world, 2ms);
+    self.RunSet();
+  }
+  CHECK_FALSE(self.IsBusy());
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
+TEST_CASE("A wait is over in time if the reservation has not ended") {
+  World world;
+  MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver self(world, GENERATE(as<std::string>{}, "", "other"), {.wait = 1min});
+  self.Run();
+  CHECK(self.Waits());
+  self.Pass(1min);
+  CHECK(self.IsBusy());
+}
+
 TEST_CASE("A new --reserve deletes an overdue reservation at once, wherever it queues") {
   const std::string id = GENERATE(as<std::string>{}, "freeze", "other");
   World world;

@@ -28,6 +28,7 @@ struct ReserveOptions {
   std::optional<std::size_t> permits{};
   std::optional<std::chrono::milliseconds> lasts{};
   std::optional<std::size_t> max_queue{};
+  std::optional<Duration> wait{};
 };
 
 inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
@@ -40,6 +41,7 @@ inline std::vector<AcquireRequest> RequestsFor(const std::string& id,
         .host = "host",
         .data = FormatContenderData({.mode = options.mode, .host = "host", .reserve = id}),
         .try_only = options.try_only,
+        .wait = options.wait,
         .max_queue = options.max_queue,
         .permits = options.permits,
         .reserve = protocol::ReservationRequest{.id = id, .reason = "why", .lasts = options.lasts}};
