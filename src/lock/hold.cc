@@ -56,10 +56,11 @@ void Hold::OnReady(short /*revents*/) {
 
 void Hold::SendHeartbeat() {
   const TimePoint now = clock_.Now();
-  const Duration timeout = store_.lease().timeout();
+  const protocol::Lease& lease = store_.lease();
   next_heartbeat_ = kNever;
   state_ = State::kAsking;
-  answer_deadline_ = now + protocol::AnswerTimeout(timeout, stop_time_ - now);
+  answer_deadline_ =
+      now + protocol::AnswerTimeout(lease.timeout(), stop_time_ - now, lease.commits_take());
   std::vector<ContenderId> contenders;
   contenders.reserve(tickets_.size());
   for (const Ticket& ticket : tickets_) contenders.push_back(ticket.id());

@@ -37,6 +37,7 @@ void Lease::Answered(TimePoint sent, TimePoint answered) {
 
 void Lease::Committed(TimePoint sent, TimePoint answered) {
   last_commit_ = std::max(last_commit_.value_or(sent), sent);
+  commits_take_ = std::max(std::min(answered - sent, timeout_ / 4), commits_take_ / 2);
   Answered(sent, answered);
 }
 
@@ -111,9 +112,10 @@ TimePoint NestedGuardsUntil(TimePoint killed_since, TimePoint lease_end) {
 
 Duration HeartbeatPeriod(Duration timeout) { return timeout / 8; }
 
-Duration AnswerTimeout(Duration timeout, Duration until_stop) {
+Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken) {
   const Duration longest = std::max(HeartbeatPeriod(timeout), kLongestQuickAnswer);
-  return std::max(std::min(longest, until_stop / 2), kLeastAnswerTimeout);
+  const Duration early = std::max(std::min(longest, until_stop / 2), 2 * taken);
+  return std::max(std::min(early, until_stop), kLeastAnswerTimeout);
 }
 
 }  // namespace zklock::protocol

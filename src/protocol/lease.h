@@ -58,6 +58,10 @@ class Lease {
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
   /// s. To tell whether an answer is newer than an event.
   [[nodiscard]] std::optional<TimePoint> last_commit() const { return last_commit_; }
+  /// How long commits have taken lately: the longest, of which each further one halves what it
+  /// counts. At most T/4: a lock cannot be held with slower ones, and after a pause of this process
+  /// an answer only seems to be slow.
+  [[nodiscard]] Duration commits_take() const { return commits_take_; }
   /// T.
   [[nodiscard]] Duration timeout() const { return timeout_; }
   /// How long before s a request must have been answered to have a ping in between: T/4, or longer
@@ -79,6 +83,7 @@ class Lease {
 
   Duration timeout_{};
   Duration slow_pings_{};  // the interval of pings, of servers with longer ticks than T implies
+  Duration commits_take_{};
   std::optional<TimePoint> last_commit_;  // s
   std::optional<TimePoint> proven_;       // p
   std::optional<TimePoint> newest_sent_;  // of the requests answered or accepted
@@ -105,8 +110,10 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// The heartbeat's period while holding: T/8.
 [[nodiscard]] Duration HeartbeatPeriod(Duration timeout);
 /// How long to wait for an answer before giving up a server: max(P, 2 s), but at most half of the
-/// time until the stop signal.
-[[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop);
+/// time until the stop signal. A server that answers in twice the time that answers have `taken`
+/// lately is kept even so: any other one has to answer twice, to the connect request and to a
+/// heartbeat, before the lease is longer.
+[[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 
 /// A shorter time-out leaves no usable lease; it is refused (78).
 inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);

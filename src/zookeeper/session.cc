@@ -216,7 +216,12 @@ Duration Session::AttemptTime(TimePoint now) const {
     return std::min(allowed, close * doubled);
   }
   // While a command runs under the lock, no single server may use up the lease.
-  if (stop_time_) allowed = std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now));
+  if (stop_time_) {
+    // Of the time until then more passes with each call: a half becomes a third of that at the
+    // beginning, and all of it becomes a half, so that a heartbeat can still be answered.
+    allowed =
+        std::min(allowed, protocol::AnswerTimeout(timeout, *stop_time_ - now, handshake_took_));
+  }
   return allowed;
 }
 

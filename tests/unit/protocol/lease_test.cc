@@ -591,17 +591,79 @@ TEST_CASE("A holder sends a heartbeat every eighth of the time-out") {
 }
 
 TEST_CASE("A silent server is given up after a period, 2 s, or half of the remaining time") {
-  CHECK(AnswerTimeout(30s, 60s) == 3750ms);
-  CHECK(AnswerTimeout(30s, 4s) == 2s);
-  CHECK(AnswerTimeout(6s, 60s) == 2s);
-  CHECK(AnswerTimeout(6s, 3s) == 1500ms);
-  CHECK(AnswerTimeout(40s, Duration::max()) == 5s);
+  CHECK(AnswerTimeout(30s, 60s, 0s) == 3750ms);
+  CHECK(AnswerTimeout(30s, 4s, 0s) == 2s);
+  CHECK(AnswerTimeout(6s, 60s, 0s) == 2s);
+  CHECK(AnswerTimeout(6s, 3s, 0s) == 1500ms);
+  CHECK(AnswerTimeout(40s, Duration::max(), 0s) == 5s);
 }
 
 TEST_CASE("An answer gets 50 ms even if no time is left") {
-  CHECK(AnswerTimeout(30s, 99ms) == 50ms);
-  CHECK(AnswerTimeout(30s, 0s) == 50ms);
-  CHECK(AnswerTimeout(30s, -10s) == 50ms);
+  CHECK(AnswerTimeout(30s, 99ms, 0s) == 50ms);
+  CHECK(AnswerTimeout(30s, 0s, 1s) == 50ms);
+  CHECK(AnswerTimeout(30s, -10s, 1s) == 50ms);
+}
+
+/// A holder that has been connected at 0, and whose servers take `answer` for every answer. Calls
+/// `check` with the lease and the time until the stop signal when each heartbeat is sent. The loss
+/// of the lock ends it.
+template <typename F>
+void HoldWith(Duration timeout, Duration answer, F check) {
+  Lease lease(timeout);
+  lease.ConnectAccepted(At(0s), timeout);
+  TimePoint sent = At(answer);  // of the create
+  for (int heartbeat = 0; heartbeat < 50; ++heartbeat) {
+    lease.Committed(sent, sent + answer);
+    sent = std::max(sent + HeartbeatPeriod(timeout), sent + answer);
+    const TimePoint stop = StopTime(*lease.End(), GraceFor(Duration::max(), timeout));
+    if (stop - sent <= answer) return;
+    check(lease, stop - sent);
+  }
+}
+
+TEST_CASE("A server is not left while its answers are quick enough to hold the lock") {
+  for (const Duration timeout : {4s, 6s, 10s, 30s, 40s}) {
+    Duration slowest{};
+    for (Duration answer = 10ms; answer < timeout / 2; answer += 10ms) {
+      HoldWith(timeout, answer, [&](const Lease& lease, Duration until_stop) {
+        slowest = answer;
+        CAPTURE(timeout / 1ms, answer / 1ms, until_stop / 1ms);
+        REQUIRE(AnswerTimeout(timeout, until_stop, lease.commits_take()) >= answer);
+      });
+    }
+    CHECK(slowest > timeout / 10);
+  }
+}
+
+TEST_CASE("A silent server is left while another one that is as quick can still answer twice") {
+  for (const Duration timeout : {4s, 6s, 10s, 30s, 40s}) {
+    Duration slowest{};
+    for (Duration answer = 10ms; answer < timeout / 2; answer += 10ms) {
+      HoldWith(timeout, answer, [&](const Lease& lease, Duration until_stop) {
+        const Duration left_after = AnswerTimeout(timeout, until_stop, lease.commits_take());
+        if (until_stop < 4 * answer) return;
+        slowest = std::max(slowest, answer);
+        CAPTURE(timeout / 1ms, answer / 1ms, until_stop / 1ms);
+        REQUIRE(left_after + 2 * answer <= until_stop);
+        // Neither of these two answers comes too late.
+        const Duration rest = until_stop - left_after;
+        REQUIRE(AnswerTimeout(timeout, rest - answer, answer) >= answer);
+      });
+    }
+    CHECK(slowest >= timeout / 20);
+  }
+}
+
+TEST_CASE("The slowest of the last commits counts, though not for long") {
+  Lease lease(4s);
+  lease.Committed(At(0s), At(0s) + 300ms);
+  CHECK(lease.commits_take() == 300ms);
+  lease.Committed(At(1s), At(1s) + 10ms);
+  CHECK(lease.commits_take() == 150ms);
+  lease.Answered(At(2s), At(3s));
+  CHECK(lease.commits_take() == 150ms);
+  lease.Committed(At(3s), At(60s));
+  CHECK(lease.commits_take() == 1s);
 }
 
 }  // namespace zklock::protocol
