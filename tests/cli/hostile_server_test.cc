@@ -45,6 +45,9 @@ std::string WatchEvent() {
                        Server::Number(2) + "/a");
 }
 
+// zklock itself waits for less than a second, until it has closed its session.
+constexpr std::chrono::seconds kAtOnce = 5s;
+
 constexpr std::size_t kHeader = 4 + 16;  // the length, and the reply's header
 
 std::string WithNumber(std::string frame, std::size_t at, std::int32_t number) {
@@ -273,7 +276,7 @@ TEST_CASE("TERM ends zklock at once while it gets malformed replies") {
       CAPTURE(victim.name);
       while (victim.changed == 0 && !victim.child->HasEnded()) std::this_thread::sleep_for(5ms);
       if (!victim.child->HasEnded()) victim.child->Signal(SIGTERM);
-      const Exit exit = victim.child->Wait(10s);
+      const Exit exit = victim.child->Wait(kAtOnce);
       CAPTURE(victim.child->err());
       const bool ends = exit == Exited(0) || exit == Exited(69) || exit == Exited(75) ||
                         exit == Exited(128 + SIGTERM) || exit == Killed(SIGTERM);
@@ -332,7 +335,7 @@ TEST_CASE("a server that sends watch events without pause keeps no signal from e
     Child child = Child::Start(Through(server, words, "1h"));
     std::this_thread::sleep_for(300ms);  // it is in the flood
     child.Signal(SIGTERM);
-    const Exit exit = child.Wait(10s);
+    const Exit exit = child.Wait(kAtOnce);
     CHECK((exit == Exited(128 + SIGTERM) || exit == Killed(SIGTERM)));
   }
   SECTION("its own limit") {

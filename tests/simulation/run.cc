@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kCloseTimeout = 1s;
+constexpr Duration kCloseTimeout = 800ms;
 constexpr Duration kLongestHistoryWait = 5s;  // as in commands/history.h
 
 std::string MakeUuid() {
