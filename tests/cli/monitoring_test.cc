@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/zklock.h"
 #include "support/own_server.h"
@@ -92,6 +93,24 @@ TEST_CASE("a check has four states") {
   CHECK_THAT(Check({"--max-wait", "1ms:1h", lock}, 1), Catch::Contains(": one has waited for "));
   CHECK_THAT(Check({"--max-held", "1ms", lock}, 2),
              Catch::Contains(":" + std::to_string(holder.pid()) + " (more than "));
+}
+
+// Each run tries the servers in an order of its own. About 10 of 30 begin with the one that hangs.
+TEST_CASE("a check is never unknown because one of three servers hangs") {
+  const Peer hung(Peer::Manner::kSaysNothing);
+  const Proxy other(TestServers());
+  const std::string servers = hung.address() + "," + TestServers() + "," + other.address();
+  std::vector<Child> checks;
+  for (int i = 0; i < 30; ++i) {
+    checks.push_back(Child::Start(Zklock(
+        {"inspect", "--check", "--connect-timeout", "10s", "-z", servers, NewLock("check")})));
+  }
+  for (Child& check : checks) {
+    CHECK(check.Wait() == Exited(0));
+    CAPTURE(check.out());
+    CHECK_THAT(check.out(), Catch::StartsWith("OK - "));
+  }
+  CHECK(hung.connections() > 0);
 }
 
 TEST_CASE("without servers the state of a check is unknown, within the connect time-out") {
