@@ -106,6 +106,25 @@ TEST_CASE("a waiter whose session is too short for another server queues again w
   CHECK(tree.Children(root + "/b").empty());
 }
 
+// The waiter's first session ends when the lock is free, and another contender is next by then.
+TEST_CASE("a --wait counts for a session that is too short and the longer one after it") {
+  constexpr auto kWait = 15s;
+  const std::string lock = NewLock("lengthened");
+  Child holder = StartHolder(lock);
+  Regranted regranted(TestServers(), {4'000, 12'000});
+  Child waiter = StartWaiter(
+      {"exclusive", "--wait", "15s", "--session-timeout", "4s", "-z", regranted.proxy().address()},
+      lock);
+  Child next = StartWaiter(lock);
+  regranted.CutUntilLeaseIsShort();  // takes at least a quarter of 12 s
+  const auto still_in_the_first = Clock::now();
+  holder.CloseInput();
+  waiter.ReadErrUntil("with a session of 12s\n");
+  CHECK(next.ReadLine() == "held");
+  CHECK(waiter.Wait() == Exited(75));
+  CHECK(Clock::now() - still_in_the_first < kWait);
+}
+
 TEST_CASE("a lock is held under a shortened time-out, and released") {
   const std::string lock = NewLock("shortened");
   Shortener shortener;
