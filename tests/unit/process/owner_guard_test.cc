@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <stdexcept>
 #include <vector>
 
 #include "process/guard_name.h"
@@ -22,19 +24,26 @@ using std::chrono::seconds;
 using test::Child;
 using test::Killed;
 
+/// The child of this process that was not one of `others`. These may be more than the owner: a test
+/// of a supervisor makes this process the parent of whatever orphans are left.
+pid_t ChildBeside(const std::vector<pid_t>& others) {
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (std::find(others.begin(), others.end(), child) == others.end()) return child;
+  }
+  throw std::runtime_error("there is no guard");
+}
+
 struct Guarded {
   explicit Guarded(TimePoint lease_end, Duration grace)
       : guard({.owner = &owner, .when_orphaned = {}}) {
     guard.BeginHold(lease_end, grace);
-    // The guard is the child that is not the owner.
-    std::vector<pid_t> children = ChildrenOf(getpid());
-    std::erase(children, process.pid());
-    guard_pid = children.at(0);
+    guard_pid = ChildBeside(others);
     WaitUntilAsleep(guard_pid);
   }
 
   Child process = Child::Start({.argv = {"sleep", "1000"}});
   Owner owner = Owner::Open(process.pid()).value();
+  std::vector<pid_t> others = ChildrenOf(getpid());
   OwnerGuard guard;
   pid_t guard_pid = 0;
 };
@@ -78,10 +87,9 @@ TEST_CASE("the owner of a lease that is extended is left alone") {
 TEST_CASE("an owner's guard can be recognised from the start") {
   const Child process = Child::Start({.argv = {"sleep", "1000"}});
   const Owner owner = Owner::Open(process.pid()).value();
+  const std::vector<pid_t> others = ChildrenOf(getpid());
   const OwnerGuard guard({.owner = &owner, .when_orphaned = {}});
-  std::vector<pid_t> children = ChildrenOf(getpid());
-  std::erase(children, process.pid());
-  CHECK(IsGuard(ReadProcessStat(children.at(0)).value()));
+  CHECK(IsGuard(ReadProcessStat(ChildBeside(others)).value()));
 }
 
 TEST_CASE(
