@@ -15,6 +15,9 @@ namespace {
 // Of one line; the rest of a longer one is dropped.
 constexpr std::size_t kMostBytes = 300;
 
+// Of 4 KiB: as much as a pipe holds. A process may write without pause.
+constexpr int kMostPieces = 16;
+
 }  // namespace
 
 LastWords::LastWords(UniqueFd pipe) : pipe_(std::move(pipe)) {
@@ -23,7 +26,7 @@ LastWords::LastWords(UniqueFd pipe) : pipe_(std::move(pipe)) {
 
 const std::string& LastWords::Read() {
   std::array<char, 4096> buffer{};
-  while (pipe_) {
+  for (int pieces = 0; pipe_ && pieces < kMostPieces; ++pieces) {
     const ssize_t size = read(pipe_.get(), buffer.data(), buffer.size());
     if (size < 0 && errno == EINTR) continue;
     if (size == 0) {

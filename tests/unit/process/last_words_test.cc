@@ -1,5 +1,7 @@
 #include "process/last_words.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,6 +26,7 @@ class Pipe {
     REQUIRE(write(to_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }
   void Close() { to_.Reset(); }
+  [[nodiscard]] int writing_end() const { return to_.get(); }
 
  private:
   std::array<int, 2> ends_{};
@@ -62,6 +65,20 @@ TEST_CASE("the rest of a long line is dropped") {
   LastWords words(pipe.TakeReadingEnd());
   pipe.Write(std::string(5000, 'x') + "\nend\n");
   CHECK(words.Read() == std::string(300, 'x') + "; end");
+}
+
+TEST_CASE("a process that writes without pause is not read without end") {
+  const Pipe pipe;
+  constexpr int kSize = 1 << 19;
+  REQUIRE(fcntl(pipe.writing_end(), F_SETPIPE_SZ, kSize) >= kSize);
+  LastWords words(pipe.TakeReadingEnd());
+  pipe.Write(std::string(kSize - 4, '\n') + "end\n");
+  (void)words.Read();
+  int unread = 0;
+  REQUIRE(ioctl(pipe.writing_end(), FIONREAD, &unread) == 0);
+  CHECK(unread > 0);
+  for (int reads = 0; reads < 8; ++reads) (void)words.Read();
+  CHECK(words.Read() == "end");
 }
 
 TEST_CASE("host and port replace their placeholders in a proxy command, and others are refused") {
