@@ -150,9 +150,9 @@ TimePoint Acquire::UnreachableAt() const {
   return std::max(usual, std::min(session_end, wait_deadline_));
 }
 
-/// `wait` limits the wait for other contenders: only while the last answer has shown one before
-/// ours, and none that is or may be an overdue reservation. In all other states an answer is under
-/// way that may show that the lock is free, or there is no server to ask: UnreachableAt() and
+/// `wait` limits the wait for other contenders: only while the last answer has shown one before our
+/// contender, and none that is or may be an overdue reservation. In all other states an answer is
+/// under way that may show that the lock is free, or there is no server to ask: UnreachableAt() and
 /// answer_deadline_ limit those.
 TimePoint Acquire::WaitEnd() const {
   const auto* const waiting = std::get_if<Waiting>(&state_);

@@ -52,8 +52,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
 
   /// Null until it is over.
   [[nodiscard]] const AcquireOutcome* outcome() const;
-  /// Our turn may come within milliseconds: the answer to a commit that is under way may make the
-  /// lock ours, or has just done so; or we are next in line, or few contenders were before us.
+  /// Our turn may come within milliseconds: the answer to a commit that is under way may make us
+  /// the holder, or has just done so; or we are next in line, or few contenders were before us.
   [[nodiscard]] bool IsNearTurn() const;
   /// We wait, and our contender is not in the queue or has many others before it.
   [[nodiscard]] bool IsFarFromTurn() const;
@@ -72,17 +72,17 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void OnWatch(const std::string& path, zookeeper::Change change) override;
 
  private:
-  /// Whether all contenders before ours are gone: the list shows it, or the record in LOCK's data
-  /// has to confirm it.
+  /// Whether all contenders before our own are gone: the list shows it, or the record in LOCK's
+  /// data has to confirm it.
   enum class Turn { kShownByList, kNeedsRecord };
 
   /// A contender in the list with `-reserve` in its name, which may be a reservation.
   struct Reserving {
     std::string name;
-    std::size_t between = 0;             ///< zklock's names between it and ours
+    std::size_t between = 0;             ///< zklock's names between it and our contender
     bool was_first = false;              ///< in the list
     std::optional<Reserved> reserved{};  ///< none: it was no reservation when it was read
-    std::size_t position = 0;            ///< of ours among the contenders that may delete it
+    std::size_t position = 0;            ///< of our contender among those that may delete it
     /// When to delete it, or to list the queue before that; kNever while it is being deleted.
     TimePoint due = kNever;
     bool lists_first = false;
@@ -123,7 +123,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Waiting {
     Lookup lookup{};
     TimePoint list_at = kNever;      ///< when to look for new reservations
-    std::size_t zklocks_before = 0;  ///< in the turnstile: zklock's contenders before ours
+    std::size_t zklocks_before = 0;  ///< in the turnstile: zklock's contenders before our own
     bool permits_are_taken = false;  ///< of a `try` in the turnstile, which leaves
   };
   /// As many contenders wait as are allowed to: leaves, unless the lock is held for us, or one of
@@ -250,7 +250,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool IsOver() const { return std::holds_alternative<Done>(state_); }
   [[nodiscard]] TimePoint UnreachableAt() const;
   [[nodiscard]] TimePoint WaitEnd() const;
-  /// We wait in the queue: there is a contender before ours.
+  /// We wait in the queue: there is a contender before our own.
   [[nodiscard]] bool HasPlace() const;
   [[nodiscard]] Lookup* LookupOfState();
   [[nodiscard]] std::string ChildPath(std::string_view child) const;
@@ -301,7 +301,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     std::string data{};
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
-    bool is_rival = false;         ///< it does not exclude ours, but has our ID (--reserve)
+    bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)
   };
   Predecessor predecessor_;
 

@@ -158,7 +158,8 @@ void Acquire::JoinIfReservationEnds(const Contenders& contenders, std::string_vi
   }
 }
 
-/// Reads the contenders that may be reservations: those before ours in our queue, or any permit.
+/// Reads the contenders that may be reservations: in our queue those before our
+/// contender; of a semaphore any permit.
 void Acquire::FindReserving(const Contenders& contenders) {
   const bool is_ordered = !request_.permits && !request_.is_for_turnstile();
   std::vector<ContenderNameView> found =

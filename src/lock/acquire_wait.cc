@@ -31,9 +31,9 @@ constexpr std::size_t kMostDataKept = 4096;
 
 /// How many contenders `max_queue` counts.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
-  if (request.permits) return 0;                      // only ours is past the turnstile and waits
+  if (request.permits) return 0;                      // only our contender is past the turnstile
   if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
-  // The contenders that ours supersedes will leave: do not count them.
+  // The contenders that our contender supersedes will leave: do not count them.
   return request.supersede ? rank.waiting - rank.superseding : rank.waiting;
 }
 
@@ -246,8 +246,9 @@ void Acquire::OnPredecessor(const GetReply& reply) {
   if (!predecessor_.readable || request_.supersede || request_.permits || reserves) WatchChildren();
 }
 
-/// For a predecessor that we may not read, for a newer contender that supersedes ours, for permits,
-/// of which any may be released, and for a reservation of our ID that another contender makes.
+/// For a predecessor that we may not read, for a newer contender that supersedes our contender, for
+/// permits, of which any may be released, and for a reservation of our ID that another contender
+/// makes.
 void Acquire::WatchChildren() {
   store_.List(request_.QueuePath(), Watch::kYes, InState([this](const ListReply& reply) {
                 if (reply.error == Error::kNoNode) {
@@ -255,7 +256,7 @@ void Acquire::WatchChildren() {
                 }
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 answer_deadline_ = kNever;
-                if (request_.is_simple()) {  // it has no contender of ours
+                if (request_.is_simple()) {  // our contender is not in it
                   if (!reply.children.Has(protocol::kSimpleName)) Join();
                   return;
                 }
@@ -284,7 +285,7 @@ void Acquire::OnPredecessorGone() {
     contender_.GuessLockVersion(1);  // it held the lock, and left its record
     return TakeTurn();
   }
-  // All contenders that can be before ours were in our first list, and only leave. If the
+  // All contenders that can be before our contender were in our first list, and only leave. If the
   // predecessor excluded others and released the lock while it held it, those before it are gone,
   // and between it and us there are none but, for a reader, readers. A reader releases beside other
   // readers; and in a LOCK that is not zklock's nobody leaves a record.
@@ -295,12 +296,12 @@ void Acquire::OnPredecessorGone() {
   ListAgain();
 }
 
-/// In the turnstile of a `try`, with `ahead` contenders before ours in its last list: leaves if
+/// In the turnstile of a `try`, with `ahead` contenders before our own in its last list: leaves if
 /// they take all permits.
 void Acquire::CountPermits(std::size_t ahead) {
-  // Contenders before ours only leave. If the list after that of the permits has as many as the one
-  // before, they are the same ones, and none of them has left with a permit in between: the three
-  // lists show one moment.
+  // Contenders before our own only leave. If the list after that of the permits has as many as the
+  // one before, they are the same ones, and none of them has left with a permit in between: the
+  // three lists show one moment.
   const auto taken = std::make_shared<std::size_t>(0);
   store_.List(protocol::PermitsPath(request_.lock.path), Watch::kNo,
               InState([this, taken](const ListReply& reply) {
@@ -351,8 +352,8 @@ void Acquire::OnSearchProgress() {
   if (LeavesAtOnce()) LeaveAfterLookup();
 }
 
-/// Whether we leave now, unless one of the contenders before ours holds for us, or can be deleted
-/// because its reservation has ended.
+/// Whether we leave now, unless one of the contenders before our own holds for us, or can be
+/// deleted because its reservation has ended.
 bool Acquire::LeavesAtOnce() const {
   const auto* const waiting = std::get_if<Waiting>(&state_);
   return request_.try_only || std::holds_alternative<LeavingFull>(state_) ||
@@ -417,8 +418,8 @@ void Acquire::OnConfirmed(const GetReply& reply) {
   request_.supersede ? CheckForNewer() : TakeTurn();
 }
 
-/// Returns the record in LOCK's data, if zklock wrote it, and notes whether we may leave ours. That
-/// of a reservation shows nothing: whoever deleted it believed its data, and it may never have
+/// Returns the record in LOCK's data, if zklock wrote it, and notes whether we may leave a record.
+/// That of a reservation shows nothing: whoever deleted it believed its data, and it may never have
 /// held.
 std::optional<protocol::ReleaseRecord> Acquire::TakeLockData(const GetReply& reply) {
   if (request_.permits) {

@@ -119,7 +119,8 @@ std::size_t Hold::Release(const FinishedRun& run) {
     if (writes.empty()) {
       all = false;
     } else if (ticket.id().has_reused_name()) {
-      // A delete by this name could hit the next contender. Closing the session only deletes ours.
+      // A delete by this name could hit the next contender. Closing the session only deletes our
+      // own.
       const zookeeper::DataWrite& record = writes.front();
       store_.Set(record.path, record.data, record.version, ignore_reply);
       all = false;

@@ -15,9 +15,9 @@ namespace zklock::lock {
 /// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
 /// of its release in LOCK.
 ///
-/// The servers' clock decides, never ours: the waiter writes to its own contender, and compares the
-/// time that the servers give to this write with the end of the reservation. That write is not
-/// needed if the contender was created after the reservation, and after its end.
+/// The servers' clock decides, never that of this host: the waiter writes to its own contender, and
+/// compares the time that the servers give to this write with the end of the reservation. That
+/// write is not needed if the contender was created after the reservation, and after its end.
 ///
 /// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
 class ReservationExpiry {
