@@ -21,7 +21,7 @@ std::string Seconds(std::chrono::milliseconds ran) {
 }
 
 template <typename Number>
-bool ReadNumber(std::string_view text, Number& number) {
+bool ParseNumber(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -30,13 +30,13 @@ bool ReadNumber(std::string_view text, Number& number) {
 bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
   const std::size_t point = text.find('.');
   if (point == std::string_view::npos) return false;
-  std::int64_t seconds = 0;
+  std::int64_t whole = 0;
   std::int64_t fraction = 0;
-  if (!ReadNumber(text.substr(0, point), seconds) || seconds < 0 || seconds > kLongestRun / 1000 ||
-      !ReadNumber(text.substr(point + 1), fraction) || fraction < 0 || fraction > 999) {
+  if (!ParseNumber(text.substr(0, point), whole) || whole < 0 || whole > kLongestRun / 1000 ||
+      !ParseNumber(text.substr(point + 1), fraction) || fraction < 0 || fraction > 999) {
     return false;
   }
-  ran = std::chrono::milliseconds(seconds * 1000 + fraction);
+  ran = std::chrono::milliseconds(whole * 1000 + fraction);
   return true;
 }
 
@@ -50,13 +50,13 @@ std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
     words.at(i) = text.substr(0, blank);
     text.remove_prefix(is_last ? text.size() : blank + 1);
   }
-  const auto& [contender, mode_word, token, seconds, status, host] = words;
+  const auto& [contender, mode_word, token, duration, status, host] = words;
   const auto mode = ParseMode(mode_word);
   ReleaseRecord record;
-  record.is_reservation = seconds == "-" && status == "-";
-  const bool numbers = ReadNumber(token, record.token) &&
+  record.is_reservation = duration == "-" && status == "-";
+  const bool numbers = ParseNumber(token, record.token) &&
                        (record.is_reservation ||
-                        (ReadSeconds(seconds, record.ran) && ReadNumber(status, record.status)));
+                        (ReadSeconds(duration, record.ran) && ParseNumber(status, record.status)));
   if (!mode || !numbers || record.token <= 0 || record.status < 0 || record.status > 255 ||
       contender.find('/') != std::string_view::npos) {
     return std::nullopt;
