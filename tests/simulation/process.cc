@@ -53,20 +53,23 @@ void Process::Enter(unsigned low, unsigned high) {
   }
   self->program_ = nullptr;
   self->is_over_ = true;
-  swapcontext(&self->context_, &self->outside_);
+  _longjmp(self->outside_, 1);
 }
 
 void Process::Resume() {
   Process* const before = std::exchange(current, this);
   waits_ = false;
-  swapcontext(&outside_, &context_);
+  if (_setjmp(outside_) == 0) {
+    if (std::exchange(has_begun_, true)) _longjmp(inside_, 1);
+    setcontext(&context_);
+  }
   current = before;
   if (is_over_) free_stacks.push_back(std::move(stack_));
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void Process::Yield() {
-  swapcontext(&context_, &outside_);
+  if (_setjmp(inside_) == 0) _longjmp(outside_, 1);
   if (is_killed_) throw Killed{};
 }
 
@@ -86,7 +89,7 @@ void Process::WaitUntil(Time time, bool can_be_woken) {
 
 void Process::Wake() {
   if (is_over_) return;
-  is_woken_ = true;
+  is_woken_ = may_be_ready_ = true;
   if (waits_ && can_be_woken_) WaitUntil(kForever, true);
 }
 
@@ -99,7 +102,10 @@ void Process::Kill() {
   if (current != this) Resume();
 }
 
-void Process::Add(EventSource& source) { sources_.push_back({next_id_++, &source}); }
+void Process::Add(EventSource& source) {
+  sources_.push_back({next_id_++, &source});
+  may_be_ready_ = true;
+}
 
 void Process::Remove(EventSource& source) {
   std::erase_if(sources_, [&](const Entry& one) { return one.source == &source; });
@@ -110,7 +116,7 @@ void Process::Sleep(Time span) {
   Yield();
 }
 
-bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) const {
+bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) {
   entries = sources_;
   std::vector<pollfd> polled;
   for (Entry& one : entries) {
@@ -118,6 +124,8 @@ bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) const {
     wake = std::min(wake, one.interest.wake);
     polled.push_back({one.interest.fd, one.interest.events, 0});
   }
+  // Whatever makes a descriptor ready also wakes us.
+  if (!may_be_ready_) return false;
   poll(polled.data(), polled.size(), 0);
   bool is_ready = false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -125,6 +133,7 @@ bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) const {
     if (polled[i].fd >= 0 && !IsWritable(polled[i].fd)) entries[i].revents &= ~(POLLOUT | POLLHUP);
     is_ready = is_ready || entries[i].revents != 0;
   }
+  may_be_ready_ = is_ready;
   return is_ready;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ucontext.h>
 
+#include <csetjmp>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -66,20 +67,24 @@ class Process {
   void Yield();
   /// Runs on at that time, or when woken.
   void WaitUntil(Time time, bool can_be_woken);
-  [[nodiscard]] bool Ask(std::vector<Entry>& entries, TimePoint& wake) const;
+  [[nodiscard]] bool Ask(std::vector<Entry>& entries, TimePoint& wake);
 
   const std::string name_;
   const Place place_;
   std::function<void(Process&)> program_;
   std::unique_ptr<char[]> stack_;
+  // From one stack to the other by jumps, which cost no system calls, after the first time.
   ucontext_t context_{};
-  ucontext_t outside_{};
+  std::jmp_buf inside_{};
+  std::jmp_buf outside_{};
+  bool has_begun_ = false;
   std::vector<Entry> sources_;
   std::uint64_t next_id_ = 1;
   std::uint64_t wait_ = 0;  ///< the number of the current wait
   bool waits_ = false;
   bool can_be_woken_ = false;
   bool is_woken_ = false;
+  bool may_be_ready_ = true;  ///< a descriptor: it has to be polled
   Time stopped_until_ = 0;
   bool is_over_ = false;
   bool is_killed_ = false;
