@@ -141,7 +141,10 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
     for (const lock::Ticket& ticket : one->tickets) {
       const Znode* const node = servers_.truth().Find(path);
       if (ticket.path != path || node == nullptr || node->czxid != ticket.token) continue;
-      if (one->is_foreign) one->is_over = true;
+      if (one->is_foreign) {
+        one->is_over = true;
+        one->process->Wake();
+      }
       if (one->is_foreign || one->is_excused) continue;
       const Time left = std::min(one->own_end, one->lease_end) - world->now();
       throw Violation(path + " is deleted while " + one->name + " runs, for " +
@@ -152,12 +155,15 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
   if (reserved == reservations_.end()) return;
   const Reservation& reservation = reserved->second;
   const bool has_ended = reservation.until_ms && latest_ms_ >= *reservation.until_ms;
-  if (!reservation.may_go && !has_ended && !excused_.contains(path)) {
+  // All of a set or none: its maker releases the rest, perhaps in a new session.
+  const bool is_rest = broken_sets_.contains(reservation.session);
+  if (!reservation.may_go && !has_ended && !is_rest && !excused_.contains(path)) {
     throw Violation(path + " is deleted by " + std::to_string(txn.session) +
-                    " though nobody released it");
+                    ", though nobody released it");
   }
   reservation.held->is_over = true;
   released_.insert(path);
+  broken_sets_.insert(reservation.session);
   reservations_.erase(reserved);
 }
 
@@ -186,7 +192,7 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
   Begin(command);
   const auto until =
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
-  reservations_[change.path] = {lock, reserved->reservation.id, until, false, command};
+  reservations_[change.path] = {lock, reserved->reservation.id, until, txn.session, false, command};
   world->Count("reservations made");
 }
 

@@ -50,6 +50,7 @@ class Checks {
     std::string lock;
     std::string id;
     std::optional<std::int64_t> until_ms;
+    std::int64_t session;  ///< of its maker
     bool may_go = false;
     std::shared_ptr<Command> held;
   };
@@ -58,6 +59,10 @@ class Checks {
     return reservations_;
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
+  /// It has an end, which is over by all servers' clocks.
+  [[nodiscard]] bool HasEnded(const Reservation& reservation) const {
+    return reservation.until_ms && latest_ms_ > *reservation.until_ms + 1'000 && !clocks_jump;
+  }
   bool clocks_jump = false;
   [[nodiscard]] bool IsExcused(const std::string& path) const { return excused_.contains(path); }
 
@@ -75,7 +80,8 @@ class Checks {
   std::set<std::string> excused_;
   std::set<std::string> asked_;
   std::map<std::string, Reservation> reservations_;
-  std::set<std::string> released_;  // reservations that were
+  std::set<std::string> released_;      // reservations that were
+  std::set<std::int64_t> broken_sets_;  // the makers of these
   std::map<std::string, Time> successes_;
   std::int64_t latest_ms_ = 0;  // that a server's clock has shown
   struct Tokens {

@@ -282,33 +282,62 @@ void IsolateHost(Life& life, Run& run) {
 }
 void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
 void Stop(Life& life, Run& run) { run.process->Stop(life.world.now() + Span(life.world.random)); }
+/// Longer than its session lives without it.
+Time LongSpan(Life& life, const Run& run) {
+  return run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond;
+}
+void IsolateLong(Life& life, Run& run) {
+  CutOff(life, {run.process->place()}, LongSpan(life, run));
+}
 void ExpireSession(Life& life, Run& run) {
-  // As if the leader had not heard of it; only after its time-out, of course.
-  std::vector<Place> servers;
   ResetConnection(life, run);
-  CutOff(life, {run.process->place()},
-         run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond);
+  IsolateLong(life, run);
 }
 void CrashTheLeader(Life& life, Run& /*run*/) { CrashLeader(life); }
-void CutServerOff(Life& life, Run& run) {
+/// The server that it is connected to; null if there is none.
+const Server* ServerOf(Life& life, const Run& run) {
   for (const Server& server : life.ensemble.servers()) {
     for (const auto& [number, connection] : server.connections) {
-      if (connection->session != run.session_id()) continue;
-      // Only from the other servers: it continues to answer reads for a while.
-      std::vector<std::pair<Place, Place>> ways;
-      for (int other = 0; other < life.profile.servers; ++other) {
-        if (other == server.id) continue;
-        ways.emplace_back(server.id, other);
-        ways.emplace_back(other, server.id);
-      }
-      return life.CutWays(ways, Span(life.world.random));
+      if (connection->session == run.session_id()) return &server;
     }
   }
+  return nullptr;
+}
+/// Only from the other servers: it continues to answer reads for a while.
+void CutServerOff(Life& life, Run& run) {
+  const Server* const server = ServerOf(life, run);
+  if (server == nullptr) return;
+  std::vector<std::pair<Place, Place>> ways;
+  for (int other = 0; other < life.profile.servers; ++other) {
+    if (other == server->id) continue;
+    ways.emplace_back(server->id, other);
+    ways.emplace_back(other, server->id);
+  }
+  Random& random = life.world.random;
+  life.CutWays(ways, random.Chance(0.5) ? Span(random) : LongSpan(life, run));
+}
+/// Its server hears of the leader late, and then the leader hears nothing of it.
+void DelayPings(Life& life, Run& run) {
+  const Server* const server = ServerOf(life, run);
+  const Server* const leader = life.ensemble.Leader();
+  if (server == nullptr || leader == nullptr || server == leader) return;
+  const Time late = life.world.random.Between(kSecond, 4 * kSecond);
+  life.CutWays({{leader->id, server->id}}, late);
+  life.world.After(life.world.random.Between(0, late),
+                   [&life, &run, from = server->id, to = leader->id] {
+                     if (!life.is_draining()) life.CutWays({{from, to}}, LongSpan(life, run));
+                   });
 }
 void Remove(Life& life, Run& run) {
   for (const std::string& path : life.ensemble.truth().EphemeralsOf(run.session_id())) {
     life.checks.Excuse(path);
     (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
+  }
+  // One of those that it has just reserved.
+  for (const auto& [path, reservation] : life.checks.reservations()) {
+    if (reservation.session != run.session_id()) continue;
+    life.checks.Excuse(path);
+    return (void)life.ensemble.Submit({{.type = OpType::kDelete, .path = path}});
   }
 }
 void Ask(Life& life, Run& run) {
@@ -325,12 +354,14 @@ struct AimedFault {
 constexpr AimedFault kAimedFaults[] = {
     {"reset", ResetConnection},
     {"isolate", IsolateHost},
+    {"isolate-long", IsolateLong},
     {"kill", Kill},
     {"stop", Stop},
     {"expire", ExpireSession},
     {"crash-leader", CrashTheLeader},
     {"remove", Remove},
     {"cut-server-off", CutServerOff},
+    {"delay-pings", DelayPings},
     {"ask", Ask},
 };
 
@@ -339,10 +370,14 @@ constexpr AimedFault kAimedFaults[] = {
 // ---- profiles -----------------------------------------------------------------------------------
 
 std::vector<std::string> ProfileNames() {
-  return {"all", "quiet", "network", "sessions", "reservations", "permits", "sharing"};
+  return {"all",  "quiet",        "network", "sessions", "lease",   "slow",
+          "sets", "reservations", "permits", "sharing",  "history", "interval"};
 }
 
-Profile DrawProfile(Random& random, const std::string& name) {
+Profile DrawProfile(Random& random, std::string name) {
+  const auto names = ProfileNames();
+  // Half of the lives are narrow ones, which find what is rare elsewhere.
+  if (name == "all" && random.Chance(0.5)) name = random.Pick(names);
   Profile profile;
   profile.servers = random.Pick(std::vector<int>{1, 3, 3, 3, 5});
   profile.tick_ms = random.Pick(std::vector<int>{500, 1000, 2000, 2000});
@@ -352,14 +387,16 @@ Profile DrawProfile(Random& random, const std::string& name) {
   profile.length = random.Between(60, 300) * kSecond;
   profile.between_faults =
       random.Pick(std::vector<Time>{kSecond, 4 * kSecond, 4 * kSecond, 20 * kSecond});
-  std::vector<std::string> abilities = {"exclusive", "exclusive", "read",    "write",
-                                        "try",       "wait",      "set",     "max-queue",
-                                        "supersede", "permits",   "history", "min-interval",
-                                        "kazoo",     "simple",    "reserve", "curator"};
+  std::vector<std::string> abilities = {
+      "exclusive", "exclusive", "read",      "write",   "try",        "wait",
+      "set",       "max-queue", "supersede", "permits", "history",    "min-interval",
+      "kazoo",     "simple",    "reserve",   "curator", "reserve-set"};
   std::vector<std::string> faults;
   for (const Fault& one : kFaults) faults.emplace_back(one.name);
   double density = 0.3;
   double aims = 0.3;
+  std::vector<Moment> moments;
+  std::vector<std::string> aimed;
   if (name == "network") {
     faults = {"cut", "isolate", "isolate-leader", "rack", "crash", "reset", "slow-link", "stop"};
     density = 0.5;
@@ -367,9 +404,49 @@ Profile DrawProfile(Random& random, const std::string& name) {
     faults = {"change-timeouts", "reset", "isolate", "stall-server", "slow-disks", "rack", "stop"};
     abilities = {"exclusive", "read", "write", "set"};
     density = 0.6;
+  } else if (name == "lease") {
+    // The host, or its server, is cut off just after the first heartbeat over a new connection: the
+    // leader has heard of the session at the connect, and then no more.
+    profile.tick_ms = random.Pick(std::vector<int>{500, 2000});
+    profile.timeouts_ms = {4000, 4000, 15'000};
+    profile.commands = {12 * kSecond, 30 * kSecond};
+    profile.between_faults = 4 * kSecond;
+    faults = {"reset", "reset", "reset", "isolate", "change-timeouts", "isolate-leader"};
+    abilities = {"exclusive", "exclusive", "read", "write"};
+    density = 0.7;
+    aims = 0.9;
+    moments = {Moment::kProven, Moment::kHeartbeat};
+    aimed = {"isolate-long", "cut-server-off", "delay-pings"};
+  } else if (name == "slow") {
+    profile.fsyncs = {300 * kMillisecond, 600 * kMillisecond, 1200 * kMillisecond};
+    faults = {"reset", "kill", "isolate"};
+    abilities = {"exclusive", "wait", "try", "read"};
+  } else if (name == "sets") {
+    profile.locks = 3;
+    faults = {"reset", "remove", "isolate", "kill", "stop", "cut"};
+    abilities = {"set", "set", "exclusive", "reserve-set"};
+    density = 0.5;
+    aims = 0.6;
+  } else if (name == "history") {
+    profile.locks = 1;
+    faults = {"remove", "remove", "reset", "kill"};
+    abilities = {"history"};
+    density = 0.7;
+    aims = 0.6;
+    moments = {Moment::kCreated, Moment::kHeartbeat, Moment::kWritten};
+    aimed = {"remove", "isolate", "stop"};
+  } else if (name == "interval") {
+    profile.commands = {5 * kMillisecond, 300 * kMillisecond};
+    profile.between_faults = kSecond;
+    faults = {"slow-link", "slow-link", "reset", "slow-disks"};
+    abilities = {"min-interval"};
+    density = 0.8;
   } else if (name == "reservations") {
-    abilities = {"reserve", "reserve", "exclusive", "read", "try", "permits"};
+    abilities = {"reserve", "reserve", "reserve-set", "exclusive",
+                 "read",    "try",     "permits",     "curator"};
     faults.insert(faults.end(), {"forge-reservation", "kill", "reset"});
+    aims = 0.6;
+    moments = {Moment::kConverting, Moment::kConverted, Moment::kCreated, Moment::kDeleted};
   } else if (name == "permits") {
     abilities = {"permits", "permits", "permits", "try"};
   } else if (name == "sharing") {
@@ -388,8 +465,15 @@ Profile DrawProfile(Random& random, const std::string& name) {
     aims = 0;
   }
   if (random.Chance(aims)) {
-    profile.aim = static_cast<Moment>(random.Below(kMoments));
+    profile.aim =
+        moments.empty() ? static_cast<Moment>(random.Below(kMoments)) : random.Pick(moments);
     profile.aim_fault = static_cast<int>(random.Below(std::size(kAimedFaults)));
+    const auto* const picked = std::find_if(std::begin(kAimedFaults), std::end(kAimedFaults),
+                                            [name = aimed.empty() ? "" : random.Pick(aimed)](
+                                                const auto& one) { return one.name == name; });
+    if (picked != std::end(kAimedFaults)) {
+      profile.aim_fault = static_cast<int>(picked - std::begin(kAimedFaults));
+    }
     profile.aim_chance = random.Pick(std::vector<double>{0.02, 0.1, 0.4});
   }
   return profile;

@@ -55,18 +55,25 @@ Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
       usual_delays_[static_cast<std::size_t>(from * kMostPlaces + to)] = delay;
     }
   }
-  usual_fsync = random.Pick(std::vector<Time>{200'000, 2 * kMillisecond, 15 * kMillisecond});
+  usual_fsync = random.Pick(profile.fsyncs);
   for (Server& server : ensemble.servers()) {
     server.fsync = usual_fsync;
     server.clock_offset_ms = random.Between(-20, 20);
   }
   ensemble.container_interval = random.Pick(std::vector<Time>{5 * kSecond, 60 * kSecond});
-  ensemble.on_accept = [this](std::int64_t session) { OnMoment(Moment::kAccepted, session); };
+  ensemble.on_accept = [this](std::int64_t session) {
+    if (!accepted_.insert(session).second) reconnects_.insert(session);
+    OnMoment(Moment::kAccepted, session);
+  };
   ensemble.on_propose = [this](const Txn& txn) {
     if (IsConversion(txn)) OnMoment(Moment::kConverting, txn.session);
   };
   ensemble.after_commit = [this](const Txn& txn) {
-    if (txn.error == ZOK) OnMoment(MomentOf(txn), txn.session);
+    const Moment moment = txn.error == ZOK ? MomentOf(txn) : Moment::kRefused;
+    OnMoment(moment, txn.session);
+    if (moment == Moment::kHeartbeat && reconnects_.erase(txn.session) > 0) {
+      OnMoment(Moment::kProven, txn.session);
+    }
   };
   checks.clocks_jump =
       std::find(profile.faults.begin(), profile.faults.end(), "jump-clock") != profile.faults.end();
@@ -89,8 +96,8 @@ std::vector<zookeeper::Endpoint> Life::Endpoints() const {
 
 std::vector<Run*> Life::LiveRuns() {
   std::vector<Run*> live;
-  for (Run* run : slots_) {
-    if (run != nullptr && !run->process->is_over()) live.push_back(run);
+  for (const auto& run : runs) {
+    if (!run->process->is_over()) live.push_back(run.get());
   }
   return live;
 }
@@ -99,35 +106,49 @@ void Life::Spawn(const std::string& name, Place place, std::function<void(Proces
   processes_.push_back(std::make_unique<Process>(name, place, std::move(program)));
 }
 
-/// One run after the other.
-void Life::StartRun(int slot) {
-  if (is_draining_) return;
-  auto run = std::make_unique<Run>();
-  run->name = fmt::format("run {}", next_run_++);
-  run->options = DrawOptions(*this);
-  run->began = world.now();
-  Run* const started = run.get();
-  slots_[static_cast<std::size_t>(slot)] = started;
+Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
+  runs.push_back(std::make_unique<Run>());
+  Run& run = *runs.back();
+  run.name = fmt::format("run {}", next_run_++);
+  run.options = std::move(options);
+  run.began = world.now();
   const Place place = PlaceOf(static_cast<int>(world.random.Below(profile.hosts)));
   world.Count("runs");
-  run->process = std::make_unique<Process>(
-      run->name, place, [this, started](Process& process) { RunZklock(process, *this, *started); });
-  runs.push_back(std::move(run));
-  const auto follow = [this, slot, started](const auto& self) -> void {
-    if (!started->process->is_over()) {
-      const Time since = world.now() - started->began;
+  run.process = std::make_unique<Process>(run.name, place, [this, &run](Process& process) {
+    run.options.is_foreign ? RunOtherProgram(process, *this, run) : RunZklock(process, *this, run);
+  });
+  const auto follow = [this, &run, at_end = std::move(at_end)](const auto& self) -> void {
+    if (!run.process->is_over()) {
+      const Time since = world.now() - run.began;
       const std::int64_t most = kMostRequests + kMostRequestsPerSecond * (since / kSecond);
-      if (started->process->requests > most) {
-        throw Violation(fmt::format("{} makes {} requests in {} s", started->name,
-                                    started->process->requests, since / kSecond));
+      if (run.process->requests > most) {
+        throw Violation(fmt::format("{} makes {} requests in {} s", run.name, run.process->requests,
+                                    since / kSecond));
       }
       return world.After(500 * kMillisecond, [self] { self(self); });
     }
-    slots_[static_cast<std::size_t>(slot)] = nullptr;
-    world.Count(started->outcome.empty() ? "outcome: killed" : "outcome: " + started->outcome);
-    world.After(world.random.Around(kSecond), [this, slot] { StartRun(slot); });
+    world.Count(run.outcome.empty() ? "outcome: killed" : "outcome: " + run.outcome);
+    at_end();
   };
   world.After(500 * kMillisecond, [follow] { follow(follow); });
+  return run;
+}
+
+/// One run after the other.
+void Life::StartRun(int slot) {
+  if (is_draining_) return;
+  Run*& run = slots_[static_cast<std::size_t>(slot)];
+  run = &Begin(DrawOptions(*this), [this, slot, &run] {
+    run = nullptr;
+    world.After(world.random.Around(kSecond), [this, slot] { StartRun(slot); });
+  });
+}
+
+/// Somebody who finds what is overdue.
+void Life::Visit(const std::string& lock) {
+  if (!visited_.insert(lock).second) return;
+  RunOptions options{.locks = {lock}, .timeout = std::chrono::seconds(10)};
+  Begin(std::move(options), [this, lock] { visited_.erase(lock); });
 }
 
 void Life::For(Time span, const std::function<void()>& begin, std::function<void()> end) {
@@ -226,6 +247,11 @@ void Life::Drain() {
   is_draining_ = true;
   world.Trace("the faults stop");
   ReleaseAll();
+  for (const Run* run : LiveRuns()) {
+    if (!run->command) continue;
+    run->command->own_end = std::min(run->command->own_end, world.now() + 10 * kSecond);
+    Command::Watch(run->command);
+  }
   const Time end = world.now() + kDrainTime;
   while (world.now() < end) {
     if (!world.Step(std::min(end, world.now() + kSecond)) && LiveRuns().empty() &&
@@ -243,10 +269,16 @@ void Life::Drain() {
   CheckIdle();
 }
 
-/// Again and again: those in the queue may make more.
+/// Again and again: those in the queue may make more. Those that have ended are deleted by the next
+/// zklock in the queue, wherever it is there.
 void Life::ReleaseAll() {
   for (const auto& [path, reservation] : checks.reservations()) {
-    ReleaseLater(reservation.lock, path, reservation.id, 0);
+    // One of several permits may stay until there are no others left.
+    if (checks.HasEnded(reservation) && !reservation.held->permits) {
+      Visit(reservation.lock);
+    } else {
+      ReleaseLater(reservation.lock, path, reservation.id, 0);
+    }
   }
   for (const std::string& path : Contenders()) {  // forged ones, which nobody may have to wait for
     const Znode* const node = ensemble.truth().Find(path);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,12 @@ enum class Moment {
   kDeleted,     ///< likewise, a release
   kWritten,     ///< likewise, something else
   kHeartbeat,   ///< likewise
+  kProven,      ///< likewise, the first one after a reconnect
+  kRefused,     ///< a request is refused, and its client not told
   kConverting,  ///< the leader proposes to make a contender a reservation
   kConverted,   ///< that is committed
 };
-inline constexpr int kMoments = 8;
+inline constexpr int kMoments = 10;
 
 /// What one run of zklock was told.
 struct RunOptions {
@@ -76,11 +79,14 @@ struct Profile {
   Time between_faults = 5 * kSecond;
   std::vector<std::string> faults{};  ///< kinds; repeated ones are more likely
   std::vector<std::string> abilities{};
+  std::vector<std::int64_t> timeouts_ms = {4000, 6000, 10'000, 15'000, 30'000};  ///< of sessions
+  std::vector<Time> commands = {5 * kMillisecond, 300 * kMillisecond, 3 * kSecond, 12 * kSecond};
+  std::vector<Time> fsyncs = {200'000, 2 * kMillisecond, 15 * kMillisecond};
   Moment aim = Moment::kOpened;
   int aim_fault = 0;
   double aim_chance = 0;
 };
-[[nodiscard]] Profile DrawProfile(Random& random, const std::string& name);
+[[nodiscard]] Profile DrawProfile(Random& random, std::string name);
 [[nodiscard]] std::vector<std::string> ProfileNames();
 
 /// One life of the ensemble and all that use it.
@@ -131,11 +137,16 @@ class Life {
 
  private:
   void StartRun(int slot);
+  Run& Begin(RunOptions options, std::function<void()> at_end);
   void Drain();
   void ReleaseAll();
+  void Visit(const std::string& lock);
   void CheckIdle();
 
   bool is_draining_ = false;
+  std::set<std::int64_t> accepted_;    // sessions
+  std::set<std::int64_t> reconnects_;  // those without a heartbeat since
+  std::set<std::string> visited_;      // by a run that has not ended
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<Run*> slots_;
   int next_run_ = 1;

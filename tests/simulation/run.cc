@@ -195,8 +195,13 @@ class ZklockRun {
   }
   /// It may be released before its maker knows that it is made.
   [[nodiscard]] bool WasReleased() const {
-    return std::any_of(observer_.paths.begin(), observer_.paths.end(),
-                       [&](const auto& path) { return life_.checks.WasReleased(path); });
+    const auto was_released = [&](const std::string& path) {
+      return life_.checks.WasReleased(path);
+    };
+    // Or those of its ID that it has found in other LOCKs.
+    return std::any_of(observer_.paths.begin(), observer_.paths.end(), was_released) ||
+           std::any_of(reserved_.begin(), reserved_.end(),
+                       [&](const auto& one) { return was_released(one.path); });
   }
   [[nodiscard]] bool WasAsked() const {
     return std::any_of(observer_.paths.begin(), observer_.paths.end(),
@@ -348,11 +353,21 @@ class ZklockRun {
         if (!WasRemoved() && !WasReleased()) {
           throw Violation(run_.name + " takes its contender for removed");
         }
+        for (const lock::Ticket& ticket : tickets_) {
+          if (life_.checks.reservations().contains(ticket.path)) {
+            throw Violation(run_.name + " leaves " + ticket.path + " reserved, not all of the set");
+          }
+        }
         return "removed before it was reserved";
       case Result::kExpired:
         return "expired before it was reserved";
     }
     return "";
+  }
+
+  /// Short ones after the faults, so that all in the queue get their turn.
+  [[nodiscard]] Time CommandTime() const {
+    return life_.is_draining() ? std::min(options_.command, kSecond) : options_.command;
   }
 
   /// False: too late. Another process, the guard, looks at the time once more.
@@ -364,7 +379,7 @@ class ZklockRun {
     run_.command = std::make_shared<Command>(Command{.name = run_.name,
                                                      .tickets = tickets_,
                                                      .permits = options_.permits,
-                                                     .own_end = now + options_.command,
+                                                     .own_end = now + CommandTime(),
                                                      .lease_end = TimeOf(hold.lease_end()),
                                                      .process = &process_,
                                                      .min_interval = options_.min_interval});
@@ -603,11 +618,8 @@ RunOptions DrawOptions(Life& life) {
   const std::string ability = random.Pick(profile.abilities);
   const auto lock = [&] { return fmt::format("/l{}", random.Below(profile.locks)); };
   options.locks = {lock()};
-  options.timeout = std::chrono::milliseconds(
-      random.Pick(std::vector<std::int64_t>{4000, 6000, 10'000, 15'000, 30'000}));
-  options.command = random.Around(random.Pick(
-      std::vector<Time>{5 * kMillisecond, 300 * kMillisecond, 3 * kSecond, 12 * kSecond}));
-  if (life.is_draining()) options.command = std::min(options.command, kSecond);
+  options.timeout = std::chrono::milliseconds(random.Pick(profile.timeouts_ms));
+  options.command = random.Around(random.Pick(profile.commands));
   options.kill_after = Duration(random.Between(0, 10 * kSecond));
   if (ability == "read" || ability == "write") options.mode = protocol::Mode::kRead;
   if (ability == "write" && random.Chance(0.5)) options.mode = protocol::Mode::kWrite;
@@ -615,7 +627,7 @@ RunOptions DrawOptions(Life& life) {
   if (ability == "wait") options.wait = Duration(random.Around(10 * kSecond));
   if (ability == "max-queue") options.max_queue = static_cast<std::size_t>(random.Between(1, 4));
   if (ability == "supersede") options.supersede = true;
-  if (ability == "set") {
+  if (ability == "set" || ability == "reserve-set") {
     options.locks.clear();
     for (int i = 0; i < profile.locks; ++i) {
       if (i == 0 || random.Chance(0.6)) options.locks.push_back(fmt::format("/l{}", i));
@@ -644,12 +656,13 @@ RunOptions DrawOptions(Life& life) {
     options.locks = {"/x"};
     options.dialect = protocol::Dialect::kSimple;
   }
-  if (ability == "reserve") {
+  if (ability == "reserve" || ability == "reserve-set") {
     options.reserve = fmt::format("job{}", random.Below(3));
     if (random.Chance(0.5))
       options.reserve_for = std::chrono::milliseconds(random.Between(500, 8'000));
     if (random.Chance(0.3)) options.mode = protocol::Mode::kRead;
-    if (random.Chance(0.2)) options.permits = 2;
+    if (ability == "reserve" && random.Chance(0.2)) options.locks = {"/c"};
+    if (ability == "reserve" && random.Chance(0.2)) options.permits = 2;
     if (options.permits) options.locks = {"/s"};
     if (options.permits) options.mode = protocol::Mode::kExclusive;
     options.try_only = random.Chance(0.2);
