@@ -3,8 +3,11 @@
 # there.
 
 file(GLOB simulation_sources CONFIGURE_DEPENDS tests/simulation/*.cc)
-add_executable(simulate ${simulation_sources})
+add_executable(simulate ${simulation_sources} tests/support/request_script.cc)
 target_include_directories(simulate PRIVATE tests)
 target_compile_options(simulate PRIVATE -Wconversion -O2)
 target_link_libraries(simulate PRIVATE zklock_flags zklock_core)
 target_link_options(simulate PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
+
+# They compare the simulated servers with real ones.
+add_dependencies(server_tests simulate)

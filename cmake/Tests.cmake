@@ -76,7 +76,7 @@ set(environment ZKLOCK_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
     ZKLOCK_TEST_FSYNC_LIBRARY=$<TARGET_FILE:test_fsync> ZKLOCK_TEST_GO_PEER=${go_peer} UBSAN_OPTIONS=print_stacktrace=1
     ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:verify_asan_link_order=0)
 if(TARGET zklock)
-  list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock>)
+  list(APPEND environment ZKLOCK_BINARY=$<TARGET_FILE:zklock> ZKLOCK_SIMULATE=$<TARGET_FILE:simulate>)
 endif()
 
 foreach(suite IN ITEMS unit server cli faults model)

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "simulation/client_library.h"
 #include "simulation/life.h"
+#include "support/request_script.h"
 
 // simulate: lives from seeds; see scripts/simulate.
 
@@ -23,7 +26,60 @@ struct Arguments {
   std::string profile = "all";
   bool trace = false;
   bool progress = false;
+  std::string answers;  ///< a script of requests
+  int servers = 1;      ///< for its answers
 };
+
+/// Where the sessions of a script live: all in one process.
+class SimulatedHost final : public test::ScriptHost {
+ public:
+  SimulatedHost(Process& process, int servers) : process_(process), servers_(servers) {}
+  zookeeper::Session& Open(Duration timeout) override {
+    const std::vector<zookeeper::Endpoint> endpoint{EndpointOf(next_++ % servers_)};
+    process_.Add(sessions_.emplace_back(endpoint, timeout, clock_));
+    return sessions_.back();
+  }
+  void SetServed(zookeeper::Session& session, bool is_served) override {
+    is_served ? process_.Add(session) : process_.Remove(session);
+  }
+  void Await(const std::function<bool()>& holds) override {
+    const TimePoint deadline = clock_.Now() + std::chrono::seconds(60);
+    while (!holds() && clock_.Now() < deadline) process_.RunOnce(deadline);
+    if (!holds()) throw Violation("no answer");
+  }
+
+ private:
+  Process& process_;
+  const int servers_;
+  int next_ = 0;
+  const VirtualClock clock_;
+  std::deque<zookeeper::Session> sessions_;
+};
+
+/// Prints the answers to a script of requests, to be compared with those of real servers.
+int Answer(const Arguments& arguments) {
+  constexpr int kTickMs = 500;
+  World its_world(1, arguments.trace);
+  Network network;
+  for (Place from = 0; from < kMostPlaces; ++from) {
+    for (Place to = 0; to < kMostPlaces; ++to) network.SetDelay(from, to, kMillisecond);
+  }
+  Ensemble servers(network, arguments.servers, kTickMs);
+  ensemble = &servers;
+  Process process("script", arguments.servers, [&](Process& self) {
+    SimulatedHost host(self, arguments.servers);
+    for (const auto& line : test::RunRequestScript(arguments.answers, "/root", host)) {
+      fmt::print("{}\n", line);
+    }
+  });
+  try {
+    while (!process.is_over()) its_world.Step(kForever);
+  } catch (const std::exception& error) {
+    fmt::print("{}\n", error.what());
+  }
+  CloseAllSockets();
+  return 0;
+}
 
 struct Figures {
   std::map<std::string, std::int64_t> counts;
@@ -132,6 +188,10 @@ int main(int argc, char** argv) {
       arguments.minutes = std::atof(value());
     } else if (name == "--profile") {
       arguments.profile = value();
+    } else if (name == "--answers") {
+      arguments.answers = value();
+    } else if (name == "--servers") {
+      arguments.servers = std::atoi(value());
     } else if (name == "--trace") {
       arguments.trace = true;
     } else if (name == "--progress") {
@@ -141,6 +201,7 @@ int main(int argc, char** argv) {
       return 64;
     }
   }
+  if (!arguments.answers.empty()) return zklock::simulation::Answer(arguments);
   if (arguments.profile == "list") {
     for (const std::string& name : zklock::simulation::ProfileNames()) fmt::print("{}\n", name);
     return 0;
