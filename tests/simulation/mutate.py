@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Breaks src/ on purpose, one small way after the other, and looks for what finds it.
+
+    tests/simulation/mutate.py [--build DIRECTORY] [--seconds N] [--no-units] [NAME...]
+
+Each mutation of the table `mutations` is compiled outside of the source tree, and linked in place of
+the original into `simulate` and `unit_tests`, which have to be built. Prints a row for each: the
+seconds of processor time until the simulation, from seed 1 on, or the unit tests have found it, and
+what was broken. Nothing in the build directory changes.
+"""
+
+import argparse
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# The unit tests of what is mutated.
+UNITS = ("lock", "protocol", "zookeeper")
+
+
+def read_table():
+    """Yields (name, profile, [(file, sources, old, new)])."""
+    for block in (ROOT / "tests/simulation/mutations").read_text().split("\n\n"):
+        lines = [line for line in block.splitlines() if line and not line.startswith("##")]
+        if not lines:
+            continue
+        name, profile = (part.strip() for part in lines[0].removeprefix("# ").split("|"))
+        changes, file, sources = [], None, None
+        for line in lines[1:]:
+            if line[0] not in "-+":
+                file, _, others = line.partition(":")
+                sources = others.split() or ["src/" + file]
+            elif line[0] == "-" and (not changes or changes[-1][3] or changes[-1][0] != file):
+                changes.append((file, sources, [line[2:]], []))
+            else:
+                changes[-1][2 if line[0] == "-" else 3].append(line[2:])
+        yield name, profile, [(f, s, "\n".join(old), "\n".join(new)) for f, s, old, new in changes]
+
+
+def commands(build, target):
+    """The compiler's command for each source of a program, and the linker's."""
+    text = subprocess.run(["ninja", "-C", build, "-t", "commands", target], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    compile_commands, link = {}, None
+    for line in text.splitlines():
+        words = shlex.split(line)
+        if " -c " in line:
+            compile_commands[words[words.index("-c") + 1]] = words
+        elif f" -o {target} " in line:
+            link = shlex.split(line.split("&&")[1])
+    return compile_commands, link
+
+
+def mutate(name, changes, build, programs, directory):
+    """Compiles the mutated sources; returns the objects, by that which each replaces."""
+    texts, sources = {}, set()
+    for file, also, old, new in changes:
+        text = texts.get(file) or (ROOT / "src" / file).read_text()
+        if text.count(old) != 1:
+            sys.exit(f"mutate: {name}: {text.count(old)} times in src/{file}: {old}")
+        texts[file] = text.replace(old, new)
+        sources.update(also)
+    for file, text in texts.items():
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).write_text(text)
+    objects = {}
+    for source in sorted(sources):
+        words = next((c[str(ROOT / source)] for c, _ in programs.values() if str(ROOT / source) in c),
+                     None)
+        changed = directory / source.removeprefix("src/")
+        original = words[words.index("-o") + 1]
+        objects[original] = str(directory / f"{len(objects)}.o")
+        text = changed if changed.exists() else ROOT / source
+        compiler = words[next(i for i, w in enumerate(words) if w[0] == "-") - 1]
+        words = [compiler, "-w", "-O0", f"-I{directory}", *(w for w in words if re.match("-([DIUm]|fcf|std)", w) and "FORTIFY" not in w),
+                 "-o", objects[original], "-c", str(text)]
+        subprocess.run(words, cwd=build, check=True)
+    return objects
+
+
+def link(command, objects, program, build):
+    words = [objects.get(word, word) for word in command]
+    words[words.index("-o") + 1] = str(program)
+    library = words.index("libzklock_core.a")
+    words[library:library] = [new for new in objects.values() if new not in words]
+    subprocess.run(words, cwd=build, check=True)
+
+
+def run(words, seconds):
+    """Returns the seconds of processor time, the exit status and the output."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run(
+            words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            timeout=20 * seconds, errors="replace", env=os.environ | {"ZKLOCK_SOURCE_DIR": str(ROOT)},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1)))
+        status, output = done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        status, output = -14, ""
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, status, output
+
+
+def simulate(program, profile, seconds):
+    spent, status, output = run([program, "--profile", profile, "--seeds", "1000000"], seconds)
+    broken = re.search(r"^seed (\d+): (?:after [\d.]+ s: )?(.*)", output, re.MULTILINE)
+    if broken:
+        return f"{spent:.1f} s", f"{broken[2][:100]} ({profile} {broken[1]})"
+    if status < 0 and status not in (-24, -9):
+        return f"{spent:.1f} s", f"signal {-status}"
+    return "-", ""
+
+
+def units(program, seconds):
+    files = [path.stem for one in UNITS for path in sorted((ROOT / "tests/unit" / one).glob("*.cc"))]
+    spent, status, output = run([program, "-#", "-a", ",".join(f"[#{one}]" for one in files)], seconds)
+    if status == 0:
+        return "-"
+    if status == -14 or status == -24:
+        return "hangs"
+    case = re.search(r"^-{70,}\n(.+)\n", output, re.MULTILINE)
+    return f"{spent:.1f} s" + (f", {case[1]}" if case else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build/release", type=Path)
+    parser.add_argument("--seconds", default=60, type=int, help="for the simulation (60)")
+    parser.add_argument("--no-units", action="store_true")
+    parser.add_argument("--profile", help="instead of the table's")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    targets = ["simulate"] if arguments.no_units else ["simulate", "unit_tests"]
+    programs = {target: commands(build, target) for target in targets}
+    print("| mutation | simulation | unit tests | what was broken |\n| --- | --- | --- | --- |")
+    for name, profile, changes in read_table():
+        if arguments.names and name not in arguments.names:
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = Path(temporary)
+            objects = mutate(name, changes, build, programs, directory)
+            for target, (_, command) in programs.items():
+                link(command, objects, directory / target, build)
+            found, broken = simulate(directory / "simulate", arguments.profile or profile,
+                                     arguments.seconds)
+            by_units = "" if arguments.no_units else units(directory / "unit_tests", 60)
+        print(f"| {name} | {found} | {by_units} | {broken} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
