@@ -101,6 +101,7 @@ struct Server {
   std::uint64_t leader_term = 0;
   std::shared_ptr<Pipe> to_leader{};
   bool is_synced = false;  ///< the log is the leader's
+  std::size_t synced = 0;  ///< how much of it came when it joined
   Time heard = 0;
   Time began = 0;                         ///< the term
   std::map<std::int64_t, int> touched{};  ///< sessions, for the answer to the leader's next ping

@@ -119,6 +119,14 @@ bool Ensemble::Reaches(const Server& one, const Server& other) const {
 }
 
 void Ensemble::Look(Server& server) {
+  const auto look_again = [&] {
+    InTerm(server, world->random.Around(200 * kMillisecond), [this](Server& one) { Look(one); });
+  };
+  // What it votes with, and may lead with, is on its disk.
+  if (server.on_disk < server.log.size()) {
+    WriteToDisk(server);
+    return look_again();
+  }
   std::vector<const Server*> looking{&server};
   for (Server& other : servers_) {
     if (other.id == server.id || !Reaches(server, other)) continue;
@@ -139,7 +147,7 @@ void Ensemble::Look(Server& server) {
     }
     if (best == &server) return Lead(server, epoch + 1);
   }
-  InTerm(server, world->random.Around(200 * kMillisecond), [this](Server& one) { Look(one); });
+  look_again();
 }
 
 void Ensemble::Lead(Server& server, std::int64_t epoch) {
@@ -193,10 +201,11 @@ void Ensemble::OnSync(Server& follower, const std::vector<const Txn*>& log, std:
   if (epoch <= follower.accepted_epoch && !has_accepted) {
     return Abandon(follower, "the leader's epoch is old");
   }
-  follower.accepted_epoch = follower.current_epoch = epoch;
+  follower.accepted_epoch = epoch;
   follower.accepted_from = follower.leader;
   ReplaceLog(follower, log);
   follower.is_synced = true;
+  follower.synced = log.size();
   WriteToDisk(follower);
 }
 
@@ -320,6 +329,9 @@ void Ensemble::WriteToDisk(Server& server) {
 void Ensemble::OnDisk(Server& server) {
   if (server.role == Role::kLeading) return OnAcknowledged(server);
   if (server.role != Role::kFollowing || !server.is_synced) return;
+  // Not before: after a crash it would be taken for newer than those that have what it lacks
+  // (ZOOKEEPER-4643).
+  if (server.on_disk >= server.synced) server.current_epoch = server.accepted_epoch;
   ToLeader(server, [this, id = server.id, entries = server.on_disk](Server& leader) {
     Server::Peer& peer = leader.peers.at(id);
     peer.acknowledged = entries;
