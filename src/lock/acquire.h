@@ -205,7 +205,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void ReadReserving(const std::string& name);
   void TakeReserving(const std::string& name, const std::optional<Reserved>& reserved);
   void PlanExpiries();
-  void PlanExpiry(Reserving& one, std::chrono::milliseconds servers_now);
+  [[nodiscard]] std::chrono::milliseconds LatestServerTime(const Reserving& one) const;
+  void PlanExpiry(Reserving& one);
   void OnExpiryDue(Reserving& one);
   void ReadBeforeList(Reserving& one);
   void OnExpiry(ReservationExpiry::Result result);
@@ -292,6 +293,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
     std::set<std::string> listed_again{};
     std::map<std::string, TimePoint> refused{};
+    /// Reservations that had not ended when the servers' clock was asked last.
+    std::map<std::string, ServersTime> not_ended{};
   };
   Place place_;
 

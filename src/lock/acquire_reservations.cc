@@ -229,15 +229,24 @@ void Acquire::PlanExpiries() {
     one->position =
         request_.is_for_turnstile() && waiting != nullptr ? waiting->zklocks_before : one->between;
     if (is_ordered) one->position -= reservations_between++;
-    PlanExpiry(*one, LatestServerTimeAt(clock_.Now(), *one->reserved, *contender_.ticket()));
+    PlanExpiry(*one);
   }
   if (may_be_converted && waiting != nullptr && waiting->list_at == kNever) {
     waiting->list_at = clock_.Now() + kListPause;
   }
 }
 
-/// `servers_now`: what their clock shows now, at most.
-void Acquire::PlanExpiry(Reserving& one, milliseconds servers_now) {
+/// What the servers' clock shows now, at most.
+milliseconds Acquire::LatestServerTime(const Reserving& one) const {
+  const TimePoint now = clock_.Now();
+  const auto asked = place_.not_ended.find(one.name);
+  if (asked == place_.not_ended.end()) {
+    return LatestServerTimeAt(now, *one.reserved, *contender_.ticket());
+  }
+  return asked->second.shown + std::chrono::ceil<milliseconds>(now - asked->second.asked);
+}
+
+void Acquire::PlanExpiry(Reserving& one) {
   one.due = kNever;
   const bool is_running = connection_.expiry && connection_.expiry->name() == one.name;
   if (!one.reserved->until || is_running) return;
@@ -255,7 +264,7 @@ void Acquire::PlanExpiry(Reserving& one, milliseconds servers_now) {
     if (leaves) return;  // without waiting for the end
   }
   const milliseconds since_created = own.LatestServerTimeAt(clock_.Now()) - own.created;
-  milliseconds left = std::max(*one.reserved->until - servers_now, -since_created);
+  milliseconds left = std::max(*one.reserved->until - LatestServerTime(one), -since_created);
   if (one.position == 0) left = std::min(left, kLongestPause);
   const Duration delay = kDelayOfEach * static_cast<Duration::rep>(one.position);
   one.due = After(clock_.Now(), Duration(left) + delay);
@@ -320,6 +329,9 @@ void Acquire::OnExpiry(ReservationExpiry::Result result) {
   if (result == Result::kDeleted) {
     observer_.OnReservationExpired(request_.lock, expiry->reserved());
   }
+  if (result == Result::kNotYet) {
+    place_.not_ended.insert_or_assign(expiry->name(), expiry->servers_time());
+  }
   if (result == Result::kMayNot) {
     place_.refused.insert_or_assign(expiry->name(), clock_.Now());
     if (expiry->lacks_right()) {
@@ -335,10 +347,7 @@ void Acquire::OnExpiry(ReservationExpiry::Result result) {
   const auto found = std::find_if(lookup->reserving.begin(), lookup->reserving.end(),
                                   [&](const Reserving& one) { return one.name == expiry->name(); });
   if (found != lookup->reserving.end() && found->reserved) {
-    const bool is_known = result == Result::kNotYet;
-    PlanExpiry(*found,
-               is_known ? expiry->servers_now()
-                        : LatestServerTimeAt(clock_.Now(), *found->reserved, *contender_.ticket()));
+    PlanExpiry(*found);
     if (found->due != kNever) found->due = std::max(found->due, clock_.Now() + kLeastPause);
   }
   if (LeavesAtOnce()) LeaveAfterLookup();

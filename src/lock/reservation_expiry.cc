@@ -24,8 +24,8 @@ void ReservationExpiry::AskForTime() {
     store_.Set(own_.path, read.data, read.stat.version, scope_.Wrap([this](const SetReply& reply) {
       if (IsLost(reply.error)) return;
       if (reply.error == Error::kNone) {
-        servers_now_ = std::chrono::milliseconds(reply.stat.modified_ms);
-        return servers_now_ >= *reserved_.until ? Delete() : End(Result::kNotYet);
+        servers_time_ = {std::chrono::milliseconds(reply.stat.modified_ms), reply.sent};
+        return servers_time_.shown >= *reserved_.until ? Delete() : End(Result::kNotYet);
       }
       // Asked to leave meanwhile, or deleted: look again.
       if (reply.error == Error::kBadVersion || reply.error == Error::kNoNode) {

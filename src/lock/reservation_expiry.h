@@ -12,6 +12,12 @@
 
 namespace zklock::lock {
 
+/// What the servers' clock has shown.
+struct ServersTime {
+  std::chrono::milliseconds shown{};
+  TimePoint asked{};  ///< before that
+};
+
 /// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
 /// of its release in LOCK.
 ///
@@ -40,13 +46,13 @@ class ReservationExpiry {
   enum class Result {
     kDeleted,  ///< by us
     kChanged,  ///< somebody else has deleted it, or written to it: look again
-    kNotYet,   ///< the servers' clock says that it has not ended; see servers_now()
+    kNotYet,   ///< the servers' clock says that it has not ended; see servers_time()
     kMayNot,   ///< we lack the right to delete it, or cannot do it for another reason
   };
   /// Calls `done` once, but not after a lost reply.
   void Run(std::function<void(Result)> done);
   /// After kNotYet.
-  [[nodiscard]] std::chrono::milliseconds servers_now() const { return servers_now_; }
+  [[nodiscard]] const ServersTime& servers_time() const { return servers_time_; }
   /// After kMayNot: the right DELETE on the reservation's parent is missing.
   [[nodiscard]] bool lacks_right() const { return lacks_right_; }
 
@@ -63,7 +69,7 @@ class ReservationExpiry {
   const Reserved reserved_;
   const bool was_first_;
   const Ticket own_;
-  std::chrono::milliseconds servers_now_{};
+  ServersTime servers_time_;
   bool lacks_right_ = false;
   std::function<void(Result)> done_;
   CallbackScope scope_;

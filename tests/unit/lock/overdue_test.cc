@@ -131,6 +131,27 @@ TEST_CASE("A contender from before a set-back of the servers' clock ends no new 
   }
 }
 
+TEST_CASE("A waiter that knows what the servers' clock shows does not ask with each list") {
+  World world;
+  const ReservedLock freeze = MakeReservation(world, "freeze", {.lasts = 1h});
+  Reserver waiter(world, "");
+  waiter.Run();
+  REQUIRE(waiter.Waits());
+  world.clock.Set(world.clock.Now() + 1h);  // the servers' clock has been set back by as much
+  waiter.Run();
+  CHECK(CountRequests(waiter, "set ") == 1);
+  for (int i = 0; i < 3; ++i) {
+    waiter.store.Disconnect();
+    waiter.store.Connect();
+    waiter.Run();
+  }
+  CHECK(CountRequests(waiter, "set ") == 1);
+  world.servers.now_ms += std::chrono::milliseconds(1h).count();
+  world.clock.Set(world.clock.Now() + 1h);
+  waiter.Run();
+  CHECK_FALSE(world.servers.Has(freeze.path));
+}
+
 TEST_CASE("Waiters list the queue and delete an overdue reservation one after the other") {
   constexpr std::size_t kWaiters = 40;
   World world;
