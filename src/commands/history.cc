@@ -55,6 +55,7 @@ void History::ServeUntil(TimePoint deadline, IsDone is_done) {
 }
 
 void History::ReportUnkept() {
+  writer_.EndRelease();
   for (; reported_ < writer_.unkept().size(); ++reported_) {
     context_.report.NoHistory(writer_.unkept()[reported_]);
   }

@@ -325,10 +325,18 @@ void HistoryWriter::OnEndWritten(Place& place, Error error) {
   EndEntering(place, error);
 }
 
-// After a lost reply the close of the session releases, if that request did not.
+// After a lost reply the close of the session releases, if that request did not; most often it did,
+// and has entered the end as well. A write of its own is not known to have been done.
 void HistoryWriter::EndEntering(Place& place, Error error) {
+  const bool is_by_itself = place.state == State::kEntering;
   place.state = State::kOff;
-  if (error != Error::kNone && !IsLost(error)) GiveUp(place, error);
+  if (error != Error::kNone && (is_by_itself || !IsLost(error))) GiveUp(place, error);
+}
+
+void HistoryWriter::EndRelease() {
+  for (Place& place : places_) {
+    if (place.state == State::kEntering) EndEntering(place, Error::kConnectionLoss);
+  }
 }
 
 }  // namespace zklock::lock

@@ -81,6 +81,9 @@ class HistoryWriter final : public EventSource {
   void Release(Hold& hold, const FinishedRun& run);
   /// Nothing of Release() is pending. Hold::Release() releases what it did not.
   [[nodiscard]] bool IsReleaseOver() const;
+  /// No more answers are read: an end that was to be written by itself, and is not known to be, is
+  /// not kept.
+  void EndRelease();
 
   [[nodiscard]] const std::vector<Unkept>& unkept() const { return unkept_; }
 

@@ -312,7 +312,7 @@ TEST_CASE("a server that sends without end before it has answered to SASL is lef
     while (HostileServer::Send(socket, events)) {
     }
   });
-  ChildOptions options = Through(server, {"try", "--sasl", "digest-md5", "/l", "--", "true"}, "2s");
+  ChildOptions options = Through(server, {"try", "--sasl", "digest-md5", "/l", "--", "true"}, "6s");
   options.also_environment.emplace_back("ZKLOCK_AUTH=sasl:alice:tulip");
   const Finished finished = Run(options);
   CHECK(finished.exit == Exited(69));
