@@ -456,7 +456,7 @@ void Acquire::TakeTurn() {
   const Duration answers = is_round ? now - *lease.newest_sent() + took : Duration::zero();
   if (answers + kRoundMargin >= lease.AnswerBudget() || (is_round && request_.try_only)) {
     return Finish(TooSlow{.timeout = lease.timeout(),
-                          .answer = took,
+                          .answer = is_round ? std::max(took, lease.commits_take()) : took,
                           .ping_span = lease.PingSpan(),
                           .longer = lease.SufficientTimeout(answers + kRoundMargin)});
   }

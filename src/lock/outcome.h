@@ -63,7 +63,7 @@ struct Unreachable {};
 /// (protocol::Lease::AnswerBudget).
 struct TooSlow {
   Duration timeout{};                ///< the session's
-  Duration answer{};                 ///< how long the last answer took; 0: none is quick enough
+  Duration answer{};                 ///< how long answers have taken; 0: none is quick enough
   Duration ping_span{};              ///< how often the servers ping each other
   std::optional<Duration> longer{};  ///< the time-out of a session that would do
 };
