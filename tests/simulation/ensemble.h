@@ -211,7 +211,7 @@ class Ensemble {
   void Join(Server& server, Server& leader);
   void OnJoin(Server& leader, Server& follower, std::uint64_t term);
   void SendLog(Server& leader, int follower);
-  void OnSync(Server& follower, const std::vector<const Txn*>& log, std::int64_t epoch);
+  void OnSync(Server& follower, const std::vector<const Txn*>& log);
   void ReplaceLog(Server& server, const std::vector<const Txn*>& log);
   void Lead(Server& server, std::int64_t epoch);
   void Activate(Server& leader);

@@ -37,6 +37,13 @@ std::int64_t LastZxid(const Server& server) {
   return server.log.empty() ? 0 : server.log.back()->zxid;
 }
 
+/// Whether `server` may follow this leader: it has accepted no epoch that is newer, and this one
+/// from nobody else.
+bool CanAccept(const Server& server, const Server& leader) {
+  return leader.accepted_epoch > server.accepted_epoch ||
+         (leader.accepted_epoch == server.accepted_epoch && server.accepted_from == leader.id);
+}
+
 }  // namespace
 
 // ---- terms ------------------------------------------------------------------------------------
@@ -130,9 +137,7 @@ void Ensemble::Look(Server& server) {
   std::vector<const Server*> looking{&server};
   for (Server& other : servers_) {
     if (other.id == server.id || !Reaches(server, other)) continue;
-    if (other.role == Role::kLeading && other.accepted_epoch >= server.accepted_epoch) {
-      return Join(server, other);
-    }
+    if (other.role == Role::kLeading && CanAccept(server, other)) return Join(server, other);
     if (other.role == Role::kLooking) looking.push_back(&other);
   }
   if (static_cast<int>(looking.size()) >= majority()) {
@@ -162,6 +167,10 @@ void Ensemble::Lead(Server& server, std::int64_t epoch) {
 
 void Ensemble::Join(Server& server, Server& leader) {
   BeginTerm(server, Role::kFollowing);
+  // Before the leader counts on it: else it could still commit something in an older epoch, which
+  // the leader, already in its own, would not have.
+  server.accepted_epoch = leader.accepted_epoch;
+  server.accepted_from = leader.id;
   server.leader = leader.id;
   server.leader_term = leader.term;
   server.to_leader = network_.MakePipe(server.id, leader.id);
@@ -190,19 +199,10 @@ void Ensemble::OnJoin(Server& leader, Server& follower, std::uint64_t term) {
 
 void Ensemble::SendLog(Server& leader, int follower) {
   leader.peers.at(follower).synced = leader.log.size();
-  ToFollower(leader, follower, [this, log = leader.log, epoch = leader.current_epoch](Server& one) {
-    OnSync(one, log, epoch);
-  });
+  ToFollower(leader, follower, [this, log = leader.log](Server& one) { OnSync(one, log); });
 }
 
-void Ensemble::OnSync(Server& follower, const std::vector<const Txn*>& log, std::int64_t epoch) {
-  const bool has_accepted =
-      epoch == follower.accepted_epoch && follower.accepted_from == follower.leader;
-  if (epoch <= follower.accepted_epoch && !has_accepted) {
-    return Abandon(follower, "the leader's epoch is old");
-  }
-  follower.accepted_epoch = epoch;
-  follower.accepted_from = follower.leader;
+void Ensemble::OnSync(Server& follower, const std::vector<const Txn*>& log) {
   ReplaceLog(follower, log);
   follower.is_synced = true;
   follower.synced = log.size();
