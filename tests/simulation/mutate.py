@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The unit tests of what is mutated.
 UNITS = ("lock", "protocol", "zookeeper")
+TIMED_OUT = -14
 
 
 def read_table():
@@ -102,7 +103,7 @@ def run(words, seconds):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1)))
         status, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired:
-        status, output = -14, ""
+        status, output = TIMED_OUT, ""
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, status, output
 
@@ -112,6 +113,8 @@ def simulate(program, profile, seconds):
     broken = re.search(r"^seed (\d+): (?:after [\d.]+ s: )?(.*)", output, re.MULTILINE)
     if broken:
         return f"{spent:.1f} s", f"{broken[2][:100]} ({profile} {broken[1]})"
+    if status == TIMED_OUT:
+        return "no result", "this machine is too busy"
     if status < 0 and status not in (-24, -9):
         return f"{spent:.1f} s", f"signal {-status}"
     return "-", ""
@@ -122,7 +125,7 @@ def units(program, seconds):
     spent, status, output = run([program, "-#", "-a", ",".join(f"[#{one}]" for one in files)], seconds)
     if status == 0:
         return "-"
-    if status == -14 or status == -24:
+    if status in (TIMED_OUT, -24):
         return "hangs"
     case = re.search(r"^-{70,}\n(.+)\n", output, re.MULTILINE)
     return f"{spent:.1f} s" + (f", {case[1]}" if case else "")
