@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lock/contender_data.h"
 #include "lock/reserved.h"
 #include "lock/run_history.h"
 #include "protocol/contender_name.h"
@@ -40,6 +41,10 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
   std::erase_if(commands_, [](const auto& one) { return one->is_over; });
   for (const lock::Ticket& ticket : command->tickets) {
     if (excused_.contains(ticket.path)) command->is_excused = true;
+    const auto noticed = noticed_by_.find(ticket.token);
+    if (noticed != noticed_by_.end() && world->now() > noticed->second) {
+      throw Violation(command->name + " starts long after " + ticket.path + " was deleted");
+    }
   }
   commands_.push_back(command);
   if (command->is_excused) return;
@@ -136,16 +141,29 @@ void Checks::BeforeCommit(const Txn& txn) {
 /// A contender stays as long as its command runs. Needs no second contender, and finds most
 /// defects.
 void Checks::OnDeleted(const std::string& path, const Txn& txn) {
+  const Znode* const node = servers_.truth().Find(path);
+  if (node == nullptr) return;
+  if (node->owner != 0) {
+    // A heartbeat finds out, or the lease ends.
+    const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
+    noticed_by_[node->czxid] = world->now() + timeout + kSecond;
+  }
   for (const auto& one : commands_) {
     if (one->is_over || one->process == nullptr) continue;
     for (const lock::Ticket& ticket : one->tickets) {
-      const Znode* const node = servers_.truth().Find(path);
-      if (ticket.path != path || node == nullptr || node->czxid != ticket.token) continue;
+      if (ticket.path != path || node->czxid != ticket.token) continue;
       if (one->is_foreign) {
         one->is_over = true;
         one->process->Wake();
       }
-      if (one->is_foreign || one->is_excused) continue;
+      if (one->is_foreign) continue;
+      if (one->is_excused) {
+        world->At(noticed_by_.at(ticket.token), [one, path] {
+          if (one->is_over) return;
+          throw Violation(one->name + " runs long after " + path + " was deleted by force");
+        });
+        continue;
+      }
       const Time left = std::min(one->own_end, one->lease_end) - world->now();
       throw Violation(path + " is deleted while " + one->name + " runs, for " +
                       std::to_string(static_cast<double>(left) / 1e9) + " s more");
@@ -170,6 +188,9 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
 /// A contender becomes a reservation, which holds from now on.
 void Checks::OnConverted(const Change& change, const Txn& txn) {
   const zookeeper::NodeStat stat{.created_zxid = txn.zxid, .created_ms = txn.ms};
+  if (lock::FindReleaseRequest(servers_.truth().Find(change.path)->data)) {
+    throw Violation(change.path + " becomes a reservation, though it was asked to leave");
+  }
   const std::string name(protocol::BaseOf(change.path));
   const auto reserved = lock::FindReservation(name, change.data, stat);
   if (!reserved) throw Violation(change.path + " is no reservation after its conversion");

@@ -316,6 +316,22 @@ void CutServerOff(Life& life, Run& run) {
   Random& random = life.world.random;
   life.CutWays(ways, random.Chance(0.5) ? Span(random) : LongSpan(life, run));
 }
+/// With its server, once it has the answer to a heartbeat of which the leader does not know yet: a
+/// commit is no news of the session, until the leader has pinged that server. Only if it expires
+/// early, which depends on the leader's last ping and on its ticks.
+void CutRackOff(Life& life, Run& run) {
+  life.world.After(20 * kMillisecond, [&life, &run] {
+    const Server* const server = ServerOf(life, run);
+    const Server* const leader = life.ensemble.Leader();
+    if (life.is_draining() || server == nullptr || leader == nullptr || server == leader) return;
+    const auto tracked = leader->tracked.find(run.session_id());
+    if (tracked == leader->tracked.end()) return;
+    const Time left = tracked->second.expires - life.world.now();
+    if (left > tracked->second.timeout_ms * kMillisecond - 400 * kMillisecond) return;
+    world->Count("racks cut off");
+    CutOff(life, {run.process->place(), server->id}, LongSpan(life, run));
+  });
+}
 /// Its server hears of the leader late, and then the leader hears nothing of it.
 void DelayPings(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
@@ -361,6 +377,7 @@ constexpr AimedFault kAimedFaults[] = {
     {"crash-leader", CrashTheLeader},
     {"remove", Remove},
     {"cut-server-off", CutServerOff},
+    {"cut-rack-off", CutRackOff},
     {"delay-pings", DelayPings},
     {"ask", Ask},
 };
@@ -405,18 +422,19 @@ Profile DrawProfile(Random& random, std::string name) {
     abilities = {"exclusive", "read", "write", "set"};
     density = 0.6;
   } else if (name == "lease") {
-    // The host, or its server, is cut off just after the first heartbeat over a new connection: the
-    // leader has heard of the session at the connect, and then no more.
-    profile.tick_ms = random.Pick(std::vector<int>{500, 2000});
-    profile.timeouts_ms = {4000, 4000, 15'000};
+    // The host, its server, or both are cut off just after a heartbeat, also the first over a new
+    // connection: the leader has heard of the session some time before, and then no more.
+    profile.tick_ms = random.Pick(std::vector<int>{500, 2000, 4000});
+    profile.timeouts_ms = {4000, 4000, 8000, 15'000};
     profile.commands = {12 * kSecond, 30 * kSecond};
     profile.between_faults = 4 * kSecond;
-    faults = {"reset", "reset", "reset", "isolate", "change-timeouts", "isolate-leader"};
+    faults = {"reset",           "reset",          "reset",     "isolate",
+              "change-timeouts", "isolate-leader", "slow-link", "slow-disks"};
     abilities = {"exclusive", "exclusive", "read", "write"};
     density = 0.7;
     aims = 0.9;
     moments = {Moment::kProven, Moment::kHeartbeat};
-    aimed = {"isolate-long", "cut-server-off", "delay-pings"};
+    aimed = {"isolate-long", "cut-server-off", "cut-rack-off", "cut-rack-off", "delay-pings"};
   } else if (name == "slow") {
     profile.fsyncs = {300 * kMillisecond, 600 * kMillisecond, 1200 * kMillisecond};
     faults = {"reset", "kill", "isolate"};
@@ -425,6 +443,8 @@ Profile DrawProfile(Random& random, std::string name) {
     profile.locks = 3;
     faults = {"reset", "remove", "isolate", "kill", "stop", "cut"};
     abilities = {"set", "set", "exclusive", "reserve-set"};
+    profile.timeouts_ms = {4000, 4000, 10'000};
+    profile.commands = {300 * kMillisecond, 12 * kSecond};
     density = 0.5;
     aims = 0.6;
   } else if (name == "history") {
