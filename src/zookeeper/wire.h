@@ -29,8 +29,9 @@ enum class Greeting {
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
-/// More than any reply that a server can send: a list of all the children that a LOCK can have.
-inline constexpr std::uint32_t kLongestReply = 1U << 30U;
+/// Of any reply that is needed, the list of a queue is the longest: this is one of a million
+/// contenders. The library allocates what a frame's length says, before any of it has arrived.
+inline constexpr std::uint32_t kLongestReply = 64U << 20U;
 
 /// Checks each frame from a server before the client library decodes it. The library ignores the
 /// results of its own decoders: a malformed frame makes it use uninitialised memory, or fail an
