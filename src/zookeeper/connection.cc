@@ -32,8 +32,9 @@ constexpr Duration kWordsPause = std::chrono::milliseconds(100);
 // How many replies are read before other events get their turn: a server may send without pause.
 constexpr int kMostReplies = 64;
 
-// Checks what the library reads, while it does: all that it receives passes through __wrap_recv.
-ReplyCheck* check_of_library = nullptr;
+// Checks what the library reads, while it does: all that this thread receives passes through
+// __wrap_recv.
+thread_local ReplyCheck* check_of_library = nullptr;
 
 // Without a callback the library logs to standard error. The states below are more precise.
 void DropLog(const char*) {}
