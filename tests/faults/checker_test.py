@@ -450,6 +450,14 @@ class TransactionLogs(unittest.TestCase):
                     file.write(log_of(transactions))
             return ServerHistory.read(paths, "/l/")
 
+    def test_a_log_out_of_order_is_noticed(self):
+        at = int(time.time() * 1000)
+        one, two, three = (transaction(7, number, 9 + number, at, 15, create(f"/l/{number}-lock-1"))
+                           for number in (1, 2, 3))
+        self.assertEqual([], self.read([one, two, three], [one, three], []).disorder)
+        self.assertEqual([(2, 11, 12), (3, 10, 10)],
+                         self.read([one, two], [one, three, two, one], [one, one]).disorder)
+
     def test_a_contender_lives_from_its_create_to_its_delete(self):
         before = histories.now()
         at = int(time.time() * 1000)

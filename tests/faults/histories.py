@@ -1,6 +1,7 @@
 """The evidence after a run: the commands' own records and the servers' transaction logs."""
 
 import dataclasses
+import itertools
 import json
 import os
 import struct
@@ -125,8 +126,11 @@ class ServerHistory:
     servers cut times off to milliseconds, so a time here is never too late. It is when the leader
     received the request or found the session expired."""
 
-    def __init__(self, znodes):
+    def __init__(self, znodes, disorder=()):
         self.znodes = {znode.token: znode for znode in znodes}
+        # Of each log that is out of order: the server, counted from 1, the first zxid that follows a
+        # larger one, and that one.
+        self.disorder = list(disorder)
 
     def leftovers(self):
         return [znode for znode in self.znodes.values() if znode.removed is None]
@@ -135,13 +139,16 @@ class ServerHistory:
     def read(cls, servers_logs, below):
         """`servers_logs`: the log files of each server. Reads the ephemeral znodes below
         `below`."""
-        counts, records = {}, {}
-        for logs in servers_logs:
+        counts, records, disorder = {}, {}, []
+        for number, logs in enumerate(servers_logs, 1):
             own = {}
             for path in logs:
                 with open(path, "rb") as file:
-                    for zxid, payload in read_log(file.read()):
-                        own[zxid] = payload
+                    entries = list(read_log(file.read()))
+                own.update(entries)
+                zxids = [zxid for zxid, _ in entries]
+                disorder += [(number, zxid, before) for before, zxid in itertools.pairwise(zxids)
+                             if zxid <= before][:1]
             for zxid, payload in own.items():
                 counts[zxid, payload] = counts.get((zxid, payload), 0) + 1
                 records.setdefault(zxid, set()).add(payload)
@@ -150,7 +157,7 @@ class ServerHistory:
         committed = [(zxid, payload) for zxid, payloads in sorted(records.items())
                      for payload in payloads if counts[zxid, payload] >= majority]
         shift = min(_clock_difference() for _ in range(5))[1]
-        return cls(_replay((payload for _, payload in committed), below, shift))
+        return cls(_replay((payload for _, payload in committed), below, shift), disorder)
 
 
 def read_log(data):
