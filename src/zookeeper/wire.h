@@ -29,7 +29,7 @@ enum class Greeting {
 inline constexpr std::size_t kGreetingSize = 8;
 [[nodiscard]] Greeting JudgeGreeting(const std::byte* data, std::size_t size);
 
-/// Of any reply that is needed, the list of a queue is the longest: this is one of a million
+/// The longest reply that is needed is the list of a queue. This is enough for half a million
 /// contenders. The library allocates what a frame's length says, before any of it has arrived.
 inline constexpr std::uint32_t kLongestReply = 64U << 20U;
 
