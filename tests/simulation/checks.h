@@ -79,8 +79,8 @@ class Checks {
   std::vector<std::shared_ptr<Command>> commands_;
   std::set<std::string> excused_;
   std::set<std::string> asked_;
-  std::map<std::int64_t, Time> noticed_by_;  // by czxid of contenders that are gone: when their
-                                             // runs know it
+  // Of contenders that were deleted, by czxid: until when their runs may not know of it.
+  std::map<std::int64_t, Time> noticed_by_;
   std::map<std::string, Reservation> reservations_;
   std::set<std::string> released_;      // reservations that were
   std::set<std::int64_t> broken_sets_;  // the makers of these

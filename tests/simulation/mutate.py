@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The unit tests of what is mutated.
 UNITS = ("lock", "protocol", "zookeeper")
-TIMED_OUT = -14
+TIMED_OUT = -14  # of run(): like a status of SIGALRM, which no program here gets
 
 
 def read_table():
