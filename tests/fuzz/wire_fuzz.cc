@@ -28,13 +28,13 @@ std::int32_t Number(std::string_view bytes, std::size_t position) {
 /// The end of the head of a reply without an error, if there is one.
 std::optional<std::size_t> FindReply(std::string_view stream, std::int32_t xid) {
   for (std::size_t begin = 0; begin + 8 <= stream.size();) {
-    const std::int32_t length = Number(stream, begin);
-    if (length < 16 || length > 1 << 30) return std::nullopt;
+    const auto length = static_cast<std::uint32_t>(Number(stream, begin));
+    if (length < 16 || length > zookeeper::kLongestReply) return std::nullopt;
     if (Number(stream, begin + 4) == xid) {
       if (begin + 20 > stream.size()) return std::nullopt;
       if (Number(stream, begin + 16) == 0) return begin + 20;
     }
-    begin += 4 + static_cast<std::size_t>(length);
+    begin += 4 + std::size_t{length};
   }
   return std::nullopt;
 }
