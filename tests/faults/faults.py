@@ -221,7 +221,8 @@ class Faults:
         if holder is None:
             return
         waiting = self._queue_behind(holder)
-        with self._fault("zklock killed between its command's end and the release", [holder]):
+        with self._fault("zklock killed between its command's end and the release", [holder],
+                         servers=True):
             for server in self._ensemble.servers:
                 self._links.delay(holder.run.host, server.name, 0.5)
                 self._links.delay(server.name, holder.run.host, 0.5)
