@@ -147,6 +147,7 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
     // A heartbeat finds out, or the lease ends.
     const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
     noticed_by_[node->czxid] = world->now() + timeout + kSecond;
+    if (excused_.contains(path)) robbed_.insert(node->owner);
   }
   for (const auto& one : commands_) {
     if (one->is_over || one->process == nullptr) continue;

@@ -65,6 +65,9 @@ class Checks {
   }
   bool clocks_jump = false;
   [[nodiscard]] bool IsExcused(const std::string& path) const { return excused_.contains(path); }
+  /// A contender of this session was deleted by force. Its run may never have known the znode: the
+  /// reply to the create was lost.
+  [[nodiscard]] bool WasRobbed(std::int64_t session) const { return robbed_.contains(session); }
 
  private:
   void BeforeCommit(const Txn& txn);
@@ -79,6 +82,7 @@ class Checks {
   std::vector<std::shared_ptr<Command>> commands_;
   std::set<std::string> excused_;
   std::set<std::string> asked_;
+  std::set<std::int64_t> robbed_;
   // Of contenders that were deleted, by czxid: until when their runs may not know of it.
   std::map<std::int64_t, Time> noticed_by_;
   std::map<std::string, Reservation> reservations_;

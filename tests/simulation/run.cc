@@ -190,7 +190,8 @@ class ZklockRun {
   }
 
   [[nodiscard]] bool WasRemoved() const {
-    return std::any_of(observer_.paths.begin(), observer_.paths.end(),
+    return life_.checks.WasRobbed(session_.session_id()) ||
+           std::any_of(observer_.paths.begin(), observer_.paths.end(),
                        [&](const auto& path) { return life_.checks.IsExcused(path); });
   }
   /// It may be released before its maker knows that it is made.
