@@ -122,6 +122,7 @@ Grammar::Grammar(const SubcommandSpec& subcommand)
 Grammar::~Grammar() = default;
 
 bool Grammar::Read(const Words& arguments) {
+  RefuseValuesOfFlags(arguments);
   Declare(arguments);
   try {
     Parse(arguments);
@@ -141,6 +142,39 @@ void Grammar::Declare(const Words& arguments) {
   for (OptionValue& value : values_) {
     if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
   }
+}
+
+// CLI11 would take `--quiet=7` for yes.
+void Grammar::RefuseValuesOfFlags(const Words& arguments) const {
+  for (const std::string& word : arguments) {
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string::npos) continue;
+    const OptionSpec* const option = SpecOf(word);
+    if (option == nullptr || !option->IsFlag()) continue;
+    throw Error(fmt::format(message::kTakesNoValue, option->Name(), word.substr(equals + 1)));
+  }
+}
+
+void Grammar::RequireSeparator(const Words& arguments) const {
+  std::size_t locks = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool is_option = word.size() > 1 && word[0] == '-';
+    if (!is_option && locks++ > 0 && !word.starts_with('/')) {
+      throw Error(fmt::format(message::kNoSeparator, word, word));
+    }
+    if (!is_option) continue;
+    // Of several letters, the last may take the next word for its value.
+    const bool is_long = word[1] == '-';
+    const OptionSpec* const option = SpecOf(is_long ? word : std::string{'-', word.back()});
+    if (word == "-h" || word == "--help") return;
+    if (option == nullptr) continue;
+    for (const std::string_view name : {"-c", "--hold", "--reserve"}) {
+      if (IsNamed(*option, name)) return;
+    }
+    if (!option->IsFlag() && word.find('=') == std::string::npos) ++i;
+  }
+  if (locks > 1) throw Error(message::kNoCommand);
 }
 
 void Grammar::Parse(const Words& arguments) {
@@ -186,9 +220,12 @@ std::string Grammar::UnknownOption(const std::string& word) const {
     return fmt::format(message::kOthersOption, name, subcommand_.name);
   }
   Words names;
-  for (const OptionValue& value : values_) names.push_back(value.spec->Name());
-  return fmt::format(message::kUnknownOption, name,
-                     DidYouMean(name, names, message::kCommandsOptions));
+  for (const OptionValue& value : values_) {
+    names.push_back(value.spec->Name());
+    if (!value.spec->alias.empty()) names.push_back("--" + std::string(value.spec->alias));
+  }
+  const char* const otherwise = subcommand_.RunsCommand() ? message::kCommandsOptions : "";
+  return fmt::format(message::kUnknownOption, name, DidYouMean(name, names, otherwise));
 }
 
 void Grammar::ReadEnvironment() {
@@ -217,15 +254,22 @@ void Grammar::ReadFiles() {
     value.place = setting.file + ":" + std::to_string(setting.line);
     if (!value.spec->IsFlag()) {
       value.text = setting.value;
-    } else if (setting.value == "yes") {
+    } else if (setting.value == "yes" || setting.value == "true") {
       value.flag = true;
-    } else if (setting.value == "no") {
+    } else if (setting.value == "no" || setting.value == "false") {
       value = DefaultOf(*value.spec);
     } else {
       throw ConfigError(value.place + ": " +
                         fmt::format(message::kNoChoice, setting.name, setting.value, "yes, no"));
     }
   }
+}
+
+const OptionSpec* Grammar::SpecOf(std::string_view word) const {
+  const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+    return value.spec->HasName(word);
+  });
+  return found != values_.end() ? found->spec : nullptr;
 }
 
 const OptionValue* Grammar::Find(std::string_view name) const {

@@ -25,6 +25,11 @@ class Grammar {
   /// for help, whatever else is wrong with them.
   [[nodiscard]] bool Read(const std::vector<std::string>& arguments);
 
+  /// For `arguments` of a run that no `--` follows. Throws if they name a command all the same, or
+  /// several LOCKs and no other use for them: to take the command's words for zklock's would only
+  /// confuse. Before Read().
+  void RequireSeparator(const std::vector<std::string>& arguments) const;
+
   /// `name` is as in OptionSpec::Name, also where the subcommand has no such option.
   [[nodiscard]] bool WasGiven(std::string_view name) const;
   /// Whether the option is an argument: then it is meant for this run, not for all of them.
@@ -66,7 +71,10 @@ class Grammar {
   void ReadExtras(const Words& arguments);
   void ReadEnvironment();
   void ReadFiles();
+  void RefuseValuesOfFlags(const Words& arguments) const;
   [[nodiscard]] std::string UnknownOption(const std::string& word) const;
+  /// The option of the subcommand that `word` names; null if there is none.
+  [[nodiscard]] const OptionSpec* SpecOf(std::string_view word) const;
   [[nodiscard]] const OptionValue* Find(std::string_view name) const;
 
   const SubcommandSpec& subcommand_;

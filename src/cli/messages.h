@@ -25,6 +25,8 @@ inline constexpr char kAmbiguousLock[] =
     "LOCK '{}' may be {} or {}: write the one that you mean, or set --root";
 inline constexpr char kNoCommand[] =
     "no command given: write it after '--', or use -c 'SHELL LINE'";
+inline constexpr char kNoSeparator[] =
+    "no '--' before the command '{}': write '-- {}' and what follows";
 inline constexpr char kTwoCommands[] = "-c and a command after '--' cannot be used together";
 inline constexpr char kRunsNoCommand[] = "{} runs no command: leave out '--' and what follows it";
 
@@ -41,6 +43,7 @@ inline constexpr char kTry[] = "try 'zklock {}--help'";  // the second line of a
 // Options of any subcommand.
 inline constexpr char kFromVariable[] = "{} (from ${})";
 inline constexpr char kNeedsValue[] = "option {} requires a value";
+inline constexpr char kTakesNoValue[] = "{} takes no value, such as '{}'";
 inline constexpr char kUnreadable[] = "{}: cannot be read as an option and its value";
 inline constexpr char kExclude[] = "{} and {} cannot be used together";
 inline constexpr char kNoDuration[] = "{}: invalid duration '{}' (examples: 90, 1.5, 500ms, 1h30m)";
@@ -81,7 +84,7 @@ inline constexpr char kNoUtf8[] = "is not valid UTF-8";
 inline constexpr char kControlCharacter[] = "has a control character";
 inline constexpr char kRefusedCharacter[] = "has a character that ZooKeeper refuses in paths";
 inline constexpr char kNamesNone[] = "it names no server";
-inline constexpr char kHasScheme[] = "it has no scheme such as zk://";
+inline constexpr char kHasScheme[] = "it must not begin with a scheme such as zk://";
 inline constexpr char kItsChroot[] = "its chroot {}";
 inline constexpr char kServersBehind[] =
     "its chroot has a comma or a colon (the chroot belongs at the end of the list, once)";
@@ -91,7 +94,7 @@ inline constexpr char kBehindBracket[] = "server {} has text after ]";
 inline constexpr char kSeveralColons[] =
     "server {} has several colons (write an IPv6 address between [ and ])";
 inline constexpr char kNoHost[] = "server {} has no host";
-inline constexpr char kHasBlank[] = "server {} has a blank in it (a comma separates servers)";
+inline constexpr char kHasBlank[] = "server {} has a blank in it (separate servers by commas)";
 inline constexpr char kBadHost[] = "server {} has a character that is not allowed in a host name";
 inline constexpr char kBadPort[] = "server {} has no port from 1 to 65535 after the colon";
 

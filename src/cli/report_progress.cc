@@ -77,6 +77,10 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   return Printable(prefix + LineFor(view, PrintableEnd(view.lock, room)), columns);
 }
 
+std::string LiveSearch(Duration since, std::size_t columns) {
+  return Printable(fmt::format(message::kLooking, WholeSeconds(since)), columns);
+}
+
 std::string ProcessText(const std::string& name, const std::string& data) {
   const auto known = lock::ParseContenderData(data);
   const auto contender = protocol::ParseContenderName(name);

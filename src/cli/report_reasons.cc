@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netdb.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "cli/duration.h"
@@ -172,7 +173,26 @@ std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow) {
              : fmt::format(message::kTooSlow, lock, timeout, FormatDuration(slow.answer), span);
 }
 
-std::string RefusedText(const lock::Refused& refused) {
+std::string IdentityText(const zookeeper::Access& access, const process::TransportSpec& transport) {
+  std::vector<std::string> identities;
+  const auto user_of = [](const std::string& user_and_password) {
+    return user_and_password.substr(0, user_and_password.find(':'));
+  };
+  for (const zookeeper::AuthInfo& one : access.credentials) {
+    // What other schemes have in their credential may be secret.
+    identities.push_back(one.scheme == "digest" ? one.scheme + ":" + user_of(one.credential)
+                                                : one.scheme);
+  }
+  if (transport.sasl == "gssapi") identities.emplace_back(message::kByKerberos);
+  if (!transport.sasl_secret.empty()) {
+    identities.push_back("sasl:" + user_of(transport.sasl_secret));
+  }
+  if (!transport.tls_cert.empty()) identities.emplace_back(message::kByCertificate);
+  if (identities.empty()) return message::kNoIdentity;
+  return Printable(fmt::format("{}", fmt::join(identities, ", ")));
+}
+
+std::string RefusedText(const lock::Refused& refused, const std::string& identity) {
   switch (refused.error) {
     case Error::kAuthFailed:
       return message::kCredentialsRefused;
@@ -182,7 +202,7 @@ std::string RefusedText(const lock::Refused& refused) {
       return fmt::format(message::kAclRefused, refused.operation, refused.path);
     default:
       return fmt::format(message::kNotAuthorised, refused.operation, refused.path, refused.right,
-                         refused.right_path);
+                         refused.right_path, identity);
   }
 }
 
@@ -291,27 +311,27 @@ std::string AskerText(const lock::ReleaseRequest& request) {
   return fmt::format(message::kAsker, by, Printable(request.reason, 2 * kWidestForeign));
 }
 
-std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end) {
-  return fmt::format(message::kTriedServer, server, AttemptText(end));
-}
-
-std::string SilentText(const std::string& server) {
-  return fmt::format(message::kTriedServer, server, SilentReason());
+std::string TriedText(const std::vector<TriedServer>& servers) {
+  std::string text;
+  for (auto first = servers.begin(); first != servers.end(); ++first) {
+    const auto has_its_reason = [&](const TriedServer& one) { return one.reason == first->reason; };
+    if (std::any_of(servers.begin(), first, has_its_reason)) continue;
+    std::string names = first->server;
+    for (auto other = first + 1; other != servers.end(); ++other) {
+      if (has_its_reason(*other)) names += ", " + other->server;
+    }
+    const char* const form =
+        names == first->server ? message::kTriedServer : message::kTriedServers;
+    if (!text.empty()) text += ", ";
+    text += fmt::format(fmt::runtime(form), names, first->reason);
+  }
+  return text;
 }
 
 std::string SilentReason() { return message::kAnswersNothing; }
 
-std::string TriedText(const process::LookupFailure& failure) {
-  return fmt::format(message::kTriedServer, zookeeper::ToString(failure.server),
-                     LookupText(failure));
-}
-
 std::string LookupText(const process::LookupFailure& failure) {
   return failure.error ? gai_strerror(*failure.error) : message::kLookupEnded;
-}
-
-std::string LookingUpText(const std::string& server) {
-  return fmt::format(message::kTriedServer, server, LookingUpReason());
 }
 
 std::string LookingUpReason() { return message::kLookupRuns; }

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "lock/contender_data.h"
 #include "lock/outcome.h"
 #include "process/cgroup.h"
 #include "process/name_lookup.h"
+#include "process/transport_spec.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
+#include "zookeeper/access.h"
 #include "zookeeper/connection.h"
 #include "zookeeper/server_list.h"
 
@@ -22,7 +25,11 @@ namespace zklock::cli {
                                           bool hopeless, bool names_no_server);
 /// The message of a LOCK that is free while the session is confirmed too slowly.
 [[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
-[[nodiscard]] std::string RefusedText(const lock::Refused& refused);
+/// Who asks, as an ACL may name it: "digest:alice".
+[[nodiscard]] std::string IdentityText(const zookeeper::Access& access,
+                                       const process::TransportSpec& transport);
+/// `identity`: of IdentityText().
+[[nodiscard]] std::string RefusedText(const lock::Refused& refused, const std::string& identity);
 /// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
 [[nodiscard]] std::string SaslText(const std::string& server);
 /// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
@@ -44,17 +51,20 @@ namespace zklock::cli {
 [[nodiscard]] const char* PathText(protocol::BadPath bad);
 [[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
 
-/// A server and how the attempt to connect to it ended: "zk1:2181 (Connection refused)".
-[[nodiscard]] std::string TriedText(const std::string& server, const zookeeper::AttemptEnd& end);
-[[nodiscard]] std::string TriedText(const process::LookupFailure& failure);
-/// The same without the server.
+/// Why there is no session with a server: how the last attempt ended; its name has no address, or
+/// is still being looked up; or it grants sessions but answers no requests.
 [[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
 [[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
-[[nodiscard]] std::string SilentReason();
 [[nodiscard]] std::string LookingUpReason();
-/// As TriedText, for a server that grants sessions but answers no requests, and for one whose name
-/// is still being looked up.
-[[nodiscard]] std::string SilentText(const std::string& server);
-[[nodiscard]] std::string LookingUpText(const std::string& server);
+[[nodiscard]] std::string SilentReason();
+
+/// A server and one of these reasons.
+struct TriedServer {
+  std::string server;
+  std::string reason;
+};
+/// "zk1:2181 (Connection refused)", each reason once: "zk1:2181, zk2:2181 (each: Connection
+/// refused)".
+[[nodiscard]] std::string TriedText(const std::vector<TriedServer>& servers);
 
 }  // namespace zklock::cli

@@ -22,6 +22,7 @@ inline constexpr char kCuratorProgram[] = "a Curator program";
 
 // Progress.
 inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
+inline constexpr char kLooking[] = "zklock: looking for a server, {}";
 inline constexpr char kNoAnswer[] = "; no server answers";
 inline constexpr char kConfirming[] = "; confirming the session";
 inline constexpr char kHeldBy[] = "; held by {}";

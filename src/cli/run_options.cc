@@ -150,6 +150,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
                           const std::vector<std::string>& arguments,
                           const std::optional<std::vector<std::string>>& command) {
   Grammar grammar(subcommand);
+  if (!command) grammar.RequireSeparator(arguments);
   if (!grammar.Read(arguments)) return Text{HelpText(subcommand)};
   const bool is_try = subcommand.bit == kTry;
   if (!is_try && !grammar.WasGiven("--read") && !grammar.WasGiven("--write")) grammar.RequireLock();

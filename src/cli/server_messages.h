@@ -17,11 +17,12 @@ inline constexpr char kPingsTooRare[] =
     "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: the "
     "servers ping each other every {}; do their limits for session time-outs differ?";
 inline constexpr char kTriedServer[] = "{} ({})";
+inline constexpr char kTriedServers[] = "{} (each: {})";
 inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
 inline constexpr char kGrantsNoSession[] =
     "accepts the connection, but grants no session: is it hung?";
 inline constexpr char kClosesAtOnce[] =
-    "closes the connection at once: no quorum, or maxClientCnxns reached?";
+    "closes the connection at once: no quorum, a port for TLS, or maxClientCnxns reached?";
 inline constexpr char kNotZooKeeper[] = "answers, but not as a ZooKeeper server: wrong port?";
 inline constexpr char kClosedLater[] = "closed the connection";
 inline constexpr char kFellSilent[] = "stopped answering: is it hung?";
@@ -49,7 +50,10 @@ inline constexpr char kOtherSchemeRequired[] =
     "the servers require credentials of another scheme, such as SASL; see --sasl";
 inline constexpr char kAclRefused[] = "cannot {} {}: the servers rejected the ACL; see --acl";
 inline constexpr char kNotAuthorised[] =
-    "cannot {} {}: not authorised: {} on {} is missing; see its ACL";
+    "cannot {} {}: not authorised: {} on {} is missing for {}; see its ACL";
+inline constexpr char kNoIdentity[] = "a caller without credentials";
+inline constexpr char kByKerberos[] = "the Kerberos principal";
+inline constexpr char kByCertificate[] = "the client certificate";
 
 // The LOCK cannot be used as asked.
 inline constexpr char kShortSessions[] =

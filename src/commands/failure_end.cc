@@ -23,7 +23,7 @@ cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
   if (!refusal.empty()) return EndRun(EndReason::kRefused, cli::SaslText(refusal));
   return EndRun(EndReason::kRefused, session_driver_.session().IsCloseRefused()
                                          ? cli::OtherSchemeText()
-                                         : cli::RefusedText(refused));
+                                         : cli::RefusedText(refused, session_driver_.identity()));
 }
 
 cli::RunEnd FailureEnd::operator()(const lock::Unusable& unusable) const {

@@ -43,7 +43,10 @@ Progress::Progress(ProgressStyle style, process::MessageSink& sink, TerminalInfo
       terminal_(std::move(terminal)),
       store_(store),
       clock_(clock),
-      lines_(std::move(lines)) {}
+      lines_(std::move(lines)),
+      began_(clock.Now()) {
+  if (style_ == ProgressStyle::kBar) next_show_ = began_ + kRedraw;
+}
 
 Progress::~Progress() {
   if (!lines_.write) interrupted_ ? sink_.ClearLive() : sink_.EraseLive();
@@ -52,7 +55,9 @@ Progress::~Progress() {
 void Progress::OnEvent(const cli::Event& event) {
   if (style_ == ProgressStyle::kNone) return;
   const TimePoint now = clock_.Now();
-  if (const auto* queued = std::get_if<cli::QueuedEvent>(&event)) {
+  if (std::holds_alternative<cli::ConnectedEvent>(event)) {
+    if (!waiting_since_) sink_.EraseLive();
+  } else if (const auto* queued = std::get_if<cli::QueuedEvent>(&event)) {
     places_.insert_or_assign(queued->ticket.lock.display_path(), Place{queued->ticket, now});
   } else if (const auto* lost = std::get_if<cli::PlaceLostEvent>(&event)) {
     places_.erase(lost->lock);
@@ -93,6 +98,7 @@ void Progress::OnReady(short /*revents*/) {
   if (style_ == ProgressStyle::kBar) {
     next_show_ = now + kRedraw;
     if (!terminal_.is_in_foreground()) return;
+    if (!waiting_since_) return ShowSearch();
     if (now >= next_lookup_) BeginLookup();
     ShowLive();
   } else if (now >= next_lookup_ && !shows_lookup_ && !is_first_) {
@@ -145,10 +151,15 @@ void Progress::Show() {
   next_show_ = clock_.Now() + lines_.between;
 }
 
-void Progress::ShowLive() {
+void Progress::ShowLive() { sink_.DrawLive(cli::LiveProgress(View(), LiveColumns())); }
+
+void Progress::ShowSearch() {
+  if (!store_.IsConnected()) sink_.DrawLive(cli::LiveSearch(clock_.Now() - began_, LiveColumns()));
+}
+
+std::size_t Progress::LiveColumns() const {
   const std::size_t width = terminal_.width();
-  const std::size_t columns = width == 0 ? kUsualWidth : width;
-  sink_.DrawLive(cli::LiveProgress(View(), std::max(columns, kFreeColumns) - kFreeColumns));
+  return std::max(width == 0 ? kUsualWidth : width, kFreeColumns) - kFreeColumns;
 }
 
 cli::ProgressView Progress::View() const {

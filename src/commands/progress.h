@@ -33,7 +33,8 @@ struct PlainLines {
   Duration between = std::chrono::minutes(1);
 };
 
-/// Shows a waiter's position: a live line that is redrawn each second, or a line of its own once
+/// Shows that no server has been found yet (in the live line only), then a waiter's position: a live
+/// line that is redrawn each second, or a line of its own once
 /// the wait has lasted a second and each minute after that (PlainLines). Reads the queue only for
 /// what it is about to show, at most every two seconds, and less often where the queue is long.
 ///
@@ -62,6 +63,8 @@ class Progress final : public cli::EventListener, public EventSource {
  private:
   void Show();
   void ShowLive();
+  void ShowSearch();
+  [[nodiscard]] std::size_t LiveColumns() const;
   void WaitFor(const std::string& lock);
   void BeginLookup();
   void OnLookedUp(const std::optional<lock::QueuePosition>& position);
@@ -73,6 +76,7 @@ class Progress final : public cli::EventListener, public EventSource {
   zookeeper::Store& store_;
   const Clock& clock_;
   const PlainLines lines_;
+  const TimePoint began_;
   /// Our contender in one LOCK, and when it queued, to compare with the holder's age.
   struct Place {
     lock::Ticket ticket;

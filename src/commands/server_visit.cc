@@ -119,7 +119,7 @@ std::string ServerVisit::Reason() const {
     if (!helpers.empty()) return helpers;
     lock::Refused refused;
     refused.error = *measurement_.refusal();
-    return cli::RefusedText(refused);
+    return cli::RefusedText(refused, "");
   }
   const auto failures = session_.Failures();
   return failures.empty() ? cli::SilentReason() : cli::AttemptText(failures.front().end);

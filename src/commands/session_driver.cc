@@ -26,6 +26,7 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
       shared_(shared),
       servers_(options.servers),
       names_no_server_(options.names_no_server),
+      identity_(cli::IdentityText(options.access, options.transport)),
       looks_up_(options.transport.proxy_command.empty()),
       transport_(process::MakeTransport(options.transport)),
       session_({}, options.session_timeout, clock, options.access, transport_.get()) {
@@ -103,20 +104,23 @@ void SessionDriver::TakeLookup() {
 
 std::string SessionDriver::Tried() const {
   if (!tried_before_close_.empty()) return tried_before_close_;
-  std::string text;
-  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
-  for (const auto& failure : session_.Failures()) add(cli::TriedText(failure.server, failure.end));
-  for (const auto& failure : lookup_failures_) add(cli::TriedText(failure));
+  std::vector<cli::TriedServer> tried;
+  for (const auto& failure : session_.Failures()) {
+    tried.push_back({failure.server, cli::AttemptText(failure.end)});
+  }
+  for (const auto& failure : lookup_failures_) {
+    tried.push_back({zookeeper::ToString(failure.server), cli::LookupText(failure)});
+  }
   for (const auto& server : servers_.servers) {
     const std::string name = zookeeper::ToString(server);
     const bool has_address =
         std::any_of(session_.endpoints().begin(), session_.endpoints().end(),
                     [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
-    if (lookup_ != nullptr && !has_address) add(cli::LookingUpText(name));
+    if (lookup_ != nullptr && !has_address) tried.push_back({name, cli::LookingUpReason()});
   }
   // No attempt has failed: it granted a session, and answers nothing.
-  if (text.empty()) add(cli::SilentText(session_.last_server()));
-  return text;
+  if (tried.empty()) tried.push_back({session_.last_server(), cli::SilentReason()});
+  return cli::TriedText(tried);
 }
 
 bool SessionDriver::Close(std::size_t releases) {

@@ -32,6 +32,8 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] bool IsHopeless() const { return is_hopeless_; }
   /// The user named no server, and the default is used.
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
+  /// See cli::IdentityText.
+  [[nodiscard]] const std::string& identity() const { return identity_; }
   /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
   /// refused), …". What is tried for the close does not count.
   [[nodiscard]] std::string Tried() const;
@@ -59,6 +61,7 @@ class SessionDriver final : public EventSource {
   SharedSession* const shared_;
   const zookeeper::ServerList servers_;
   const bool names_no_server_;
+  const std::string identity_;
   const bool looks_up_;                                    // false: a proxy command does
   const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP
   zookeeper::Session session_;

@@ -302,6 +302,8 @@ TEST_CASE("a configuration that cannot be used: 78, with file and line, before a
         place + ":1: publish-command: invalid value 'maybe'; expected one of: yes, no");
   CHECK(refused("quiet = yes\nverbose = yes\n") ==
         place + ":1: --quiet and --verbose cannot be used together");
+  CHECK(refused("quiet = true\nverbose = true\n") ==
+        place + ":1: --quiet and --verbose cannot be used together");
   CHECK(refused("label = \x1b[2Jx\n") == place + ":1: the line has a control character");
 }
 

@@ -63,12 +63,20 @@ std::string NoProc() {
 
 // A helper that is killed is replaced within a second, and which of the two the time-out finds is
 // the scheduler's. tests/cli/lookup_test.cc has a resolver that does not answer.
-std::string LookupEnded() { return cli::TriedText(process::LookupFailure{{"zk1", "2181"}, {}}); }
+std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
 
 // A process that zklock may not signal takes a setuid program and root: where a test has them,
 // tests/unit/process/survivor_test.cc makes one.
 std::string Survivor() {
   return Reported([](cli::Report& report) { report.Survivor({.pid = 7, .name = "sudo"}); });
+}
+
+// sasl_test.cc and tls_test.cc have servers for these.
+std::string OtherIdentities() {
+  process::TransportSpec transport;
+  transport.sasl = "gssapi";
+  transport.tls_cert = "/etc/zklock.pem";
+  return cli::IdentityText({}, transport);
 }
 
 // zklock and its guard look at one lease; which of them is the first to see its end is the
@@ -169,6 +177,9 @@ Provocations SaidAloneProvocations() {
       {{"kNoProc"}, NoProc},
       {{"kLastRunQuota"}, HistoryNotWritten},
       {{Part("kLookupEnded")}, LookupEnded},
+      {{Part("kByKerberos", "the Kerberos principal"),
+        Part("kByCertificate", "the client certificate")},
+       OtherIdentities},
       {{"kSurvivor"}, Survivor},
       {{"kContained", "kNotContained", "kUndelegated", "kOrphansEnded", "kOrphansAlive",
         "kContainRequired"},

@@ -231,6 +231,16 @@ std::string LiveProgress(const std::string& lock) {
   return AsLines(waiter.out());
 }
 
+std::string Looking() {
+  const Peer peer(Peer::Manner::kSaysNothing);
+  Child run = Child::StartOnTerminal(
+      OnTerminal(ZklockAt(peer.address(), {"exclusive", NewLock("said"), "--", "true"})));
+  run.ReadUntil("looking for a server, 1s");
+  run.Signal(SIGTERM);
+  CHECK(run.Wait() == Exited(128 + SIGTERM));
+  return AsLines(run.out());
+}
+
 std::string ProgressOfFirst(const std::string& lock) {
   Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
@@ -287,6 +297,7 @@ Provocations QueueProvocations() {
       {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
       {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
       {{"kProgress"}, PlainProgress},
+      {{Part("kLooking")}, Looking},
       {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
         Part("kNoAnswer")},
        [] { return LiveProgress(NewLock("said")); }},

@@ -230,6 +230,8 @@ Provocations ServerProvocations() {
        }},
       {{"kTooSlow", "kFirst"}, ConfirmedTooSlowly},
       {{"kNoServerNamed"}, NoServerNamed},
+      {{"kNoServer", Part("kTriedServers", "127.0.0.1:1, 127.0.0.1:1 (each: Connection refused)")},
+       attempts.At("127.0.0.1:1,127.0.0.1:1")},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        attempts.At("127.0.0.1:1")},
       {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},
@@ -263,7 +265,7 @@ Provocations ServerProvocations() {
       {{"kOtherSchemeRequired"}, SaslWanted},
       {{Part("kClosesOnRequest")}, ClosesOnRequest},
       {{"kAclRefused"}, AclRefused},
-      {{"kNotAuthorised"}, NotAuthorised},
+      {{"kNotAuthorised", Part("kNoIdentity", "a caller without credentials")}, NotAuthorised},
       {{"kInterruptedBy", Part("kSignal", "SIGTERM")}, InterruptedBySignal},
   };
 }

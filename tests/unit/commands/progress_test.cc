@@ -143,6 +143,25 @@ TEST_CASE("The live line is drawn each second, and reads the queue every other s
   CHECK(waiter.Requests() == requests + 30 * 2);
 }
 
+TEST_CASE("On a terminal a line is shown while no server has been found") {
+  Waiter waiter(ProgressStyle::kBar);
+  waiter.store.Disconnect();
+  waiter.progress = std::make_unique<Progress>(
+      ProgressStyle::kBar, *waiter.sink,
+      TerminalInfo{.width = [] { return 80; }, .is_in_foreground = [] { return true; }},
+      waiter.store, waiter.clock);
+  waiter.Said();
+  waiter.Pass(0s, false);
+  CHECK(waiter.Said().empty());
+  waiter.Pass(3s, false);
+  CHECK(waiter.Shown() == "zklock: looking for a server, 3s");
+  waiter.progress->OnEvent(cli::ConnectedEvent{.server = "zk1:2181"});
+  CHECK(waiter.Said() == kErased);
+  waiter.store.Connect();
+  waiter.Pass(3s);
+  CHECK(waiter.Said().empty());
+}
+
 TEST_CASE("A long queue is read less often") {
   Waiter waiter(ProgressStyle::kBar, 1000);
   waiter.Pass(0s);

@@ -79,14 +79,14 @@ TEST_CASE("A chroot after each server is refused: the others would be part of th
 TEST_CASE("A URL's scheme is refused by name") {
   for (const char* text : {"zk://a:1", "zk://a:1,b:2/app", "http://a"}) {
     CAPTURE(text);
-    CHECK(Parsed(text) == "bad: it has no scheme such as zk://");
+    CHECK(Parsed(text) == "bad: it must not begin with a scheme such as zk://");
   }
 }
 
 TEST_CASE("A blank does not separate servers") {
-  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (a comma separates servers)");
-  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (a comma separates servers)");
-  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (a comma separates servers)");
+  CHECK(Parsed("a:1 b:2") == "bad: server 1 has a blank in it (separate servers by commas)");
+  CHECK(Parsed("c,a\tb") == "bad: server 2 has a blank in it (separate servers by commas)");
+  CHECK(Parsed("a: 1") == "bad: server 1 has a blank in it (separate servers by commas)");
 }
 
 TEST_CASE("A list without a server is refused") {
