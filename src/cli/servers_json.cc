@@ -61,7 +61,7 @@ ordered_json ServerJson(const ServerFacts& server, const ServerTexts& texts) {
 ordered_json FindingJson(const protocol::Finding& finding, const ServersReport& report) {
   ordered_json json;
   json["kind"] = FindingName(finding.kind);
-  json["mend"] = protocol::ShouldBeMended(finding.kind);
+  json["fix"] = protocol::ShouldBeFixed(finding.kind);
   json["servers"] = ordered_json::array();
   for (const std::size_t place : finding.servers) {
     json["servers"].push_back(report.texts[place].address);

@@ -3,7 +3,7 @@
 /// Messages of inspect --servers-report; see messages.h.
 namespace zklock::cli::message {
 
-// What should be mended.
+// What should be fixed.
 inline constexpr char kServerUnreached[] = "{} is not reached: {}";
 inline constexpr char kServerNoQuorum[] =
     "{} has no quorum, and gives no sessions: see why it does not find the others";
@@ -61,7 +61,7 @@ inline constexpr char kNotCompared[] =
 inline constexpr char kWithoutServers[] =
     "without servers a command gets its stop signal after {} to {}, and is dead after {} (session "
     "time-out {}, --kill-after {})";
-inline constexpr char kNothingToMend[] = "nothing to mend";
+inline constexpr char kNothingToFix[] = "nothing to fix";
 inline constexpr char kNoServerReached[] = "no server was reached";
 
 }  // namespace zklock::cli::message

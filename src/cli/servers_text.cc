@@ -114,17 +114,17 @@ std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
 
 std::string ServersReportText(const ServersReport& report, const ViewStyle& style) {
   std::string text = TableText(report, style) + "\n";
-  bool mends = false;
+  bool fixes = false;
   for (const protocol::Finding& finding : protocol::Judge(report.facts)) {
-    const bool mend = protocol::ShouldBeMended(finding.kind);
-    if (!mend && !mends && text.ends_with("\n\n")) {
-      text += Paragraph("", Tone::kPlain, message::kNothingToMend, style);
+    const bool fix = protocol::ShouldBeFixed(finding.kind);
+    if (!fix && !fixes && text.ends_with("\n\n")) {
+      text += Paragraph("", Tone::kPlain, message::kNothingToFix, style);
     }
-    mends = mends || mend;
-    text += Paragraph(mend ? "mend" : "note", mend ? Tone::kBad : Tone::kFaint,
+    fixes = fixes || fix;
+    text += Paragraph(fix ? "fix" : "note", fix ? Tone::kBad : Tone::kFaint,
                       FindingText(finding, report), style);
   }
-  if (text.ends_with("\n\n")) text += Paragraph("", Tone::kPlain, message::kNothingToMend, style);
+  if (text.ends_with("\n\n")) text += Paragraph("", Tone::kPlain, message::kNothingToFix, style);
   const std::string without = WithoutServersText(report);
   if (!without.empty()) text += "\n" + Paragraph("", Tone::kPlain, without, style);
   return text;

@@ -33,10 +33,10 @@ struct PlainLines {
   Duration between = std::chrono::minutes(1);
 };
 
-/// Shows that no server has been found yet (in the live line only), then a waiter's position: a live
-/// line that is redrawn each second, or a line of its own once
-/// the wait has lasted a second and each minute after that (PlainLines). Reads the queue only for
-/// what it is about to show, at most every two seconds, and less often where the queue is long.
+/// Shows that no server has been found yet (in the live line only), then a waiter's position: a
+/// live line that is redrawn each second, or a line of its own once the wait has lasted a second
+/// and each minute after that (PlainLines). Reads the queue only for what it is about to show, at
+/// most every two seconds, and less often where the queue is long.
 ///
 /// Passive, like all sources. Its destructor erases the live line.
 class Progress final : public cli::EventListener, public EventSource {

@@ -32,7 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kExitToMend = 1;
+constexpr int kExitToFix = 1;
 // For the sessions to be closed; those that are not, expire.
 constexpr Duration kCloseTime = 1s;
 
@@ -329,10 +329,10 @@ class ServersInspection {
       return is_refused_ ? kExitRefused : kExitUnavailable;
     }
     const auto findings = protocol::Judge(result_.facts);
-    const bool mend = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
-      return protocol::ShouldBeMended(finding.kind);
+    const bool fix = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
+      return protocol::ShouldBeFixed(finding.kind);
     });
-    return mend ? kExitToMend : kExitOk;
+    return fix ? kExitToFix : kExitOk;
   }
 
   const cli::InspectOptions& options_;

@@ -246,7 +246,7 @@ bool IsOldVersion(std::string_view version) {
   return std::pair(major, minor) < std::pair(3, 5);
 }
 
-bool ShouldBeMended(Finding::Kind kind) {
+bool ShouldBeFixed(Finding::Kind kind) {
   switch (kind) {
     case Kind::kUnreached:
     case Kind::kOldVersion:
@@ -288,7 +288,7 @@ std::vector<Finding> Judge(const EnsembleFacts& facts) {
   FindConnections(facts, findings);
   FindWords(facts, findings);
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& one, const Finding& other) {
-    return ShouldBeMended(one.kind) && !ShouldBeMended(other.kind);
+    return ShouldBeFixed(one.kind) && !ShouldBeFixed(other.kind);
   });
   return findings;
 }

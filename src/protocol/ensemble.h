@@ -94,7 +94,7 @@ struct EnsembleFacts {
 /// One conclusion.
 struct Finding {
   enum class Kind {
-    // What should be mended.
+    // What should be fixed.
     kUnreached,
     kOldVersion,
     kOtherEnsemble,    ///< the session is unknown to it
@@ -129,8 +129,8 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// Whether the ensemble is not fit for locks, or less fit than it should be, until it is mended.
-[[nodiscard]] bool ShouldBeMended(Finding::Kind kind);
+/// Whether the ensemble is not fit for locks, or less fit than it should be, until it is fixed.
+[[nodiscard]] bool ShouldBeFixed(Finding::Kind kind);
 
 /// Whether a ZooKeeper of this version, "3.4.14", lacks requests that zklock needs: containers and
 /// create2 came with 3.5.

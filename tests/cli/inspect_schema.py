@@ -111,9 +111,9 @@ def check_report(report, manual):
         if not set(finding["servers"]) <= set(addresses):
             wrong.append(f"findings[{index}] is about {finding['servers']}")
     check(report["withoutServers"], "time without servers", "withoutServers")
-    mends = [finding["mend"] for finding in report["findings"]]
-    if mends != sorted(mends, reverse=True):
-        wrong.append(f"the findings are not in order: {mends}")
+    fixes = [finding["fix"] for finding in report["findings"]]
+    if fixes != sorted(fixes, reverse=True):
+        wrong.append(f"the findings are not in order: {fixes}")
 
 
 def check_history(history, schema, where):

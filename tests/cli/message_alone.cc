@@ -167,7 +167,7 @@ Provocations SaidAloneProvocations() {
         Part("kBriefGrant"),      Part("kGrantBelowAsked"),    Part("kEvenList"),
         Part("kSingleServer"),    Part("kPartialList"),        Part("kAddressUnreached"),
         Part("kClockUnknown"),    Part("kWordsClosed"),        Part("kWordsUnusable"),
-        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToMend"),
+        Part("kNotCompared"),     Part("kWithoutServers"),     Part("kNothingToFix"),
         Part("kOldServer"),       Part("kNotMember")},
        Findings},
 #ifdef ZKLOCK_SANITIZED

@@ -91,7 +91,7 @@ const Words kAllWords = {"4lw.commands.whitelist=*"};
 
 }  // namespace
 
-TEST_CASE("the report of a sound ensemble has nothing to mend, and leaves nothing") {
+TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing") {
   const OwnServer servers(Joined(kAllWords, {"maxClientCnxns=60"}), 3);
   const json report = JsonReport(servers.address(), 0);
   REQUIRE(report["servers"].size() == 3);
@@ -115,7 +115,7 @@ TEST_CASE("the report of a sound ensemble has nothing to mend, and leaves nothin
     if (server["role"] == "leader") ++leaders;
   }
   CHECK(leaders == 1);
-  for (const json& finding : report["findings"]) CHECK(finding["mend"] == false);
+  for (const json& finding : report["findings"]) CHECK(finding["fix"] == false);
   // Half of the time-out, and less: see zklock-protocol(7).
   CHECK(report["withoutServers"]["mostToEnd"] < 25);
   CHECK(report["withoutServers"]["leastToStop"] > 5);
@@ -124,7 +124,7 @@ TEST_CASE("the report of a sound ensemble has nothing to mend, and leaves nothin
   const Finished text = Run(Report(servers.address()));
   CHECK(text.exit == Exited(0));
   CHECK(text.err.empty());
-  CHECK_THAT(text.out, Contains("leader") && Contains("nothing to mend") &&
+  CHECK_THAT(text.out, Contains("leader") && Contains("nothing to fix") &&
                            Contains("without servers a command gets its stop signal after "));
   const Finished quiet = Run(Report(servers.address(), {"--quiet"}));
   CHECK(quiet.exit == Exited(0));
@@ -151,11 +151,11 @@ TEST_CASE("servers that grant different time-outs, a stopped one and closed word
   CHECK(report["servers"][1]["connectionLimit"].is_null());
   CHECK(report["servers"][2]["reason"] == "Connection refused");
   CHECK(FindingOf(report, "unreached")["servers"] == json::array({stopped.address()}));
-  CHECK(FindingOf(report, "evenMembers")["mend"] == true);
+  CHECK(FindingOf(report, "evenMembers")["fix"] == true);
   const Finished text = Run(Report(list));
   CHECK(text.exit == Exited(1));
   CHECK_THAT(text.out,
-             Contains("mend: " + stopped.address() + " is not reached: Connection refused") &&
+             Contains("fix: " + stopped.address() + " is not reached: Connection refused") &&
                  Contains("note: cannot tell the connections and connection limit of " + second));
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bou
   const json& commit = report["servers"][0]["commit"];
   CHECK(commit["median"] >= 0.6);
   CHECK(commit["count"] < 20);  // the time was over
-  CHECK(FindingOf(report, "tooSlow")["mend"] == true);
+  CHECK(FindingOf(report, "tooSlow")["fix"] == true);
   // The uncertainty grows with the round trip, and nothing is proven to be off.
   CHECK(report["servers"][0]["clock"]["uncertainty"] >= 0.3);
   CHECK(FindingOf(report, "clockOff").is_null());
@@ -226,11 +226,11 @@ TEST_CASE("a server that is no longer a member is found, in the newest configura
   CAPTURE(report.dump());
   const json stranger = FindingOf(report, "notMember");
   REQUIRE_FALSE(stranger.is_null());
-  CHECK(stranger["mend"] == true);
+  CHECK(stranger["fix"] == true);
   CHECK(stranger["servers"] == json::array({addresses[2]}));
 }
 
-TEST_CASE("a ZooKeeper that is too old for zklock has to be mended") {
+TEST_CASE("a ZooKeeper that is too old for zklock has to be fixed") {
   HostileServer server([](int socket, int) {
     std::array<char, 4> word{};
     if (recv(socket, word.data(), word.size(), MSG_WAITALL) != 4) return;
@@ -239,7 +239,7 @@ TEST_CASE("a ZooKeeper that is too old for zklock has to be mended") {
   });
   const json report = JsonReport(server.address(), 69);
   CAPTURE(report.dump());
-  CHECK(FindingOf(report, "oldVersion")["mend"] == true);
+  CHECK(FindingOf(report, "oldVersion")["fix"] == true);
 }
 
 TEST_CASE("an observer is no voter, and the first server decides nothing") {
@@ -377,8 +377,8 @@ TEST_CASE(
   CHECK(finished.exit == Exited(69));
   CHECK(finished.err == "zklock: no server was reached\n");
   CHECK_THAT(finished.out,
-             Contains("mend: " + closed.address() + " is not reached: Connection refused") &&
-                 Contains("mend: nowhere.invalid:2181 is not reached: ") &&
+             Contains("fix: " + closed.address() + " is not reached: Connection refused") &&
+                 Contains("fix: nowhere.invalid:2181 is not reached: ") &&
                  Contains("[::1]:" + closed.number()) && !Contains("without servers"));
 }
 
@@ -446,8 +446,7 @@ TEST_CASE("the report fits the terminal, with colours and without") {
     Child child = Child::StartOnTerminal(options);
     CHECK(child.Wait() == Exited(1));
     child.ReadToEnd();
-    CHECK_THAT(child.out(),
-               Contains("\x1b[31munreached\x1b[0m") && Contains("\x1b[31mmend\x1b[0m"));
+    CHECK_THAT(child.out(), Contains("\x1b[31munreached\x1b[0m") && Contains("\x1b[31mfix\x1b[0m"));
   }
 }
 

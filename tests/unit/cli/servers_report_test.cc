@@ -25,17 +25,17 @@ std::string Text(const ServersReport& report) { return ServersReportText(report,
 
 }  // namespace
 
-TEST_CASE("The report has a row for each server, then what to mend, then what is worth knowing") {
+TEST_CASE("The report has a row for each server, then what to fix, then what is worth knowing") {
   CHECK(Text(test::UnfitServers()) ==
         "SERVER    ADDRESS        ROLE       VERSION  SESSION  CONNECT    COMMIT     CLOCK  CONNS\n"
         "zk1:2181  10.0.0.1:2181  leader     3.8.0    30s      1.2/3.4ms  0.8/5.1ms  +12ms  4/60\n"
         "zk2:2181  10.0.0.2:2181  follower   3.8.0    12s      2/48ms     0.1/1.7s   ±48ms  -\n"
         "zk3:2181  10.0.0.3:2181  unreached  -        -        -          -          -      -\n"
         "\n"
-        "mend: zk3:2181 is not reached: Connection refused\n"
-        "mend: session time-outs differ: zk2:2181 grants 12s, others up to 30s: a lock becomes "
+        "fix: zk3:2181 is not reached: Connection refused\n"
+        "fix: session time-outs differ: zk2:2181 grants 12s, others up to 30s: a lock becomes "
         "shorter by a reconnect to it; set the same minSessionTimeout and maxSessionTimeout\n"
-        "mend: zk2:2181 took 1.7s for a commit, and heartbeats are due every 1.5s: raise "
+        "fix: zk2:2181 took 1.7s for a commit, and heartbeats are due every 1.5s: raise "
         "--session-timeout, or find out what slows the server down\n"
         "note: cannot tell the connections and connection limit of zk2:2181: four-letter words are "
         "closed "
@@ -47,9 +47,9 @@ TEST_CASE("The report has a row for each server, then what to mend, then what is
 
 TEST_CASE("A report without a fault says so") {
   ServersReport report = OneServer();
-  CHECK_THAT(Text(report), Contains("\n\nnothing to mend\nnote: a single server: "));
+  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\nnote: a single server: "));
   report.facts.members = protocol::Members{.voters = {1}, .weighted = true};
-  CHECK_THAT(Text(report), Contains("\n\nnothing to mend\n\nwithout servers "));
+  CHECK_THAT(Text(report), Contains("\n\nnothing to fix\n\nwithout servers "));
 }
 
 TEST_CASE("A report of no server at all has no time without servers") {
@@ -57,7 +57,7 @@ TEST_CASE("A report of no server at all has no time without servers") {
   report.facts.servers = {{.name = "zk3:2181"}};
   report.texts = {{.address = "zk3:2181", .version = "", .reason = "Name or service not known"}};
   const std::string text = Text(report);
-  CHECK_THAT(text, Contains("mend: zk3:2181 is not reached: Name or service not known\n"));
+  CHECK_THAT(text, Contains("fix: zk3:2181 is not reached: Name or service not known\n"));
   CHECK_THAT(text, !Contains("without servers") && !Contains("ADDRESS"));
   const json parsed = json::parse(ServersReportJson(report));
   CHECK(parsed["withoutServers"].is_null());
@@ -71,19 +71,19 @@ TEST_CASE("Clocks, limits and slow times are shown with their units") {
   server.connection_limit = 0;
   server.commit = protocol::Spread{2s, 12s, 7};
   CHECK_THAT(Text(report), Contains("2.0/12.0s") && Contains("-1m30s") && Contains("4/∞"));
-  CHECK_THAT(Text(report), Contains("mend: the servers' clock is 1m30s behind this host's (±2ms)"));
+  CHECK_THAT(Text(report), Contains("fix: the servers' clock is 1m30s behind this host's (±2ms)"));
   server.clock = protocol::ClockOffset{90s, 2ms};
-  CHECK_THAT(Text(report), Contains("mend: the servers' clock is 1m30s ahead of this host's"));
+  CHECK_THAT(Text(report), Contains("fix: the servers' clock is 1m30s ahead of this host's"));
   server.connections.reset();
   CHECK_THAT(Text(report), Contains("?/∞"));
 }
 
 TEST_CASE("What other programs wrote cannot break out of the report") {
-  const ServersReport report = test::UnfitServers("\x1b[31mred\nmend: forged\x07\xff");
+  const ServersReport report = test::UnfitServers("\x1b[31mred\nfix: forged\x07\xff");
   for (const std::string& text : {Text(report), ServersReportJson(report)}) {
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find('\x07') == std::string::npos);
-    CHECK(text.find("\nmend: forged") == std::string::npos);
+    CHECK(text.find("\nfix: forged") == std::string::npos);
   }
   for (const unsigned char byte : ServersReportJson(report)) CHECK(byte < 0x80);
 }
@@ -98,7 +98,7 @@ TEST_CASE("The JSON has the same conclusions as the text") {
   const std::string text = Text(report);
   for (const json& finding : parsed["findings"]) {
     const std::string line =
-        (finding["mend"] == true ? "mend: " : "note: ") + finding["text"].get<std::string>() + "\n";
+        (finding["fix"] == true ? "fix: " : "note: ") + finding["text"].get<std::string>() + "\n";
     CHECK_THAT(text, Contains(line));
   }
   CHECK(parsed["findings"][0]["kind"] == "unreached");

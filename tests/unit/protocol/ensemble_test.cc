@@ -47,18 +47,18 @@ TEST_CASE("There is nothing to say about a sound ensemble") {
   CHECK(Judge(SoundEnsemble()).empty());
 }
 
-TEST_CASE("Servers that grant different session time-outs are to be mended") {
+TEST_CASE("Servers that grant different session time-outs are to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[1].granted = 12s;
   const auto findings = Judge(facts);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0] ==
         Finding{.kind = Kind::kDifferentGrants, .servers = {1}, .least = 12s, .most = 30s});
-  CHECK(ShouldBeMended(Kind::kDifferentGrants));
+  CHECK(ShouldBeFixed(Kind::kDifferentGrants));
   CHECK(ShortestGrant(facts) == 12s);
 }
 
-TEST_CASE("A session time-out that zklock refuses is to be mended, a short one is mentioned") {
+TEST_CASE("A session time-out that zklock refuses is to be fixed, a short one is mentioned") {
   EnsembleFacts facts = SoundEnsemble();
   for (ServerFacts& server : facts.servers) server.granted = 3999ms;
   facts.asked = 3999ms;
@@ -89,7 +89,7 @@ TEST_CASE("The worst commit is compared with the period of heartbeats at the sho
   CHECK(Kinds(facts) == KindList{Kind::kDifferentGrants, Kind::kTooSlow, Kind::kShortGrant});
 }
 
-TEST_CASE("A server that is not reached is to be mended, unless its name has an address that is") {
+TEST_CASE("A server that is not reached is to be fixed, unless its name has an address that is") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[2] = {.name = "zk3:2181"};
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kUnreached, .servers = {2}}});
@@ -109,22 +109,22 @@ TEST_CASE("A server that does not know the session is of another ensemble") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[1].same_ensemble = false;
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kOtherEnsemble, .servers = {1}}});
-  CHECK(ShouldBeMended(Kind::kOtherEnsemble));
+  CHECK(ShouldBeFixed(Kind::kOtherEnsemble));
   facts.servers[1].same_ensemble.reset();
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotCompared, .servers = {1}}});
 }
 
-TEST_CASE("A server that the configuration does not have is to be mended") {
+TEST_CASE("A server that the configuration does not have is to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.members = Members{.voters = {1, 2, 4}, .observers = {5}};
   facts.servers.push_back(Sound("zk5:2181", 5));
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kNotMember, .servers = {2}}});
-  CHECK(ShouldBeMended(Kind::kNotMember));
+  CHECK(ShouldBeFixed(Kind::kNotMember));
   facts.servers[2].same_ensemble = false;
   CHECK(Kinds(facts) == KindList{Kind::kOtherEnsemble});
 }
 
-TEST_CASE("A ZooKeeper before 3.5 is to be mended") {
+TEST_CASE("A ZooKeeper before 3.5 is to be fixed") {
   for (const char* version : {"3.4.14", "3.4", "2.9.1"}) CHECK(IsOldVersion(version));
   for (const char* version : {"3.5.0", "3.10.1", "4.0.0", "", "3", "x.y"}) {
     CHECK_FALSE(IsOldVersion(version));
@@ -132,7 +132,7 @@ TEST_CASE("A ZooKeeper before 3.5 is to be mended") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[0].is_old = true;
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kOldVersion, .servers = {0}}});
-  CHECK(ShouldBeMended(Kind::kOldVersion));
+  CHECK(ShouldBeFixed(Kind::kOldVersion));
 }
 
 TEST_CASE("An ended session proves nothing about another ensemble") {
@@ -155,19 +155,19 @@ TEST_CASE("The same number is the same server only within one ensemble, and by t
   CHECK(Kinds(facts) == KindList{Kind::kEvenMembers});
 }
 
-TEST_CASE("An even number is to be mended if it is known to be of voting servers") {
+TEST_CASE("An even number is to be fixed if it is known to be of voting servers") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers.push_back(Sound("zk4:2181", 4));
   facts.members->voters.insert(4);
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kEvenMembers, .count = 4}});
-  CHECK(ShouldBeMended(Kind::kEvenMembers));
+  CHECK(ShouldBeFixed(Kind::kEvenMembers));
   facts.members = Members{.voters = {1, 2, 3}, .observers = {4}};
   CHECK(Judge(facts).empty());
   facts.members = Members{.voters = {1, 2, 3, 4}, .weighted = true};
   CHECK(Judge(facts).empty());
   facts.members.reset();
   CHECK(Judge(facts) == std::vector<Finding>{{.kind = Kind::kEvenList, .count = 4}});
-  CHECK_FALSE(ShouldBeMended(Kind::kEvenList));
+  CHECK_FALSE(ShouldBeFixed(Kind::kEvenList));
 }
 
 TEST_CASE("A list that names a part of the ensemble, and a single server, are mentioned") {
@@ -179,7 +179,7 @@ TEST_CASE("A list that names a part of the ensemble, and a single server, are me
   facts.members.reset();
   facts.servers[0].role = ServerRole::kStandalone;
   CHECK(Kinds(facts) == KindList{Kind::kSingleServer});
-  CHECK_FALSE(ShouldBeMended(Kind::kSingleServer));
+  CHECK_FALSE(ShouldBeFixed(Kind::kSingleServer));
 }
 
 TEST_CASE("A clock is off only if more than a second is proven") {
@@ -196,7 +196,7 @@ TEST_CASE("A clock is off only if more than a second is proven") {
   CHECK(Kinds(facts) == KindList{Kind::kClockUnknown});
 }
 
-TEST_CASE("Connections near their limit are to be mended; 0 is no limit") {
+TEST_CASE("Connections near their limit are to be fixed; 0 is no limit") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[0].connections = 53;
   CHECK(Kinds(facts).empty());
@@ -210,7 +210,7 @@ TEST_CASE("Connections near their limit are to be mended; 0 is no limit") {
   CHECK(Kinds(facts).empty());
 }
 
-TEST_CASE("Words that are closed or answered with garbage are mentioned, never to be mended") {
+TEST_CASE("Words that are closed or answered with garbage are mentioned, never to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[0].conf = WordEnd::kClosed;
   facts.servers[1].cons = WordEnd::kUnusable;
@@ -220,11 +220,11 @@ TEST_CASE("Words that are closed or answered with garbage are mentioned, never t
   CHECK(findings[0].kind == Kind::kUnreached);
   CHECK(findings[1] == Finding{.kind = Kind::kWordsClosed, .servers = {0}});
   CHECK(findings[2] == Finding{.kind = Kind::kWordsUnusable, .servers = {1}});
-  CHECK_FALSE(ShouldBeMended(Kind::kWordsClosed));
-  CHECK_FALSE(ShouldBeMended(Kind::kWordsUnusable));
+  CHECK_FALSE(ShouldBeFixed(Kind::kWordsClosed));
+  CHECK_FALSE(ShouldBeFixed(Kind::kWordsUnusable));
 }
 
-TEST_CASE("What should be mended precedes what is worth knowing") {
+TEST_CASE("What should be fixed precedes what is worth knowing") {
   EnsembleFacts facts = SoundEnsemble();
   facts.asked = 40s;
   facts.servers[0].srvr = WordEnd::kClosed;
