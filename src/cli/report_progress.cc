@@ -77,20 +77,23 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   return Printable(prefix + LineFor(view, PrintableEnd(view.lock, room)), columns);
 }
 
+std::string AcquiredLine(const std::string& locks, Duration waited) {
+  return fmt::format(message::kAcquiredAfter, locks, WholeSeconds(waited));
+}
+
 std::string LiveSearch(Duration since, std::size_t columns) {
   return Printable(fmt::format(message::kLooking, WholeSeconds(since)), columns);
 }
 
 std::string ProcessText(const std::string& name, const std::string& data) {
   const auto known = lock::ParseContenderData(data);
-  const auto contender = protocol::ParseContenderName(name);
-  if (known && known->reservation && contender && contender->reserves) {
-    return fmt::format(message::kReservation, known->reservation->id);
-  }
   if (!known || !known->host || !known->pid) return Printable(name, kWidestForeign);
-  return fmt::format(message::kProcess,
-                     Printable(known->command.value_or(message::kSomeCommand), kWidestForeign),
-                     *known->pid, Printable(*known->host, kWidestForeign));
+  const std::string command =
+      Printable(known->command.value_or(message::kSomeCommand), kWidestForeign);
+  const std::string host = Printable(*known->host, kWidestForeign);
+  return known->label ? fmt::format(message::kLabelledProcess, command, *known->pid, host,
+                                    PrintableEnd(*known->label, kWidestForeign))
+                      : fmt::format(message::kProcess, command, *known->pid, host);
 }
 
 }  // namespace zklock::cli

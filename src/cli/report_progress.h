@@ -30,11 +30,12 @@ struct ProgressView {
 /// unless that would leave too little of the LOCK.
 [[nodiscard]] std::string LiveProgress(const ProgressView& view, std::size_t columns);
 
+/// "acquired /jobs/backup after 6m12s".
+[[nodiscard]] std::string AcquiredLine(const std::string& locks, Duration waited);
 /// The live line before any server was found: "zklock: looking for a server, 3s".
 [[nodiscard]] std::string LiveSearch(Duration since, std::size_t columns);
 
-/// "backup.sh (pid 3185 on web1)" or "a reservation for freeze" if the contender's data say so,
-/// else its name.
+/// "backup.sh (pid 3185 on web1, 'nightly')" if the contender's data say so, else its name.
 [[nodiscard]] std::string ProcessText(const std::string& name, const std::string& data);
 
 }  // namespace zklock::cli

@@ -9,6 +9,7 @@
 #include "cli/duration.h"
 #include "cli/messages.h"
 #include "cli/printable.h"
+#include "cli/queue_view.h"
 #include "cli/report_progress.h"
 #include "cli/run_messages.h"
 #include "cli/server_messages.h"
@@ -301,6 +302,10 @@ std::string DefectText(const lock::Defect& defect) {
 
 std::string BlockerText(const lock::Busy& busy) {
   if (busy.blocker.empty()) return "";
+  if (busy.reserved) {
+    const std::string what = ReservationText(*busy.reserved, /*overdue=*/false);
+    return fmt::format(message::kBlockerReserved, Printable(what, 2 * kWidestForeign));
+  }
   return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
 }
 

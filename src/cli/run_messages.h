@@ -13,8 +13,9 @@ inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
 
 // Parts of other messages: the contender ahead, and the sender of a request to release.
 inline constexpr char kBlocker[] = ": {} is ahead";
+inline constexpr char kBlockerReserved[] = ": it is reserved for {}";
 inline constexpr char kProcess[] = "{} (pid {} on {})";
-inline constexpr char kReservation[] = "a reservation for {}";
+inline constexpr char kLabelledProcess[] = "{} (pid {} on {}, '{}')";
 inline constexpr char kSomeCommand[] = "a command";
 inline constexpr char kAsker[] = "{} ('{}')";
 inline constexpr char kSomeone[] = "someone";
@@ -28,6 +29,7 @@ inline constexpr char kConfirming[] = "; confirming the session";
 inline constexpr char kHeldBy[] = "; held by {}";
 inline constexpr char kHeldFor[] = " for {}";
 inline constexpr char kReservedFor[] = "; reserved for {}";
+inline constexpr char kAcquiredAfter[] = "acquired {} after {}";
 inline constexpr char kMoreHold[] = ", and {} more";
 
 // While the command runs, and at its end.

@@ -144,8 +144,14 @@ void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
   }
 }
 
+void Progress::OnAcquired(const std::string& locks) {
+  if (!has_shown_) return;
+  sink_.WriteLine("zklock: " + cli::AcquiredLine(locks, clock_.Now() - *waiting_since_));
+}
+
 void Progress::Show() {
   shows_lookup_ = false;
+  has_shown_ = true;
   const std::string line = cli::ProgressLine(View());
   lines_.write ? lines_.write(line) : sink_.WriteLine("zklock: " + line);
   next_show_ = clock_.Now() + lines_.between;

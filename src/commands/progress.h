@@ -49,6 +49,8 @@ class Progress final : public cli::EventListener, public EventSource {
   Progress& operator=(const Progress&) = delete;
 
   void OnEvent(const cli::Event& event) override;
+  /// The wait is over. In plain lines this is said only if the wait was.
+  void OnAcquired(const std::string& locks);
   /// Before zklock is suspended; the line is drawn again when zklock continues.
   void Pause();
   /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
@@ -92,6 +94,7 @@ class Progress final : public cli::EventListener, public EventSource {
   TimePoint position_at_{};
   TimePoint held_since_{};  ///< the earliest time at which the holder can have acquired the lock
   bool interrupted_ = false;
+  bool has_shown_ = false;     ///< a plain line
   bool shows_lookup_ = false;  ///< a plain line is due and waits for the lookup
   TimePoint next_show_ = kNever;
   TimePoint next_lookup_{};

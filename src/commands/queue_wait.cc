@@ -108,6 +108,11 @@ WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   context_.events.Remove(progress);
   ended_at_ = acquire.lock().display_path();
   wait_end_ = acquire.wait_end();
+  // With --verbose an event says it.
+  if (std::holds_alternative<TakenLocks>(*outcome) &&
+      options.verbosity == cli::Verbosity::kNormal) {
+    progress.OnAcquired(locks_);
+  }
   return *outcome;
 }
 

@@ -121,7 +121,7 @@ void Acquire::OnReady(short /*revents*/) {
   if (IsOver()) return;
   const auto* lease = std::get_if<AwaitingLease>(&state_);
   if (now >= WaitEnd()) {
-    Finish(Busy{Busy::Why::kWaitOver, predecessor_.name, predecessor_.data});
+    FinishBlocked(Busy::Why::kWaitOver);
   } else if (now >= UnreachableAt()) {
     Finish(Unreachable{});
   } else if (now >= answer_deadline_) {
@@ -257,6 +257,10 @@ void Acquire::CheckOwn() {
 void Acquire::Finish(AcquireOutcome outcome) { Enter(Done{std::move(outcome)}); }
 
 void Acquire::FinishBusy(Busy::Why why) { Finish(Busy{why, "", ""}); }
+
+void Acquire::FinishBlocked(Busy::Why why) {
+  Finish(Busy{why, predecessor_.name, predecessor_.data, predecessor_.reserved});
+}
 
 void Acquire::IfCompatible(const protocol::Children& children,
                            std::function<void(const QueueList&)> then) {

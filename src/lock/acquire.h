@@ -226,6 +226,8 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   void CheckOwn();
   void Finish(AcquireOutcome outcome);
   void FinishBusy(Busy::Why why);
+  /// Because of the predecessor.
+  void FinishBlocked(Busy::Why why);
   void FinishQuota();
   void OnUnexpected(const std::string& operation, zookeeper::Error error,
                     const char* right = "READ", const std::string& path = "");
@@ -302,6 +304,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   struct Predecessor {
     std::string name;
     std::string data{};
+    std::optional<Reserved> reserved{};  ///< it is this reservation
     bool readable = true;
     protocol::QueueAhead ahead{};  ///< from the list that made it the predecessor
     bool is_rival = false;  ///< it does not exclude our contender, but has our ID (--reserve)

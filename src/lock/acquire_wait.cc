@@ -217,6 +217,7 @@ void Acquire::OnPredecessor(const GetReply& reply) {
       if (reply.stat.ephemeral_owner == 0) {
         const auto reserved = FindReservation(predecessor_.name, reply.data, reply.stat);
         if (!reserved) return Finish(Unusable{Unusable::Why::kNobodysContender, predecessor_.name});
+        predecessor_.reserved = reserved;
         OnReservationAhead(*reserved);
         if (!std::holds_alternative<Waiting>(state_) &&
             !std::holds_alternative<CheckingFree>(state_)) {
@@ -370,7 +371,7 @@ void Acquire::LeaveAfterLookup() {
   }
   if (std::holds_alternative<LeavingFull>(state_)) return FinishBusy(Busy::Why::kQueueFull);
   if (request_.is_for_turnstile()) return FinishBusy(Busy::Why::kTaken);
-  Finish(Busy{Busy::Why::kTaken, predecessor_.name, predecessor_.data});
+  FinishBlocked(Busy::Why::kTaken);
 }
 
 Acquire::Lookup* Acquire::LookupOfState() {

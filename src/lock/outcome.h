@@ -34,6 +34,7 @@ struct Busy {
   Why why = Why::kTaken;
   std::string blocker;       ///< the contender in the way; may be empty
   std::string blocker_data;  ///< its data, which anyone may have written: for display only
+  std::optional<Reserved> reserved{};  ///< the blocker is this reservation
 };
 
 /// Whether a holder with this mode and data holds for us. Anyone may have written the data: it is a

@@ -27,10 +27,10 @@ std::string WaitOver() {
   return SaidBy({"exclusive", "--wait", "1ms", lock, "--", "true"}, 75);
 }
 
-std::string NobodysName() {
+std::string TakenBy(const std::string& data) {
   const std::string lock = NewLock("said");
   Tree tree;
-  tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, R"({"host":"h7","pid":4711})");
+  tree.Create(lock + "/x-lock-", ZnodeKind::kEphemeralSequential, data);
   return SaidBy({"try", lock, "--", "true"}, 75);
 }
 
@@ -198,9 +198,11 @@ std::string WaiterOfRareServers(const std::string& asked, const Exit& end) {
 
 std::string PlainProgress() {
   const std::string lock = NewLock("said");
-  const Child holder = StartHolder(lock);
+  Child holder = StartHolder(lock);
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   waiter.ReadErrUntil("\n");
+  holder.CloseInput();
+  CHECK(waiter.Wait() == Exited(0));
   return waiter.err();
 }
 
@@ -273,7 +275,9 @@ Provocations QueueProvocations() {
       {{"kWaitOver"}, WaitOver},
       {{Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
         Part("kProcess", "a command (pid 4711 on h7)"), Part("kSomeCommand")},
-       NobodysName},
+       [] { return TakenBy(R"({"host":"h7","pid":4711})"); }},
+      {{Part("kLabelledProcess", "a command (pid 4711 on h7, 'nightly')")},
+       [] { return TakenBy(R"({"host":"h7","pid":4711,"label":"nightly"})"); }},
       {{"kQueueFull"}, QueueFull},
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
@@ -291,12 +295,12 @@ Provocations QueueProvocations() {
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
       {{"kReservationEnded"}, ReservationEnds},
       {{"kReservationOverdue"}, ReservationOverdue},
-      {{Part("kReservation", "a reservation for freeze")}, TakenByReservation},
+      {{Part("kBlockerReserved", ": it is reserved for freeze")}, TakenByReservation},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kPlaceLost"}, PlaceLost},
       {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
       {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
-      {{"kProgress"}, PlainProgress},
+      {{"kProgress", "kAcquiredAfter"}, PlainProgress},
       {{Part("kLooking")}, Looking},
       {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
         Part("kNoAnswer")},

@@ -528,7 +528,8 @@ TEST_CASE("a waiter is told what it waits for") {
   // The last one ahead is named: here the reservation.
   const Finished finished = RunZklock({"try", lock, "--", "true"});
   CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(": a reservation for freeze is ahead"));
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is taken: it is reserved for freeze until ") &&
+                               Catch::Contains(": incident 4711; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   // If the look-up of the reservation takes too long, only the next line has it.
   waiter.ReadErrUntil("; reserved for freeze until ", 2 * kPatience);

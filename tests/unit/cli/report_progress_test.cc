@@ -66,10 +66,15 @@ TEST_CASE("Progress tells as much of the holder as is known") {
   }
 }
 
-TEST_CASE("A contender that is a reservation, by its name and its data, is called one") {
-  const std::string data = R"({"host":"b7","pid":7,"reservation":{"id":"freeze","token":5}})";
-  CHECK(ProcessText(test::OurName("b7", "reserve-lock-", 3), data) == "a reservation for freeze");
-  CHECK(ProcessText(test::OurName("b7", "lock-", 3), data) == "a command (pid 7 on b7)");
+TEST_CASE("A contender is called by its command and its label") {
+  CHECK(ProcessText("c-1", R"({"host":"b7","pid":7})") == "a command (pid 7 on b7)");
+  CHECK(ProcessText("c-1", R"({"host":"b7","pid":7,"command":"sh","label":"nightly"})") ==
+        "sh (pid 7 on b7, 'nightly')");
+  CHECK(ProcessText("c-1", R"({"host":"b7","label":"nightly"})") == "c-1");
+  // The end of a CI job's URL tells it from others.
+  const std::string url = "https://git.example.org/" + std::string(80, 'g') + "/-/jobs/4711";
+  CHECK_THAT(ProcessText("c-1", R"({"host":"b7","pid":7,"label":")" + url + "\"}"),
+             Catch::EndsWith("gg/-/jobs/4711')"));
 }
 
 TEST_CASE("A position in the queue is an ordinal number") {

@@ -112,6 +112,17 @@ TEST_CASE("Without a terminal a line is printed after a second, and then each mi
   CHECK(waiter.Requests() == 12 * 2 + 1);
 }
 
+TEST_CASE("After a wait that was shown, a line says how long it was") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.Pass(900ms);
+  waiter.progress->OnAcquired("/l");
+  CHECK(waiter.Said().empty());
+  waiter.Pass(372s);
+  waiter.Said();
+  waiter.progress->OnAcquired("/l, /m");
+  CHECK(waiter.Said() == "zklock: acquired /l, /m after 6m12s\n");
+}
+
 TEST_CASE("A line that is due does not wait long for silent servers") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(3s, false);
