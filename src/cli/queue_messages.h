@@ -37,7 +37,11 @@ inline constexpr char kLabel[] = "label '{}'";
 inline constexpr char kDataUnread[] = "its data is not readable";
 inline constexpr char kUnknownProgram[] = "of an unknown program";
 inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
-inline constexpr char kReleaseQuestion[] = "release {}? [y/N] ";
+inline constexpr char kLeaveQuestion[] = "ask {} to leave the queue? [y/N] ";
+inline constexpr char kEndQuestion[] = "end {} and release {}? [y/N] ";
+inline constexpr char kForceQuestion[] = "delete {} from {}, so that two may run together? [y/N] ";
+inline constexpr char kItsCommand[] = "its command";
+inline constexpr char kTheirCommands[] = "their commands";
 inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
@@ -48,9 +52,11 @@ inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing wa
 inline constexpr char kStaysReserved[] =
     "{} reserves {} for {}, and was not released; use --reserve, or --force with --contender";
 inline constexpr char kNotReserved[] = "{} is not reserved for {}: nothing was released";
+inline constexpr char kReservedForOthers[] =
+    "{} is not reserved for {}, but for {}: nothing was released";
 inline constexpr char kReservationReleased[] = "released {}, which was reserved for {}";
 inline constexpr char kNothingHeld[] =
-    "this shell does not hold {} (with --hold): nothing was released";
+    "this shell does not hold {} (with --hold): nothing was released; --holders asks those who do";
 inline constexpr char kReleaseWaits[] =
     "{} is released when its nested runs have ended: {} zklock, the first with pid {}";
 inline constexpr char kReleaseBelow[] =

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/printable.h"
 #include "cli/queue_messages.h"
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
@@ -115,12 +116,24 @@ std::variant<Targets, int> FindTargets(const cli::ReleaseOptions& options,
   return kExitConflict;
 }
 
-/// Asks whether to release `count` contenders. None: go on. Else the exit status.
-std::optional<int> Confirm(const cli::ReleaseOptions& options, std::size_t count,
+/// What is about to happen to the contenders, as a question.
+std::string Question(const cli::ReleaseOptions& options, const Targets& targets) {
+  const auto& contenders = targets.contenders;
+  const bool is_one = contenders.size() == 1;
+  const char* const who = is_one ? "it" : "them";
+  if (options.force) return fmt::format(message::kForceQuestion, who, options.lock);
+  const bool ends = std::any_of(contenders.begin(), contenders.end(),
+                                [](const cli::ContenderView& one) { return one.Holds(); });
+  if (!ends) return fmt::format(message::kLeaveQuestion, who);
+  return fmt::format(message::kEndQuestion, is_one ? message::kItsCommand : message::kTheirCommands,
+                     options.lock);
+}
+
+/// Asks whether to release them. None: go on. Else the exit status.
+std::optional<int> Confirm(const cli::ReleaseOptions& options, const Targets& targets,
                            process::Signals& signals, cli::Report& report) {
   if (options.yes) return std::nullopt;
-  const Answer answer = AskYesNo(
-      "zklock: " + fmt::format(message::kReleaseQuestion, count == 1 ? "it" : "them"), signals);
+  const Answer answer = AskYesNo("zklock: " + Question(options, targets), signals);
   if (answer.signal) return InterruptedBy(*answer.signal, report);
   if (answer.yes) return std::nullopt;
   report.Say(message::kNothingReleased, options.lock);
@@ -283,10 +296,16 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
   lock::Holders holders(session.store(), session.clock(), lock, connect_timeout, lock::kAllHolders);
   if (const auto status = session.Run(holders)) return *status;
   bool released = false;
+  std::string others;
   // Two readers that made a reservation for this ID at the same time have left two.
   for (const lock::Holder& holder : holders.holders()) {
     const auto reserved = lock::FindReservation(holder.name.full, holder.data, holder.stat);
-    if (!reserved || reserved->reservation.id != options.reserve) continue;
+    if (!reserved) continue;
+    const std::string& id = reserved->reservation.id;
+    if (id != options.reserve) {
+      others += (others.empty() ? "" : ", ") + id;
+      continue;
+    }
     lock::ReleaseReservation release(session.store(), session.clock(), lock, holder.path,
                                      options.reserve, connect_timeout);
     if (const auto status = session.Run(release)) return *status;
@@ -300,7 +319,12 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
                  fmt::format(message::kReservationReleased, lock.display_path(), options.reserve));
     return kExitOk;
   }
-  report.Say(message::kNotReserved, lock.display_path(), options.reserve);
+  if (others.empty()) {
+    report.Say(message::kNotReserved, lock.display_path(), options.reserve);
+  } else {
+    report.Say(message::kReservedForOthers, lock.display_path(), options.reserve,
+               cli::Printable(others));
+  }
   return kExitConflict;
 }
 
@@ -338,9 +362,7 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
       report.Error(cli::Meant(options.lock, contender));
     }
   }
-  if (const auto status = Confirm(options, targets.contenders.size(), signals, report)) {
-    return *status;
-  }
+  if (const auto status = Confirm(options, targets, signals, report)) return *status;
   return ReleaseAll(options, targets, signals, report);
 }
 

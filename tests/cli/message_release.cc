@@ -51,10 +51,13 @@ std::string ReleaseNobody(Words words, int status) {
   return SaidBy(words, status);
 }
 
-std::string AskedAndDenied() {
-  const std::string lock = NewLock("said");
+/// `words` select from a holder and a waiter; without any, the waiter.
+std::string AskedAndDenied(const std::string& lock, Words words) {
   const Child holder = StartHolder(lock);
-  Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
+  const Child waiter = StartWaiter(lock);
+  if (words.empty()) words = {"--contender", InQueueOrder(Tree().Children(lock)).at(1)};
+  words.insert(words.begin(), {"release", lock});
+  Child asked = Child::StartOnTerminal(Zklock(words));
   asked.ReadUntil("[y/N] ");
   asked.Write("n\n");
   asked.ReadUntil("nothing was released");
@@ -68,6 +71,7 @@ std::string AskedAndDenied() {
 }  // namespace
 
 Provocations ReleaseProvocations() {
+  const std::string asked = NewLock("said");
   return {
       {{"kHolder", "kWaiter", "kAsked", Part("kUserOn"), Part("kPid"),
         Part("kLabel", "label 'nightly'")},
@@ -83,7 +87,18 @@ Provocations ReleaseProvocations() {
       {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
        [] { return ReleaseUnknown(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
-      {{Part("kReleaseQuestion", "release it? [y/N] "), "kNothingReleased"}, AskedAndDenied},
+      {{Part("kEndQuestion", "end its command and release " + asked + "? [y/N] "),
+        Part("kItsCommand", "its command"), "kNothingReleased"},
+       [asked] { return AskedAndDenied(asked, {"--holders"}); }},
+      {{Part("kTheirCommands", "their commands")},
+       [asked] { return AskedAndDenied(asked, {"--all"}); }},
+      {{Part("kLeaveQuestion", "ask it to leave the queue? [y/N] ")},
+       [asked] { return AskedAndDenied(asked, {}); }},
+      {{Part("kForceQuestion",
+             "delete it from " + asked + ", so that two may run together? [y/N] ")},
+       [asked] {
+         return AskedAndDenied(asked, {"--holders", "--force"});
+       }},
       {{"kNoTerminal"}, [] { return ReleaseNobody({"--all"}, 64); }},
       {{"kNotThere"},
        [] {
@@ -108,6 +123,10 @@ Provocations ReleaseProvocations() {
          return SaidBy({"release", "--force", "--contender", name, "--yes", lock}, 0);
        }},
       {{"kNotReserved"},
+       [] {
+         return SaidBy({"release", "--reserve", "thaw", NewLock("said")}, 75);
+       }},
+      {{"kReservedForOthers"},
        [] {
          return SaidBy({"release", "--reserve", "thaw", Reserved()}, 75);
        }},

@@ -128,12 +128,12 @@ TEST_CASE("release requires --yes without a terminal; on one it lists its target
   {
     const Child waiter = StartWaiter(lock);
     Child asked = Child::StartOnTerminal(Zklock({"release", "--all", lock}));
-    asked.ReadUntil("release them? [y/N] ");
+    asked.ReadUntil("end their commands and release " + lock + "? [y/N] ");
     asked.Write("n\n");
     CHECK(asked.Wait() == Exited(75));
   }
   Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
-  asked.ReadUntil("release it? [y/N] ");
+  asked.ReadUntil("end its command and release " + lock + "? [y/N] ");
   asked.Write("y\n");
   CHECK(asked.Wait() == Exited(0));
   CHECK(holder.Wait() == Exited(76));
