@@ -39,6 +39,9 @@ constexpr char kAcquired[] = "acquired {} ({}, token {})";
 constexpr char kReserved[] = "reserved {} for {} ({}, token {}){}";
 constexpr char kAlreadyReserved[] = "{} is already reserved for {} ({}, token {}), since {}{}";
 constexpr char kReservationEnded[] = "deleted the reservation of {} for {}, which ended at {}";
+constexpr char kOpenLock[] =
+    "{} is not protected by the credentials: its ACL gives everyone {}; see zklock-protocol(7), "
+    "Access";
 constexpr char kReservationOverdue[] =
     "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
     "missing; see its ACL";
@@ -150,6 +153,8 @@ std::string ReservedEvent::Text() const {
 std::string ReservationEndedEvent::Text() const {
   return fmt::format(message::kReservationEnded, lock, id, FormatTime(until_ms));
 }
+
+std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock, lock, rights); }
 
 std::string ReservationOverdueEvent::Text() const {
   return fmt::format(message::kReservationOverdue, lock, id, FormatTime(until_ms), right_path);

@@ -159,6 +159,15 @@ struct ReservationOverdueEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// This run has credentials, but anybody can take the lock away, or have it beside others.
+struct OpenLockEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  std::string rights;  ///< that everyone has on it: "WRITE, DELETE"
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
 /// An outer zklock already holds the lock for this run.
 struct AcquiredByOuterEvent {
   static constexpr const char* kName = "acquired";
@@ -238,9 +247,9 @@ struct ReleasedEvent {
 
 using Event = std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
                            PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
-                           ReservationEndedEvent, ReservationOverdueEvent, AcquiredByOuterEvent,
-                           StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent, ExitedEvent,
-                           NestedRunsLeftEvent, ReleasedEvent>;
+                           ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent,
+                           AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent,
+                           LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

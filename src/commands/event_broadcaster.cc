@@ -31,6 +31,23 @@ void QueueEvents::OnQueued(const lock::Ticket& ticket) {
   events_.Publish(cli::QueuedEvent{ticket, is_requeued});
 }
 
+void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue) {
+  if (on_joining_) on_joining_();
+  if (expects_acl_) ReportIfOpen(lock, queue);
+}
+
+/// Whoever may delete a contender or write LOCK's record can let two holders run. Servers answer in
+/// order: the report precedes the answer to the create. A LOCK that does not exist is joined again.
+void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
+  session_.GetOpenRights(queue, [&events = events_, reported = open_, name = lock.display_path()](
+                                    const zookeeper::OpenRightsReply& reply) {
+    std::string rights = reply.may_write ? "WRITE" : "";
+    if (reply.may_delete) rights += rights.empty() ? "DELETE" : ", DELETE";
+    if (rights.empty() || !reported->insert(name).second) return;
+    events.Publish(cli::OpenLockEvent{name, rights});
+  });
+}
+
 void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                             std::size_t ahead) {
   waits_for_ = lock.display_path();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,14 +38,16 @@ class EventBroadcaster {
 /// Publishes the events between joining a queue and acquiring the lock.
 class QueueEvents final : public lock::AcquireObserver {
  public:
-  /// `on_joining` may be empty.
-  QueueEvents(EventBroadcaster& events, const zookeeper::Session& session,
-              std::function<void()> on_joining)
-      : events_(events), session_(session), on_joining_(std::move(on_joining)) {}
+  /// `on_joining` may be empty. `expects_acl`: a LOCK that everyone may write to or delete from is
+  /// reported. `events` outlives the session.
+  QueueEvents(EventBroadcaster& events, zookeeper::Session& session,
+              std::function<void()> on_joining, bool expects_acl)
+      : events_(events),
+        session_(session),
+        on_joining_(std::move(on_joining)),
+        expects_acl_(expects_acl) {}
   void OnConnected() override;
-  void OnJoining() override {
-    if (on_joining_) on_joining_();
-  }
+  void OnJoining(const lock::LockName& lock, const std::string& queue) override;
   void OnQueued(const lock::Ticket& ticket) override;
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
@@ -65,13 +68,18 @@ class QueueEvents final : public lock::AcquireObserver {
   }
 
  private:
+  void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
+
   EventBroadcaster& events_;
-  const zookeeper::Session& session_;
+  zookeeper::Session& session_;
   const std::function<void()> on_joining_;
+  const bool expects_acl_;
   std::optional<lock::ReleaseRequest> release_request_;
   std::string waits_for_;
   std::set<std::string> places_lost_;  // LOCKs
   std::set<std::string> overdue_;      // paths of reservations
+  // LOCKs. Shared with answers that arrive when this is gone.
+  const std::shared_ptr<std::set<std::string>> open_ = std::make_shared<std::set<std::string>>();
 };
 
 /// Publishes the events while the lock is held, and passes the lease on to the guard.

@@ -88,7 +88,8 @@ class ServiceStatus {
 
 WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
   zookeeper::Session& session = session_driver_.session();
-  QueueEvents events(context_.events, session, hooks_.on_joining);
+  QueueEvents events(context_.events, session, hooks_.on_joining,
+                     context_.options.server.access.acl == zookeeper::Acl::kCreator);
   lock::AcquireSet acquire(session, context_.clock, requests, process::MakeUuid, events);
   const cli::RunOptions& options = context_.options;
   Progress progress(ResolveProgress(options.progress, options.verbosity), context_.sink,

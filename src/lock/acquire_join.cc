@@ -84,7 +84,7 @@ void Acquire::JoinOrLeave(const QueueList& list) {
 
 void Acquire::Join() {
   Enter<Joining>();
-  observer_.OnJoining();
+  observer_.OnJoining(request_.lock, request_.QueuePath());
   if (wait_deadline_ == kNever && request_.wait) {
     wait_deadline_ = After(clock_.Now(), *request_.wait);
   }

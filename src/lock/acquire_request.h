@@ -69,8 +69,8 @@ class AcquireObserver {
   virtual ~AcquireObserver() = default;
   /// A server has accepted the session, a new one or the same one again.
   virtual void OnConnected() {}
-  /// A contender is about to be created.
-  virtual void OnJoining() {}
+  /// A contender is about to be created below `queue`.
+  virtual void OnJoining(const LockName& /*lock*/, const std::string& /*queue*/) {}
   virtual void OnQueued(const Ticket& /*ticket*/) {}
   /// Waiting for `predecessor`; `ahead` counts the contenders before ours.
   virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,

@@ -50,12 +50,14 @@ void LockCreation::Send() {
   ++attempts_;
   error_ = Error::kNone;
   const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
+  const NodeKind above = containers_ ? NodeKind::kSharedContainer : NodeKind::kSharedPersistent;
   for (const std::string& path : PathAndParents(request_.QueuePath())) {
     // The data marks LOCK as zklock's, which may write to it. The znodes above belong to nobody.
     std::string data;
     if (path == request_.lock.path) data = protocol::FormatLockData({});
     if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
-    store_.Create(path, data, kind,
+    const bool is_above = path.size() < request_.lock.path.size();
+    store_.Create(path, data, is_above ? above : kind,
                   scope_.Wrap([this, path](const CreateReply& reply) { OnCreated(path, reply); }));
   }
 }

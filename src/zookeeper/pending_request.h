@@ -31,7 +31,8 @@ struct PendingRequest {
   std::string_view operation;  // the name of Session's function; a literal
   std::string fields;          // of the answer; see ReplyCheck::Expect()
   std::function<int(PendingRequest&, zhandle_t*)> send;
-  std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>>
+  std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>,
+               Done<OpenRightsReply>>
       done;
   std::function<void()> deliver;
   // The library reads and writes these until the answer to a multi arrives.

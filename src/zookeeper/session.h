@@ -18,7 +18,8 @@
 #include "zookeeper/store.h"
 #include "zookeeper/wire.h"
 
-struct Stat;           // the client library's
+struct ACL_vector;     // the client library's
+struct Stat;           // likewise
 struct String_vector;  // likewise
 
 namespace zklock::zookeeper {
@@ -118,6 +119,9 @@ class Session final : public Store, public EventSource {
   void GiveUpServer() override;
   void Renew() override;
 
+  /// A request like those of Store, in the same order.
+  void GetOpenRights(const std::string& path, Done<OpenRightsReply> done);
+
   // EventSource
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -187,6 +191,7 @@ class Session final : public Store, public EventSource {
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
   static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
   static void OnSet(int result, const ::Stat* stat, const void* data);
+  static void OnGotAcl(int result, ::ACL_vector* acl, ::Stat* stat, const void* data);
   static void OnListed(int result, const ::String_vector* names, const void* data);
   static void OnExists(int result, const ::Stat* stat, const void* data);
   static void OnDone(int result, const void* data);

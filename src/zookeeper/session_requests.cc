@@ -38,7 +38,7 @@ NodeStat ToNodeStat(const Stat* stat) {
 }
 
 /// The library's form of an ACL; the library only reads it.
-const ACL_vector* ToAclVector(Acl acl) {
+const ACL_vector* ToAclVector(Acl acl, bool is_shared = false) {
   static char world[] = "world";
   static char anyone[] = "anyone";
   static char auth[] = "auth";
@@ -46,15 +46,25 @@ const ACL_vector* ToAclVector(Acl acl) {
   // The servers replace "auth" by the identities that this connection has proven.
   static ACL creator_and_readers[] = {{ZOO_PERM_ALL, {auth, nobody}},
                                       {ZOO_PERM_READ, {world, anyone}}};
+  static ACL creator_and_creators[] = {{ZOO_PERM_ALL, {auth, nobody}},
+                                       {ZOO_PERM_READ | ZOO_PERM_CREATE, {world, anyone}}};
   static const ACL_vector kCreator{2, creator_and_readers};
-  return acl == Acl::kCreator ? &kCreator : &ZOO_OPEN_ACL_UNSAFE;
+  static const ACL_vector kShared{2, creator_and_creators};
+  if (acl != Acl::kCreator) return &ZOO_OPEN_ACL_UNSAFE;
+  return is_shared ? &kShared : &kCreator;
+}
+
+bool IsShared(NodeKind kind) {
+  return kind == NodeKind::kSharedContainer || kind == NodeKind::kSharedPersistent;
 }
 
 int CreateMode(NodeKind kind) {
   switch (kind) {
     case NodeKind::kContainer:
+    case NodeKind::kSharedContainer:
       return ZOO_CONTAINER;
     case NodeKind::kPersistent:
+    case NodeKind::kSharedPersistent:
       return ZOO_PERSISTENT;
     case NodeKind::kEphemeral:
       return ZOO_EPHEMERAL;
@@ -231,6 +241,20 @@ void Session::OnGot(int result, const char* value, int size, const ::Stat* stat,
   pending->session->Complete(*pending, result, std::move(reply));
 }
 
+void Session::OnGotAcl(int result, ::ACL_vector* acl, ::Stat* /*stat*/, const void* data) {
+  auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
+  OpenRightsReply reply;
+  if (result == ZOK && acl != nullptr) {
+    for (int i = 0; i < acl->count; ++i) {
+      const ACL& entry = acl->data[i];
+      if (std::string_view(entry.id.scheme) != "world") continue;
+      reply.may_write = reply.may_write || (entry.perms & ZOO_PERM_WRITE) != 0;
+      reply.may_delete = reply.may_delete || (entry.perms & ZOO_PERM_DELETE) != 0;
+    }
+  }
+  pending->session->Complete(*pending, result, std::move(reply));
+}
+
 void Session::OnListed(int result, const ::String_vector* names, const void* data) {
   auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
   ListReply reply;
@@ -301,7 +325,8 @@ void Session::Create(const std::string& path, const std::string& data, NodeKind 
   pending->commits = true;
   pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_acreate2(handle, path.c_str(), data.data(), static_cast<int>(data.size()),
-                        ToAclVector(access_.acl), CreateMode(kind), OnCreated, &request);
+                        ToAclVector(access_.acl, IsShared(kind)), CreateMode(kind), OnCreated,
+                        &request);
   };
   Request(std::move(pending));
 }
@@ -314,6 +339,17 @@ void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   pending->send = [=, this](PendingRequest& request, zhandle_t* handle) {
     return zoo_awget(handle, path.c_str(), watch == Watch::kYes ? OnWatchEvent : nullptr, this,
                      OnGot, &request);
+  };
+  Request(std::move(pending));
+}
+
+void Session::GetOpenRights(const std::string& path, Done<OpenRightsReply> done) {
+  auto pending = std::make_unique<PendingRequest>();
+  pending->operation = "GetOpenRights";
+  pending->fields = "aS";
+  pending->done = std::move(done);
+  pending->send = [=](PendingRequest& request, zhandle_t* handle) {
+    return zoo_aget_acl(handle, path.c_str(), OnGotAcl, &request);
   };
   Request(std::move(pending));
 }

@@ -66,11 +66,25 @@ struct GetReply : Reply {
 struct ListReply : Reply {
   protocol::Children children;
 };
+/// What everyone may do with a znode, whatever their credentials (the ACL's world:anyone).
+struct OpenRightsReply : Reply {
+  bool may_write = false;
+  bool may_delete = false;  ///< its children
+};
 
 template <typename R>
 using Done = std::function<void(const R&)>;
 
-enum class NodeKind { kContainer, kPersistent, kEphemeral, kEphemeralSequential };
+enum class NodeKind {
+  kContainer,
+  kPersistent,
+  kEphemeral,
+  kEphemeralSequential,
+  // The znodes above a LOCK belong to nobody: everyone may create others in them, whatever the ACL
+  // of the znodes that zklock creates.
+  kSharedContainer,
+  kSharedPersistent,
+};
 
 /// For a write or a delete regardless of the version.
 inline constexpr std::int32_t kAnyVersion = -1;

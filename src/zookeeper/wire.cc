@@ -90,6 +90,15 @@ class Fields {
         fit_ = fit_ && count >= 0;
         for (; fit_ && count > 0; --count) String();
         return;
+      case 'a':  // permissions, scheme and id of each entry
+        count = Int();
+        fit_ = fit_ && count >= 0;
+        for (; fit_ && count > 0; --count) {
+          Int();
+          String();
+          String();
+        }
+        return;
     }
   }
   /// The results of a transaction, each after a header (type, end, error): of all operations or, if

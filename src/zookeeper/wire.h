@@ -41,10 +41,10 @@ class ReplyCheck {
   /// `continues`: the connect request named a session, which may have expired.
   explicit ReplyCheck(bool continues = false) : continues_(continues) {}
   /// A request has been sent, whose reply, unless it is an error, has these fields, a letter each:
-  /// a string (s), bytes (b), a Stat (S), a vector of strings (v). The reply to a transaction is an
-  /// m and a letter for each operation: s, S, or - if its result has no fields. Servers answer
-  /// requests in their order. That the xid is the request's is left to the library, which closes
-  /// the connection if not.
+  /// a string (s), bytes (b), a Stat (S), a vector of strings (v), an ACL (a). The reply to a
+  /// transaction is an m and a letter for each operation: s, S, or - if its result has no fields.
+  /// Servers answer requests in their order. That the xid is the request's is left to the library,
+  /// which closes the connection if not.
   void Expect(std::string fields) { expected_.push_back(std::move(fields)); }
   /// Takes what the library has read by one call, which is never of two frames; pieces of a frame
   /// are adjacent in memory. False: the connection must be closed.

@@ -68,6 +68,7 @@ std::string OnlyChild(Tree& tree, const std::string& lock) {
 }
 
 const Words kCreatorAcl = {"digest:alice 31", "world:anyone 1"};
+const Words kSharedAcl = {"digest:alice 31", "world:anyone 5"};
 const Words kOpenAcl = {"world:anyone 31"};
 
 }  // namespace
@@ -77,7 +78,7 @@ TEST_CASE("with credentials, znodes belong to their creator and everyone may rea
   const std::string parent = NewParent("creator") + "/parent";
   const std::string lock = parent + "/lock";
   const Child holder = HoldAs(kAlice, lock);
-  CHECK(tree.GetAcl(parent) == kCreatorAcl);
+  CHECK(tree.GetAcl(parent) == kSharedAcl);
   CHECK(tree.GetAcl(lock) == kCreatorAcl);
   CHECK(tree.GetAcl(lock + "/" + OnlyChild(tree, lock)) == kCreatorAcl);
 }
@@ -233,9 +234,9 @@ TEST_CASE(
     CHECK_THAT(RefusalOf(user, {"exclusive", lock, "--", "true"}),
                Catch::Contains("queue in " + lock + ": not authorised: CREATE on " + lock +
                                " is missing"));
-    CHECK_THAT(RefusalOf(user, {"exclusive", parent + "/other/lock", "--", "true"}),
-               Catch::Contains("make " + parent + "/other/lock: not authorised: CREATE on " +
-                               parent + " is missing"));
+    CHECK_THAT(RefusalOf(user, {"exclusive", lock + "/below", "--", "true"}),
+               Catch::Contains("make " + lock + "/below: not authorised: CREATE on " + lock +
+                               " is missing"));
     const Finished release =
         RunAs(user, {"release", lock, "--force", "--yes", "--contender", contender});
     CHECK(release.exit == Exited(77));
@@ -244,6 +245,32 @@ TEST_CASE(
   CHECK(tree.Children(lock) == Words{contender});
   holder.CloseInput();
   CHECK(holder.Wait() == Exited(0));
+}
+
+TEST_CASE("a user may create LOCKs below parents that another user's run has created") {
+  const std::string parent = NewParent("neighbours") + "/team";
+  const Child holder = HoldAs(kAlice, parent + "/alice/lock");
+  CHECK(RunAs(kBob, {"exclusive", parent + "/bob/lock", "--", "true"}).exit == Exited(0));
+  CHECK(RunAs("", {"exclusive", parent + "/alice/other", "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("a LOCK that its ACL leaves open is reported to those who have credentials, once") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("unprotected"));
+  const std::string open =
+      "zklock: " + lock + " is not protected by the credentials: its ACL gives everyone ";
+  const std::string where = "; see zklock-protocol(7), Access\n";
+  const Words run = {"exclusive", lock, "--", "true"};
+  CHECK(RunAs(kAlice, run).err == open + "WRITE, DELETE" + where);
+  CHECK(RunAs(kAlice, {"exclusive", "-q", lock, "--", "true"}).err.empty());
+  CHECK(RunAs(kAlice, {"exclusive", "--acl", "open", lock, "--", "true"}).err.empty());
+  CHECK(RunAs("", run).err.empty());
+  tree.SetAcl(lock, kRead | kCreate | kDelete | kAdmin);
+  CHECK(RunAs(kAlice, run).err == open + "DELETE" + where);
+  tree.SetAcl(lock, kRead | kCreate | kAdmin);
+  CHECK(RunAs(kAlice, run).err.empty());
+  const std::string parent = NewParent("unprotected");
+  CHECK(RunAs(kAlice, {"exclusive", parent + "/lock", "--", "true"}).err.empty());
 }
 
 TEST_CASE("users with the same credentials take turns, and may delete each other's contenders") {

@@ -126,6 +126,12 @@ std::string TakenByReservation() {
   return SaidBy({"try", lock, "--", "true"}, 75);
 }
 
+std::string OpenLock() {
+  ChildOptions options = Zklock({"exclusive", Tree().Create(NewLock("said")), "--", "true"});
+  options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
+  return Said(Run(options), Exited(0));
+}
+
 std::string WaitsForReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
@@ -297,6 +303,7 @@ Provocations QueueProvocations() {
       {{"kReservationOverdue"}, ReservationOverdue},
       {{Part("kBlockerReserved", ": it is reserved for freeze")}, TakenByReservation},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
+      {{"kOpenLock"}, OpenLock},
       {{"kPlaceLost"}, PlaceLost},
       {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
       {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},

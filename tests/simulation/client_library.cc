@@ -450,6 +450,12 @@ int zoo_awget(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
       path, watch != nullptr ? &zh->data_watchers : nullptr);
 }
 
+// No simulated run has credentials, so none asks for an ACL.
+int zoo_aget_acl(zhandle_t* /*zh*/, const char* /*path*/, acl_completion_t /*completion*/,
+                 const void* /*data*/) {
+  return ZUNIMPLEMENTED;
+}
+
 int zoo_awget_children(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
                        strings_completion_t completion, const void* data) {
   zh->Watch(watch, context);

@@ -235,8 +235,8 @@ void FakeStore::Create(const std::string& path, const std::string& data, NodeKin
                        zookeeper::Done<CreateReply> done) {
   Send<CreateReply>("create " + path, true, std::move(done), [=, this](CreateReply& reply) {
     const auto parent = servers_.nodes.find(ParentOf(path));
-    const bool is_known =
-        kind == NodeKind::kContainer ? servers_.knows_containers : servers_.knows_create2;
+    const bool is_container = kind == NodeKind::kContainer || kind == NodeKind::kSharedContainer;
+    const bool is_known = is_container ? servers_.knows_containers : servers_.knows_create2;
     if (!is_known) return Error::kUnimplemented;
     if (parent == servers_.nodes.end()) return Error::kNoNode;
     if (!parent->second.writable) return Error::kNoAuth;

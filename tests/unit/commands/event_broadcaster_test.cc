@@ -19,10 +19,10 @@ struct Recorder final : cli::EventListener {
 
 TEST_CASE("A contender that queues after the session expired is published as requeued") {
   test::FakeClock clock;
-  const zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
+  zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
   Recorder recorder;
   EventBroadcaster broadcaster({&recorder});
-  QueueEvents queue(broadcaster, session, {});
+  QueueEvents queue(broadcaster, session, {}, false);
   const lock::Ticket ticket = {.lock = {"/l", ""}, .path = "/l/own-uuid-lock-0000000000"};
   const lock::Ticket other = {.lock = {"/m", ""}, .path = "/m/own-uuid-lock-0000000000"};
   queue.OnQueued(ticket);

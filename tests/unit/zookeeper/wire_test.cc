@@ -296,6 +296,8 @@ TEST_CASE(
       {"bS", Joined({Of({-1}), kStat})},
       {"v", Of({0})},
       {"v", Joined({Of({2}), Text("a"), Text("b")})},
+      {"aS", Joined({Of({2, 31}), Text("digest"), Text("alice:x"), Of({1}), Text("world"),
+                     Text("anyone"), kStat})},
       {"m-", Joined({Result(13), kEnd})},
       {"msS-", Joined({Result(1), Text("/a"), Result(5), kStat, Result(2), kEnd})},
       {"mS-", Joined({Failed(0), Failed(-110), kEnd})},
@@ -317,6 +319,8 @@ TEST_CASE("lengths and counts that the frame does not hold are not sound") {
   CHECK_FALSE(IsSound("s", Joined({Of({count}), rest})));
   CHECK_FALSE(IsSound("v", Joined({Of({count}), rest})));
   CHECK_FALSE(IsSound("v", Joined({Of({1, count}), rest})));
+  CHECK_FALSE(IsSound("a", Joined({Of({count}), rest})));
+  CHECK_FALSE(IsSound("a", Joined({Of({1, 31, count}), rest})));
   if (count != -1) CHECK_FALSE(IsSound("bS", Joined({Of({count}), kStat})));
 }
 
