@@ -1,8 +1,10 @@
 #include "commands/subcommands.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "cli/queue_text.h"
 #include "cli/report_queue.h"
 #include "cli/screen.h"
+#include "cli/table.h"
 #include "commands/console.h"
 #include "commands/monitoring.h"
 #include "commands/output.h"
@@ -25,12 +28,15 @@
 #include "commands/short_session.h"
 #include "lock/survey.h"
 #include "process/terminal.h"
+#include "process/waker.h"
 
 namespace zklock::commands {
 namespace {
 
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
+
+constexpr Duration kShortOutage = std::chrono::seconds(1);
 
 /// For --quiet: whether the lock is held.
 class HeldSink final : public lock::SurveySink {
@@ -193,18 +199,27 @@ class Inspection {
     std::string text;
     cli::QueueText view(options_.path, ScreenStyle(size),
                         [&text](const std::string& more) { text += more; });
-    Throttle throttle(view, output_, [&] { Draw(std::exchange(text, ""), size); });
+    Throttle throttle(view, output_, [&] {
+      picture_ = std::exchange(text, "");
+      outage_.reset();
+      Draw(picture_, size);
+      survey_->KeepTrying();  // there is something to show meanwhile
+    });
     survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
 
     process::SizeChanges changes;
+    process::Waker alarm;
     session_.loop().Add(changes);
+    session_.loop().Add(alarm);
     const auto redraw = [&] {
       size = OutputSize();
+      if (outage_) outage_->is_shown = false;
       view.SetStyle(ScreenStyle(size));
       survey_->Repeat(RoomFor(size));
     };
     const auto is_left = [&] {
       if (changes.Take()) redraw();
+      ShowOutage(size, alarm);
       return output_.error() != 0;
     };
     const auto around_suspension = [&](const std::function<void()>& suspend) {
@@ -214,6 +229,7 @@ class Inspection {
       redraw();
     };
     const auto signal = session_.RunUntilLeft(*survey_, is_left, around_suspension);
+    session_.loop().Remove(alarm);
     session_.loop().Remove(changes);
     screen.Leave();
     // Ctrl-C is the way to leave: no message.
@@ -222,6 +238,27 @@ class Inspection {
     if (output_.error() != 0) return CannotPrint();
     session_.Close();
     return status.value_or(kExitOk);
+  }
+
+  /// While no server answers: marks the last picture. The next one follows when one does.
+  void ShowOutage(const TerminalSize& size, process::Waker& alarm) {
+    const TimePoint now = session_.clock().Now();
+    const bool is_out = !session_.store().IsConnected() && !picture_.empty();
+    if (is_out && !outage_) {
+      const auto time = std::chrono::system_clock::now().time_since_epoch();
+      outage_ = {.since = now,
+                 .text = fmt::format(
+                     cli::message::kOutage,
+                     cli::FormatTime(
+                         std::chrono::duration_cast<std::chrono::milliseconds>(time).count()))};
+    }
+    // An ordinary reconnect is not worth it.
+    const bool is_due = is_out && !outage_->is_shown && now - outage_->since >= kShortOutage;
+    alarm.Set(is_out && !outage_->is_shown ? outage_->since + kShortOutage : kNever);
+    if (!is_due) return;
+    alarm.Set(kNever);
+    outage_->is_shown = true;
+    Draw(cli::Paint(cli::Tone::kBad, outage_->text, OutputHasColours()) + "\n" + picture_, size);
   }
 
   void Draw(std::string text, const TerminalSize& size) {
@@ -268,6 +305,14 @@ class Inspection {
   ShortSession session_;
   Output output_;
   std::optional<lock::Survey> survey_;
+
+  struct Outage {
+    TimePoint since;
+    std::string text;
+    bool is_shown = false;
+  };
+  std::string picture_;  ///< the last that was drawn, with --watch
+  std::optional<Outage> outage_;
 };
 
 }  // namespace

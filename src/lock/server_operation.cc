@@ -46,7 +46,7 @@ void ServerOperation::OnReady(short /*revents*/) {
     Fail(Unreachable{});
   } else if (now >= answer_deadline_) {
     // Servers that answer only the first requests are not asked for much longer than others.
-    if (begins_ * AnswerTime(store_, connect_timeout_) >= connect_timeout_) {
+    if (!keeps_trying_ && begins_ * AnswerTime(store_, connect_timeout_) >= connect_timeout_) {
       return Fail(Unreachable{});
     }
     answer_deadline_ = kNever;
@@ -56,7 +56,7 @@ void ServerOperation::OnReady(short /*revents*/) {
 
 void ServerOperation::OnConnected(bool /*fresh*/) {
   if (over_) return;
-  if (++begins_ > kMostBegins) return Fail(Unreachable{});
+  if (++begins_ > kMostBegins && !keeps_trying_) return Fail(Unreachable{});
   ++attempt_;
   answer_deadline_ = AnswerDeadline();
   Begin();
@@ -122,7 +122,8 @@ TimePoint ServerOperation::AnswerDeadline() const {
 }
 
 TimePoint ServerOperation::ConnectDeadline() const {
-  return disconnected_since_ ? After(*disconnected_since_, connect_timeout_) : kNever;
+  const bool gives_up = disconnected_since_ && !keeps_trying_;
+  return gives_up ? After(*disconnected_since_, connect_timeout_) : kNever;
 }
 
 }  // namespace zklock::lock

@@ -31,6 +31,8 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   /// It has ended, with a failure or with the result of the derived class.
   [[nodiscard]] bool IsOver() const { return over_; }
   [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
+  /// From now on it waits for servers as long as it takes, however often they fail.
+  void KeepTrying() { keeps_trying_ = true; }
 
   Interest GetInterest() override;
   void OnReady(short revents) override;
@@ -89,6 +91,7 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
   const Duration connect_timeout_;
 
   bool over_ = false;
+  bool keeps_trying_ = false;
   std::optional<OperationFailure> failure_;
   std::uint64_t attempt_ = 0;                    ///< counts connects and disconnects
   int begins_ = 0;                               ///< how often the work has started

@@ -7,6 +7,7 @@
 
 #include "cli/provocation.h"
 #include "support/own_server.h"
+#include "support/peer.h"
 
 namespace zklock::test {
 namespace {
@@ -51,10 +52,23 @@ std::string NoLongerMine() {
   return holder.err();
 }
 
+std::string Outage() {
+  Proxy proxy(TestServers());
+  ChildOptions options = ZklockAt(proxy.address(), {"inspect", "--watch", "/t"});
+  options.also_environment.emplace_back("TERM=xterm");
+  Child watcher = Child::StartOnTerminal(options);
+  watcher.ReadUntil("\x1b[J");
+  proxy.Freeze();
+  proxy.Cut();
+  watcher.ReadUntil("this is the state of 20");
+  return watcher.out();
+}
+
 }  // namespace
 
 Provocations InspectProvocations() {
   return {
+      {{Part("kOutage", "no server answers: this is the state of 20")}, Outage},
       {{"kUnlistable", Part("kMorePaths", " and 2 more")}, Unlistable},
       {{"kCannotPrint"},
        [] {

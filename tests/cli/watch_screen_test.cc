@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cctype>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "cli/zklock.h"
 #include "support/peer.h"
@@ -164,14 +166,30 @@ TEST_CASE("Ctrl-Z restores the screen, and fg redraws it") {
   shell.ReadUntil("status 130.");
 }
 
-TEST_CASE("a watcher that loses its servers restores the screen before it reports the error") {
+TEST_CASE("a watcher that loses its servers says so above the last picture, and goes on") {
   const std::string lock = NewLock("screen");
   Proxy proxy(TestServers());
-  Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "5s", lock}, 24, 80,
-                                    {"ZKLOCK_SERVERS=" + proxy.address()});
+  Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "2s", lock}, 24, 100,
+                                    {"ZKLOCK_SERVERS=" + proxy.address(), "NO_COLOR=1"});
   watcher.ReadUntil(kFrameEnd);
   proxy.Freeze();
   proxy.Cut();
+  watcher.ReadUntil("no server answers: this is the state of 20");
+  CHECK_THAT(watcher.ReadUntil(kFrameEnd), Catch::Contains(lock));
+  // Longer than --connect-timeout.
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  CHECK_FALSE(watcher.HasEnded());
+  proxy.Thaw();
+  const Child holder = StartHolder(lock);
+  const std::string after = watcher.ReadUntil("sh");
+  CHECK_THAT(after, !Catch::Contains("no server answers"));
+  watcher.Write("\x03");
+  CHECK(watcher.Wait() == Killed(SIGINT));
+}
+
+TEST_CASE("a watcher that finds no server restores the screen before it reports the error") {
+  Child watcher = InspectOnTerminal({"--watch", "--connect-timeout", "1s", "/t/screen"}, 24, 80,
+                                    {"ZKLOCK_SERVERS=127.0.0.1:1"});
   watcher.ReadUntil("\x1b[?1049l");
   watcher.ReadUntil("zklock: ");
   CHECK(watcher.Wait() == Exited(69));
