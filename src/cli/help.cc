@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "build_info.h"
 #include "process/transport_spec.h"
@@ -45,7 +46,12 @@ constexpr std::string_view kInspectFooter =
     R"(A LOCK that holds contenders is shown with its queue, any other path as the list
 of the locks below it; without LOCK the locks below --root.
 
-exit status: 0; with --quiet 0 free, 75 held; else as for 'zklock exclusive'
+exit status:
+  0                shown; with --quiet: nobody holds it
+  1                --servers-report: something should be fixed
+  75               with --quiet: held
+  76               with --mine: no longer held
+  others           as for 'zklock exclusive'; with --check as a plugin's
 )";
 
 constexpr std::string_view kReleaseFooter =
@@ -53,8 +59,28 @@ constexpr std::string_view kReleaseFooter =
 shell (--hold) is released. With one of them, those contenders are asked to
 release; with --force, the next command may start before the loser's has ended.
 
-exit status: 0 done, 75 nothing to release, else as for 'zklock exclusive'
+exit status:
+  0                released, or asked to
+  75               there was nothing to release
+  others           as for 'zklock exclusive'
 )";
+
+constexpr char kShortFooter[] = R"(
+These are the options that most runs need. All of them, and the exit statuses:
+zklock {} --help
+)";
+
+// In the order of the help.
+constexpr std::pair<Section, std::string_view> kHeadings[] = {
+    {Section::kView, "What is shown"},
+    {Section::kTargets, "Whom to release, and how"},
+    {Section::kWaiting, "Waiting"},
+    {Section::kSharing, "Sharing"},
+    {Section::kReservations, "Reservations"},
+    {Section::kCommand, "The command and its end"},
+    {Section::kServers, "Servers and access"},
+    {Section::kOutput, "Output"},
+};
 
 std::string_view FooterOf(const SubcommandSpec& subcommand) {
   if (FindSubcommand(subcommand.name) == nullptr) return "";  // --print-config
@@ -92,10 +118,20 @@ std::string VersionText() {
                      process::FindTransportProgram() ? ", TLS, SASL" : "");
 }
 
-std::string HelpText(const SubcommandSpec& subcommand) {
-  std::string text =
-      fmt::format("usage: zklock {} {}\n\nOptions:\n", subcommand.name, subcommand.arguments);
-  for (const OptionSpec* option : OptionsOf(subcommand.bit)) text += HelpLine(*option);
+std::string HelpText(const SubcommandSpec& subcommand, const std::vector<std::string>& arguments) {
+  const auto options = OptionsOf(subcommand.bit);
+  const bool is_short = subcommand.RunsCommand() &&
+                        std::find(arguments.begin(), arguments.end(), "--help") == arguments.end();
+  std::string text = fmt::format("usage: zklock {} {}\n", subcommand.name, subcommand.arguments);
+  for (const auto& [section, heading] : kHeadings) {
+    std::string lines;
+    for (const OptionSpec* option : options) {
+      const bool is_shown = option->section == section && (option->is_common || !is_short);
+      if (is_shown) lines += HelpLine(*option);
+    }
+    if (!lines.empty()) text += fmt::format("\n{}:\n{}", heading, lines);
+  }
+  if (is_short) return text + fmt::format(kShortFooter, subcommand.name);
   const std::string_view footer = FooterOf(subcommand);
   return footer.empty() ? text : fmt::format("{}\n{}", text, footer);
 }

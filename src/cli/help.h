@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/option_table.h"
 
@@ -10,7 +11,9 @@ namespace zklock::cli {
 [[nodiscard]] std::string OverviewText();
 /// `zklock --version`: also the client library's version, and whether it has TLS and SASL.
 [[nodiscard]] std::string VersionText();
-/// `zklock SUBCOMMAND --help`: the options are those of the table.
-[[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand);
+/// `zklock SUBCOMMAND --help`: the options of the table. If `arguments` have only -h, those that
+/// most runs need.
+[[nodiscard]] std::string HelpText(const SubcommandSpec& subcommand,
+                                   const std::vector<std::string>& arguments);
 
 }  // namespace zklock::cli

@@ -71,7 +71,7 @@ void CheckServersReport(const Grammar& grammar) {
 ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command) {
   const SubcommandSpec& subcommand = *FindSubcommand("inspect");
   Grammar grammar(subcommand);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand)};
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
   if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "inspect"));
   OptionFields fields;
   grammar.Store(fields);

@@ -184,6 +184,18 @@ enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
 
 struct OptionValue;
 
+/// Under which heading --help shows an option.
+enum class Section {
+  kView,     ///< of inspect
+  kTargets,  ///< of release
+  kWaiting,
+  kSharing,
+  kReservations,
+  kCommand,
+  kServers,
+  kOutput,
+};
+
 /// One option: a row of the table. Its texts are literals.
 struct OptionSpec {
   char letter = '\0';         ///< 'w' for -w; none: 0
@@ -192,6 +204,8 @@ struct OptionSpec {
   std::string_view metavar;   ///< "DURATION", "stop|warn"; empty: a flag
   std::string_view fallback;  ///< the default, as text; empty: none
   std::string_view help;      ///< the default is appended
+  Section section = Section::kOutput;
+  bool is_common = false;  ///< -h shows it, too
   Subcommands subcommands = 0;
   std::string_view environment;  ///< the variable that stands in for it
   bool in_file = false;          ///< whether a configuration file may set it

@@ -43,7 +43,7 @@ std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& ro
 ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command) {
   const SubcommandSpec& subcommand = *FindSubcommand("release");
   Grammar grammar(subcommand);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand)};
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
   if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "release"));
   grammar.RequireLock();
   OptionFields fields;

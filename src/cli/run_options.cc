@@ -151,7 +151,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
                           const std::optional<std::vector<std::string>>& command) {
   Grammar grammar(subcommand);
   if (!command) grammar.RequireSeparator(arguments);
-  if (!grammar.Read(arguments)) return Text{HelpText(subcommand)};
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
   const bool is_try = subcommand.bit == kTry;
   if (!is_try && !grammar.WasGiven("--read") && !grammar.WasGiven("--write")) grammar.RequireLock();
   if (is_try) grammar.RequireLock();
@@ -178,7 +178,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
 
 ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
   Grammar grammar(PrintConfigSpec());
-  if (!grammar.Read(arguments)) return Text{HelpText(PrintConfigSpec())};
+  if (!grammar.Read(arguments)) return Text{HelpText(PrintConfigSpec(), arguments)};
   if (!grammar.locks().empty()) {
     throw grammar.Error(fmt::format(message::kOnlyOptions, grammar.locks().front()));
   }

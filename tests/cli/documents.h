@@ -59,7 +59,7 @@ inline Set Union(Set set, const Set& more) {
 /// The options of a help text, spelled as it spells them: "-w,--wait DURATION".
 inline Set HelpOptions(const std::string& help) {
   Set options;
-  for (const std::string& line : Section(help, "Options:", "LOCK is")) {
+  for (const std::string& line : Lines(help)) {
     if (!line.starts_with("  -")) continue;
     // The description follows two blanks, or is on a line of its own.
     const std::string option = line.substr(2);

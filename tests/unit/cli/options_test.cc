@@ -354,6 +354,33 @@ TEST_CASE("Help and version are text, whatever else is on the command line") {
   }
 }
 
+TEST_CASE("-h shows the options that most runs need, --help all, each under a heading") {
+  const auto rows = [](const Words& words) {
+    const std::string text = std::get<Text>(Parse(words)).text;
+    const std::string options = text.substr(0, text.find("LOCK is a znode path"));
+    std::size_t count = 0;
+    for (std::size_t at = options.find("\n  -"); at != std::string::npos;
+         at = options.find("\n  -", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  for (const char* name : {"exclusive", "read", "write", "try"}) {
+    CAPTURE(name);
+    const std::size_t few = rows({name, "-h"});
+    CHECK(few >= 12);
+    CHECK(few <= 18);
+    CHECK_THAT(std::get<Text>(Parse({name, "-h"})).text,
+               Catch::Contains("\nWaiting:\n") || Catch::Contains("\nSharing:\n"));
+    CHECK(rows({name, "--help"}) == OptionsOf(FindSubcommand(name)->bit).size());
+    CHECK(rows({name, "-h", "--help"}) == rows({name, "--help"}));
+  }
+  for (const char* name : {"inspect", "release"}) {
+    CAPTURE(name);
+    CHECK(rows({name, "-h"}) == OptionsOf(FindSubcommand(name)->bit).size());
+  }
+}
+
 TEST_CASE("Help fits into eighty columns") {
   for (const char* name : {"exclusive", "read", "write", "try", "inspect", "release"}) {
     const std::string text = std::get<Text>(Parse({name, "--help"})).text;
