@@ -16,12 +16,15 @@ constexpr char kRemoved[] =
     "removed from the queue of {}: our contender was deleted; the command was not run";
 constexpr char kAskedToLeave[] = "asked to leave the queue of {} by {}; the command was not run";
 constexpr char kLostBeforeRun[] = "{} was lost before the command could be run; try again";
+constexpr char kLostStarting[] =
+    "{} was lost before the command could be run, but --once-per may count the run: run the "
+    "command by hand, or delete the child last-start";
 constexpr char kQueueFull[] =
     "{} already has {} or more waiters (--max-queue); the command was not run";
 constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kTooRecent[] =
-    "{} last ran on {} {} ago, which is within --min-interval {}; the command was not run";
+    "{} last {} on {} {} ago, which is within {} {}; the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 
 // While the command runs: the LOCKs, and what becomes of the command or who asked.
@@ -74,6 +77,7 @@ constexpr Row kRows[] = {
     {kAskedToLeave, "removed", kConflict, message::kAskedToLeave},
     {kCancelled, "removed", kConflict, message::kNone},
     {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
+    {kLostStarting, "lost", kExitLost, message::kLostStarting, Said::kAlways},
     {kQueueFull, "queue-full", kConflict, message::kQueueFull},
     {kSuperseded, "superseded", kConflict, message::kSuperseded},
     {kTooRecent, "too-recent", kConflict, message::kTooRecent},

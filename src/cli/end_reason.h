@@ -22,9 +22,10 @@ enum class EndReason {
   kAskedToLeave,   ///< somebody asked our contender to leave the queue
   kCancelled,      ///< nobody wants the lock any more
   kLostBeforeRun,  ///< the lock was lost before the command was run
+  kLostStarting,   ///< likewise, but the start may be committed (--once-per): nobody runs it
   kQueueFull,      ///< --max-queue
   kSuperseded,     ///< --supersede
-  kTooRecent,      ///< --min-interval
+  kTooRecent,      ///< --min-interval, --once-per
   kInterrupted,    ///< a signal
   kUnreachable,    ///< no server gave us a session in time
   kRefused,        ///< credentials or an ACL

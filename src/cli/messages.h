@@ -108,10 +108,7 @@ inline constexpr char kPermitsOneLock[] =
 inline constexpr char kPermitsShared[] =
     "--permits has neither readers nor writers: use exclusive or try";
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
-inline constexpr char kIntervalShared[] =
-    "--min-interval is not for readers: use exclusive, write or try";
-inline constexpr char kHistoryShared[] =
-    "--history is not for readers: use exclusive, write or try";
+inline constexpr char kNotForReaders[] = "{} is not for readers: use exclusive, write or try";
 inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
 inline constexpr char kForHistory[] = "{} is only for --history";
 inline constexpr char kNoReservationId[] =
@@ -147,8 +144,8 @@ inline constexpr char kWaitsForItself[] =
     "in the outer zklock";
 
 inline constexpr char kIntervalHeldAbove[] =
-    "{} is already held by an outer zklock or for the shell: --min-interval cannot be checked "
-    "here; give it to that zklock, or omit it";
+    "{} is already held by an outer zklock or for the shell: {} cannot be checked here; give it to "
+    "that zklock, or omit it";
 
 inline constexpr char kWaitsBehindWriter[] =
     "{} is already held (read) by an outer zklock, and a writer waits for it: read --no-nest "

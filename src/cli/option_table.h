@@ -76,6 +76,7 @@ struct RunOptions {
   Duration kill_after{};
   int stop_signal = 0;
   std::optional<Duration> min_interval;  ///< since the start of the last successful run
+  std::optional<Duration> once_per;      ///< since the start of the last run with --once-per
   std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
@@ -96,6 +97,14 @@ struct RunOptions {
   std::optional<std::int64_t> owner_pid;  ///< none: the parent
   int on_lost_signal = 0;                 ///< sent to the owner when the lock is lost
   std::vector<std::string> command;       ///< word for word; with -c: /bin/sh -c LINE
+
+  /// Those of --min-interval and --once-per that were given.
+  [[nodiscard]] std::vector<std::string_view> Intervals() const {
+    std::vector<std::string_view> given;
+    if (min_interval) given.emplace_back("--min-interval");
+    if (once_per) given.emplace_back("--once-per");
+    return given;
+  }
 };
 
 /// A limit of `inspect --check`. Durations are in milliseconds.

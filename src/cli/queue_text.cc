@@ -369,7 +369,7 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   if (!waits.empty()) text += "\n";
   for (const std::string& line : waits) add(line, Tone::kPlain);
   std::vector<std::string> ignored = lock.ignored_children;
-  std::erase(ignored, protocol::kLastRunChild);  // its content follows
+  std::erase_if(ignored, protocol::IsRecordChild);
   if (!ignored.empty()) {
     text += "\n";
     add(Ignored(ignored), Tone::kFaint);

@@ -13,6 +13,7 @@
 #include "cli/report_progress.h"
 #include "cli/run_messages.h"
 #include "cli/server_messages.h"
+#include "protocol/last_run.h"
 
 namespace zklock::cli {
 namespace {
@@ -230,8 +231,11 @@ std::string UnusableText(const std::string& lock, const lock::Unusable& unusable
       return fmt::format(message::kLocalSessions, lock);
     case kOldServers:
       return fmt::format(message::kOldServers, lock);
-    case kLastRunUnknown:
-      return fmt::format(message::kLastRunUnknown, lock, Printable(unusable.child));
+    case kRecordUnknown:
+      return fmt::format(
+          message::kRecordUnknown, lock,
+          unusable.child == protocol::kLastStartChild ? "--once-per" : "--min-interval",
+          Printable(unusable.child));
     case kHasPermits:
       return fmt::format(message::kHasPermits, lock);
     case kHasNoPermits:

@@ -90,12 +90,15 @@ void CheckDialect(const Grammar& grammar, const RunOptions& options) {
   if (options.supersede || options.max_queue) grammar.Reject("--dialect", message::kSimpleQueue);
 }
 
-void CheckMinInterval(const Grammar& grammar, const RunOptions& options) {
-  if (!options.min_interval) return;
-  if (HasMode(options, protocol::Mode::kRead)) {
-    grammar.Reject("--min-interval", message::kIntervalShared);
+void CheckIntervals(const Grammar& grammar, const RunOptions& options) {
+  for (const std::string_view option : options.Intervals()) {
+    const std::string wrong = HasMode(options, protocol::Mode::kRead)
+                                  ? fmt::format(message::kNotForReaders, option)
+                              : options.hold             ? CannotCombine("--hold", option)
+                              : !options.reserve.empty() ? CannotCombine(option, "--reserve")
+                                                         : "";
+    if (!wrong.empty()) grammar.Reject(option, wrong);
   }
-  if (options.hold) grammar.Reject("--min-interval", CannotCombine("--hold", "--min-interval"));
 }
 
 /// A configuration file sets it for every run: it has no effect on those that cannot have one.
@@ -104,7 +107,7 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
   const bool only_reads =
       std::all_of(options.locks.begin(), options.locks.end(),
                   [](const WantedLock& wanted) { return wanted.mode == protocol::Mode::kRead; });
-  const std::string wrong = only_reads ? message::kHistoryShared
+  const std::string wrong = only_reads ? fmt::format(message::kNotForReaders, "--history")
                             : options.dialect == protocol::Dialect::kSimple
                                 ? message::kHistorySimple
                                 : "";
@@ -123,9 +126,6 @@ void CheckReserve(const Grammar& grammar, RunOptions& options) {
   }
   if (options.hold) throw grammar.Error(CannotCombine("--hold", "--reserve"));
   if (grammar.IsArgument("--on-lost")) throw grammar.Error(message::kNothingEndsIt);
-  if (options.min_interval) {
-    grammar.Reject("--min-interval", CannotCombine("--min-interval", "--reserve"));
-  }
   if (options.dialect == protocol::Dialect::kSimple) {
     grammar.Reject("--dialect", message::kReserveDialect);
   }
@@ -138,9 +138,9 @@ void CheckPermits(const Grammar& grammar, const RunOptions& options) {
       options.locks.size() > 1                                   ? message::kPermitsOneLock
       : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
       : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
-      : options.supersede    ? CannotCombine("--permits", "--supersede")
-      : options.min_interval ? CannotCombine("--permits", "--min-interval")
-                             : "";
+      : options.supersede            ? CannotCombine("--permits", "--supersede")
+      : !options.Intervals().empty() ? CannotCombine("--permits", options.Intervals().front())
+                                     : "";
   if (!wrong.empty()) grammar.Reject("--permits", wrong);
 }
 
@@ -169,7 +169,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   // A deadline that has passed at once would be noticed before the answer that the lock is free.
   if (options.try_only) options.wait.reset();
   CheckDialect(grammar, options);
-  CheckMinInterval(grammar, options);
+  CheckIntervals(grammar, options);
   if (subcommand.bit != kRead) CheckHistory(grammar, options);
   CheckPermits(grammar, options);
   CheckReserve(grammar, options);

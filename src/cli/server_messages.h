@@ -75,9 +75,8 @@ inline constexpr char kLocalSessions[] =
 inline constexpr char kOldServers[] =
     "{} cannot be used: the servers do not support all requests that zklock needs; use ZooKeeper "
     "3.5 or newer";
-inline constexpr char kLastRunUnknown[] =
-    "{} cannot be used with --min-interval: the record of the last run in its child '{}' cannot "
-    "be parsed; delete that znode";
+inline constexpr char kRecordUnknown[] =
+    "{} cannot be used with {}: the record in its child '{}' cannot be parsed; delete that znode";
 inline constexpr char kQuotaExceeded[] =
     "{} cannot be used: the hard quota on {} is exceeded; raise it (zkCli.sh: setquota), or delete "
     "znodes below it";

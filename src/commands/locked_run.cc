@@ -12,8 +12,8 @@
 #include "commands/console.h"
 #include "commands/event_broadcaster.h"
 #include "commands/history.h"
+#include "commands/intervals.h"
 #include "commands/lease_first.h"
-#include "commands/min_interval.h"
 #include "commands/run_metadata.h"
 #include "commands/running_command.h"
 #include "lock/hold.h"
@@ -40,11 +40,11 @@ class LockedRun {
               locks_.passed) {}
 
   int Execute() {
-    if (context_.options.min_interval) {
-      min_interval_.emplace(context_, *locks_.session_driver, locks_.tickets);
-      if (const auto refusal = min_interval_->Check(hold_)) {
+    if (!context_.options.Intervals().empty()) {
+      intervals_.emplace(context_, *locks_.session_driver, locks_.tickets);
+      if (const auto refusal = intervals_->Check(hold_)) {
         const bool confirmed = CloseSession();
-        return context_.End(display_path_, min_interval_->End(*refusal), confirmed);
+        return context_.End(display_path_, intervals_->End(*refusal), confirmed);
       }
     }
     if (context_.options.history != 0) {
@@ -133,10 +133,10 @@ class LockedRun {
     if (row.is_recorded && !hold_.loss()) {
       const lock::FinishedRun run{
           .ran = reaped - began, .status = status, .host = context_.Self().host};
-      if (min_interval_ && status == 0) {
+      if (context_.options.min_interval && status == 0) {
         // Confirmed before the release, and not written again with it.
-        min_interval_->Record(hold_, began,
-                              history_ ? history_->End(hold_, run) : History::Writes());
+        intervals_->RecordSuccess(hold_, began,
+                                  history_ ? history_->End(hold_, run) : History::Writes());
       } else if (history_) {
         history_->Release(hold_, run);
       }
@@ -208,7 +208,7 @@ class LockedRun {
   const std::unique_ptr<PreforkedCommand> command_;  // ended before the session is
   HoldEvents hold_events_;
   lock::Hold hold_;
-  std::optional<MinInterval> min_interval_;
+  std::optional<Intervals> intervals_;
   std::optional<History> history_;
   std::optional<RunningCommand> running_;
   // Where nested runs ask to run under our locks. Open until the locks are released.

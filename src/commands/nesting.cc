@@ -44,10 +44,11 @@ bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
 /// Throws unless a run in `mode` may use the hold of `lock` in mode `held`.
 void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockName& lock,
                     Mode mode) {
-  if (options.min_interval) {
+  if (const auto intervals = options.Intervals(); !intervals.empty()) {
     // The zklock that acquires the lock reads and writes the interval. A nested run would ignore
     // it.
-    throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path()));
+    throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path(),
+                                         intervals.front()));
   }
   if (!options.no_nest && protocol::Covers(held, mode)) return;
   if (QueuesBesideForEver(held, options, mode)) throw WaitsBehindWriter(lock.display_path());

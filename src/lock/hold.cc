@@ -207,6 +207,12 @@ void Hold::TakeLease() {
   observer_.OnLease(lease_end_, grace());
 }
 
+bool Hold::SufficesToStart() {
+  if (state_ != State::kProven) return false;
+  TakeLease();
+  return store_.lease().SufficesToStart(clock_.Now());
+}
+
 Duration Hold::grace() const { return protocol::GraceFor(kill_after_, store_.lease().timeout()); }
 
 void Hold::Suspect() {

@@ -61,6 +61,9 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
   /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
   [[nodiscard]] Duration grace() const;
+  /// A command may start: the contenders are there, as far as is known, and enough is left of the
+  /// lease. Takes the lease that other commits than the heartbeats have extended.
+  [[nodiscard]] bool SufficesToStart();
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }

@@ -60,18 +60,13 @@ void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
     below_[next_] = data->below;
     return;
   }
-  unknown_ = Unusable{.why = Unusable::Why::kLastRunUnknown,
-                      .child = std::string(protocol::kLastRunChild)};
+  unknown_ =
+      Unusable{.why = Unusable::Why::kRecordUnknown, .child = std::string(protocol::kLastRunChild)};
 }
 
 void LastRun::GiveUp(const Ticket& ticket, const std::string& path, Error error) {
-  const std::string operation = "read the last run under";
-  const std::string lock = ticket.lock.display_path();
-  if (IsRefusal(error)) {
-    unknown_ = Refused{operation, lock, error, "READ", ticket.lock.DisplayPath(path)};
-  } else {
-    unknown_ = Defect{Defect::What::kAnswer, lock, operation, error};
-  }
+  unknown_ = FailureOf(error, "read the last run under", ticket.lock.display_path(), "READ",
+                       ticket.lock.DisplayPath(path));
 }
 
 void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {

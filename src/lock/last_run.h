@@ -8,11 +8,15 @@
 #include "base/event_source.h"
 #include "lock/callback_scope.h"
 #include "lock/outcome.h"
+#include "lock/server_operation.h"
 #include "lock/ticket.h"
 #include "protocol/last_run.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
+
+/// Why a record of runs is not known, or cannot be written. Unusable: another program's data.
+using RecordFailure = std::variant<Unusable, OperationFailure>;
 
 /// When a command last succeeded under LOCKs that are held: read before the command runs, and
 /// written after it has succeeded (zklock-protocol(7), section 6). For --min-interval. Only the
@@ -28,16 +32,13 @@ class LastRun final : public EventSource {
     protocol::LastSuccess success;
   };
 
-  /// Why the last run is unknown. It may then have been a moment ago.
-  using Unknown = std::variant<Refused, Unusable, Defect>;
-
   /// `tickets`: held, and not for reading. Starts by reading.
   LastRun(zookeeper::Store& store, std::vector<Ticket> tickets);
 
   /// The current work, reading or writing, is done.
   [[nodiscard]] bool IsDone() const { return unknown_ || next_ == tickets_.size(); }
-  /// Set if the last run under one of the LOCKs is unknown.
-  [[nodiscard]] const std::optional<Unknown>& unknown() const { return unknown_; }
+  /// Set if the last run under one of the LOCKs is unknown. It may then have been a moment ago.
+  [[nodiscard]] const std::optional<RecordFailure>& unknown() const { return unknown_; }
   /// After reading: the newest success under any of the LOCKs.
   [[nodiscard]] const std::optional<Success>& newest() const { return newest_; }
 
@@ -67,7 +68,7 @@ class LastRun final : public EventSource {
   std::optional<protocol::LastSuccess> kept_;  // of the current LOCK
   std::vector<std::string> below_;  // what follows the first line in the data, of each ticket
   std::optional<Success> newest_;
-  std::optional<Unknown> unknown_;
+  std::optional<RecordFailure> unknown_;
   bool recording_ = false;
   TimePoint began_{};
   std::string host_;

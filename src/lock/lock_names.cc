@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/contender_name.h"
+#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::lock {
@@ -64,18 +65,18 @@ void LockNames::OnChildren(const LockChildren& children) {
 }
 
 void LockNames::Take(const std::string& path, const protocol::Children& children) {
-  bool has_contenders = false;
+  bool is_used = false;
   bool has_others = false;
   for (const std::string_view child : children) {
-    if (protocol::ViewContenderName(child)) {
-      has_contenders = true;
+    if (protocol::ViewContenderName(child) || protocol::IsRecordChild(child)) {
+      is_used = true;
       continue;
     }
     if (path == "/" && child == "zookeeper") continue;
     has_others = true;
     to_list_.push_back(protocol::ChildPath(path, child));
   }
-  if (has_contenders || !has_others) Offer(path);
+  if (is_used || !has_others) Offer(path);
 }
 
 void LockNames::Offer(const std::string& path) {

@@ -12,8 +12,9 @@
 namespace zklock::lock {
 
 /// Finds possible LOCKs below a znode, by names alone, for completion: every znode that has
-/// contenders or no children, and every semaphore. Contenders, the children of a semaphore and the
-/// servers' own znodes are not offered. Lists the nearest znodes first, and at most 1,000.
+/// contenders, a record of its runs or no children, and every semaphore. Contenders, records, the
+/// children of a semaphore and the servers' own znodes are not offered. Lists the nearest znodes
+/// first, and at most 1,000.
 ///
 /// The paths found so far can be used at any time.
 class LockNames final : public ServerOperation {

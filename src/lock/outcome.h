@@ -88,7 +88,7 @@ struct Unusable {
     kBelowEphemeral,    ///< a znode above it is ephemeral
     kLocalSessions,     ///< the servers give sessions that can own no contender
     kOldServers,        ///< the servers do not know a request that we need
-    kLastRunUnknown,    ///< the data of `child`, kept by --min-interval, cannot be understood
+    kRecordUnknown,     ///< the data of `child`, a record of runs, cannot be parsed
     kHasPermits,        ///< it is a semaphore, and we asked for no permit
     kHasNoPermits,      ///< it is in use without permits, and we asked for one
     kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number

@@ -19,6 +19,13 @@ Duration AnswerTime(const zookeeper::Store& store, Duration connect_timeout) {
 
 }  // namespace
 
+OperationFailure FailureOf(Error why, const std::string& operation, const std::string& path,
+                           const std::string& right, const std::string& right_path) {
+  if (IsRefusal(why)) return Refused{operation, path, why, right, right_path};
+  if (why == Error::kQuotaExceeded) return QuotaExceeded{path, path};
+  return Defect{Defect::What::kAnswer, path, operation, why};
+}
+
 ServerOperation::ServerOperation(zookeeper::Store& store, const Clock& clock,
                                  Duration connect_timeout)
     : store_(store),
@@ -92,13 +99,6 @@ void ServerOperation::Succeed() { over_ = true; }
 void ServerOperation::Fail(OperationFailure failure) {
   failure_ = std::move(failure);
   over_ = true;
-}
-
-void ServerOperation::FailBecause(Error why, const std::string& operation, const std::string& path,
-                                  const std::string& right, const std::string& right_path) {
-  if (IsRefusal(why)) return Fail(Refused{operation, path, why, right, right_path});
-  if (why == Error::kQuotaExceeded) return Fail(QuotaExceeded{path, path});
-  Fail(Defect{Defect::What::kAnswer, path, operation, why});
 }
 
 LockChildren::Requests ServerOperation::UnwatchedReads() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -16,6 +17,12 @@ namespace zklock::lock {
 
 /// Why an operation failed.
 using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+
+/// The failure of `operation` on `path` because of an error that the caller does not handle:
+/// Refused if we lack the permission `right` on `right_path`, QuotaExceeded, or else a Defect.
+[[nodiscard]] OperationFailure FailureOf(zookeeper::Error why, const std::string& operation,
+                                         const std::string& path, const std::string& right,
+                                         const std::string& right_path);
 
 /// A short operation on the servers that starts again whenever the connection was lost. It holds no
 /// lock, so its session does not matter.
@@ -59,11 +66,11 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   void Succeed();
   void Fail(OperationFailure failure);
-  /// Fails because of an error that the caller does not handle: Refused if we lack the permission
-  /// `right` on `right_path`, QuotaExceeded, or else a Defect. `operation` and `path` say what
-  /// failed.
+  /// Fails as FailureOf() describes.
   void FailBecause(zookeeper::Error why, const std::string& operation, const std::string& path,
-                   const std::string& right, const std::string& right_path);
+                   const std::string& right, const std::string& right_path) {
+    Fail(FailureOf(why, operation, path, right, right_path));
+  }
 
   /// A callback for a request. It runs only if the reply arrives over the same connection, not for
   /// a lost reply, after which Begin() follows.

@@ -310,15 +310,13 @@ std::vector<std::string> SurveyQueue::Strays() const {
 bool SurveyQueue::IsLock() const {
   const auto& ignored = lock_.ignored_children;
   return announced_ || lock_.IsSemaphore() ||
-         std::binary_search(ignored.begin(), ignored.end(), protocol::kLastRunChild) ||
+         std::any_of(ignored.begin(), ignored.end(), protocol::IsRecordChild) ||
          protocol::ParseLockData(lock_.data).has_value();
 }
 
 bool SurveyQueue::HasOthers() const {
   const auto& ignored = lock_.ignored_children;
-  return !others_.empty() ||
-         std::any_of(ignored.begin(), ignored.end(),
-                     [](const std::string& name) { return name != protocol::kLastRunChild; });
+  return !others_.empty() || !std::all_of(ignored.begin(), ignored.end(), protocol::IsRecordChild);
 }
 
 void SurveyQueue::ReportEnd(SurveySink& sink) {

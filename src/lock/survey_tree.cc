@@ -19,9 +19,8 @@ namespace {
 using zookeeper::Error;
 using Scope = SurveyRequest::Scope;
 
-/// A last-run is a part of a LOCK, not one itself.
 bool MayBeFreeLock(const std::string& path) {
-  return !path.ends_with("/" + std::string(protocol::kLastRunChild));
+  return !protocol::IsRecordChild(protocol::BaseOf(path));
 }
 
 }  // namespace

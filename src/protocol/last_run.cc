@@ -7,33 +7,46 @@
 namespace zklock::protocol {
 namespace {
 
-constexpr std::string_view kSuccessMarker = "zklock/1 ";
-constexpr std::size_t kLongestSuccess = 512;
+constexpr std::string_view kMarker = "zklock/1 ";
+constexpr std::size_t kLongestRecord = 512;
 
-/// Accepts exactly what FormatLastSuccess writes.
-std::optional<LastSuccess> ParseLastSuccess(std::string_view text) {
-  if (text.size() > kLongestSuccess || !text.starts_with(kSuccessMarker)) return std::nullopt;
-  const std::string_view words = text.substr(kSuccessMarker.size());
+std::string FormatRecord(std::int64_t number, const std::string& host) {
+  return std::string(kMarker) + std::to_string(number) + ' ' + RecordWord(host);
+}
+
+/// Accepts exactly what FormatRecord writes. `Record` is made from the number and the host.
+template <typename Record, typename Number>
+std::optional<Record> ParseRecord(std::string_view text) {
+  if (text.size() > kLongestRecord || !text.starts_with(kMarker)) return std::nullopt;
+  const std::string_view words = text.substr(kMarker.size());
   const std::size_t blank = words.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
-  std::int64_t began = 0;
-  const auto [end, error] = std::from_chars(words.data(), words.data() + blank, began);
-  if (error != std::errc() || end != words.data() + blank || began < 0) return std::nullopt;
-  LastSuccess success{ServerTime(began), std::string(words.substr(blank + 1))};
-  if (FormatLastSuccess(success) != text) return std::nullopt;
-  return success;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + blank, number);
+  if (error != std::errc() || end != words.data() + blank || number < 0) return std::nullopt;
+  const std::string host(words.substr(blank + 1));
+  if (FormatRecord(number, host) != text) return std::nullopt;
+  return Record{Number(number), host};
 }
 
 }  // namespace
 
 std::string FormatLastSuccess(const LastSuccess& success) {
-  return std::string(kSuccessMarker) + std::to_string(success.began.count()) + ' ' +
-         RecordWord(success.host);
+  return FormatRecord(success.began.count(), success.host);
+}
+
+std::string FormatStartRecord(const StartRecord& start) {
+  return FormatRecord(start.token, start.host);
+}
+
+std::optional<StartRecord> ParseStartRecord(std::string_view text) {
+  return ParseRecord<StartRecord, std::int64_t>(text);
 }
 
 std::optional<LastRunData> ParseLastRunData(std::string_view text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
-  LastRunData data{.success = ParseLastSuccess(text.substr(0, end)), .below = text.substr(end)};
+  LastRunData data{.success = ParseRecord<LastSuccess, ServerTime>(text.substr(0, end)),
+                   .below = text.substr(end)};
   if (!data.success && end != 0) return std::nullopt;
   return data;
 }

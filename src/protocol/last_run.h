@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,9 +10,18 @@
 
 namespace zklock::protocol {
 
-/// The child of a LOCK in which --min-interval records the last success. It is persistent, so that
-/// the servers do not reap an otherwise empty LOCK and the record with it.
+// The children of a LOCK that record its runs. They are persistent, so that the servers do not reap
+// an otherwise empty LOCK and the record with it.
+
+/// The last success, for --min-interval, and the history.
 inline constexpr std::string_view kLastRunChild = "last-run";
+/// The last start of a run with --once-per.
+inline constexpr std::string_view kLastStartChild = "last-start";
+
+/// A child with this name is a part of the LOCK above it, and not a LOCK itself.
+[[nodiscard]] constexpr bool IsRecordChild(std::string_view name) {
+  return name == kLastRunChild || name == kLastStartChild;
+}
 
 /// Time since the epoch by the servers' clock.
 using ServerTime = std::chrono::milliseconds;
@@ -39,5 +49,18 @@ struct LastRunData {
 [[nodiscard]] std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
                                                        const std::optional<ReleaseRecord>& record,
                                                        ServerTime released);
+
+/// What a run with --once-per writes to LOCK/last-start before its command is executed. The znode's
+/// modification time is when it started.
+struct StartRecord {
+  std::int64_t token = 0;  ///< the fencing token, which identifies the run
+  std::string host;        ///< where
+  friend bool operator==(const StartRecord&, const StartRecord&) = default;
+};
+
+/// `zklock/1 TOKEN HOST`.
+[[nodiscard]] std::string FormatStartRecord(const StartRecord& start);
+/// None if `text`, any bytes, is not what FormatStartRecord writes.
+[[nodiscard]] std::optional<StartRecord> ParseStartRecord(std::string_view text);
 
 }  // namespace zklock::protocol

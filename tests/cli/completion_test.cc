@@ -199,6 +199,19 @@ TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not")
   CHECK(Offered(all, [&] { return Run(options).out; }) == all);
 }
 
+TEST_CASE("a LOCK that keeps records of its runs is offered, the znodes of the records are not") {
+  Tree tree;
+  const std::string above = Made(tree);
+  for (const std::string record : {"/last-run", "/last-start"}) {
+    tree.Create(above + "/free" + record);
+    tree.Create(above + "/above" + record);
+  }
+  tree.Create(above + "/above/job");
+  const std::string all = above + "/above\n" + above + "/above/job\n" + above + "/free\n";
+  const ChildOptions options = Zklock({"--complete", "exclusive", above + "/"});
+  CHECK(Offered(all, [&] { return Run(options).out; }) == all);
+}
+
 TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   Tree tree;
   const std::string lock = Made(tree);

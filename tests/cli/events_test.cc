@@ -155,9 +155,14 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
 TEST_CASE("the events of a run that is too soon: the lock is acquired, no command exits") {
   const std::string lock = NewLock("events");
   CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
-  const auto events = EventsOf({"exclusive", "--min-interval", "1h"}, lock, {"true"});
-  CHECK(Names(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
-  CheckDocumented(events);
+  const auto check = [&](const std::string& option) {
+    const auto events = EventsOf({"exclusive", option, "1h"}, lock, {"true"});
+    CHECK(Names(events) == Words{"connected", "queued", "acquired", "released too-recent 75"});
+    CheckDocumented(events);
+  };
+  check("--min-interval");
+  CHECK(RunZklock({"exclusive", "--once-per", "1h", lock, "--", "true"}).exit == Exited(0));
+  check("--once-per");
 }
 
 TEST_CASE("the events of a lock that is lost") {

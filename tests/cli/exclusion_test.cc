@@ -105,6 +105,7 @@ TEST_CASE("--wait 0 takes a free LOCK, as --nonblock does") {
                                        {"exclusive", "--dialect", "simple"},
                                        {"exclusive", "--permits", "2"},
                                        {"exclusive", "--min-interval", "1ms"},
+                                       {"exclusive", "--once-per", "1ms"},
                                        {"exclusive", "--max-queue", "0", "--supersede"},
                                        {"exclusive", NewLock("set"), "--read", NewLock("set")}};
   for (Words words : commands) {

@@ -1,4 +1,4 @@
-// --min-interval: a job that ran a moment ago does not run again, on any host.
+// --min-interval and --once-per: a job that ran a moment ago does not run again, on any host.
 
 #include <unistd.h>
 
@@ -6,9 +6,16 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
+#include <memory>
+#include <optional>
 #include <regex>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "cli/gate.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -21,6 +28,23 @@ ChildOptions Job(const std::string& span, const std::string& lock,
                  const std::string& status = "0") {
   return Zklock(
       {"exclusive", "--min-interval", span, lock, "--", "sh", "-c", "echo ran; exit " + status});
+}
+
+/// The same with --once-per.
+ChildOptions Once(const std::string& span, const std::string& lock,
+                  const std::string& status = "0") {
+  ChildOptions options = Job(span, lock, status);
+  options.argv.at(2) = "--once-per";
+  return options;
+}
+
+/// `options` on a host whose clock is ahead by so much.
+ChildOptions Skewed(ChildOptions options, const std::string& seconds) {
+  const char* clock = std::getenv("ZKLOCK_TEST_CLOCK");
+  REQUIRE(clock != nullptr);
+  options.also_environment.push_back(std::string("LD_PRELOAD=") + clock);
+  options.also_environment.push_back("SKEW_SECONDS=" + seconds);
+  return options;
 }
 
 }  // namespace
@@ -117,14 +141,7 @@ TEST_CASE("the record of the last success outlives an empty LOCK") {
 
 TEST_CASE("hosts whose clocks are hours apart agree on the interval") {
   const std::string lock = NewLock("interval");
-  const auto skewed = [&](const std::string& seconds) {
-    ChildOptions options = Job("1h", lock);
-    const char* clock = std::getenv("ZKLOCK_TEST_CLOCK");
-    REQUIRE(clock != nullptr);
-    options.also_environment.push_back(std::string("LD_PRELOAD=") + clock);
-    options.also_environment.push_back("SKEW_SECONDS=" + seconds);
-    return options;
-  };
+  const auto skewed = [&](const std::string& seconds) { return Skewed(Job("1h", lock), seconds); };
   const Finished first = Run(skewed("10800"));
   CAPTURE(first.err);
   CHECK(first.out == "ran\n");
@@ -169,13 +186,224 @@ TEST_CASE("two jobs started at the same time run once") {
 }
 
 TEST_CASE("an invalid interval, or one for readers or permits, is refused") {
-  CHECK(RunZklock({"exclusive", "--min-interval", "soon", "/t/x", "--", "true"}).exit ==
-        Exited(64));
-  CHECK(RunZklock({"read", "--min-interval", "1h", "/t/x", "--", "true"}).exit == Exited(64));
-  CHECK(RunZklock({"try", "--read", "--min-interval", "1h", "/t/x", "--", "true"}).exit ==
-        Exited(64));
-  CHECK(RunZklock({"exclusive", "--permits", "2", "--min-interval", "1h", "/t/x", "--", "true"})
-            .exit == Exited(64));
+  for (const std::string option : {"--min-interval", "--once-per"}) {
+    const auto refuses = [&](Words words, const std::string& value) {
+      words.insert(words.end(), {option, value, "/t/x", "--", "true"});
+      CAPTURE(words);
+      CHECK(RunZklock(words).exit == Exited(64));
+    };
+    refuses({"exclusive"}, "soon");
+    refuses({"exclusive"}, "0");
+    refuses({"read"}, "1h");
+    refuses({"try", "--read"}, "1h");
+    refuses({"exclusive", "--read", "/t/y"}, "1h");
+    refuses({"exclusive", "--permits", "2"}, "1h");
+    refuses({"exclusive", "--reserve", "id"}, "1h");
+  }
+}
+
+TEST_CASE("hosts that start a short job one after the other run it once") {
+  const std::string lock = NewLock("once");
+  CHECK(Run(Once("1h", lock)).out == "ran\n");
+  const Finished again = Run(Once("1h", lock));
+  CHECK(again.exit == Exited(75));
+  CHECK(again.out.empty());
+  char host[256] = {};
+  REQUIRE(gethostname(host, sizeof host - 1) == 0);
+  CHECK_THAT(again.err, Catch::Contains(lock + " last started on ") && Catch::Contains(host) &&
+                            Catch::Contains("within --once-per 1h; the command was not run"));
+  CHECK(Lines(again.err).size() == 1);
+  CHECK(Tree().Children(lock) == std::vector<std::string>{"last-start"});
+  const Finished quiet =
+      RunZklock({"try", "-q", "-E", "0", "--once-per", "1h", lock, "--", "false"});
+  CHECK(quiet.exit == Exited(0));
+  CHECK(quiet.err.empty());
+}
+
+TEST_CASE("hosts that start a job at the same time run it once") {
+  const std::string lock = NewLock("once");
+  std::vector<Child> hosts;
+  for (int i = 0; i < 4; ++i) hosts.push_back(Child::Start(Once("1h", lock)));
+  int ran = 0;
+  for (Child& host : hosts) {
+    const Exit exit = host.Wait();
+    CHECK((exit == Exited(0) || exit == Exited(75)));
+    if (exit == Exited(0)) ++ran;
+  }
+  CHECK(ran == 1);
+}
+
+TEST_CASE("hosts whose clocks are hours apart run a job once") {
+  const std::string lock = NewLock("once");
+  CHECK(Run(Skewed(Once("1h", lock), "10800")).out == "ran\n");
+  CHECK(Run(Once("1h", lock)).exit == Exited(75));
+  CHECK(Run(Skewed(Once("1h", lock), "-10800")).exit == Exited(75));
+  CHECK(Run(Skewed(Once("1h", lock), "86400")).exit == Exited(75));
+}
+
+TEST_CASE("with --once-per a run counts whatever its result") {
+  const std::string lock = NewLock("once");
+  SECTION("it fails") { CHECK(Run(Once("1h", lock, "3")).exit == Exited(3)); }
+  SECTION("it cannot be executed") {
+    const TemporaryDirectory directory;
+    const std::string script = directory.WriteProgram("script", "#!/no/such/interpreter\n");
+    CHECK(RunZklock({"exclusive", "--once-per", "1h", lock, "--", script}).exit == Exited(127));
+  }
+  CHECK(Run(Once("1h", lock)).exit == Exited(75));
+  // --min-interval lets another host try.
+  CHECK(Run(Job("1h", lock)).out == "ran\n");
+}
+
+TEST_CASE("a command that is not found before the lock is taken is no start") {
+  const std::string lock = NewLock("once");
+  CHECK(RunZklock({"exclusive", "--once-per", "1h", lock, "--", "/no/such/command"}).exit ==
+        Exited(127));
+  CHECK(Run(Once("1h", lock)).out == "ran\n");
+}
+
+TEST_CASE("only runs with --once-per set the last start, or are refused because of it") {
+  const std::string lock = NewLock("once");
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  CHECK(Run(Job("1ms", lock)).exit == Exited(0));
+  CHECK(Run(Once("1h", lock)).out == "ran\n");
+  const std::int64_t written = Tree().Get(lock + "/last-start")->data_zxid;
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(0));
+  CHECK(Run(Job("1ms", lock)).exit == Exited(0));
+  CHECK(Tree().Get(lock + "/last-start")->data_zxid == written);
+}
+
+TEST_CASE("when the duration of --once-per is over the job runs again") {
+  const std::string lock = NewLock("once");
+  const auto before = std::chrono::steady_clock::now();
+  CHECK(Run(Once("2s", lock)).exit == Exited(0));
+  // Nothing announces its end: ask until it is over.
+  Finished finished;
+  do {
+    finished = Run(Once("2s", lock));
+  } while (finished.exit == Exited(75));
+  CHECK(finished.out == "ran\n");
+  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::seconds(2));  // not earlier
+}
+
+TEST_CASE("with both options both must allow the run, and a refused run is no start") {
+  const std::string lock = NewLock("once");
+  const auto both = [&](const std::string& status) {
+    ChildOptions options = Job("1h", lock, status);
+    options.argv.insert(options.argv.begin() + 2, {"--once-per", "1h"});
+    return Run(options);
+  };
+  SECTION("--min-interval refuses") {
+    CHECK(Run(Job("1h", lock)).exit == Exited(0));
+    const Finished refused = both("0");
+    CHECK(refused.exit == Exited(75));
+    CHECK_THAT(refused.err, Catch::Contains("--min-interval 1h"));
+    CHECK_FALSE(Tree().Get(lock + "/last-start"));
+  }
+  SECTION("--once-per refuses") {
+    CHECK(both("3").exit == Exited(3));  // no success
+    const Finished refused = both("0");
+    CHECK(refused.exit == Exited(75));
+    CHECK_THAT(refused.err, Catch::Contains("--once-per 1h"));
+  }
+  SECTION("both allow it") {
+    CHECK(both("0").out == "ran\n");
+    CHECK(Tree().Children(lock).size() == 2);
+    CHECK(Run(Job("1h", lock)).exit == Exited(75));
+    CHECK(Run(Once("1h", lock)).exit == Exited(75));
+  }
+}
+
+TEST_CASE("the start is committed under all LOCKs of a set, or under none") {
+  const std::string one = NewLock("once");
+  const std::string other = NewLock("once");
+  const Words words = {"exclusive", "--once-per", "1h", one, other, "--", "true"};
+  CHECK(Run(Once("1h", other)).exit == Exited(0));
+  const Finished refused = RunZklock(words);
+  CHECK(refused.exit == Exited(75));
+  CHECK_THAT(refused.err, Catch::Contains(other + " last started"));
+  CHECK(Run(Once("1h", one)).out == "ran\n");
+}
+
+TEST_CASE("without a right, or with another program's data, a job with --once-per does not run") {
+  const std::string lock = NewLock("once");
+  Tree tree;
+  int status = 77;
+  std::string says;
+  SECTION("to write to last-start") {
+    CHECK(Run(Once("1ms", lock)).exit == Exited(0));
+    tree.SetAcl(lock + "/last-start", kRead | kAdmin);
+    says = "WRITE on " + lock + "/last-start is missing";
+  }
+  SECTION("to read last-start") {
+    CHECK(Run(Once("1ms", lock)).exit == Exited(0));
+    tree.SetAcl(lock + "/last-start", kWrite | kAdmin);
+    says = "READ on " + lock + "/last-start is missing";
+  }
+  SECTION("another program's data") {
+    tree.Create(lock + "/last-start", ZnodeKind::kPersistent, "yesterday");
+    status = 78;
+    says = lock + " cannot be used with --once-per: the record in its child 'last-start'";
+  }
+  const Finished refused = Run(Once("1ms", lock));
+  CHECK(refused.exit == Exited(status));
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err, Catch::Contains(says));
+  // The lock has been released.
+  CHECK(RunZklock({"try", lock, "--", "true"}).exit == Exited(0));
+}
+
+TEST_CASE("a start whose commit was not answered does not refuse its own run") {
+  const std::string lock = NewLock("once");
+  Gate gate("create " + lock + "/last-start");
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive", "--once-per", "1h"}, lock)));
+  gate.WaitUntilReached();
+  gate.Break();
+  CHECK(zklock.ReadLine() == "held");
+  zklock.CloseInput();
+  CHECK(zklock.Wait() == Exited(0));
+}
+
+TEST_CASE("a signal before the start is known to be committed ends zklock without the command") {
+  const std::string lock = NewLock("once");
+  Gate gate("create " + lock + "/last-start");
+  Child zklock = Child::Start(gate.Before(HolderOptions({"exclusive", "--once-per", "1h"}, lock)));
+  gate.WaitUntilReached();
+  zklock.Signal(SIGTERM);
+  CHECK(zklock.Wait() == Exited(128 + SIGTERM));
+  CHECK(zklock.out().empty());
+  gate.Open();
+  Tree().WaitForChildren(lock, 1);
+  CHECK(Run(Once("1h", lock)).exit == Exited(75));
+}
+
+TEST_CASE("if too little of the lease is left after the commit, the command does not start") {
+  const std::string lock = NewLock("once");
+  // The commit is answered late, and no heartbeat after it.
+  std::promise<void> reached;
+  std::promise<void> open;
+  Proxy proxy(TestServers());
+  proxy.EditReplies(
+      [&, is_over = std::make_shared<bool>(false)](const std::string& request, std::string reply) {
+        if (*is_over) return std::optional<std::string>();
+        if (request == "create " + lock + "/last-start") {
+          *is_over = true;
+          reached.set_value();
+          open.get_future().wait();
+        }
+        return std::optional(std::move(reply));
+      });
+  ChildOptions options =
+      HolderOptions({"exclusive", "--session-timeout", "4s", "--once-per", "1h"}, lock);
+  options.also_environment.push_back("ZKLOCK_SERVERS=" + proxy.address());
+  Child zklock = Child::Start(options);
+  REQUIRE(reached.get_future().wait_for(kPatience) == std::future_status::ready);
+  zklock.Signal(SIGSTOP);
+  open.set_value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // of a lease of 3.5 s
+  zklock.Signal(SIGCONT);
+  // Not a conflict, about which a crontab line is quiet: no other host runs the job.
+  CHECK(zklock.Wait() == Exited(76));
+  CHECK(zklock.out().empty());
 }
 
 }  // namespace zklock::test

@@ -59,10 +59,10 @@ std::string IncompatibleArrives() {
   return waiter.err();
 }
 
-std::string LastRunUnknown() {
+std::string RecordUnknown(const std::string& child, const std::string& option) {
   const std::string lock = NewLock("said");
-  Tree().Create(lock + "/last-run", ZnodeKind::kPersistent, "yesterday");
-  return SaidBy({"exclusive", "--min-interval", "1h", lock, "--", "true"}, 78);
+  Tree().Create(lock + child, ZnodeKind::kPersistent, "yesterday");
+  return SaidBy({"exclusive", option, "1h", lock, "--", "true"}, 78);
 }
 
 std::string QuotaExceeded() {
@@ -123,7 +123,8 @@ Provocations LockProvocations() {
        [] {
          return MeetsHolder({"exclusive"}, {"exclusive", "--dialect", "kazoo"});
        }},
-      {{"kLastRunUnknown"}, LastRunUnknown},
+      {{"kRecordUnknown"}, [] { return RecordUnknown("/last-run", "--min-interval"); }},
+      {{"kRecordUnknown"}, [] { return RecordUnknown("/last-start", "--once-per"); }},
       {{"kQuotaExceeded"}, QuotaExceeded},
       {{"kIncompatibleArrived"}, IncompatibleArrives},
   };

@@ -113,18 +113,19 @@ std::string ShortGrant() {
   return holder.err();
 }
 
-/// Held, but what the last run was is never answered.
-std::string LostBeforeRun() {
+/// Held, but this request for the LOCK's `child` is never answered.
+std::string LostBeforeRun(const std::string& verb, const std::string& child,
+                          const std::string& option, int status) {
   const std::string lock = NewLock("said");
   Proxy proxy(TestServers());
   const auto is_silent = std::make_shared<std::atomic<bool>>(false);
-  proxy.EditReplies([lock, is_silent](const std::string& request, std::string reply) {
-    if (request == "get " + lock + "/last-run") *is_silent = true;
+  proxy.EditReplies([=](const std::string& request, std::string reply) {
+    if (request == verb + " " + lock + child) *is_silent = true;
     return *is_silent ? std::nullopt : std::optional(std::move(reply));
   });
-  return Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s",
-                                             "--min-interval", "1h", lock, "--", "true"})),
-              Exited(75));
+  return Said(Run(ZklockAt(proxy.address(), {"exclusive", "--session-timeout", "4s", option, "1h",
+                                             lock, "--", "true"})),
+              Exited(status));
 }
 
 /// The answer to the conversion never arrives, or it does, and none to what follows.
@@ -204,7 +205,9 @@ Provocations LossProvocations() {
       {{"kStaysReservedAfterSignal"}, StaysReserved},
       {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
       {{"kShortGrant"}, ShortGrant},
-      {{"kLostBeforeRun"}, LostBeforeRun},
+      {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-run", "--min-interval", 75); }},
+      {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-start", "--once-per", 75); }},
+      {{"kLostStarting"}, [] { return LostBeforeRun("create", "/last-start", "--once-per", 76); }},
   };
 }
 

@@ -141,8 +141,8 @@ std::string WaitsForReservation() {
   return waiter.err();
 }
 
-std::string RanLately() {
-  const Words words = {"exclusive", "--min-interval", "1h", NewLock("said"), "--", "true"};
+std::string RanLately(const std::string& option) {
+  const Words words = {"exclusive", option, "1h", NewLock("said"), "--", "true"};
   CHECK(RunZklock(words).exit == Exited(0));
   return SaidBy(words, 75);
 }
@@ -293,7 +293,8 @@ Provocations QueueProvocations() {
       {{Part("kSomeone")}, [] { return HolderWrittenTo(R"({"revoke":{}})"); }},
       {{Part("kCuratorProgram")}, [] { return HolderWrittenTo("__REVOKE__"); }},
       {{"kInterrupted"}, StoppedWaiting},
-      {{"kTooRecent"}, RanLately},
+      {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
+      {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},

@@ -104,7 +104,11 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
       dialect("kazoo", usual),
       dialect("simple", simple),
   };
-  if (!reads) rows.push_back({"--history", {"--history", "8"}, usual});
+  if (reads) return rows;
+  rows.push_back({"--history", {"--history", "8"}, usual});
+  rows.push_back({"--once-per",
+                  {"--once-per", "1h"},
+                  But(usual, {{kNested, {kUsage}}, {kHeldByShell, {kUsage}}})});
   return rows;
 }
 
@@ -197,9 +201,9 @@ Rows RunRows(const std::string& subcommand) {
 
 Rows HoldRows(const std::string& subcommand) {
   static const std::set<std::string> kOfCommands = {
-      "--stop-signal", "--on-lost", "--descendants",  "--contain", "--publish-command",
-      "--events",      "-c",        "--min-interval", "--reserve", "--for",
-      "--reason"};
+      "--stop-signal", "--on-lost", "--descendants",  "--contain",  "--publish-command",
+      "--events",      "-c",        "--min-interval", "--once-per", "--reserve",
+      "--for",         "--reason"};
   Outcomes usual = Usual("");
   if (subcommand == "try") usual.erase(kFreed);
   Rows rows = RunRows(subcommand);

@@ -228,6 +228,7 @@ class Table {
     if (!cell.row.holder.empty() || cell.holder) return;
     tree_.WaitForChildren(cell.lock, [&](std::vector<std::string> children) {
       std::erase(children, "last-run");
+      std::erase(children, "last-start");
       std::erase(children, "locks");
       std::erase(children, "leases");
       std::erase(children, cell.contender.empty() ? "" : BaseName(cell.contender));

@@ -213,7 +213,8 @@ TEST_CASE("A contender that we may not read is shown as its name describes it") 
   CHECK_THAT(Render({Found(lock)}), Catch::Contains("(Curator; may not be read)\n"));
 }
 
-TEST_CASE("Other children are named") {
+TEST_CASE("Other children are named, but not zklock's records of runs") {
+  CHECK(Render({{.path = "/l", .ignored_children = {"last-run", "last-start"}}}) == "/l: free\n");
   CHECK(Render({{.path = "/l", .ignored_children = {"config", "evil\x1b[2J"}}}) ==
         "/l: free\n"
         "\n"

@@ -97,6 +97,39 @@ TEST_CASE("Without an answer the lease ends exactly in time") {
   CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
 }
 
+TEST_CASE("A command may start while more than a third of T is left") {
+  Held held;
+  held.clock.Advance(18s);
+  CHECK(held.hold->SufficesToStart());
+  held.clock.Advance(1s);
+  CHECK_FALSE(held.hold->SufficesToStart());
+  held.Pass(8s);  // two heartbeats
+  CHECK(held.hold->SufficesToStart());
+}
+
+TEST_CASE("No command may start while a heartbeat is unanswered") {
+  Held held;
+  held.Pass(3751ms, false);
+  REQUIRE(held.Heartbeats() == 1);
+  CHECK_FALSE(held.hold->SufficesToStart());
+  held.store.Run();
+  CHECK(held.hold->SufficesToStart());
+}
+
+TEST_CASE("A commit of others extends the lease with which a command may start") {
+  Held held;
+  held.clock.Advance(10s);
+  held.store.Sync("/l", [](const zookeeper::Reply&) {});
+  held.store.Run();
+  held.clock.Advance(9s);
+  CHECK_FALSE(held.hold->SufficesToStart());
+  held.store.Set("/l", "", zookeeper::kAnyVersion, [](const zookeeper::SetReply&) {});
+  held.store.Run();
+  CHECK(held.hold->SufficesToStart());
+  CHECK(held.hold->lease_end() == held.began + 10s + 30s - 1250ms);
+  CHECK(held.notes.leases.back() == held.hold->lease_end());
+}
+
 TEST_CASE("A silent server is given up before half of the remaining time is over") {
   Held held;
   held.Pass(3751ms, false);  // a heartbeat is sent

@@ -41,6 +41,10 @@ struct Holder {
   LastRun last_run;
 };
 
+const Refused& RefusedIn(const RecordFailure& failure) {
+  return std::get<Refused>(std::get<OperationFailure>(failure));
+}
+
 TEST_CASE("Without a recorded success there is none") {
   Holder holder;
   holder.Run();
@@ -110,25 +114,25 @@ TEST_CASE("A last run that cannot be read is unknown, not absent") {
     holder.servers.nodes.at("/l/last-run").readable = false;
     holder.Run();
     REQUIRE(holder.last_run.unknown());
-    CHECK(std::get<Refused>(*holder.last_run.unknown()).right_path == "/l/last-run");
+    CHECK(RefusedIn(*holder.last_run.unknown()).right_path == "/l/last-run");
   }
   SECTION("because the LOCK cannot be read") {
     holder.servers.nodes.at("/l").readable = false;
     holder.Run();
     REQUIRE(holder.last_run.unknown());
-    CHECK(std::get<Refused>(*holder.last_run.unknown()).right_path == "/l");
+    CHECK(RefusedIn(*holder.last_run.unknown()).right_path == "/l");
   }
   SECTION("because of an unexpected answer") {
     holder.store.Refuse(GENERATE(0, 1), zookeeper::Error::kOther);
     holder.Run();
     REQUIRE(holder.last_run.unknown());
-    CHECK(std::holds_alternative<Defect>(*holder.last_run.unknown()));
+    CHECK(std::holds_alternative<Defect>(std::get<OperationFailure>(*holder.last_run.unknown())));
   }
   SECTION("because zklock did not write it") {
     holder.servers.Put("/l/last-run", 0, false, "yesterday");
     holder.Run();
     REQUIRE(holder.last_run.unknown());
-    CHECK(std::get<Unusable>(*holder.last_run.unknown()).why == Unusable::Why::kLastRunUnknown);
+    CHECK(std::get<Unusable>(*holder.last_run.unknown()).why == Unusable::Why::kRecordUnknown);
   }
   CHECK(holder.last_run.IsDone());
   CHECK_FALSE(holder.last_run.newest());

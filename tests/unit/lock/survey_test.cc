@@ -472,6 +472,8 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
   bench.servers.Put("/j/free/below", 0, false, "zklock/1");
   bench.servers.Put("/j/kept", 0, false, "an administrator's");
   bench.servers.Put("/j/kept/last-run", 0);
+  bench.servers.Put("/j/started", 0, false, "an administrator's");
+  bench.servers.Put("/j/started/last-start", 0);
   bench.servers.Put("/j/permits/leases", 0, false, "2");
   bench.servers.Put("/j/permits/locks", 0);
   bench.servers.Put("/j/used", 0);
@@ -484,9 +486,10 @@ TEST_CASE("The free LOCKs of a tree are reported on request") {
   };
   using Strings = std::vector<std::string>;
   CHECK(look("/j", Scope::kTree, true) ==
-        Strings{"/j/free", "/j/free/below", "/j/kept", "/j/permits", "/j/used"});
+        Strings{"/j/free", "/j/free/below", "/j/kept", "/j/permits", "/j/started", "/j/used"});
   CHECK(look("/j/free", Scope::kGuess, true) == Strings{"/j/free", "/j/free/below"});
   CHECK(look("/j/folder", Scope::kGuess, true) == Strings{"/j/folder"});
+  CHECK(look("/j/started", Scope::kGuess, false) == Strings{"/j/started"});
   CHECK(look("/j/free", Scope::kGuess, false).empty());
 }
 

@@ -48,6 +48,17 @@ TEST_CASE("Lines below the last success are left to newer versions") {
   CHECK(ParseLastRunData("zklock/1 5 h\n" + std::string(1 << 20, 'x')));
 }
 
+TEST_CASE("The record of a start is parsed as it was formatted, and nothing else is") {
+  const StartRecord start{8'589'934'700, "db1.example.org"};
+  CHECK(FormatStartRecord(start) == "zklock/1 8589934700 db1.example.org");
+  CHECK(ParseStartRecord("zklock/1 8589934700 db1.example.org") == start);
+  for (const std::string text : {"", "zklock/1", "zklock/1 5", "zklock/1 05 h", "zklock/1 -5 h",
+                                 "zklock/1 5 h\n", "zklock/2 5 h", "yesterday"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseStartRecord(text));
+  }
+}
+
 TEST_CASE("The newest success is the last run, or an older recorded one") {
   const LastSuccess kept{ServerTime(5000), "a"};
   ReleaseRecord record{
