@@ -83,6 +83,7 @@ class Workspace {
     std::ofstream(directory_ / file) << text;
     REQUIRE(chmod((directory_ / file).c_str(), 0755) == 0);
   }
+  [[nodiscard]] fs::path Path(const std::string& file) const { return directory_ / file; }
   [[nodiscard]] ChildOptions Shell(const std::string& text) const {
     return {.argv = {"/bin/sh", "-c", text},
             .also_environment = {"PATH=" + path_, "ZKLOCK_SERVERS=" + servers_, "CI_PIPELINE_ID=42",
@@ -134,6 +135,7 @@ TEST_CASE("README's crontab line runs the job on one host and stays quiet on the
   const Workspace workspace;
   const std::string command = CronCommand(Example("cron"));
   CHECK(OutputOf(workspace, command) == "backup.sh ran with:\n");
+  CHECK(OutputOf(workspace, command).empty());  // on a host that starts it when it is over
   const Holder other(workspace, "/jobs/backup");
   CHECK(OutputOf(workspace, command).empty());
 }
@@ -143,9 +145,13 @@ TEST_CASE("The queueing crontab line passes on its arguments") {
   CHECK(OutputOf(workspace, CronCommand(Example("queue"))) == "rotate.sh ran with: --keep 14\n");
 }
 
-TEST_CASE("README's crontab line for short jobs runs them once") {
+TEST_CASE("The crontab line that tries a job until it has succeeded runs it after a failure only") {
   const Workspace workspace;
   const std::string command = CronCommand(Example("interval"));
+  const std::string works = ReadWhole(workspace.Path("report.sh"));
+  workspace.Write("report.sh", "#!/bin/sh\nexit 3\n");
+  CHECK(Run(workspace.Shell(command)).exit == Exited(3));
+  workspace.Write("report.sh", works);
   CHECK(OutputOf(workspace, command) == "report.sh ran with:\n");
   CHECK(OutputOf(workspace, command).empty());
 }
