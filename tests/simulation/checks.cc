@@ -6,6 +6,7 @@
 #include "lock/reserved.h"
 #include "lock/run_history.h"
 #include "protocol/contender_name.h"
+#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
 
@@ -54,6 +55,7 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
       CheckToken(ticket, command->permits.has_value());
     }
     CheckOverlap(*command, ticket);
+    if (command->once_per) CheckStart(*command, ticket);
     const auto last = successes_.find(ticket.lock.path);
     if (command->min_interval && last != successes_.end() && !clocks_jump &&
         world->now() < last->second + command->min_interval->count() - kClockDifference) {
@@ -98,6 +100,16 @@ void Checks::CheckQueue(const Command& command, const lock::Ticket& ticket) cons
   }
 }
 
+/// The start is committed before the command is executed.
+void Checks::CheckStart(const Command& command, const lock::Ticket& ticket) const {
+  const std::string path = protocol::ChildPath(ticket.lock.path, protocol::kLastStartChild);
+  const Znode* const node = servers_.truth().Find(path);
+  const auto start = node == nullptr ? std::nullopt : protocol::ParseStartRecord(node->data);
+  if (!start || start->token != ticket.token) {
+    throw Violation(command.name + " starts, and " + path + " has another start");
+  }
+}
+
 void Checks::CheckToken(const lock::Ticket& ticket, bool is_permit) {
   Tokens& last = tokens_[ticket.lock.path];
   if (!is_permit && ticket.token <= (Reads(ticket) ? last.excluding : last.all)) {
@@ -132,6 +144,8 @@ void Checks::BeforeCommit(const Txn& txn) {
                            txn.changes[i + 1].kind == Change::Kind::kCreate &&
                            txn.changes[i + 1].path == change.path;
       returns ? OnConverted(txn.changes[i + 1], txn) : OnDeleted(change.path, txn);
+    } else if (protocol::BaseOf(change.path) == protocol::kLastStartChild) {
+      OnStart(change, txn);
     } else if (change.kind == Change::Kind::kSet && change.path.ends_with("/last-run")) {
       OnHistory(change);
     }
@@ -233,6 +247,18 @@ void Checks::OnHistory(const Change& change) const {
       }
     }
   }
+}
+
+/// No run with --once-per starts too soon after the one before.
+void Checks::OnStart(const Change& change, const Txn& txn) {
+  const auto last = starts_.find(change.path);
+  if (last != starts_.end() && !clocks_jump &&
+      txn.ms < last->second + kOncePer.count() - kClockDifference / kMillisecond) {
+    throw Violation("a start in " + change.path + " " + std::to_string(txn.ms - last->second) +
+                    " ms after the last one");
+  }
+  starts_[change.path] = txn.ms;
+  world->Count("starts with --once-per");
 }
 
 }  // namespace zklock::simulation

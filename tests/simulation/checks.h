@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +15,9 @@
 
 namespace zklock::simulation {
 
+/// The DURATION of every --once-per.
+inline constexpr std::chrono::milliseconds kOncePer{4'000};
+
 /// A command that runs under locks: from its start to its own end or, at the latest, to the end of
 /// the lease that its zklock has announced last. The guard is assumed to use up all of that time.
 struct Command {
@@ -24,6 +29,7 @@ struct Command {
   Process* process = nullptr;  ///< to be woken at the end
   bool is_foreign = false;     ///< another program's, which has no lease
   std::optional<Duration> min_interval{};
+  bool once_per = false;
   bool is_over = false;
   /// Its contender was deleted by force. The next one may hold before this command has ended.
   bool is_excused = false;
@@ -74,8 +80,10 @@ class Checks {
   void OnDeleted(const std::string& path, const Txn& txn);
   void OnConverted(const Change& change, const Txn& txn);
   void OnHistory(const Change& change) const;
+  void OnStart(const Change& change, const Txn& txn);
   void CheckOverlap(const Command& command, const lock::Ticket& ticket) const;
   void CheckQueue(const Command& command, const lock::Ticket& ticket) const;
+  void CheckStart(const Command& command, const lock::Ticket& ticket) const;
   void CheckToken(const lock::Ticket& ticket, bool is_permit);
 
   Ensemble& servers_;
@@ -89,7 +97,8 @@ class Checks {
   std::set<std::string> released_;      // reservations that were
   std::set<std::int64_t> broken_sets_;  // the makers of these
   std::map<std::string, Time> successes_;
-  std::int64_t latest_ms_ = 0;  // that a server's clock has shown
+  std::map<std::string, std::int64_t> starts_;  // the newest in each last-start, in ms
+  std::int64_t latest_ms_ = 0;                  // that a server's clock has shown
   struct Tokens {
     std::int64_t excluding = 0;
     std::int64_t all = 0;

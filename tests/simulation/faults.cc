@@ -459,7 +459,7 @@ Profile DrawProfile(Random& random, std::string name) {
     profile.commands = {5 * kMillisecond, 300 * kMillisecond};
     profile.between_faults = kSecond;
     faults = {"slow-link", "slow-link", "reset", "slow-disks"};
-    abilities = {"min-interval"};
+    abilities = {"min-interval", "once-per"};
     density = 0.8;
   } else if (name == "reservations") {
     abilities = {"reserve", "reserve", "reserve-set", "exclusive",

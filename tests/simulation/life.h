@@ -44,6 +44,7 @@ struct RunOptions {
   std::optional<std::size_t> permits{};
   std::size_t history = 0;
   std::optional<Duration> min_interval{};
+  bool once_per = false;  ///< --once-per, of kOncePer
   std::string reserve{};
   std::optional<std::chrono::milliseconds> reserve_for{};
   Duration timeout{};  ///< of the session

@@ -10,6 +10,7 @@
 #include "lock/history_writer.h"
 #include "lock/hold.h"
 #include "lock/last_run.h"
+#include "lock/last_start.h"
 #include "lock/make_reservations.h"
 #include "lock/release_reservation.h"
 #include "lock/semaphore.h"
@@ -219,13 +220,10 @@ class ZklockRun {
     observer_.lease_end = TimeOf(hold.lease_end());
     ServeFirst(hold);
     LetGuardKnow();
-    if (options_.min_interval) {
-      last_run_.emplace(session_, tickets_);
-      const std::string refusal = CheckInterval(hold);
-      if (!refusal.empty()) {
-        Close(0);
-        return refusal;
-      }
+    const std::string refusal = CheckIntervals(hold);
+    if (!refusal.empty()) {
+      Close(0);
+      return refusal;
     }
     if (options_.history != 0) {
       history_.emplace(session_, tickets_,
@@ -286,8 +284,24 @@ class ZklockRun {
     Serve(*history_, hold, is_done, std::min(clock_.Now() + kLongestHistoryWait, hold.lease_end()));
   }
 
-  /// As commands/min_interval.
-  std::string CheckInterval(const lock::Hold& hold) {
+  /// As commands/intervals. Empty if the command may run.
+  std::string CheckIntervals(lock::Hold& hold) {
+    const std::string refusal = options_.min_interval ? CheckLastRun(hold) : "";
+    return refusal.empty() && options_.once_per ? CommitStart(hold) : refusal;
+  }
+
+  std::string CommitStart(lock::Hold& hold) {
+    lock::LastStart start(session_, clock_, tickets_, "host", kOncePer);
+    Serve(start, hold,
+          [&] { return start.refusal() || (start.IsCommitted() && hold.SufficesToStart()); });
+    if (hold.loss()) return "lost before the run";
+    if (!start.refusal()) return "";
+    if (std::holds_alternative<lock::LastStart::TooRecent>(*start.refusal())) return "too recent";
+    throw Violation(run_.name + " cannot record its start");
+  }
+
+  std::string CheckLastRun(const lock::Hold& hold) {
+    last_run_.emplace(session_, tickets_);
     Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
     if (hold.loss()) return "lost before the run";
     if (last_run_->unknown()) return "last run unknown";
@@ -383,7 +397,8 @@ class ZklockRun {
                                                      .own_end = now + CommandTime(),
                                                      .lease_end = TimeOf(hold.lease_end()),
                                                      .process = &process_,
-                                                     .min_interval = options_.min_interval});
+                                                     .min_interval = options_.min_interval,
+                                                     .once_per = options_.once_per});
     world->Trace("{}: the command starts under {}", run_.name, tickets_.front().path);
     world->Count("commands");
     observer_.command = run_.command;
@@ -643,6 +658,10 @@ RunOptions DrawOptions(Life& life) {
   if (ability == "min-interval") {
     options.locks = {"/m"};
     options.min_interval = Duration(4s);
+  }
+  if (ability == "once-per") {
+    options.locks = {"/o"};
+    options.once_per = true;
   }
   if (ability == "kazoo") {
     options.locks = {"/k"};
