@@ -252,7 +252,7 @@ void Session::OnGotAcl(int result, ::ACL_vector* acl, ::Stat* /*stat*/, const vo
       reply.may_delete = reply.may_delete || (entry.perms & ZOO_PERM_DELETE) != 0;
     }
   }
-  pending->session->Complete(*pending, result, std::move(reply));
+  pending->session->Complete(*pending, result, reply);
 }
 
 void Session::OnListed(int result, const ::String_vector* names, const void* data) {
