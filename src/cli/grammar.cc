@@ -157,23 +157,30 @@ void Grammar::RefuseValuesOfFlags(const Words& arguments) const {
 
 void Grammar::RequireSeparator(const Words& arguments) const {
   std::size_t locks = 0;
+  std::string command;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    const bool is_option = word.size() > 1 && word[0] == '-';
-    if (!is_option && locks++ > 0 && !word.starts_with('/')) {
-      throw Error(fmt::format(message::kNoSeparator, word, word));
+    if (word.size() < 2 || word[0] != '-') {
+      if (locks++ > 0 && command.empty() && !word.starts_with('/')) command = word;
+      continue;
     }
-    if (!is_option) continue;
-    // Of several letters, the last may take the next word for its value.
+    // The option, or of several letters the first that takes a value: the rest of the word, or the
+    // next one.
     const bool is_long = word[1] == '-';
-    const OptionSpec* const option = SpecOf(is_long ? word : std::string{'-', word.back()});
-    if (word == "-h" || word == "--help") return;
+    const OptionSpec* option = is_long ? SpecOf(word) : nullptr;
+    bool is_last = is_long && word.find('=') == std::string::npos;
+    for (std::size_t at = 1; !is_long && at < word.size(); ++at) {
+      option = SpecOf(std::string{'-', word[at]});
+      is_last = at + 1 == word.size();
+      if (option != nullptr && (!option->IsFlag() || option->name == "help")) break;
+    }
     if (option == nullptr) continue;
-    for (const std::string_view name : {"-c", "--hold", "--reserve"}) {
+    for (const std::string_view name : {"-c", "--hold", "--reserve", "--help"}) {
       if (IsNamed(*option, name)) return;
     }
-    if (!option->IsFlag() && word.find('=') == std::string::npos) ++i;
+    if (!option->IsFlag() && is_last) ++i;
   }
+  if (!command.empty()) throw Error(fmt::format(message::kNoSeparator, command, command));
   if (locks > 1) throw Error(message::kNoCommand);
 }
 

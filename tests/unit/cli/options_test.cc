@@ -215,6 +215,17 @@ TEST_CASE("The long names of flock are accepted too") {
              !Catch::Contains("--timeout") && !Catch::Contains("--nb"));
 }
 
+TEST_CASE("Several LOCKs need no -- if there is another use for them") {
+  for (const Words& words : std::vector<Words>{{"exclusive", "/a", "b", "-c", "x"},
+                                               {"exclusive", "/a", "/b", "-cx"},
+                                               {"exclusive", "-qcx", "/a", "b"},
+                                               {"exclusive", "-w5", "/a", "b", "--hold"},
+                                               {"exclusive", "/a", "b", "--reserve=id"}}) {
+    CAPTURE(words);
+    CHECK(ParseRun(words).locks.size() == 2);
+  }
+}
+
 TEST_CASE("A usage error says what is wrong, and with which word") {
   struct Case {
     Words words;
