@@ -81,7 +81,8 @@ void LastStart::OnRead(Place& place, const zookeeper::GetReply& reply) {
                         .child = std::string(protocol::kLastStartChild)};
     return;
   }
-  if (last->token == place.ticket.token) {  // written by us: the reply was lost
+  // Written by us: the reply was lost. A record of another life of LOCK may have our token, too.
+  if (has_written_ && last->token == place.ticket.token) {
     place.state = State::kCommitted;
     return;
   }

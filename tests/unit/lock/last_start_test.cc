@@ -79,6 +79,20 @@ struct Holder {
   std::optional<LastStart> start;
 };
 
+TEST_CASE("A record from another life of LOCK is not taken for ours, although it has our token") {
+  Holder holder;
+  SECTION("a recent one") {
+    holder.PutStart("zklock/1 7 db9", kNow - kHour / 2);
+    CHECK(holder.RefusalOf<LastStart::TooRecent>().host == "db9");
+  }
+  SECTION("an old one") {
+    holder.PutStart("zklock/1 7 db9", kNow - 2 * kHour);
+    holder.Begin();
+    CHECK(holder.start->IsCommitted());
+    CHECK(holder.Last().data == "zklock/1 7 db1");
+  }
+}
+
 TEST_CASE("The first start under a LOCK is committed in a persistent znode") {
   Holder holder;
   holder.Begin();
