@@ -40,7 +40,8 @@ inline constexpr char kUnknownProgram[] = "of an unknown program";
 inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
 inline constexpr char kLeaveQuestion[] = "ask {} to leave the queue? [y/N] ";
 inline constexpr char kEndQuestion[] = "end {} and release {}? [y/N] ";
-inline constexpr char kForceQuestion[] = "delete {} from {}, so that two may run together? [y/N] ";
+inline constexpr char kForceQuestion[] =
+    "delete {} from {}, after which two may run together? [y/N] ";
 inline constexpr char kItsCommand[] = "its command";
 inline constexpr char kTheirCommands[] = "their commands";
 inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";

@@ -95,7 +95,7 @@ Provocations ReleaseProvocations() {
       {{Part("kLeaveQuestion", "ask it to leave the queue? [y/N] ")},
        [asked] { return AskedAndDenied(asked, {}); }},
       {{Part("kForceQuestion",
-             "delete it from " + asked + ", so that two may run together? [y/N] ")},
+             "delete it from " + asked + ", after which two may run together? [y/N] ")},
        [asked] {
          return AskedAndDenied(asked, {"--holders", "--force"});
        }},
