@@ -89,17 +89,25 @@ def link(command, objects, program, build):
     words = [objects.get(word, word) for word in command]
     words[words.index("-o") + 1] = str(program)
     library = words.index("libzklock_core.a")
-    words[library:library] = [new for new in objects.values() if new not in words]
+    # Before the library's own; the objects of another program are not wanted.
+    words[library:library] = [new for old, new in objects.items() if "/zklock_core.dir/" in old]
     subprocess.run(words, cwd=build, check=True)
 
 
-def run(words, seconds):
+def tests_environment(build):
+    """The environment that CMake gives to the unit tests."""
+    text = (build / "unit_properties.txt").read_text()
+    found = re.search(r"ENVIRONMENT \[==\[(.*?)\]==\]", text, re.DOTALL)
+    return dict(variable.split("=", maxsplit=1) for variable in found[1].split(";"))
+
+
+def run(words, seconds, environment=None):
     """Returns the seconds of processor time, the exit status and the output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(
             words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-            timeout=20 * seconds, errors="replace", env=os.environ | {"ZKLOCK_SOURCE_DIR": str(ROOT)},
+            timeout=20 * seconds, errors="replace", env=os.environ | (environment or {}),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1)))
         status, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired:
@@ -120,9 +128,10 @@ def simulate(program, profile, seconds):
     return "-", ""
 
 
-def units(program, seconds):
+def units(program, environment, seconds):
     files = [path.stem for one in UNITS for path in sorted((ROOT / "tests/unit" / one).glob("*.cc"))]
-    spent, status, output = run([program, "-#", "-a", ",".join(f"[#{one}]" for one in files)], seconds)
+    spent, status, output = run([program, "-#", "-a", ",".join(f"[#{one}]" for one in files)],
+                                seconds, environment)
     if status == 0:
         return "-"
     if status in (TIMED_OUT, -24):
@@ -142,6 +151,9 @@ def main():
     build = arguments.build.resolve()
     targets = ["simulate"] if arguments.no_units else ["simulate", "unit_tests"]
     programs = {target: commands(build, target) for target in targets}
+    environment = {} if arguments.no_units else tests_environment(build)
+    if not arguments.no_units and (found := units(build / "unit_tests", environment, 60)) != "-":
+        sys.exit(f"mutate: the unit tests fail without a mutation, too: {found}")
     print("| mutation | simulation | unit tests | what was broken |\n| --- | --- | --- | --- |")
     for name, profile, changes in read_table():
         if arguments.names and name not in arguments.names:
@@ -153,7 +165,8 @@ def main():
                 link(command, objects, directory / target, build)
             found, broken = simulate(directory / "simulate", arguments.profile or profile,
                                      arguments.seconds)
-            by_units = "" if arguments.no_units else units(directory / "unit_tests", 60)
+            by_units = "" if arguments.no_units else units(directory / "unit_tests",
+                                                                 environment, 60)
         print(f"| {name} | {found} | {by_units} | {broken} |", flush=True)
 
 
