@@ -16,6 +16,7 @@
 #include "cli/printable.h"
 #include "cli/queue_messages.h"
 #include "cli/report.h"
+#include "commands/exit.h"
 #include "commands/monitoring.h"
 #include "commands/subcommands.h"
 #include "process/message_sink.h"
@@ -53,6 +54,8 @@ int DispatchWords(int argc, char** argv, process::Signals& signals, process::Mes
   if (!cli::IsCheck(argc, argv)) return dispatch();
   try {
     return dispatch();
+  } catch (const commands::Exit& exit) {
+    return exit.status();
   } catch (const std::exception& error) {
     return commands::CheckFailed(error.what());
   }
@@ -71,6 +74,8 @@ int Main(int argc, char** argv) {
     } else {
       status = DispatchWords(argc, argv, signals, sink);
     }
+  } catch (const commands::Exit& exit) {
+    status = exit.status();
   } catch (const cli::UsageError& error) {
     report.Error(cli::UsageLines(error));
     status = kExitUsage;

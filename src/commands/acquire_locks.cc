@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/exit_status.h"
+#include "commands/exit.h"
 #include "commands/nesting.h"
 #include "commands/queue_wait.h"
 #include "commands/reserve.h"
@@ -22,10 +23,8 @@ class LockAcquisition {
         server_(context.options.server),
         wanted_(context.options.locks) {}
 
-  std::variant<HeldLocks, NotAcquired> Run() {
-    if (const auto status = RemoveInheritedLocks(context_, wanted_, task_.beneficiary)) {
-      return NotAcquired{*status};
-    }
+  HeldLocks Run() {
+    RemoveInheritedLocks(context_, wanted_, task_.beneficiary);
     context_.ancestors.AddTo(context_.loop);
     while (!wanted_.empty()) {
       BeginSession();
@@ -33,25 +32,23 @@ class LockAcquisition {
       const WaitOutcome outcome = wait.Run(Requests());
       if (const auto* taken = std::get_if<TakenLocks>(&outcome)) {
         if (context_.options.reserve.empty()) return Held(*taken);
-        auto reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data);
-        if (const int* status = std::get_if<int>(&reserved)) return NotAcquired{*status};
-        return HeldLocks{.session_driver = nullptr,
-                         .reserved = std::get<std::vector<lock::Ticket>>(std::move(reserved))};
+        return {.session_driver = nullptr,
+                .reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data)};
       }
       wait_end_ = std::min(wait_end_, wait.wait_end());
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {
-        if (const auto status = UseHoldOf(*found)) return NotAcquired{*status};
+        UseHoldOf(*found);
       } else if (const auto slow = NeedsLongerSession(outcome)) {
         LeaveSession();
         server_.session_timeout = *slow->longer;
         context_.events.Publish(cli::PlaceLostEvent{wait.ended_at(), *slow});
       } else {
         const bool confirmed = CloseSession();
-        return NotAcquired{
-            context_.End(DisplayPath(), wait.End(std::get<WaitFailure>(outcome)), confirmed)};
+        throw Exit(
+            context_.End(DisplayPath(), wait.End(std::get<WaitFailure>(outcome)), confirmed));
       }
     }
-    return HeldLocks{};
+    return {};
   }
 
  private:
@@ -152,31 +149,28 @@ class LockAcquisition {
     return locks;
   }
 
-  /// A keeper holds a LOCK for the beneficiary. The exit status, if the run is over.
-  std::optional<int> UseHoldOf(const KeeperFound& found) {
+  /// A keeper holds a LOCK for the beneficiary.
+  void UseHoldOf(const KeeperFound& found) {
     LeaveSession();
     const auto wanted = std::find_if(wanted_.begin(), wanted_.end(), [&](const auto& one) {
       return context_.NameOf(one).path == found.holder.lock.path;
     });
     try {
-      auto answer = UseExistingHold(context_, found, wanted->mode, disproven_);
-      if (const int* status = std::get_if<int>(&answer)) {
-        Publish(cli::EndReason::kInterrupted, *status);
-        return *status;
-      }
-      auto& link = std::get<std::unique_ptr<process::NestingLink>>(answer);
-      if (!link) return std::nullopt;
+      auto link = UseExistingHold(context_, found, wanted->mode, disproven_);
+      if (!link) return;
       if (task_.depends_on_existing_holds) {
         context_.loop.Add(*link);
         context_.ancestors.Add(found.holder, std::move(link));
       }
+    } catch (const Exit& exit) {
+      Publish(cli::EndReason::kInterrupted, exit.status());
+      throw;
     } catch (const cli::UsageError&) {
       Publish(cli::EndReason::kUsage, kExitUsage);
       throw;
     }
     context_.events.Publish(cli::AcquiredByOuterEvent{found.holder.lock.display_path()});
     wanted_.erase(wanted);
-    return std::nullopt;
   }
 
   /// Closes the session, and ends the guard that would have closed it.
@@ -210,7 +204,7 @@ class LockAcquisition {
 
 }  // namespace
 
-std::variant<HeldLocks, NotAcquired> AcquireLocks(RunContext& context, const AcquireTask& task) {
+HeldLocks AcquireLocks(RunContext& context, const AcquireTask& task) {
   return LockAcquisition(context, task).Run();
 }
 

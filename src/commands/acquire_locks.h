@@ -47,14 +47,9 @@ struct HeldLocks {
   [[nodiscard]] std::string DisplayPath() const { return DisplayPaths(tickets); }
 };
 
-/// The session is closed, and the reason has been reported.
-struct NotAcquired {
-  int status = 0;  ///< exit status
-};
-
 /// Leaves out the LOCKs that are held for the beneficiary already, and queues for the others until
-/// all are held, or reserved with --reserve. Throws cli::UsageError where waiting would never end.
-[[nodiscard]] std::variant<HeldLocks, NotAcquired> AcquireLocks(RunContext& context,
-                                                                const AcquireTask& task);
+/// all are held, or reserved with --reserve. Throws Exit if they were not acquired, and
+/// cli::UsageError where waiting would never end; the session is closed then.
+[[nodiscard]] HeldLocks AcquireLocks(RunContext& context, const AcquireTask& task);
 
 }  // namespace zklock::commands

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "commands/console.h"
+#include "commands/exit.h"
 #include "lock/contender_data.h"
 #include "process/ancestry.h"
 #include "process/event_loop.h"
@@ -33,17 +34,18 @@ bool IsAlive(const process::ProcessId& process) {
   return stat && !stat->is_dead && stat->id == process;
 }
 
-/// Waits until `link`, which may be null, has an answer, but no longer than until `end`. Returns
-/// the signal that interrupted it.
-std::optional<int> AwaitAnswer(process::NestingLink* link, TimePoint end,
-                               process::Signals& signals) {
+/// Waits until `link`, which may be null, has an answer, but no longer than until `end`. Throws
+/// Exit if a signal arrives.
+void AwaitAnswer(process::NestingLink* link, TimePoint end, process::Signals& signals,
+                 cli::Report& report) {
   process::EventLoop loop;
   process::Waker alarm(end);
   loop.Add(alarm);
   if (link != nullptr) loop.Add(*link);
-  return RunUntil(loop, signals, [&] {
+  const auto signal = RunUntil(loop, signals, [&] {
     return (link != nullptr && link->state() != State::kAsking) || BootClock::now() >= end;
   });
+  if (signal) throw Exit(InterruptedBy(*signal, report));
 }
 
 process::ProcessId ProcessOf(std::int64_t pid, std::uint64_t start_time) {
@@ -117,7 +119,7 @@ bool IsHeldElsewhere(const HolderClaim& claim) {
 }
 
 HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
-                       Duration patience, process::Signals& signals) {
+                       Duration patience, process::Signals& signals, cli::Report& report) {
   const TimePoint deadline = After(BootClock::now(), patience);
   bool was_closed = false;  // our connection, without an answer: there may be too many of them
   while (BootClock::now() < deadline) {
@@ -128,9 +130,7 @@ HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind 
       return HoldsNothing{};
     }
     if (link) {
-      if (const auto signal = AwaitAnswer(link.get(), deadline, signals)) {
-        return AskingInterrupted{*signal};
-      }
+      AwaitAnswer(link.get(), deadline, signals, report);
       switch (link->state()) {
         case State::kHeld:
         case State::kReleasing:
@@ -144,7 +144,7 @@ HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind 
       }
     }
     const TimePoint again = std::min(BootClock::now() + kAskAgain, deadline);
-    if (const auto signal = AwaitAnswer(nullptr, again, signals)) return AskingInterrupted{*signal};
+    AwaitAnswer(nullptr, again, signals, report);
   }
   return Crowded{};
 }

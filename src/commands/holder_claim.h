@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/report.h"
 #include "lock/ticket.h"
 #include "process/identity.h"
 #include "process/nesting_link.h"
@@ -51,16 +52,14 @@ struct Refuses {};
 struct NoProof {};
 /// So many processes connect to its socket that it has not accepted our connection.
 struct Crowded {};
-/// A signal interrupted the wait for the answer.
-struct AskingInterrupted {
-  int signal_number = 0;
-};
 /// The link is in the state kHeld or kReleasing.
-using HolderAnswer = std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses,
-                                  NoProof, Crowded, AskingInterrupted>;
+using HolderAnswer =
+    std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses, NoProof, Crowded>;
 
-/// Asks the process in the claim, and waits up to `patience` for its answer.
+/// Asks the process in the claim, and waits up to `patience` for its answer. Throws Exit if a
+/// signal arrives.
 [[nodiscard]] HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
-                                     Duration patience, process::Signals& signals);
+                                     Duration patience, process::Signals& signals,
+                                     cli::Report& report);
 
 }  // namespace zklock::commands

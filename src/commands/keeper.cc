@@ -110,7 +110,7 @@ class Keeper {
 
   int Execute() {
     if (owner_.HasEnded()) return kExitOk;
-    auto acquired = AcquireLocks(
+    locks_ = AcquireLocks(
         context_,
         {.beneficiary = owner_.id().pid,
          .contender_data =
@@ -122,8 +122,6 @@ class Keeper {
                return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkState::kClosed;
              },
          .fork_guard = [this] { ForkGuard(); }});
-    if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
-    locks_ = std::move(std::get<HeldLocks>(acquired));
     if (!locks_.tickets.empty()) Hold();  // else all are held for the owner already
     return kExitOk;
   }

@@ -104,7 +104,7 @@ int InspectMetrics(const cli::InspectOptions& options, process::Signals& signals
   ShortSession session(options.server, signals, report);
   lock::Survey survey(session.store(), session.clock(),
                       RequestFor(options, options.path, Scope::kTree), &metrics);
-  if (const auto status = session.Run(survey)) return *status;
+  session.Run(survey);
   session.Close();
   const auto& unlistable = survey.result().unlistable;
   const std::string text = metrics.Text(unlistable.size());

@@ -70,15 +70,14 @@ std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const Holder
                                         claim.holder.pid, protocol::ModeName(mode)));
 }
 
-/// Whether all `nodes`, which are in `lock`, still exist. Or the exit status.
-std::variant<bool, int> AreHeld(RunContext& context, const lock::LockName& lock,
-                                const std::vector<lock::ContenderId>& nodes) {
+/// Whether all `nodes`, which are in `lock`, still exist. Throws Exit.
+bool AreHeld(RunContext& context, const lock::LockName& lock,
+             const std::vector<lock::ContenderId>& nodes) {
   ShortSession session(context.options.server, context.signals, context.report);
-  lock::OwnershipCheck check(session.store(), session.clock(), lock, nodes,
-                             context.options.server.connect_timeout);
-  if (const auto status = session.Run(check)) return *status;
+  const bool are_held =
+      session.Ask([&](lock::Calls& calls) { return lock::AreHeld(calls, lock, nodes); });
   session.Close();
-  return check.is_held();
+  return are_held;
 }
 
 /// An ancestor's lock that we may run under. Without a link we queue.
@@ -87,29 +86,24 @@ struct InheritedLock {
   std::unique_ptr<process::NestingLink> link{};
   bool queues_beside = false;  // AncestorLocks::QueueBeside()
 };
-using InheritedLockOrStatus = std::variant<InheritedLock, int>;
 
 /// Asks the ancestor that holds `held`, which is in `lock`.
-InheritedLockOrStatus AskAncestor(RunContext& context, const lock::LockName& lock, Mode mode,
-                                  const protocol::HeldLock& held) {
+InheritedLock AskAncestor(RunContext& context, const lock::LockName& lock, Mode mode,
+                          const protocol::HeldLock& held) {
   const HolderClaim claim = ClaimOf(held);
-  HolderAnswer answer = AskHolder(claim, protocol::NestingRequest::Kind::kRun,
-                                  context.options.server.connect_timeout, context.signals);
+  HolderAnswer answer =
+      AskHolder(claim, protocol::NestingRequest::Kind::kRun, context.options.server.connect_timeout,
+                context.signals, context.report);
   if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
     return InheritedLock{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
                          std::move(*link)};
   }
-  if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
-    return InterruptedBy(interrupted->signal_number, context.report);
-  }
   const auto silence =
       NoAnswer(answer, claim, lock, mode, MayQueueBehind(held.mode, context.options, mode));
-  if (!silence) return InheritedLock{};
+  if (!silence) return {};
   // It may have released the lock while we asked.
-  const auto is_held = AreHeld(context, lock, {{held.node, held.token}});
-  if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (std::get<bool>(is_held)) throw *silence;
-  return InheritedLock{};
+  if (AreHeld(context, lock, {{held.node, held.token}})) throw *silence;
+  return {};
 }
 
 cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holder, Mode mode) {
@@ -120,29 +114,24 @@ cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holde
 
 /// For a `lock` that no visible ancestor holds: queues, unless one in another PID or time namespace
 /// does. Its lease, by its own clock, could not be used here, nor its end be seen.
-InheritedLockOrStatus QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock,
-                                               Mode mode) {
-  if (!GetEnvironment("ZKLOCK_HELD")) return InheritedLock{};
+InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock, Mode mode) {
+  if (!GetEnvironment("ZKLOCK_HELD")) return {};
   const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
-  if (!held) return InheritedLock{};
+  if (!held) return {};
   if (QueuesBeside(held->mode, context.options, mode)) {
     return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, context.options, mode)};
   }
-  const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
-  if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (!std::get<bool>(is_held)) return InheritedLock{};
+  if (!AreHeld(context, lock, {{held->node, held->token}})) return {};
   throw HeldElsewhere(lock, held->mode, static_cast<pid_t>(held->pid), mode);
 }
 
 /// The ancestor's lock to run under instead of queueing for `lock`.
-InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
-                                        pid_t beneficiary) {
+InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
+                                pid_t beneficiary) {
   const cli::RunOptions& options = context.options;
   const auto held = protocol::FindHeld(AncestorHolds(getpid()), lock.path);
   if (!held) return QueueUnlessHeldElsewhere(context, lock, mode);
-  const auto is_held = AreHeld(context, lock, {{held->node, held->token}});
-  if (const auto* status = std::get_if<int>(&is_held)) return *status;
-  if (!std::get<bool>(is_held)) return InheritedLock{};
+  if (!AreHeld(context, lock, {{held->node, held->token}})) return {};
   const auto held_for_beneficiary = AncestorHolds(beneficiary);
   if (std::find(held_for_beneficiary.begin(), held_for_beneficiary.end(), *held) !=
       held_for_beneficiary.end()) {
@@ -153,18 +142,17 @@ InheritedLockOrStatus FindInheritedLock(RunContext& context, const lock::LockNam
     return AskAncestor(context, lock, mode, *held);
   }
   // That hold ends with the command that we are part of, perhaps long before the owner does.
-  if (MayQueueBehind(held->mode, options, mode)) return InheritedLock{};
+  if (MayQueueBehind(held->mode, options, mode)) return {};
   throw UsageErrorOf(
       mode, fmt::format(cli::message::kWaitsForOwner, lock.display_path(),
                         protocol::ModeName(held->mode), beneficiary, protocol::ModeName(mode)));
 }
 
 /// A nested run needs a permit of its own, but one that waits while its ancestors hold all permits
-/// waits for itself: throws the cli::UsageError. Returns the exit status if that could not be found
-/// out.
-std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& lock) {
+/// waits for itself: throws the cli::UsageError. Throws Exit if that could not be found out.
+void RequireFreePermit(RunContext& context, const lock::LockName& lock) {
   const cli::RunOptions& options = context.options;
-  if (options.try_only || options.wait) return std::nullopt;
+  if (options.try_only || options.wait) return;
   const std::string queue = protocol::PermitsPath(lock.path);
   std::vector<lock::ContenderId> permits;
   for (const auto& holds : {AncestorHolds(getpid()), HoldsElsewhere(context.Self())}) {
@@ -172,27 +160,19 @@ std::optional<int> RequireFreePermit(RunContext& context, const lock::LockName& 
       if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
     }
   }
-  if (permits.size() < *options.permits) return std::nullopt;
-
-  const auto are_held = AreHeld(context, lock, permits);
-  if (const auto* status = std::get_if<int>(&are_held)) return *status;
-  if (!std::get<bool>(are_held)) return std::nullopt;
+  if (permits.size() < *options.permits || !AreHeld(context, lock, permits)) return;
   throw UsageErrorOf(Mode::kExclusive, fmt::format(cli::message::kPermitsHeldAbove,
                                                    lock.display_path(), *options.permits));
 }
 
 }  // namespace
 
-std::optional<int> RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
-                                        pid_t beneficiary) {
+void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
+                          pid_t beneficiary) {
   for (auto one = wanted.begin(); one != wanted.end();) {
     const lock::LockName lock = context.NameOf(*one);
-    if (context.options.permits) {
-      if (const auto status = RequireFreePermit(context, lock)) return status;
-    }
-    auto found = FindInheritedLock(context, lock, one->mode, beneficiary);
-    if (const auto* status = std::get_if<int>(&found)) return *status;
-    auto& inherited = std::get<InheritedLock>(found);
+    if (context.options.permits) RequireFreePermit(context, lock);
+    InheritedLock inherited = FindInheritedLock(context, lock, one->mode, beneficiary);
     if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
     if (inherited.link) {
       context.ancestors.Add(inherited.ticket, std::move(inherited.link));
@@ -202,7 +182,6 @@ std::optional<int> RemoveInheritedLocks(RunContext& context, std::vector<cli::Wa
       ++one;
     }
   }
-  return std::nullopt;
 }
 
 lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
@@ -224,20 +203,18 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
   };
 }
 
-std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
-    RunContext& context, const KeeperFound& found, Mode mode, DisprovenKeepers& disproven) {
+std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const KeeperFound& found,
+                                                      Mode mode, DisprovenKeepers& disproven) {
   const auto claim = ClaimIn(found.data, found.holder.path, context.Self());
   if (IsHeldElsewhere(*claim)) {
     throw HeldElsewhere(found.holder.lock, found.holder.mode, claim->holder.pid, mode);
   }
-  HolderAnswer answer = AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
-                                  context.options.server.connect_timeout, context.signals);
+  HolderAnswer answer =
+      AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
+                context.options.server.connect_timeout, context.signals, context.report);
   if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
     RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
     return std::move(*link);
-  }
-  if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
-    return InterruptedBy(interrupted->signal_number, context.report);
   }
   // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
   // in the second case, to wait without a limit in the first.

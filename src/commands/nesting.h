@@ -22,13 +22,12 @@ namespace zklock::commands {
 /// is this one or was named by the user, hold for it. $ZKLOCK_HELD names them; it counts only if
 /// they are living ancestors, their contenders still exist by a committed check, and they let us
 /// run under their locks. Otherwise (a copied environment, a daemon that outlived its lock, a lost
-/// lock) the LOCK is queued for. Returns the exit status if that could not be found out; the error
-/// has been reported. Throws cli::UsageError where waiting would never end: a reader asks to write,
-/// ancestors hold all permits, the ancestor does not answer, or --no-nest, or an owner that is not
-/// below the ancestor, asks to wait without a limit.
-[[nodiscard]] std::optional<int> RemoveInheritedLocks(RunContext& context,
-                                                      std::vector<cli::WantedLock>& wanted,
-                                                      pid_t beneficiary);
+/// lock) the LOCK is queued for. Throws Exit if that could not be found out, and cli::UsageError
+/// where waiting would never end: a reader asks to write, ancestors hold all permits, the ancestor
+/// does not answer, or --no-nest, or an owner that is not below the ancestor, asks to wait without
+/// a limit.
+void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
+                          pid_t beneficiary);
 
 /// Sockets of keepers that were asked, and do not hold for us.
 using DisprovenKeepers = std::set<std::string>;
@@ -45,11 +44,12 @@ struct KeeperFound {
   std::string data;  ///< of its contender
 };
 /// Asks the keeper for proof. Returns the link under which we may run; or null if we have to queue:
-/// then the keeper is in `disproven`; or the exit status, which has been reported. Throws
-/// cli::UsageError where waiting would never end.
-[[nodiscard]] std::variant<std::unique_ptr<process::NestingLink>, int> UseExistingHold(
-    RunContext& context, const KeeperFound& found, protocol::Mode mode,
-    DisprovenKeepers& disproven);
+/// then the keeper is in `disproven`. Throws Exit if a signal arrives, and cli::UsageError where
+/// waiting would never end.
+[[nodiscard]] std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context,
+                                                                    const KeeperFound& found,
+                                                                    protocol::Mode mode,
+                                                                    DisprovenKeepers& disproven);
 
 /// The error of a --no-nest reader without a time limit that an ancestor's read lock does not let
 /// wait: a writer between the two waits for the ancestor.

@@ -7,11 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "base/exit_status.h"
 #include "cli/messages.h"
 #include "cli/queue_messages.h"
-#include "commands/console.h"
+#include "commands/exit.h"
 #include "lock/contender_operations.h"
 #include "lock/holders.h"
 #include "process/ancestry.h"
@@ -33,36 +34,28 @@ std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
   return std::nullopt;
 }
 
-/// Asks the keepers that claim to hold for the calling shell. Returns the exit status if one proves
-/// it, or if the question could not be answered.
-std::optional<int> AskKeepers(const cli::InspectOptions& options, process::Signals& signals,
-                              cli::Report& report) {
+/// Whether a keeper that claims to hold for the calling shell proves it. Throws Exit.
+bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
   ShortSession session(options.server, signals, report);
   // The shell that holds may have become this zklock, by exec.
-  const auto found = FindOwnHolds(
-      session, lock::LockName::In(options.server.servers.chroot, options.path), getpid());
-  if (const auto* status = std::get_if<int>(&found)) return *status;
-  for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
+  const auto lock = lock::LockName::In(options.server.servers.chroot, options.path);
+  for (const OwnHold& hold : FindOwnHolds(session, lock, getpid())) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
-                                          options.server.connect_timeout, signals);
-    if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
-      return InterruptedBy(interrupted->signal_number, report);
-    }
-    if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return kExitOk;
+                                          options.server.connect_timeout, signals, report);
+    if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return true;
     if (std::holds_alternative<Crowded>(answer)) {
       report.Error(cli::message::kHolderCrowded, options.path, hold.claim.holder.pid);
-      return kExitUnavailable;
+      throw Exit(kExitUnavailable);
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace
 
-std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
-                                                     const lock::LockName& lock, pid_t pid) {
-  lock::Holders holders(session.store(), session.clock(), lock, session.connect_timeout());
-  if (const auto status = session.Run(holders)) return *status;
+std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& lock, pid_t pid) {
+  const auto holders =
+      session.Ask([&](lock::Calls& calls) { return lock::ReadHolders(calls, lock); });
   session.Close();
   const process::Identity self = process::ThisProcess();
   const std::vector<process::ProcessId> lineage = process::Lineage(pid);
@@ -70,7 +63,7 @@ std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
     return std::find(lineage.begin(), lineage.end(), hold.claim.owner) - lineage.begin();
   };
   std::vector<OwnHold> found;
-  for (const lock::Holder& holder : holders.holders()) {
+  for (const lock::Holder& holder : holders) {
     const auto claim = ClaimIn(holder.data, holder.path, self);
     if (!claim || claim->is_elsewhere) continue;
     found.push_back({{.lock = lock,
@@ -97,8 +90,8 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     held = AncestorHolds(getpid());
   } else if (const auto one = AncestorHoldOf(chroot + options.path)) {
     held.push_back(*one);
-  } else if (const auto status = AskKeepers(options, signals, report)) {
-    return *status;
+  } else if (HasKeeper(options, signals, report)) {
+    return kExitOk;
   }
   if (held.empty()) {
     if (options.path.empty()) {
@@ -113,10 +106,10 @@ int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
     // A lock of another chroot is shown by its path on the servers.
     const bool is_within = one.node.rfind(chroot + "/", 0) == 0;
     const lock::LockName lock{protocol::ParentOf(one.node), is_within ? chroot : ""};
-    lock::OwnershipCheck check(session.store(), session.clock(), lock, {{one.node, one.token}},
-                               options.server.connect_timeout);
-    if (const auto status = session.Run(check)) return *status;
-    if (!check.is_held()) {
+    const bool is_held = session.Ask([&](lock::Calls& calls) {
+      return lock::AreHeld(calls, lock, {{one.node, one.token}});
+    });
+    if (!is_held) {
       session.Close();
       report.Say(cli::message::kNoLongerMine, lock.display_path());
       return kExitLost;

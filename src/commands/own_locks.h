@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <variant>
 #include <vector>
 
 #include "cli/parsed_command_line.h"
@@ -20,15 +19,13 @@ struct OwnHold {
   HolderClaim claim;
 };
 /// The holders of `lock` whose data claims that they hold by --hold for the process `pid` or an
-/// ancestor of it, the nearest first. AskHolder() asks for proof. Closes the session. Or the exit
-/// status; the error has been reported.
-[[nodiscard]] std::variant<std::vector<OwnHold>, int> FindOwnHolds(ShortSession& session,
-                                                                   const lock::LockName& lock,
-                                                                   pid_t pid);
+/// ancestor of it, the nearest first. AskHolder() asks for proof. Closes the session. Throws Exit.
+[[nodiscard]] std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& lock,
+                                                pid_t pid);
 
 /// `zklock inspect --mine`: whether the locks that this command runs under, or its shell holds, are
-/// still held, by a committed check. Returns 0 if all are, 76 if one is not or none is known, or
-/// the status of the error that prevented the check.
+/// still held, by a committed check. Returns 0 if all are, 76 if one is not or none is known.
+/// Throws Exit if that could not be found out.
 [[nodiscard]] int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
                               cli::Report& report);
 

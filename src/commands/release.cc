@@ -18,6 +18,7 @@
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
+#include "commands/exit.h"
 #include "commands/own_locks.h"
 #include "commands/short_session.h"
 #include "lock/contender_operations.h"
@@ -81,15 +82,15 @@ void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli:
   });
 }
 
-/// The contenders to release, at least one, or the exit status.
-std::variant<Targets, int> FindTargets(const cli::ReleaseOptions& options,
-                                       process::Signals& signals, cli::Report& report) {
+/// The contenders to release, at least one. Throws Exit.
+Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signals,
+                    cli::Report& report) {
   ShortSession session(options.server, signals, report);
   lock::Survey survey(session.store(), session.clock(),
                       {.place = LockOf(options),
                        .most_data = lock::kMostContenderData,
                        .connect_timeout = options.server.connect_timeout});
-  if (const auto status = session.Run(survey)) return *status;
+  session.Run(survey);
   session.Close();
 
   const lock::LockSurvey& lock = survey.result().locks.front();
@@ -103,17 +104,16 @@ std::variant<Targets, int> FindTargets(const cli::ReleaseOptions& options,
   if (is_ignored ||
       (!contenders.empty() && contenders.front().state == cli::ContenderState::kNoContender)) {
     report.Error(cli::NoContender(options.lock, options.contender));
-    return kExitUsage;
+    throw Exit(kExitUsage);
   }
   KeepReservations(options, targets, report);
   if (!contenders.empty()) return targets;
-  if (!targets.all) return kExitConflict;
-  if (options.target == Target::kContender) {
+  if (targets.all && options.target == Target::kContender) {
     report.Say(cli::NotThere(options.lock, options.contender));
-  } else {
+  } else if (targets.all) {
     report.Say(message::kNoSuchContender, options.lock);
   }
-  return kExitConflict;
+  throw Exit(kExitConflict);
 }
 
 /// What is about to happen to the contenders, as a question.
@@ -129,15 +129,15 @@ std::string Question(const cli::ReleaseOptions& options, const Targets& targets)
                      options.lock);
 }
 
-/// Asks whether to release them. None: go on. Else the exit status.
-std::optional<int> Confirm(const cli::ReleaseOptions& options, const Targets& targets,
-                           process::Signals& signals, cli::Report& report) {
-  if (options.yes) return std::nullopt;
+/// Asks whether to release them. Throws Exit if not.
+void Confirm(const cli::ReleaseOptions& options, const Targets& targets, process::Signals& signals,
+             cli::Report& report) {
+  if (options.yes) return;
   const Answer answer = AskYesNo("zklock: " + Question(options, targets), signals);
-  if (answer.signal) return InterruptedBy(*answer.signal, report);
-  if (answer.yes) return std::nullopt;
+  if (answer.signal) throw Exit(InterruptedBy(*answer.signal, report));
+  if (answer.yes) return;
   report.Say(message::kNothingReleased, options.lock);
-  return kExitConflict;
+  throw Exit(kExitConflict);
 }
 
 /// How to ask the contender in its data. None if its program does not read such a request.
@@ -155,97 +155,57 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
   }
 }
 
-/// Asks contenders to leave, or deletes them, over one session.
-class Releaser {
- public:
-  enum class Fate {
-    kReleasing,  ///< asked or deleted
-    kGone,       ///< it was gone already
-    kCannotBeAsked,
-  };
-  using FateOrStatus = std::variant<Fate, int>;
-
-  Releaser(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report)
-      : options_(options), report_(report), session_(options.server, signals, report) {}
-
-  FateOrStatus Delete(const cli::ContenderView& contender) {
-    lock::DeleteContender deletion(session_.store(), session_.clock(), QueueOf(options_, contender),
-                                   IdOf(contender), options_.server.connect_timeout);
-    if (const auto status = session_.Run(deletion)) return *status;
-    if (!deletion.has_removed()) return Fate::kGone;
-    report_.Say(cli::ForcedOut(options_.lock, contender.name));
-    return Fate::kReleasing;
-  }
-
-  FateOrStatus Ask(const cli::ContenderView& contender, const lock::ReleaseRequest& request) {
-    const auto edit = EditFor(contender, request);
-    if (!edit) {
-      report_.Error(cli::CannotBeAsked(contender));
-      return Fate::kCannotBeAsked;
-    }
-    lock::RequestRelease operation(session_.store(), session_.clock(), QueueOf(options_, contender),
-                                   IdOf(contender), *edit, options_.server.connect_timeout);
-    if (const auto status = session_.Run(operation)) return *status;
-    if (!operation.has_asked()) return Fate::kGone;
-    report_.Say(cli::Asked(options_.lock, contender));
-    return Fate::kReleasing;
-  }
-
-  /// Returns the exit status if it failed.
-  std::optional<int> WaitUntilGone(const cli::ContenderView& contender) {
-    lock::WaitUntilGone wait(session_.store(), session_.clock(), QueueOf(options_, contender),
-                             IdOf(contender), options_.server.connect_timeout);
-    return session_.Run(wait);
-  }
-
-  void Close() { session_.Close(); }
-
- private:
-  const cli::ReleaseOptions& options_;
-  cli::Report& report_;
-  ShortSession session_;
-};
-
 lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   const process::Identity self = process::ThisProcess();
   return {.by = self.user + " on " + self.host, .reason = options.reason};
 }
 
+/// Asks the contender to leave, or deletes it. Returns none if it cannot be asked; else whether it
+/// was there.
+std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
+                               const cli::ContenderView& contender, ShortSession& session,
+                               cli::Report& report) {
+  const lock::LockName queue = QueueOf(options, contender);
+  if (options.force) {
+    const bool was_there = session.Ask(
+        [&](lock::Calls& calls) { return lock::DeleteContender(calls, queue, IdOf(contender)); });
+    if (was_there) report.Say(cli::ForcedOut(options.lock, contender.name));
+    return was_there;
+  }
+  const auto edit = EditFor(contender, RequestOf(options));
+  if (!edit) {
+    report.Error(cli::CannotBeAsked(contender));
+    return std::nullopt;
+  }
+  const bool was_there = session.Ask([&](lock::Calls& calls) {
+    return lock::RequestRelease(calls, queue, IdOf(contender), *edit);
+  });
+  if (was_there) report.Say(cli::Asked(options.lock, contender));
+  return was_there;
+}
+
 /// In a new session: an open one could expire while the user is asked.
 int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
                process::Signals& signals, cli::Report& report) {
-  using Fate = Releaser::Fate;
-  Releaser releaser(options, signals, report);
+  ShortSession session(options.server, signals, report);
   std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
   // The last first, so that no waiter among them acquires what another releases.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
-    const cli::ContenderView& contender = *one;
-    const auto fate =
-        options.force ? releaser.Delete(contender) : releaser.Ask(contender, RequestOf(options));
-    if (const int* status = std::get_if<int>(&fate)) return *status;
-    if (std::get<Fate>(fate) == Fate::kReleasing) releasing.push_back(contender);
-    if (std::get<Fate>(fate) == Fate::kGone) {
-      report.Say(cli::NotThere(options.lock, contender.name));
-    }
-    all_can = all_can && std::get<Fate>(fate) != Fate::kCannotBeAsked;
+    const auto was_there = ReleaseOne(options, *one, session, report);
+    all_can = all_can && was_there;
+    if (was_there && *was_there) releasing.push_back(*one);
+    if (was_there && !*was_there) report.Say(cli::NotThere(options.lock, one->name));
   }
   if (options.wait) {
     for (const cli::ContenderView& contender : releasing) {
-      if (const auto status = releaser.WaitUntilGone(contender)) return *status;
+      session.Ask([&](lock::Calls& calls) {
+        lock::WaitUntilGone(calls, QueueOf(options, contender), IdOf(contender));
+      });
     }
   }
-  releaser.Close();
+  session.Close();
   return releasing.empty() || !all_can ? kExitConflict : kExitOk;
-}
-
-cli::ContenderView ViewOf(const lock::Ticket& ticket) {
-  cli::ContenderView contender;
-  contender.program = protocol::Program::kZklock;
-  contender.path = ticket.path;
-  contender.token = ticket.token;
-  contender.name = protocol::BaseOf(ticket.path);
-  return contender;
 }
 
 /// Releases what the calling shell holds by --hold: asks its keeper, and waits until that has
@@ -253,25 +213,22 @@ cli::ContenderView ViewOf(const lock::Ticket& ticket) {
 int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
   // The shell that holds may have become this zklock, by exec.
   ShortSession session(options.server, signals, report);
-  const auto found = FindOwnHolds(session, LockOf(options), getpid());
-  if (const int* status = std::get_if<int>(&found)) return *status;
   std::optional<pid_t> silent;
-  for (const OwnHold& hold : std::get<std::vector<OwnHold>>(found)) {
+  for (const OwnHold& hold : FindOwnHolds(session, LockOf(options), getpid())) {
     const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRelease,
-                                          options.server.connect_timeout, signals);
+                                          options.server.connect_timeout, signals, report);
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
       // The keeper releases it as soon as nothing runs under it any more.
       const protocol::NestingRelease& release = (*link)->release();
       if (release.runs > 0) {
         report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);
       }
-      Releaser releaser(options, signals, report);
-      if (const auto status = releaser.WaitUntilGone(ViewOf(hold.ticket))) return *status;
-      releaser.Close();
+      ShortSession waiting(options.server, signals, report);
+      waiting.Ask([&](lock::Calls& calls) {
+        lock::WaitUntilGone(calls, hold.ticket.lock, hold.ticket.id());
+      });
+      waiting.Close();
       return kExitOk;
-    }
-    if (const auto* interrupted = std::get_if<AskingInterrupted>(&answer)) {
-      return InterruptedBy(interrupted->signal_number, report);
     }
     if (std::holds_alternative<Refuses>(answer)) {
       report.Error(message::kReleaseBelow, options.lock);
@@ -289,16 +246,15 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   return kExitConflict;
 }
 
-/// Releases the reservations for an ID in one LOCK. Returns the exit status.
+/// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict.
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
                           ShortSession& session, cli::Report& report) {
-  const Duration connect_timeout = options.server.connect_timeout;
-  lock::Holders holders(session.store(), session.clock(), lock, connect_timeout, lock::kAllHolders);
-  if (const auto status = session.Run(holders)) return *status;
+  const auto holders = session.Ask(
+      [&](lock::Calls& calls) { return lock::ReadHolders(calls, lock, lock::kAllHolders); });
   bool released = false;
   std::string others;
   // Two readers that made a reservation for this ID at the same time have left two.
-  for (const lock::Holder& holder : holders.holders()) {
+  for (const lock::Holder& holder : holders) {
     const auto reserved = lock::FindReservation(holder.name.full, holder.data, holder.stat);
     if (!reserved) continue;
     const std::string& id = reserved->reservation.id;
@@ -306,12 +262,12 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
       others += (others.empty() ? "" : ", ") + id;
       continue;
     }
-    lock::ReleaseReservation release(session.store(), session.clock(), lock, holder.path,
-                                     options.reserve, connect_timeout);
-    if (const auto status = session.Run(release)) return *status;
-    released = released || release.has_released();
-    if (release.has_released() && release.unkept()) {
-      report.NoHistory({lock.display_path(), *release.unkept()});
+    const auto release = session.Ask([&](lock::Calls& calls) {
+      return lock::ReleaseReservation(calls, lock, holder.path, options.reserve);
+    });
+    released = released || release.has_released;
+    if (release.has_released && release.unkept) {
+      report.NoHistory({lock.display_path(), *release.unkept});
     }
   }
   if (released) {
@@ -334,9 +290,13 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
   ShortSession session(options.server, signals, report);
   int status = kExitOk;
   for (const std::string& path : options.locks) {
-    const int ended = ReleaseReservationsIn(LockOf(options, path), options, session, report);
-    if (ended != kExitOk && ended != kExitConflict && ended != kExitRefused) return ended;
-    status = std::max(status, ended);
+    try {
+      const int ended = ReleaseReservationsIn(LockOf(options, path), options, session, report);
+      status = std::max(status, ended);
+    } catch (const Exit& exit) {
+      if (exit.status() != kExitRefused) throw;
+      status = std::max(status, exit.status());
+    }
   }
   session.Close();
   return status;
@@ -351,9 +311,7 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
     report.Error(message::kNoTerminal);
     return kExitUsage;
   }
-  const auto found = FindTargets(options, signals, report);
-  if (const int* status = std::get_if<int>(&found)) return *status;
-  const auto& targets = std::get<Targets>(found);
+  const Targets targets = FindTargets(options, signals, report);
   for (const cli::ContenderView& contender : targets.contenders) {
     if (options.yes) {
       report.Say(cli::Meant(options.lock, contender));
@@ -362,7 +320,7 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
       report.Error(cli::Meant(options.lock, contender));
     }
   }
-  if (const auto status = Confirm(options, targets, signals, report)) return *status;
+  Confirm(options, targets, signals, report);
   return ReleaseAll(options, targets, signals, report);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/event.h"
 #include "cli/report_reasons.h"
 #include "cli/run_messages.h"
+#include "commands/exit.h"
 #include "commands/failure_end.h"
 #include "commands/history.h"
 #include "lock/history_writer.h"
@@ -51,28 +52,15 @@ class Reserver {
   Reserver(RunContext& context, SessionDriver& session_driver, const TakenLocks& taken)
       : context_(context), session_driver_(session_driver), taken_(taken) {}
 
-  std::variant<std::vector<lock::Ticket>, int> Run(
-      const std::function<std::string(protocol::Mode)>& contender_data) {
+  std::vector<lock::Ticket> Run(const std::function<std::string(protocol::Mode)>& contender_data) {
     std::vector<lock::ReservedLock> made;
     std::vector<lock::ReservationRun> runs;
     if (!taken_.tickets.empty()) {
-      // Once it is under way, the reservations may stand whatever happens to this process.
-      context_.loop.Remove(context_.signals);
-      std::vector<lock::MakeReservations::Held> held;
+      std::vector<lock::HeldContender> held;
       for (const lock::Ticket& ticket : taken_.tickets) {
         held.push_back({ticket, contender_data(ticket.mode)});
       }
-      zookeeper::Session& session = session_driver_.session();
-      const Duration patience =
-          std::max(context_.options.server.connect_timeout, session.lease().timeout());
-      lock::MakeReservations reservations(session, context_.clock, std::move(held), taken_.reserved,
-                                          *ReservationRequestOf(context_.options), patience);
-      context_.loop.Add(reservations);
-      while (!reservations.IsOver() && !session_driver_.IsHopeless()) context_.loop.RunOnce();
-      context_.loop.Remove(reservations);
-      context_.loop.Add(context_.signals);
-      if (const auto failed = FailureOf(reservations)) return *failed;
-      made = reservations.made();
+      made = Make(held);
       for (std::size_t i = 0; i < made.size(); ++i) {
         runs.push_back(RunOf(made[i]));
         runs.back().record.waited = WaitOf(taken_.tickets[i], made[i]);
@@ -115,39 +103,54 @@ class Reserver {
     for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
   }
 
-  /// Returns the exit status, if there is one.
-  std::optional<int> FailureOf(const lock::MakeReservations& reservations) {
-    using Result = lock::MakeReservations::Result;
+  /// Converts the contenders. Throws Exit, with the session closed.
+  std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
+    zookeeper::Session& session = session_driver_.session();
+    const Duration patience =
+        std::max(context_.options.server.connect_timeout, session.lease().timeout());
+    const auto serve = [this](EventSource& source, const std::function<bool()>& is_done) {
+      // Once it is under way, the reservations may stand whatever happens to this process.
+      context_.loop.Remove(context_.signals);
+      context_.loop.Add(source);
+      while (!is_done() && !session_driver_.IsHopeless()) context_.loop.RunOnce();
+      context_.loop.Remove(source);
+      context_.loop.Add(context_.signals);
+      if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
+    };
+    lock::Calls calls(session, context_.clock, patience, serve);
     const std::string locks = DisplayPathOf(taken_);
-    const bool has_result = reservations.IsOver() && !reservations.failure();
-    if (has_result && reservations.result() == Result::kMade) return std::nullopt;
-    const bool confirmed = CloseSession();
-    if (!has_result) {
+    try {
+      auto result = lock::MakeReservations(calls, held, taken_.reserved,
+                                           *ReservationRequestOf(context_.options));
+      if (auto* made = std::get_if<std::vector<lock::ReservedLock>>(&result)) {
+        return std::move(*made);
+      }
+      const bool confirmed = CloseSession();
+      throw Exit(context_.End(locks, EndOf(std::get<lock::NotReserved>(result), locks), confirmed));
+    } catch (const lock::ReservingFailed& failed) {
+      const bool confirmed = CloseSession();
       const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
-      const int status = context_.End(
-          locks, std::visit(end, reservations.failure().value_or(lock::OperationFailure{})),
-          confirmed);
-      if (reservations.may_be_made()) {
+      const int status = context_.End(locks, std::visit(end, failed.failure()), confirmed);
+      if (failed.may_be_made()) {
         context_.report.Error(cli::message::kMayBeReserved, locks, context_.options.reserve,
                               taken_.tickets.front().lock.display_path());
       }
-      return status;
+      throw Exit(status);
     }
-    return context_.End(locks, EndOf(reservations, locks), confirmed);
   }
 
-  /// None were made.
-  [[nodiscard]] cli::RunEnd EndOf(const lock::MakeReservations& reservations,
+  [[nodiscard]] cli::RunEnd EndOf(const lock::NotReserved& obstacle,
                                   const std::string& locks) const {
-    using Result = lock::MakeReservations::Result;
     const int conflict = context_.options.conflict_exit_code;
-    if (reservations.result() == Result::kExpired) {
-      return cli::EndRun(EndReason::kUnreachable,
-                         fmt::format(cli::message::kExpiredWhileReserving, locks));
-    }
-    if (reservations.result() == Result::kAskedToLeave) {
-      return cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,
-                                cli::AskerText(reservations.release_request()));
+    switch (obstacle.why) {
+      case lock::NotReserved::Why::kExpired:
+        return cli::EndRun(EndReason::kUnreachable,
+                           fmt::format(cli::message::kExpiredWhileReserving, locks));
+      case lock::NotReserved::Why::kAskedToLeave:
+        return cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,
+                                  cli::AskerText(obstacle.request));
+      case lock::NotReserved::Why::kRemoved:
+        break;
     }
     return cli::EndWithStatus(conflict, EndReason::kRemoved, locks);
   }
@@ -200,7 +203,7 @@ std::optional<protocol::ReservationRequest> ReservationRequestOf(const cli::RunO
   return request;
 }
 
-std::variant<std::vector<lock::Ticket>, int> Reserve(
+std::vector<lock::Ticket> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
     const std::function<std::string(protocol::Mode)>& contender_data) {
   return Reserver(context, session_driver, taken).Run(contender_data);

@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cli/parsed_command_line.h"
@@ -21,10 +20,9 @@ namespace zklock::commands {
     const cli::RunOptions& options);
 
 /// Makes reservations of the locks that were taken, unless they are reserved already, and closes
-/// the session. Returns the reservations, by LOCK, or the exit status of a failure, which has been
-/// reported. Signals are not looked at meanwhile: they cannot undo the reservations.
-/// `contender_data`: as for AcquireTask.
-[[nodiscard]] std::variant<std::vector<lock::Ticket>, int> Reserve(
+/// the session. Returns the reservations, by LOCK. Throws Exit. Signals are not looked at
+/// meanwhile: they cannot undo the reservations. `contender_data`: as for AcquireTask.
+[[nodiscard]] std::vector<lock::Ticket> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
     const std::function<std::string(protocol::Mode)>& contender_data);
 

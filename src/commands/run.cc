@@ -14,6 +14,7 @@
 #include "cli/run_messages.h"
 #include "commands/acquire_locks.h"
 #include "commands/console.h"
+#include "commands/exit.h"
 #include "commands/keeper.h"
 #include "commands/locked_run.h"
 #include "commands/preforked_command.h"
@@ -67,19 +68,17 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
 
 int ReserveOnly(RunContext& context) {
   std::optional<process::OwnerGuard> guard;
-  const auto acquired =
-      AcquireLocks(context, {.beneficiary = getpid(),
-                             .depends_on_existing_holds = true,
-                             .contender_data =
-                                 [&context](protocol::Mode mode) {
-                                   return ContenderDataFor(context.options, mode, context.Self(),
-                                                           /*contained=*/false);
-                                 },
-                             .fork_guard =
-                                 [&] {
-                                   if (!guard) guard.emplace(context.shared_session.GuardDuty());
-                                 }});
-  if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
+  (void)AcquireLocks(context, {.beneficiary = getpid(),
+                               .depends_on_existing_holds = true,
+                               .contender_data =
+                                   [&context](protocol::Mode mode) {
+                                     return ContenderDataFor(context.options, mode, context.Self(),
+                                                             /*contained=*/false);
+                                   },
+                               .fork_guard =
+                                   [&] {
+                                     if (!guard) guard.emplace(context.shared_session.GuardDuty());
+                                   }});
   return kExitOk;
 }
 
@@ -96,7 +95,7 @@ int RunCommand(RunContext& context) {
   const bool is_reserved = !context.options.reserve.empty();
   // The shell that holds by --hold may have become this zklock, by exec: the beneficiary is this
   // process, not its parent.
-  auto acquired =
+  HeldLocks locks =
       AcquireLocks(context, {.beneficiary = getpid(),
                              .depends_on_existing_holds = true,
                              .contender_data =
@@ -105,8 +104,6 @@ int RunCommand(RunContext& context) {
                                                            command->HasCgroup() && !is_reserved);
                                  },
                              .command = command.get()});
-  if (const auto* failed = std::get_if<NotAcquired>(&acquired)) return failed->status;
-  auto& locks = std::get<HeldLocks>(acquired);
   if (locks.tickets.empty()) return RunWithoutSession(context, *command, locks.reserved);
   return RunUnderLocks(context, std::move(locks), std::move(command));
 }
@@ -117,7 +114,12 @@ int Run(const cli::RunOptions& options, process::Signals& signals, process::Mess
   if (options.hold) return HoldForOwner(options, signals, sink);
   signals.AddWindowChanges();
   RunContext context(options, signals, sink);
-  const int status = RunCommand(context);
+  int status = kExitOk;
+  try {
+    status = RunCommand(context);
+  } catch (const Exit& exit) {
+    status = exit.status();
+  }
   if (context.event_writer) context.event_writer->Finish();
   return status;
 }

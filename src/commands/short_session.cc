@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "commands/exit.h"
 #include "commands/failure_end.h"
 
 namespace zklock::commands {
@@ -13,10 +14,24 @@ ShortSession::ShortSession(const cli::ServerOptions& options, process::Signals& 
       report_(report),
       session_driver_(loop_, options, clock_) {}
 
-std::optional<int> ShortSession::Run(lock::ServerOperation& operation) {
-  const auto signal = RunUntilLeft(operation, [] { return false; });
-  if (signal) return InterruptedBy(*signal, report_);
-  return Failure(operation);
+void ShortSession::Run(lock::ServerOperation& operation) {
+  Serve(operation, [&operation] { return operation.IsOver(); });
+  if (const auto status = Failure(operation)) throw Exit(*status);
+}
+
+void ShortSession::Serve(EventSource& source, const std::function<bool()>& is_done) {
+  loop_.Add(source);
+  const auto signal =
+      RunUntil(loop_, signals_, [&] { return is_done() || session_driver_.IsHopeless(); });
+  loop_.Remove(source);
+  if (signal) throw Exit(InterruptedBy(*signal, report_));
+  if (!is_done()) Fail(lock::Unreachable{});
+}
+
+void ShortSession::Fail(const lock::OperationFailure& failure) {
+  const cli::RunEnd end = EndOf(failure);
+  report_.Explain(end);
+  throw Exit(end.status);
 }
 
 std::optional<int> ShortSession::RunUntilLeft(lock::ServerOperation& operation,

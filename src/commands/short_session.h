@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "commands/console.h"
 #include "commands/session_driver.h"
+#include "lock/calls.h"
 #include "lock/server_operation.h"
 #include "process/event_loop.h"
 #include "process/signals.h"
@@ -24,14 +25,27 @@ class ShortSession {
   /// For the operations to be made with.
   [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
   [[nodiscard]] const Clock& clock() const { return clock_; }
-  [[nodiscard]] Duration connect_timeout() const { return options_.connect_timeout; }
 
   /// For sources that are to be served while an operation runs.
   [[nodiscard]] process::EventLoop& loop() { return loop_; }
 
-  /// Runs an operation to its end. Returns none if it has its result; else the exit status: the
-  /// error, or the signal that stopped it, has been reported.
-  [[nodiscard]] std::optional<int> Run(lock::ServerOperation& operation);
+  /// Runs `work`, which is passed the lock::Calls to ask the servers with, and returns its result.
+  /// Throws Exit if it fails or a signal arrives; that has been reported.
+  template <typename F>
+  auto Ask(F work) {
+    lock::Calls calls(store(), clock_, options_.connect_timeout,
+                      [this](EventSource& source, const std::function<bool()>& is_done) {
+                        Serve(source, is_done);
+                      });
+    try {
+      return work(calls);
+    } catch (const lock::OperationFailed& failed) {
+      Fail(failed.failure());
+    }
+  }
+
+  /// Runs an operation to its end. Throws Exit as Ask() does.
+  void Run(lock::ServerOperation& operation);
   /// Runs an operation to its end, until `is_left`, or until a signal stops it: then returns the
   /// signal. Reports nothing; Failure() does.
   [[nodiscard]] std::optional<int> RunUntilLeft(lock::ServerOperation& operation,
@@ -47,6 +61,8 @@ class ShortSession {
   void Close();
 
  private:
+  void Serve(EventSource& source, const std::function<bool()>& is_done);
+  [[noreturn]] void Fail(const lock::OperationFailure& failure);
   [[nodiscard]] cli::RunEnd EndOf(const lock::OperationFailure& failure);
 
   const cli::ServerOptions& options_;

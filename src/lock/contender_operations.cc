@@ -1,144 +1,87 @@
 #include "lock/contender_operations.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "lock/contender_check.h"
 
 namespace zklock::lock {
+namespace {
 
 using zookeeper::Error;
 using zookeeper::GetReply;
-using zookeeper::Reply;
-using zookeeper::Watch;
 
-ContenderOperation::ContenderOperation(zookeeper::Store& store, const Clock& clock, LockName lock,
-                                       ContenderId contender, Duration connect_timeout)
-    : ServerOperation(store, clock, connect_timeout),
-      lock_(std::move(lock)),
-      contender_(std::move(contender)) {}
-
-void ContenderOperation::FailToRead(Error why) {
-  FailBecause(why, "read a contender in", lock_.display_path(), "READ",
-              lock_.DisplayPath(contender_.path));
+void RequireRead(const GetReply& read, const LockName& lock, const ContenderId& contender) {
+  if (read.error == Error::kNone) return;
+  throw OperationFailed(read.error, "read a contender in", lock.display_path(), "READ",
+                        lock.DisplayPath(contender.path));
 }
 
-void ContenderOperation::FailToWrite(Error why) {
-  FailBecause(why, "write to a contender in", lock_.display_path(), "WRITE",
-              lock_.DisplayPath(contender_.path));
+}  // namespace
+
+bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  bool may_be_done = false;  // a delete was sent over a connection that was lost
+  return calls.Repeat([&] {
+    for (;;) {
+      std::int32_t version = zookeeper::kAnyVersion;
+      if (contender.has_reused_name()) {
+        const GetReply read = calls.Get(contender.path);
+        if (IsGone(contender, read)) return may_be_done;
+        RequireRead(read, lock, contender);
+        version = read.stat.version;
+      }
+      const bool may_have_been_done = std::exchange(may_be_done, true);
+      const Error error = calls.Delete(contender.path, version);
+      if (error == Error::kNone) return true;
+      may_be_done = may_have_been_done;
+      if (error == Error::kNoNode) return may_be_done;
+      if (error != Error::kBadVersion) {
+        throw OperationFailed(error, "delete a contender in", lock.display_path(), "DELETE",
+                              lock.display_path());
+      }
+    }
+  });
 }
 
-void ContenderOperation::FailToDelete(Error why) {
-  FailBecause(why, "delete a contender in", lock_.display_path(), "DELETE", lock_.display_path());
+bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
+                    const std::function<std::string(const std::string&)>& edit) {
+  return calls.Repeat([&] {
+    for (;;) {
+      const GetReply read = calls.Get(contender.path);
+      if (IsGone(contender, read)) return false;
+      RequireRead(read, lock, contender);
+      const Error error = calls.Set(contender.path, edit(read.data), read.stat.version);
+      if (error == Error::kNone) return true;
+      if (error == Error::kNoNode) return false;
+      if (error != Error::kBadVersion) {
+        throw OperationFailed(error, "write to a contender in", lock.display_path(), "WRITE",
+                              lock.DisplayPath(contender.path));
+      }
+    }
+  });
 }
 
-// ---- DeleteContender --------------------------------------------------------------------------
-
-DeleteContender::DeleteContender(zookeeper::Store& store, const Clock& clock, LockName lock,
-                                 ContenderId contender, Duration connect_timeout)
-    : ContenderOperation(store, clock, std::move(lock), std::move(contender), connect_timeout) {
-  Start();
+void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  calls.Repeat([&] {
+    for (;;) {
+      // Get, not exists, which would leave a watch on a znode that is already gone.
+      const GetReply read = calls.Get(contender.path, zookeeper::Watch::kYes);
+      if (IsGone(contender, read)) return;
+      RequireRead(read, lock, contender);
+      calls.AwaitChange();
+    }
+  });
 }
 
-void DeleteContender::Begin() {
-  if (!contender().has_reused_name()) return Delete(zookeeper::kAnyVersion);
-  store().Get(contender().path, Watch::kNo, OnReply([this](const GetReply& read) {
-                if (IsGone(contender(), read)) return SucceedAsGone();
-                if (read.error != Error::kNone) return FailToRead(read.error);
-                Delete(read.stat.version);
-              }));
-}
-
-void DeleteContender::Delete(std::int32_t version) {
-  const bool was_asked = std::exchange(may_be_done_, true);
-  store().Delete(contender().path, version, OnReply([this, was_asked](const Reply& reply) {
-                   switch (reply.error) {
-                     case Error::kNone:
-                       has_removed_ = true;
-                       return Succeed();
-                     case Error::kNoNode:
-                       may_be_done_ = was_asked;
-                       return SucceedAsGone();
-                     case Error::kBadVersion:
-                       may_be_done_ = was_asked;
-                       return Begin();  // read what is there now
-                     default:
-                       return FailToDelete(reply.error);
-                   }
-                 }));
-}
-
-void DeleteContender::SucceedAsGone() {
-  has_removed_ = may_be_done_;
-  Succeed();
-}
-
-// ---- RequestRelease ---------------------------------------------------------------------------
-
-RequestRelease::RequestRelease(zookeeper::Store& store, const Clock& clock, LockName lock,
-                               ContenderId contender,
-                               std::function<std::string(const std::string&)> edit,
-                               Duration connect_timeout)
-    : ContenderOperation(store, clock, std::move(lock), std::move(contender), connect_timeout),
-      edit_(std::move(edit)) {
-  Start();
-}
-
-void RequestRelease::Begin() {
-  store().Get(contender().path, Watch::kNo, OnReply([this](const GetReply& reply) {
-                if (IsGone(contender(), reply)) return Succeed();
-                if (reply.error != Error::kNone) return FailToRead(reply.error);
-                Write(reply);
-              }));
-}
-
-void RequestRelease::Write(const GetReply& read) {
-  store().Set(contender().path, edit_(read.data), read.stat.version,
-              OnReply([this](const Reply& reply) {
-                if (reply.error == Error::kBadVersion) return Begin();  // edit what is there now
-                has_asked_ = reply.error == Error::kNone;
-                if (has_asked_ || reply.error == Error::kNoNode) return Succeed();
-                FailToWrite(reply.error);
-              }));
-}
-
-// ---- WaitUntilGone ----------------------------------------------------------------------------
-
-WaitUntilGone::WaitUntilGone(zookeeper::Store& store, const Clock& clock, LockName lock,
-                             ContenderId contender, Duration connect_timeout)
-    : ContenderOperation(store, clock, std::move(lock), std::move(contender), connect_timeout) {
-  Start();
-}
-
-void WaitUntilGone::Begin() {
-  // Get, not exists, which would leave a watch on a znode that is already gone.
-  store().Get(contender().path, Watch::kYes, OnReply([this](const GetReply& reply) {
-                if (IsGone(contender(), reply)) return Succeed();
-                if (reply.error != Error::kNone) return FailToRead(reply.error);
-                Rest();
-              }));
-}
-
-void WaitUntilGone::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
-  if (!IsOver() && path == contender().path) Begin();
-}
-
-// ---- OwnershipCheck ---------------------------------------------------------------------------
-
-OwnershipCheck::OwnershipCheck(zookeeper::Store& store, const Clock& clock, LockName lock,
-                               std::vector<ContenderId> contenders, Duration connect_timeout)
-    : ServerOperation(store, clock, connect_timeout),
-      lock_(std::move(lock)),
-      contenders_(std::move(contenders)) {
-  Start();
-}
-
-void OwnershipCheck::Begin() {
-  CheckContenders(store(), contenders_, OnReply([this](const Reply& reply) {
-                    is_held_ = reply.error == Error::kNone;
-                    if (is_held_ || reply.error == Error::kNoNode) return Succeed();
-                    FailBecause(reply.error, "check a contender in", lock_.display_path(), "READ",
-                                lock_.DisplayPath(contenders_.front().path));
-                  }));
+bool AreHeld(Calls& calls, const LockName& lock, const std::vector<ContenderId>& contenders) {
+  return calls.Repeat([&] {
+    const Error error = calls.Check(contenders);
+    if (error != Error::kNone && error != Error::kNoNode) {
+      throw OperationFailed(error, "check a contender in", lock.display_path(), "READ",
+                            lock.DisplayPath(contenders.front().path));
+    }
+    return error == Error::kNone;
+  });
 }
 
 }  // namespace zklock::lock

@@ -1,15 +1,15 @@
 #include "lock/holders.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "lock/lock_children.h"
+#include "lock/survey_queue.h"
 #include "protocol/queue.h"
 
 namespace zklock::lock {
 namespace {
 
 using zookeeper::Error;
-using zookeeper::Watch;
 
 // The limit of our own data and one byte, so that longer data, which is not ours, is recognised.
 constexpr std::size_t kMostDataKept = 4097;
@@ -31,57 +31,43 @@ class HolderSink final : public SurveySink {
 
 }  // namespace
 
-Holders::Holders(zookeeper::Store& store, const Clock& clock, LockName lock,
-                 Duration connect_timeout, std::size_t most)
-    : ServerOperation(store, clock, connect_timeout), lock_(std::move(lock)), most_(most) {
-  Start();
-}
-
-void Holders::Begin() {
-  holders_.clear();
-  children_.reset();
-  queue_.reset();
-  to_come_ = 0;
-  // Sync first: a moment ago, the lock may have been acquired or released at another server.
-  store().Sync(lock_.path, OnReply([](const zookeeper::Reply&) {}));
-  store().List(lock_.path, Watch::kNo, OnReply([this](const zookeeper::ListReply& reply) {
-                 if (reply.error == Error::kNoNode) return Succeed();
-                 if (reply.error != Error::kNone) {
-                   return FailBecause(reply.error, "list", lock_.display_path(), "READ",
-                                      lock_.display_path());
-                 }
-                 children_.emplace(lock_.path, reply.children);
-                 children_->SendAll(UnwatchedReads(), [this] { OnChildren(); });
-               }));
-}
-
-void Holders::OnChildren() {
-  const auto& semaphore = children_->semaphore();
-  const std::size_t holders = semaphore ? protocol::Contenders(semaphore->permits).size()
-                                        : protocol::HoldersIn(children_->children()).size();
-  queue_.emplace(LockSurvey{}, *children_, std::min(most_, holders));
-  queue_->TakeHead(nullptr, 0);
-  AskOn();
-}
-
-void Holders::AskOn() {
-  while (const auto index = queue_->NextToRead()) {
-    queue_->MarkAsked(*index);
-    ++to_come_;
-    store().Get(queue_->PathOf(*index), Watch::kNo,
-                OnReply([this, index](const zookeeper::GetReply& reply) {
-                  --to_come_;
-                  if (!queue_->Take(*index, reply, kMostDataKept)) {
-                    return FailBecause(reply.error, "read a contender in", lock_.display_path(),
-                                       "READ", lock_.DisplayPath(queue_->PathOf(*index)));
-                  }
-                  AskOn();
-                }));
-  }
-  if (to_come_ > 0) return;
-  HolderSink sink(holders_);
-  (void)queue_->ReportContenders(sink);
-  Succeed();
+std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock, std::size_t most) {
+  return calls.Repeat([&]() -> std::vector<Holder> {
+    // Sync first: a moment ago, the lock may have been acquired or released at another server.
+    calls.Sync(lock.path);
+    const zookeeper::ListReply list = calls.List(lock.path);
+    if (list.error == Error::kNoNode) return {};
+    if (list.error != Error::kNone) {
+      throw OperationFailed(list.error, "list", lock.display_path(), "READ", lock.display_path());
+    }
+    LockChildren children(lock.path, list.children);
+    calls.Complete({&children, 1});
+    const auto& semaphore = children.semaphore();
+    const std::size_t count = semaphore ? protocol::Contenders(semaphore->permits).size()
+                                        : protocol::HoldersIn(children.children()).size();
+    SurveyQueue queue(LockSurvey{}, children, std::min(most, count));
+    queue.TakeHead(nullptr, 0);
+    for (;;) {
+      std::vector<std::size_t> indices;
+      std::vector<std::string> paths;
+      while (const auto index = queue.NextToRead()) {
+        queue.MarkAsked(*index);
+        indices.push_back(*index);
+        paths.push_back(queue.PathOf(*index));
+      }
+      if (indices.empty()) break;
+      const std::vector<zookeeper::GetReply> replies = calls.GetAll(paths);
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (queue.Take(indices[i], replies[i], kMostDataKept)) continue;
+        throw OperationFailed(replies[i].error, "read a contender in", lock.display_path(), "READ",
+                              lock.DisplayPath(paths[i]));
+      }
+    }
+    std::vector<Holder> holders;
+    HolderSink sink(holders);
+    (void)queue.ReportContenders(sink);
+    return holders;
+  });
 }
 
 }  // namespace zklock::lock

@@ -41,6 +41,16 @@ void ServerOperation::Start() {
   if (store_.IsConnected()) OnConnected(true);
 }
 
+void ServerOperation::Restart() {
+  ++attempt_;
+  over_ = false;
+  failure_.reset();
+  begins_ = 0;
+  disconnected_since_ = clock_.Now();
+  answer_deadline_ = kNever;
+  Start();
+}
+
 EventSource::Interest ServerOperation::GetInterest() {
   if (over_) return {};
   return {.wake = std::min(ConnectDeadline(), answer_deadline_)};

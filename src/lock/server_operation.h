@@ -56,8 +56,12 @@ class ServerOperation : public EventSource, public zookeeper::StoreListener {
 
   /// To be called at the end of the derived class's constructor.
   void Start();
+  /// Starts afresh, as if nothing had been tried yet. Replies to earlier requests are not taken.
+  void Restart();
   /// Starts the work from the beginning, over a new connection.
   virtual void Begin() = 0;
+  /// Counts connects and disconnects.
+  [[nodiscard]] std::uint64_t attempt() const { return attempt_; }
 
   /// The work is done for now: no answer is expected until Rouse().
   void Rest();

@@ -6,6 +6,7 @@
 
 #include "base/end_cause.h"
 #include "lock/acquire_set.h"
+#include "lock/calls.h"
 #include "lock/contender_data.h"
 #include "lock/history_writer.h"
 #include "lock/hold.h"
@@ -33,6 +34,14 @@ constexpr Duration kLongestHistoryWait = 5s;  // as in commands/history.h
 std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", world->random.Next() & 0xffffffffU,
                      world->random.Next() & 0xffffffffffffU);
+}
+
+lock::Calls::Serve Serving(Process& process) {
+  return [&process](EventSource& source, const std::function<bool()>& is_done) {
+    process.Add(source);
+    while (!is_done()) process.RunOnce();
+    process.Remove(source);
+  };
 }
 
 class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
@@ -317,17 +326,20 @@ class ZklockRun {
     std::vector<lock::ReservationRun> runs;
     for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
     if (!tickets_.empty()) {
-      std::vector<lock::MakeReservations::Held> held;
+      std::vector<lock::HeldContender> held;
       for (const lock::Ticket& ticket : tickets_) held.push_back({ticket, Data()});
       const Duration patience = std::max(options_.connect_timeout, session_.lease().timeout());
-      lock::MakeReservations make(session_, clock_, held, reserved_, *ReservationRequest(),
-                                  patience);
-      process_.Add(make);
-      while (!make.IsOver()) process_.RunOnce();
-      process_.Remove(make);
-      outcome = OutcomeOf(make);
-      for (const lock::ReservedLock& one : make.made()) runs.push_back(RunOf(one));
-      for (const lock::ReservedLock& one : make.made()) {
+      lock::Calls calls(session_, clock_, patience, Serving(process_));
+      std::vector<lock::ReservedLock> made;
+      try {
+        auto result = lock::MakeReservations(calls, held, reserved_, *ReservationRequest());
+        outcome = OutcomeOf(result);
+        if (auto* all = std::get_if<std::vector<lock::ReservedLock>>(&result)) made = *all;
+      } catch (const lock::ReservingFailed& failed) {
+        outcome = fmt::format("not reserved {}", failed.failure().index());
+      }
+      for (const lock::ReservedLock& one : made) runs.push_back(RunOf(one));
+      for (const lock::ReservedLock& one : made) {
         if (options_.reserve_for && life_.world.random.Chance(0.7)) continue;
         life_.ReleaseLater(one.lock.path, one.path, options_.reserve,
                            life_.world.random.Around(3 * kSecond));
@@ -349,22 +361,23 @@ class ZklockRun {
     return {one.lock, one.path, lock::RunOf(protocol::BaseOf(one.path), one.reserved)};
   }
 
-  std::string OutcomeOf(const lock::MakeReservations& make) const {
-    using Result = lock::MakeReservations::Result;
-    if (make.failure()) return fmt::format("not reserved {}", make.failure()->index());
-    switch (make.result()) {
-      case Result::kMade:
-        for (const lock::ReservedLock& one : make.made()) {
-          const bool was_deleted = life_.checks.WasReleased(one.path);
-          if (!was_deleted && !life_.checks.reservations().contains(one.path)) {
-            throw Violation(run_.name + " claims a reservation that is not there");
-          }
+  std::string OutcomeOf(
+      const std::variant<std::vector<lock::ReservedLock>, lock::NotReserved>& result) const {
+    if (const auto* made = std::get_if<std::vector<lock::ReservedLock>>(&result)) {
+      for (const lock::ReservedLock& one : *made) {
+        const bool was_deleted = life_.checks.WasReleased(one.path);
+        if (!was_deleted && !life_.checks.reservations().contains(one.path)) {
+          throw Violation(run_.name + " claims a reservation that is not there");
         }
-        return "reserved";
-      case Result::kAskedToLeave:
+      }
+      return "reserved";
+    }
+    using Why = lock::NotReserved::Why;
+    switch (std::get<lock::NotReserved>(result).why) {
+      case Why::kAskedToLeave:
         if (!WasAsked()) throw Violation(run_.name + " leaves, though nobody asked it to");
         return "asked to leave";
-      case Result::kRemoved:
+      case Why::kRemoved:
         if (!WasRemoved() && !WasReleased()) {
           throw Violation(run_.name + " takes its contender for removed");
         }
@@ -374,7 +387,7 @@ class ZklockRun {
           }
         }
         return "removed before it was reserved";
-      case Result::kExpired:
+      case Why::kExpired:
         return "expired before it was reserved";
     }
     return "";
@@ -601,18 +614,21 @@ void RunRelease(Process& process, Life& life, const std::string& lock, const std
   for (int tries = 0; tries < 20; ++tries) {
     zookeeper::Session session(life.Endpoints(), 10s, clock);
     process.Add(session);
-    lock::ReleaseReservation release(session, clock, {.path = lock, .chroot = ""}, path, id, 15s);
-    process.Add(release);
-    while (!release.IsOver()) process.RunOnce();
-    process.Remove(release);
+    lock::Calls calls(session, clock, 15s, Serving(process));
+    bool is_done = true;
+    try {
+      (void)lock::ReleaseReservation(calls, {.path = lock, .chroot = ""}, path, id);
+    } catch (const lock::OperationFailed& failed) {
+      is_done = false;
+      if (!std::holds_alternative<lock::Unreachable>(failed.failure())) {
+        throw Violation("the release of " + path + " fails");
+      }
+    }
     session.BeginClose();
     const TimePoint deadline = clock.Now() + kCloseTimeout;
     while (!session.IsClosed() && clock.Now() < deadline) process.RunOnce(deadline);
     process.Remove(session);
-    if (!release.failure()) return;
-    if (!std::holds_alternative<lock::Unreachable>(*release.failure())) {
-      throw Violation("the release of " + path + " fails");
-    }
+    if (is_done) return;
   }
 }
 

@@ -1,10 +1,14 @@
 #include "lock/contender_operations.h"
 
 #include <catch2/catch.hpp>
+#include <deque>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "lock/holders.h"
 #include "support/fake_store.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 namespace {
@@ -22,17 +26,18 @@ struct Bench {
     second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
   }
 
-  RequestRelease Ask(const std::string& path) {
-    return {store,
-            clock,
-            {"/l", ""},
-            {path, servers.nodes.at(path).czxid},
-            [](const std::string& old) { return old + "+"; },
-            15s};
+  bool Ask(const std::string& path) {
+    const ContenderId id{path, servers.nodes.at(path).czxid};
+    return RunCalls(store, clock, [&](Calls& calls) {
+      return RequestRelease(calls, {"/l", ""}, id,
+                            [](const std::string& old) { return old + "+"; });
+    });
   }
 
-  DeleteContender Delete(const std::string& path) {
-    return {store, clock, {"/l", ""}, {path}, 15s};
+  bool Delete(const std::string& path) {
+    return RunCalls(store, clock, [&](Calls& calls) {
+      return DeleteContender(calls, {"/l", ""}, {path});
+    });
   }
 
   FakeServers servers;
@@ -42,14 +47,15 @@ struct Bench {
   std::string second;
 };
 
+std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const std::string& lock) {
+  return RunCalls(store, clock, [&](Calls& calls) { return ReadHolders(calls, {lock, ""}); });
+}
+
 }  // namespace
 
 TEST_CASE("Exactly the named contender is deleted") {
   Bench bench;
-  DeleteContender deletion = bench.Delete(bench.first);
-  bench.store.Run();
-  REQUIRE(deletion.IsOver());
-  CHECK(deletion.has_removed());
+  CHECK(bench.Delete(bench.first));
   CHECK_FALSE(bench.servers.Has(bench.first));
   CHECK(bench.servers.Has(bench.second));
 }
@@ -57,11 +63,7 @@ TEST_CASE("Exactly the named contender is deleted") {
 TEST_CASE("A contender that was already gone is not deleted") {
   Bench bench;
   bench.servers.Remove(bench.first);
-  DeleteContender deletion = bench.Delete(bench.first);
-  bench.store.Run();
-  REQUIRE(deletion.IsOver());
-  CHECK_FALSE(deletion.failure());
-  CHECK_FALSE(deletion.has_removed());
+  CHECK_FALSE(bench.Delete(bench.first));
 }
 
 TEST_CASE("A delete whose reply was lost counts") {
@@ -69,78 +71,71 @@ TEST_CASE("A delete whose reply was lost counts") {
        {Fault::kReplyLost, Fault::kExpiredReplyLost, Fault::kNotDone, Fault::kExpiredNotDone}) {
     Bench bench;
     bench.store.PlaceFault("delete /l/", fault);
-    DeleteContender deletion = bench.Delete(bench.first);
-    bench.store.Run();
-    REQUIRE(deletion.IsOver());
-    CHECK(deletion.has_removed());
+    CHECK(bench.Delete(bench.first));
     CHECK_FALSE(bench.servers.Has(bench.first));
   }
 }
 
 TEST_CASE("Only the named contender is written to, with the edited data") {
   Bench bench;
-  RequestRelease request = bench.Ask(bench.first);
-  bench.store.Run();
-  REQUIRE(request.IsOver());
-  CHECK(request.has_asked());
+  CHECK(bench.Ask(bench.first));
   CHECK(bench.servers.nodes.at(bench.first).data == "old+");
   CHECK(bench.servers.nodes.at(bench.second).data == "waits");
 }
 
 TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
   Bench bench;
-  RequestRelease request = bench.Ask(bench.first);
   bench.store.Before("set /l/", [&] { bench.servers.Write(bench.first, "newer"); });
-  bench.store.Run();
-  CHECK(request.has_asked());
+  CHECK(bench.Ask(bench.first));
   CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
 }
 
 TEST_CASE("A contender that is deleted before the write was not asked") {
   for (const char* at : {"get /l/", "set /l/"}) {
     Bench bench;
-    RequestRelease request = bench.Ask(bench.first);
     bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
-    bench.store.Run();
-    REQUIRE(request.IsOver());
-    CHECK_FALSE(request.failure());
-    CHECK_FALSE(request.has_asked());
+    CHECK_FALSE(bench.Ask(bench.first));
   }
 }
 
 TEST_CASE("A request whose reply was lost is sent again") {
   for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
     Bench bench;
-    RequestRelease request = bench.Ask(bench.first);
     bench.store.PlaceFault("set /l/", fault);
-    bench.store.Run();
-    CHECK(request.has_asked());
+    CHECK(bench.Ask(bench.first));
   }
 }
 
 TEST_CASE("The wait for a contender's end survives writes and lost connections") {
   Bench bench;
-  WaitUntilGone wait(bench.store, bench.clock, {"/l", ""}, {bench.first, 0}, 15s);
-  bench.store.Run();
-  bench.servers.Write(bench.first, "written");
-  bench.store.Run();
-  bench.clock.Advance(1h);
-  wait.OnReady(0);
-  bench.store.Disconnect();
-  bench.store.Run();
-  REQUIRE_FALSE(wait.IsOver());
-  bench.servers.Remove(bench.first);
-  bench.store.Run();
-  CHECK(wait.IsOver());
-  CHECK_FALSE(wait.failure());
+  std::deque<std::function<void(EventSource&)>> happens = {
+      [&](EventSource&) { bench.servers.Write(bench.first, "written"); },
+      [&](EventSource& source) {
+        bench.clock.Advance(1h);
+        source.OnReady(0);
+      },
+      [&](EventSource&) { bench.store.Disconnect(); },
+      [&](EventSource&) { bench.servers.Remove(bench.first); },
+  };
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    bench.store.Run();
+    while (!is_done()) {
+      REQUIRE_FALSE(happens.empty());
+      happens.front()(source);
+      happens.pop_front();
+      bench.store.Run();
+    }
+  };
+  Calls calls(bench.store, bench.clock, 15s, serve);
+  WaitUntilGone(calls, {"/l", ""}, {bench.first, 0});
+  CHECK(happens.empty());
 }
 
 TEST_CASE("The holders are the first contender or the first readers") {
   Bench bench;
-  Holders exclusive(bench.store, bench.clock, {"/l", ""}, 15s);
-  bench.store.Run();
-  REQUIRE(exclusive.holders().size() == 1);
-  CHECK(exclusive.holders().front().data == "old");
+  const auto exclusive = HoldersOf(bench.store, bench.clock, "/l");
+  REQUIRE(exclusive.size() == 1);
+  CHECK(exclusive.front().data == "old");
 
   FakeServers servers;
   FakeStore store(servers, bench.clock);
@@ -148,9 +143,7 @@ TEST_CASE("The holders are the first contender or the first readers") {
   for (const char* mark : {"a-__READ__", "b-__READ__", "c-__WRIT__", "d-__READ__"}) {
     servers.Put("/r/" + std::string(mark), 7, true);
   }
-  Holders readers(store, bench.clock, {"/r", ""}, 15s);
-  store.Run();
-  CHECK(readers.holders().size() == 2);
+  CHECK(HoldersOf(store, bench.clock, "/r").size() == 2);
 }
 
 TEST_CASE("A znode at the head of the queue that no session owns does not hide the holder") {
@@ -161,10 +154,9 @@ TEST_CASE("A znode at the head of the queue that no session owns does not hide t
   servers.Put("/h/_c_x-lock-", 0, true);
   const std::string holder = servers.Put("/h/_c_y-lock-", 7, true);
   servers.Put("/h/_c_z-lock-", 7, true);
-  Holders holders(store, bench.clock, {"/h", ""}, 15s);
-  store.Run();
-  REQUIRE(holders.holders().size() == 1);
-  CHECK(holders.holders().front().path == holder);
+  const auto holders = HoldersOf(store, bench.clock, "/h");
+  REQUIRE(holders.size() == 1);
+  CHECK(holders.front().path == holder);
 }
 
 TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
@@ -174,11 +166,9 @@ TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
   servers.Put("/s", 0);
   servers.Put("/s/lock", GENERATE(0, 7), false, "data");
   const bool is_held = servers.nodes.at("/s/lock").owner != 0;
-  Holders holders(store, bench.clock, {"/s", ""}, 15s);
-  store.Run();
-  REQUIRE(holders.IsOver());
-  REQUIRE(holders.holders().size() == (is_held ? 1 : 0));
-  if (is_held) CHECK(holders.holders().front().path == "/s/lock");
+  const auto holders = HoldersOf(store, bench.clock, "/s");
+  REQUIRE(holders.size() == (is_held ? 1 : 0));
+  if (is_held) CHECK(holders.front().path == "/s/lock");
 }
 
 }  // namespace zklock::lock

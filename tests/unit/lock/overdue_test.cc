@@ -115,7 +115,7 @@ TEST_CASE("A contender from before a set-back of the servers' clock ends no new 
   world.servers.Remove(holder);
   maker.Run();
   REQUIRE(maker.HasReserved());
-  const ReservedLock freeze = maker.making->made().front();
+  const ReservedLock freeze = maker.made().front();
   maker.Leave();
   waiter.Run();
   CHECK(world.servers.Has(freeze.path));
@@ -353,7 +353,7 @@ TEST_CASE("A contender that reserves after it was listed is noticed within ten m
   });
   first.Run();
   REQUIRE(first.HasReserved());
-  const std::string reservation = first.making->made().front().path;
+  const std::string reservation = first.made().front().path;
   first.Leave();
   waiter->Pass(9min);
   REQUIRE(world.servers.Has(reservation));

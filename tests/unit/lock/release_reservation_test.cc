@@ -10,6 +10,7 @@
 #include "lock/run_history.h"
 #include "protocol/release_record.h"
 #include "support/fake_store.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 namespace {
@@ -33,8 +34,10 @@ struct Bench {
     servers.Put("/l", 0, false, "zklock/1");
     path = servers.Put("/l/" + kName, 0, true, DataFor("freeze"));
   }
-  ReleaseReservation Release(const std::string& id = "freeze") {
-    return {store, clock, {"/l", ""}, path, id, 15s};
+  ReservationRelease Release(const std::string& id = "freeze") {
+    return RunCalls(store, clock, [&](Calls& calls) {
+      return ReleaseReservation(calls, {"/l", ""}, path, id);
+    });
   }
   [[nodiscard]] std::string Record() const { return servers.nodes.at("/l").data; }
 
@@ -48,10 +51,8 @@ struct Bench {
 
 TEST_CASE("A reservation is released with a record that is no run") {
   Bench bench;
-  ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  REQUIRE(release.IsOver());
-  CHECK(release.has_released());
+  const ReservationRelease release = bench.Release();
+  CHECK(release.has_released);
   CHECK_FALSE(bench.servers.Has(bench.path));
   const auto record = protocol::ParseLockData(bench.Record());
   REQUIRE((record && record->last_release));
@@ -69,20 +70,16 @@ TEST_CASE("What is not a reservation for the ID is left alone") {
   SECTION("with a token of the future") {
     bench.servers.Write(bench.path, DataFor("freeze", 1000000));
   }
-  ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  REQUIRE(release.IsOver());
-  CHECK_FALSE(release.failure());
-  CHECK_FALSE(release.has_released());
+  const ReservationRelease release = bench.Release();
+  CHECK_FALSE(release.has_released);
   CHECK(bench.servers.Has(bench.path));
 }
 
 TEST_CASE("A reservation is released even if no record can be left") {
   Bench bench;
   bench.servers.Write("/l", "of another program");
-  ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  CHECK(release.has_released());
+  const ReservationRelease release = bench.Release();
+  CHECK(release.has_released);
   CHECK(bench.Record() == "of another program");
 }
 
@@ -92,11 +89,8 @@ TEST_CASE("A reservation is released once, whatever reply is lost") {
     CAPTURE(request);
     Bench bench;
     bench.store.PlaceFault(request, fault);
-    ReleaseReservation release = bench.Release();
-    bench.store.Run();
-    REQUIRE(release.IsOver());
-    CHECK_FALSE(release.failure());
-    CHECK(release.has_released());
+    const ReservationRelease release = bench.Release();
+    CHECK(release.has_released);
     CHECK_FALSE(bench.servers.Has(bench.path));
   }
 }
@@ -104,19 +98,22 @@ TEST_CASE("A reservation is released once, whatever reply is lost") {
 TEST_CASE("A LOCK that is written to meanwhile is read again") {
   Bench bench;
   bench.store.Before("write", [&] { bench.servers.Write("/l", "zklock/1"); });
-  ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  CHECK(release.has_released());
+  const ReservationRelease release = bench.Release();
+  CHECK(release.has_released);
   CHECK_FALSE(bench.servers.Has(bench.path));
 }
 
 TEST_CASE("A reservation that is gone was not released by us") {
   Bench bench;
   bench.servers.Remove(bench.path);
-  ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  REQUIRE(release.IsOver());
-  CHECK_FALSE(release.has_released());
+  const ReservationRelease release = bench.Release();
+  CHECK_FALSE(release.has_released);
+}
+
+TEST_CASE("A reservation that somebody else deletes first was not released by us") {
+  Bench bench;
+  bench.store.Before("write", [&] { bench.servers.Remove(bench.path); });
+  CHECK_FALSE(bench.Release().has_released);
 }
 
 // ---- the history ----------------------------------------------------------------------------
@@ -149,9 +146,10 @@ struct HistoryBench {
   }
   [[nodiscard]] std::string LastRun() const { return servers.nodes.at("/l/last-run").data; }
   /// A minute later.
-  ReleaseReservation Release() {
+  ReservationRelease Release() { return RunCalls(store, clock, Work()); }
+  std::function<ReservationRelease(Calls&)> Work() {
     servers.now_ms = 1'060'000;
-    return {store, clock, {"/l", ""}, path, "freeze", 15s};
+    return [this](Calls& calls) { return ReleaseReservation(calls, {"/l", ""}, path, "freeze"); };
   }
   [[nodiscard]] RunRecord EntryOf(std::int64_t token) const {
     const auto history = RunHistory::Parse(LastRun());
@@ -170,12 +168,8 @@ struct HistoryBench {
   RunRecord other;
 };
 
-/// Runs it to its end, which is success.
-void Finish(HistoryBench& bench, const ReleaseReservation& release) {
-  bench.store.Run();
-  REQUIRE(release.IsOver());
-  CHECK_FALSE(release.failure());
-  CHECK(release.has_released());
+void CheckReleased(const HistoryBench& bench, const ReservationRelease& release) {
+  CHECK(release.has_released);
   CHECK_FALSE(bench.servers.Has(bench.path));
 }
 
@@ -184,15 +178,15 @@ void Finish(HistoryBench& bench, const ReleaseReservation& release) {
 TEST_CASE("The end of a reservation is written by the transaction that releases it") {
   const bool semaphore = GENERATE(false, true);
   HistoryBench bench(semaphore);
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   RunRecord ended = bench.begun;
   ended.end = RunRecord::End::kEnded;
   ended.ran = 60s;
   ended.contender.clear();
   CHECK(bench.EntryOf(50) == ended);
   CHECK(bench.EntryOf(40) == bench.other);
-  CHECK_FALSE(release.unkept());
+  CHECK_FALSE(release.unkept);
   CHECK(bench.store.log().back() ==
         std::string(semaphore ? "" : "write /l, ") + "write /l/last-run, delete " + bench.path);
   CHECK(bench.servers.Children("/l").size() == (semaphore ? 2 : 1));  // nothing is left
@@ -222,9 +216,9 @@ TEST_CASE("Without an entry that has no end, the history is not touched") {
   const bool exists = bench.servers.Has("/l/last-run");
   const std::string data = exists ? bench.LastRun() : "";
   const std::int32_t version = exists ? bench.servers.nodes.at("/l/last-run").version : 0;
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
-  CHECK_FALSE(release.unkept());
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
+  CHECK_FALSE(release.unkept);
   CHECK(bench.servers.Has("/l/last-run") == exists);
   if (exists) CHECK(bench.LastRun() == data);
   if (exists) CHECK(bench.servers.nodes.at("/l/last-run").version == version);
@@ -238,11 +232,11 @@ TEST_CASE("A reservation is released once with its end, whatever reply is lost")
     CAPTURE(semaphore, static_cast<int>(fault), request);
     HistoryBench bench(semaphore);
     bench.store.PlaceFault(request, fault);
-    const ReleaseReservation release = bench.Release();
-    Finish(bench, release);
+    const ReservationRelease release = bench.Release();
+    CheckReleased(bench, release);
     CHECK(bench.HasEnd());
     CHECK(bench.EntryOf(50).ran == 60s);
-    CHECK_FALSE(release.unkept());
+    CHECK_FALSE(release.unkept);
   }
 }
 
@@ -253,8 +247,8 @@ TEST_CASE("After another holder's write the end is written again") {
     bench.other.ran = 5s;
     bench.PutHistory({bench.other, bench.begun});
   });
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   CHECK(bench.HasEnd());
   CHECK(bench.EntryOf(40).ran == 5s);
 }
@@ -268,11 +262,11 @@ TEST_CASE("A reservation is not kept by others that write its history again and 
     bench.store.Before("write /l/last-run", write);
   };
   bench.store.Before("write /l/last-run", write);
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   CHECK(conflicts == 100);
   CHECK_FALSE(bench.HasEnd());
-  CHECK(release.unkept() == zookeeper::Error::kBadVersion);
+  CHECK(release.unkept == zookeeper::Error::kBadVersion);
 }
 
 TEST_CASE("A reservation is released without a history that cannot be written") {
@@ -283,10 +277,10 @@ TEST_CASE("A reservation is released without a history that cannot be written") 
   CAPTURE(static_cast<int>(error), request);
   HistoryBench bench;
   bench.store.Refuse(request, error);
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   CHECK_FALSE(bench.HasEnd());
-  CHECK(release.unkept() == error);
+  CHECK(release.unkept == error);
   CHECK(protocol::ParseLockData(bench.servers.nodes.at("/l").data)->last_release);
 }
 
@@ -295,8 +289,8 @@ TEST_CASE("A reservation is released though neither record nor history may be wr
   bench.store.Refuse("write /l, write /l/last-run", zookeeper::Error::kNoAuth);
   bench.store.Refuse("write /l, delete",
                      GENERATE(zookeeper::Error::kNoAuth, zookeeper::Error::kQuotaExceeded));
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   CHECK(bench.store.log().back() == "delete " + bench.path);
 }
 
@@ -309,10 +303,10 @@ TEST_CASE("A write of the history that loses the connection again and again is g
   };
   bench.store.PlaceFault(request, Fault::kNotDone);
   bench.store.Before(request, lose);
-  const ReleaseReservation release = bench.Release();
-  Finish(bench, release);
+  const ReservationRelease release = bench.Release();
+  CheckReleased(bench, release);
   CHECK_FALSE(bench.HasEnd());
-  CHECK(release.unkept() == zookeeper::Error::kConnectionLoss);
+  CHECK(release.unkept == zookeeper::Error::kConnectionLoss);
 }
 
 TEST_CASE("A reservation that may not be deleted stays, and its entry too") {
@@ -321,10 +315,9 @@ TEST_CASE("A reservation that may not be deleted stays, and its entry too") {
   for (const char* const request : {"write /l, write", "write /l, delete", "delete "}) {
     bench.store.Refuse(request, zookeeper::Error::kNoAuth);
   }
-  const ReleaseReservation release = bench.Release();
-  bench.store.Run();
-  REQUIRE(release.failure());
-  CHECK(std::get<Refused>(*release.failure()).right == "DELETE");
+  const auto failure = RunFailingCalls(bench.store, bench.clock, bench.Work());
+  REQUIRE(std::holds_alternative<Refused>(failure));
+  CHECK(std::get<Refused>(failure).right == "DELETE");
   CHECK(bench.servers.Has(bench.path));
   CHECK(bench.LastRun() == before);
 }

@@ -30,7 +30,7 @@ TEST_CASE("A reservation outlives the session that has made it, with its name an
   reserver.Run();
   REQUIRE(reserver.HasReserved());
   const Ticket ticket = reserver.tickets.front();
-  const ReservedLock made = reserver.making->made().front();
+  const ReservedLock made = reserver.made().front();
   CHECK(made.path == ticket.path);
   CHECK(made.reserved.reservation ==
         protocol::Reservation{.id = "freeze", .reason = "why", .token = ticket.token});
@@ -114,7 +114,7 @@ TEST_CASE("A contender that waits while its predecessor is converted goes on wai
   first.Leave();
   second.Run();
   CHECK(second.Waits());
-  Release(world, first.making->made().front());
+  Release(world, first.made().front());
   second.Run();
   CHECK(second.Holds());
   CHECK(second.tickets.front().token > first.tickets.front().token);
@@ -163,7 +163,7 @@ TEST_CASE("Of two with the same ID at one time one makes the reservation, the ot
   REQUIRE(first.HasReserved());
   second.Run();
   REQUIRE(second.HasFound());
-  CHECK(second.found.front().path == first.making->made().front().path);
+  CHECK(second.found.front().path == first.made().front().path);
   first.Leave();
   second.Leave();
   CHECK(world.servers.Children("/l").size() == (with_one_between ? 2 : 1));
@@ -207,7 +207,7 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
     Reserver both(world, "x", {.locks = {"/l", "/m"}});
     both.Run();
     REQUIRE(both.HasReserved());
-    CHECK(both.making->made().size() == 2);
+    CHECK(both.made().size() == 2);
     both.Leave();
     CHECK(world.servers.Children("/l").size() == 1);
     CHECK(world.servers.Children("/m").size() == 1);
@@ -228,8 +228,7 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
     Reserver both(world, "x", {.locks = {"/l", "/m"}});
     both.store.Before("convert ", [&] { world.servers.Remove(both.notes.queued); });
     both.Run();
-    REQUIRE(both.making);
-    CHECK(both.making->result() == MakeReservations::Result::kRemoved);
+    CHECK(both.obstacle().why == NotReserved::Why::kRemoved);
     both.Leave();
     CHECK(world.servers.Children("/l").empty());
     CHECK(world.servers.Children("/m").empty());
@@ -251,10 +250,8 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
     });
     both.Run();
     REQUIRE(has_released);
-    REQUIRE(both.making);
-    REQUIRE(both.making->IsOver());
+    CHECK(both.result);
     CHECK_FALSE(both.HasReserved());
-    CHECK_FALSE(both.making->may_be_made());
     both.Leave();
     CHECK(world.servers.Children("/l").empty());
     CHECK(world.servers.Children("/m").empty());
@@ -268,9 +265,8 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
       });
     });
     both.Run();
-    REQUIRE(both.making);
-    CHECK(both.making->failure());
-    CHECK(both.making->may_be_made());
+    REQUIRE(both.failure);
+    CHECK(both.failure->may_be_made());
   }
   SECTION("one is reserved already") {
     const ReservedLock made = MakeReservation(world, "x");
@@ -279,13 +275,12 @@ TEST_CASE("Several LOCKs are reserved together, or none of them") {
       both.Run();
       REQUIRE(both.HasReserved());
       CHECK(both.found.size() == 1);
-      CHECK(both.making->made().size() == 1);
+      CHECK(both.made().size() == 1);
     }
     SECTION("and is released meanwhile") {
       both.store.Before("convert ", [&] { world.servers.Remove(made.path); });
       both.Run();
-      REQUIRE(both.making);
-      CHECK(both.making->result() == MakeReservations::Result::kRemoved);
+      CHECK(both.obstacle().why == NotReserved::Why::kRemoved);
       both.Leave();
       CHECK(world.servers.Children("/m").empty());
     }
@@ -304,16 +299,14 @@ TEST_CASE("A fault at any request leaves one reservation, or nothing") {
     Reserver self(world, "x");
     self.store.PlaceFault(at, fault);
     self.Run();
-    REQUIRE(self.making);
-    REQUIRE(self.making->IsOver());
-    CHECK_FALSE(self.making->failure());
+    REQUIRE(self.result);
     self.Leave();
     CHECK(world.servers.Children("/l").size() == (self.HasReserved() ? 1 : 0));
     // Only a session that expires with the contender loses the place.
     const bool may_lose = fault == Fault::kExpiredNotDone || fault == Fault::kExpiredReplyLost;
     if (!may_lose) CHECK(self.HasReserved());
     if (self.HasReserved()) {
-      CHECK(self.making->made().front().reserved.reservation.token == self.tickets.front().token);
+      CHECK(self.made().front().reserved.reservation.token == self.tickets.front().token);
     }
   }
 }
@@ -324,9 +317,7 @@ TEST_CASE("If the session expires before the conversion was done, nothing is res
   Reserver self(world, "x", {.locks = {"/l", "/m"}});
   self.store.PlaceFault("convert ", Fault::kExpiredNotDone);
   self.Run();
-  REQUIRE(self.making);
-  CHECK_FALSE(self.making->failure());
-  CHECK(self.making->result() == MakeReservations::Result::kExpired);
+  CHECK(self.obstacle().why == NotReserved::Why::kExpired);
   CHECK(world.servers.Children("/l").empty());
   CHECK(world.servers.Children("/m").empty());
 }
@@ -340,9 +331,8 @@ TEST_CASE("A request to leave that arrives before the conversion is not lost wit
                                                 {.by = "root on web1", .reason = "please"}));
   });
   self.Run();
-  REQUIRE(self.making);
-  CHECK(self.making->result() == MakeReservations::Result::kAskedToLeave);
-  CHECK(self.making->release_request().by == "root on web1");
+  CHECK(self.obstacle().why == NotReserved::Why::kAskedToLeave);
+  CHECK(self.obstacle().request.by == "root on web1");
   self.Leave();
   CHECK(world.servers.Children("/l").empty());
 }
@@ -353,7 +343,7 @@ TEST_CASE(
   Reserver reserver(world, "deploy-1");
   reserver.Run();
   REQUIRE(reserver.HasReserved());
-  const std::string path = reserver.making->made().front().path;
+  const std::string path = reserver.made().front().path;
   // A request to leave, or a delete, by someone who has read the contender.
   CHECK_FALSE(world.servers.HasVersion(path, 0));
 }
@@ -367,8 +357,7 @@ TEST_CASE("A contender that another session owns at the conversion is not conver
     world.servers.Write(path, world.servers.nodes.at(path).data);
   });
   self.Run();
-  REQUIRE(self.making);
-  CHECK(self.making->result() == MakeReservations::Result::kRemoved);
+  CHECK(self.obstacle().why == NotReserved::Why::kRemoved);
   CHECK(world.servers.nodes.at(self.tickets.front().path).owner == 7);
 }
 
@@ -384,8 +373,7 @@ TEST_CASE("If only some of several contenders are found converted, the conversio
     world.servers.Write(first.path, FormatReservation(node.data, {.id = "x"}, first.token));
   });
   self.Run();
-  REQUIRE(self.making);
-  CHECK(self.making->result() == MakeReservations::Result::kRemoved);
+  CHECK(self.obstacle().why == NotReserved::Why::kRemoved);
   self.Leave();
   CHECK(world.servers.Children("/m").empty());
 }
@@ -395,9 +383,9 @@ TEST_CASE("Without the right to delete in LOCK nothing is reserved") {
   Reserver self(world, "x");
   self.store.Refuse("convert ", zookeeper::Error::kNoAuth);
   self.Run();
-  REQUIRE(self.making);
-  REQUIRE(self.making->failure());
-  CHECK(std::get<Refused>(*self.making->failure()).right == "DELETE");
+  REQUIRE(self.failure);
+  CHECK(std::get<Refused>(self.failure->failure()).right == "DELETE");
+  CHECK_FALSE(self.failure->may_be_made());
 }
 
 TEST_CASE("A persistent child that is no reservation is nobody's contender") {

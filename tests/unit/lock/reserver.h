@@ -18,6 +18,7 @@
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
 #include "unit/lock/contender.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 
@@ -69,9 +70,6 @@ struct Reserver {
     do {
       store.Run();
       if (set) RunSet();
-      while (making && !making->IsOver() && making->GetInterest().wake <= world.clock.Now()) {
-        making->OnReady(0);
-      }
     } while (store.Step());
   }
   void RunSet() {
@@ -82,10 +80,15 @@ struct Reserver {
     tickets = set->tickets();
     set.reset();
     if (id.empty() || tickets.empty()) return;
-    std::vector<MakeReservations::Held> held;
+    std::vector<HeldContender> held;
     for (const Ticket& ticket : tickets) held.push_back({ticket, requests.front().data});
-    making = std::make_unique<MakeReservations>(
-        store, world.clock, held, found, *requests.front().reserve, std::chrono::seconds(15));
+    try {
+      result = RunCalls(store, world.clock, [&](Calls& calls) {
+        return MakeReservations(calls, held, found, *requests.front().reserve);
+      });
+    } catch (const ReservingFailed& failed) {
+      failure = failed;
+    }
   }
   /// Lets time pass for this client and the servers. It sends its heartbeats meanwhile.
   void Pass(std::chrono::milliseconds time) {
@@ -102,8 +105,15 @@ struct Reserver {
   void Leave() { world.servers.EndSession(store.session_id()); }
 
   [[nodiscard]] bool HasReserved() const {
-    return making && making->IsOver() && !making->failure() &&
-           making->result() == MakeReservations::Result::kMade;
+    return result && std::holds_alternative<std::vector<ReservedLock>>(*result);
+  }
+  [[nodiscard]] const std::vector<ReservedLock>& made() const {
+    return std::get<std::vector<ReservedLock>>(*result);
+  }
+  /// Why it has not, after an answer.
+  [[nodiscard]] const NotReserved& obstacle() const {
+    REQUIRE(result);
+    return std::get<NotReserved>(*result);
   }
   [[nodiscard]] bool HasFound() const {
     return outcome && std::holds_alternative<ReservedLock>(*outcome) && tickets.empty();
@@ -118,7 +128,8 @@ struct Reserver {
   AcquireNotes notes;
   FakeStore store;
   std::unique_ptr<AcquireSet> set;
-  std::unique_ptr<MakeReservations> making;
+  std::optional<std::variant<std::vector<ReservedLock>, NotReserved>> result;
+  std::optional<ReservingFailed> failure;
   std::optional<AcquireOutcome> outcome;
   std::vector<ReservedLock> found;
   std::vector<Ticket> tickets;
@@ -131,7 +142,7 @@ inline ReservedLock MakeReservation(World& world, const std::string& id,
   reserver.Run();
   REQUIRE(reserver.HasReserved());
   reserver.Leave();
-  return reserver.making->made().front();
+  return reserver.made().front();
 }
 
 /// As `zklock release --reserve` does.

@@ -8,6 +8,7 @@
 
 #include "lock/contender_operations.h"
 #include "unit/lock/contender.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 namespace {
@@ -229,26 +230,27 @@ TEST_CASE("An ancestor holds only by its own znode") {
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);
-  OwnershipCheck check(store, holder.world.clock, {"/l", ""}, {holder.self.ticket().id()}, 15s);
-  store.Run();
-  REQUIRE(check.IsOver());
-  CHECK(check.is_held() != replaced);
+  const bool is_held = RunCalls(store, holder.world.clock, [&](Calls& calls) {
+    return AreHeld(calls, {"/l", ""}, {holder.self.ticket().id()});
+  });
+  CHECK(is_held != replaced);
 }
 
 TEST_CASE("A forced release deletes the contender that was meant, and no successor") {
   Holder holder;
   FakeStore store(holder.world.servers, holder.world.clock);
-  DeleteContender deletion(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
+  const auto remove = [&] {
+    return RunCalls(store, holder.world.clock, [&](Calls& calls) {
+      return DeleteContender(calls, {"/l", ""}, holder.self.ticket().id());
+    });
+  };
   SECTION("it exists") {
-    store.Run();
-    CHECK(deletion.has_removed());
+    CHECK(remove());
     CHECK_FALSE(holder.world.servers.Has(kNode));
   }
   SECTION("replaced before") {
     Replace(holder.world.servers);
-    store.Run();
-    REQUIRE(deletion.IsOver());
-    CHECK_FALSE(deletion.has_removed());
+    CHECK_FALSE(remove());
     CHECK(IsSuccessors(holder.world.servers));
   }
   SECTION("replaced after the delete whose reply was lost") {
@@ -256,22 +258,19 @@ TEST_CASE("A forced release deletes the contender that was meant, and no success
     store.Before("delete /l/lock", [&] {
       store.Before("get /l/lock", [&] { holder.world.servers.Put(kNode, kSuccessor); });
     });
-    store.Run();
-    CHECK(deletion.has_removed());
+    CHECK(remove());
     CHECK(IsSuccessors(holder.world.servers));
   }
   SECTION("replaced after the delete that was not executed") {
     store.PlaceFault("delete /l/lock", Fault::kNotDone);
     store.Before("delete /l/lock",
                  [&] { store.Before("get /l/lock", [&] { Replace(holder.world.servers); }); });
-    store.Run();
-    REQUIRE(deletion.IsOver());
+    (void)remove();
     CHECK(IsSuccessors(holder.world.servers));
   }
   SECTION("written to after the read") {
     store.Before("delete /l/lock", [&] { holder.world.servers.Write(kNode, "asked to release"); });
-    store.Run();
-    CHECK(deletion.has_removed());
+    CHECK(remove());
     CHECK_FALSE(holder.world.servers.Has(kNode));
   }
 }
@@ -280,18 +279,13 @@ TEST_CASE("A successor with the same name is neither asked to release nor waited
   Holder holder;
   Replace(holder.world.servers);
   FakeStore store(holder.world.servers, holder.world.clock);
-  {
-    RequestRelease request(
-        store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(),
-        [](const std::string& old) { return old + "+"; }, 15s);
-    store.Run();
-    REQUIRE(request.IsOver());
-    CHECK_FALSE(request.has_asked());
-    CHECK(holder.world.servers.nodes.at(kNode).data == "successor");
-  }
-  WaitUntilGone wait(store, holder.world.clock, {"/l", ""}, holder.self.ticket().id(), 15s);
-  store.Run();
-  CHECK(wait.IsOver());
+  const bool was_asked = RunCalls(store, holder.world.clock, [&](Calls& calls) {
+    WaitUntilGone(calls, {"/l", ""}, holder.self.ticket().id());
+    return RequestRelease(calls, {"/l", ""}, holder.self.ticket().id(),
+                          [](const std::string& old) { return old + "+"; });
+  });
+  CHECK_FALSE(was_asked);
+  CHECK(holder.world.servers.nodes.at(kNode).data == "successor");
 }
 
 }  // namespace zklock::lock

@@ -4,16 +4,16 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include "lock/calls.h"
 #include "lock/contender_operations.h"
 #include "lock/holders.h"
 #include "lock/survey.h"
 #include "support/fake_store.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 namespace {
@@ -33,30 +33,32 @@ struct Kind {
   std::string operation;
   std::string right;
   std::string right_path;
-  std::function<std::unique_ptr<ServerOperation>(FakeStore&, FakeClock&)> make;
+  std::function<OperationFailure(FakeStore&, FakeClock&)> run;
 };
+
+/// Runs what fails.
+template <typename F>
+std::function<OperationFailure(FakeStore&, FakeClock&)> Asking(F work) {
+  return [work](FakeStore& store, FakeClock& clock) { return RunFailingCalls(store, clock, work); };
+}
 
 std::vector<Kind> Kinds(const ContenderId& id) {
   const std::string path = kLock.DisplayPath(id.path);
-  const auto edit = [](const std::string& old) { return old; };
-  const auto check = [](const ContenderId& one) {
-    return [=](FakeStore& store, FakeClock& clock) {
-      return std::make_unique<OwnershipCheck>(store, clock, kLock, std::vector{one}, 15s);
-    };
-  };
+  const auto wait = Asking([=](Calls& calls) {
+    WaitUntilGone(calls, kLock, id);
+    return true;
+  });
   const auto remove = [](const ContenderId& one) {
-    return [=](FakeStore& store, FakeClock& clock) {
-      return std::make_unique<DeleteContender>(store, clock, kLock, one, 15s);
-    };
+    return Asking([=](Calls& calls) { return DeleteContender(calls, kLock, one); });
   };
-  const auto ask = [=](FakeStore& store, FakeClock& clock) {
-    return std::make_unique<RequestRelease>(store, clock, kLock, id, edit, 15s);
+  const auto check = [](const ContenderId& one) {
+    return Asking([=](Calls& calls) { return AreHeld(calls, kLock, {one}); });
   };
+  const auto ask = Asking([=](Calls& calls) {
+    return RequestRelease(calls, kLock, id, [](const std::string& old) { return old; });
+  });
   return {
-      {"wait", "get ", "read a contender in", "READ", path,
-       [=](FakeStore& store, FakeClock& clock) {
-         return std::make_unique<WaitUntilGone>(store, clock, kLock, id, 15s);
-       }},
+      {"wait", "get ", "read a contender in", "READ", path, wait},
       {"deletion", "delete ", "delete a contender in", "DELETE", "/l", remove(id)},
       {"deletion that reads", "get ", "read a contender in", "READ", "/l/lock", remove(kReused)},
       {"ownership check", "check ", "check a contender in", "READ", path, check(id)},
@@ -65,12 +67,13 @@ std::vector<Kind> Kinds(const ContenderId& id) {
       {"release request that reads", "get ", "read a contender in", "READ", path, ask},
       {"release request that writes", "set ", "write to a contender in", "WRITE", path, ask},
       {"holders", "list ", "list", "READ", "/l",
-       [](FakeStore& store, FakeClock& clock) {
-         return std::make_unique<Holders>(store, clock, kLock, 15s);
-       }},
+       Asking([](Calls& calls) { return ReadHolders(calls, kLock); })},
       {"survey", "list ", "list", "READ", "/l",
        [](FakeStore& store, FakeClock& clock) {
-         return std::make_unique<Survey>(store, clock, SurveyRequest{.place = kLock});
+         const Survey survey(store, clock, SurveyRequest{.place = kLock});
+         store.Run();
+         REQUIRE(survey.failure());
+         return *survey.failure();
        }},
   };
 }
@@ -88,10 +91,7 @@ void ForEachAnswered(Error answer, F check) {
     CAPTURE(kind.name, static_cast<int>(answer));
     FakeStore store(servers, clock);
     store.Refuse(kind.request, answer);
-    const auto operation = kind.make(store, clock);
-    store.Run();
-    REQUIRE(operation->failure());
-    check(kind, *operation->failure());
+    check(kind, kind.run(store, clock));
   }
 }
 
@@ -118,22 +118,32 @@ TEST_CASE("Servers that answer only a first request are left soon after --connec
   servers.Put("/c/l", 0);
   servers.Put("/c/l/_c_x-lock-", 7, true);
   FakeStore store(servers, clock);
-  Holders operation(store, clock, kLock, 15s);
   const TimePoint begin = clock.Now();
-  store.Connect();
-  for (int servers_tried = 0; !operation.failure(); ++servers_tried) {
-    REQUIRE(servers_tried < 8);
-    REQUIRE(store.Step());  // the list; nothing after it is answered
-    const TimePoint wake = operation.GetInterest().wake;
-    REQUIRE(wake != kNever);
-    clock.Advance(wake - clock.Now());
-    operation.OnReady(0);
-    if (operation.failure()) break;
-    CHECK(store.server_given_up());
-    store.Disconnect();
-    store.Connect();
+  int servers_tried = 0;
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    while (!is_done()) {
+      if (!store.IsConnected()) {
+        REQUIRE(++servers_tried < 8);
+        store.Connect();
+        continue;
+      }
+      REQUIRE(store.Step());  // the sync; nothing after it is answered
+      const TimePoint wake = source.GetInterest().wake;
+      REQUIRE(wake != kNever);
+      clock.Advance(wake - clock.Now());
+      source.OnReady(0);
+      if (is_done()) return;
+      CHECK(store.server_given_up());
+      store.Disconnect();
+    }
+  };
+  Calls calls(store, clock, 15s, serve);
+  try {
+    (void)ReadHolders(calls, kLock);
+    FAIL("no server has answered");
+  } catch (const OperationFailed& failed) {
+    CHECK(std::holds_alternative<Unreachable>(failed.failure()));
   }
-  CHECK(std::holds_alternative<Unreachable>(*operation.failure()));
   // The second server's time is not cut short.
   CHECK(clock.Now() - begin < 2 * 15s);
 }

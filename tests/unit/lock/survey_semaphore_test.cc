@@ -8,6 +8,7 @@
 #include "lock/holders.h"
 #include "lock/survey.h"
 #include "support/fake_store.h"
+#include "unit/lock/run_calls.h"
 
 namespace zklock::lock {
 namespace {
@@ -52,12 +53,11 @@ struct Bench {
     return result.locks[0];
   }
   Words Holders() {
-    lock::Holders holders(store, clock, {"/s", ""}, 15s);
-    store.Run();
-    REQUIRE(holders.IsOver());
-    REQUIRE_FALSE(holders.failure());
+    const auto holders = RunCalls(store, clock, [](Calls& calls) {
+      return ReadHolders(calls, {"/s", ""});
+    });
     Words paths;
-    for (const Holder& holder : holders.holders()) paths.push_back(holder.path);
+    for (const Holder& holder : holders) paths.push_back(holder.path);
     return paths;
   }
 
