@@ -1,10 +1,9 @@
 #include "commands/subcommands.h"
 
 #include <algorithm>
-#include <memory>
+#include <functional>
 #include <set>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "commands/console.h"
 #include "commands/output.h"
 #include "commands/session_driver.h"
+#include "lock/calls.h"
 #include "lock/contender_data.h"
 #include "lock/lock_names.h"
 #include "lock/survey.h"
@@ -30,28 +30,36 @@ constexpr Duration kPatience = 300ms;
 constexpr Duration kCloseTime = 50ms;
 constexpr Duration kSessionTimeout = 4s;
 
-/// Runs an operation, made by `make` for a session with `server`, and closes the session, all
-/// within kPatience. Then calls `take`, even if the operation is not over.
-template <typename Make, typename Take>
-void RunBriefly(cli::ServerOptions server, process::Signals& signals, Make make, Take take) {
+/// The time for the servers is over.
+struct TimeIsOver {};
+
+/// Runs `work(store, clock, serve)` over a session with `server`, and closes the session, all
+/// within kPatience. `serve`: as of lock::Calls; throws TimeIsOver. How the work ends does not
+/// matter.
+template <typename F>
+void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   const SystemClock clock;
   const TimePoint begin = clock.Now();
+  const TimePoint end = begin + kPatience - kCloseTime;
   server.session_timeout = kSessionTimeout;
   server.connect_timeout = kPatience - kCloseTime;
   process::EventLoop loop;
   SessionDriver session_driver(loop, server, clock);
-  auto operation = make(session_driver.session(), clock);
-  loop.Add(*operation);
-  process::Waker deadline(begin + kPatience - kCloseTime);
-  loop.Add(deadline);
-  const auto time_is_over = [&] { return clock.Now() >= begin + kPatience - kCloseTime; };
-  (void)RunUntil(loop, signals, [&] {
-    return operation->IsOver() || session_driver.IsHopeless() || time_is_over();
-  });
-  loop.Remove(deadline);
-  loop.Remove(*operation);
-  take(*operation);
-  operation.reset();
+  process::Waker alarm(end);
+  loop.Add(alarm);
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    loop.Add(source);
+    (void)RunUntil(loop, signals,
+                   [&] { return is_done() || session_driver.IsHopeless() || clock.Now() >= end; });
+    loop.Remove(source);
+    if (!is_done()) throw TimeIsOver{};
+  };
+  try {
+    work(session_driver.session(), clock, serve);
+  } catch (const TimeIsOver&) {
+  } catch (const lock::OperationFailed&) {
+  }
+  loop.Remove(alarm);
   session_driver.session().BeginClose();
   process::Waker last(begin + kPatience);
   loop.Add(last);
@@ -68,20 +76,20 @@ std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Sig
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
   const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));
 
-  std::vector<std::string> locks;
-  const auto make = [&](zookeeper::Store& store, const Clock& clock) {
-    return std::make_unique<lock::LockNames>(store, clock, above, kPatience);
-  };
-  RunBriefly(wanted.server, signals, make, [&](const lock::LockNames& names) {
-    for (const std::string& lock : names.paths()) {
-      // zklock would refuse some names. Others would not look like what they are on the line.
-      if (lock.rfind(typed, 0) != 0 || cli::Printable(lock) != lock ||
-          !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
-        continue;
-      }
-      locks.push_back(absolute ? lock : lock.substr(below.size()));
-    }
+  std::vector<std::string> paths;
+  RunBriefly(wanted.server, signals, [&](auto& store, const Clock& clock, const auto& serve) {
+    lock::Calls calls(store, clock, kPatience, serve);
+    lock::FindLockNames(calls, above, paths);
   });
+  std::vector<std::string> locks;
+  for (const std::string& lock : paths) {
+    // zklock would refuse some names. Others would not look like what they are on the line.
+    if (lock.rfind(typed, 0) != 0 || cli::Printable(lock) != lock ||
+        !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
+      continue;
+    }
+    locks.push_back(absolute ? lock : lock.substr(below.size()));
+  }
   std::sort(locks.begin(), locks.end());
   return locks;
 }
@@ -107,18 +115,18 @@ std::vector<std::string> FindReservations(const cli::CompleteReservation& wanted
   constexpr std::size_t kMostRead = 64;
   const bool everywhere = wanted.lock.empty();
   ReservationSink sink;
-  const auto make = [&](zookeeper::Store& store, const Clock& clock) {
-    lock::SurveyRequest request{
-        .place = lock::LockName::In(wanted.server.servers.chroot,
-                                    everywhere ? wanted.server.root : wanted.lock),
-        .scope = everywhere ? lock::SurveyRequest::Scope::kTree : lock::SurveyRequest::Scope::kLock,
-        .most_data = lock::kMostContenderData,
-        .most_contenders = kMostRead,
-        .most_in_tree = kMostRead,
-        .connect_timeout = kPatience};
-    return std::make_unique<lock::Survey>(store, clock, std::move(request), &sink);
-  };
-  RunBriefly(wanted.server, signals, make, [](const lock::Survey&) {});
+  const lock::SurveyRequest request{
+      .place = lock::LockName::In(wanted.server.servers.chroot,
+                                  everywhere ? wanted.server.root : wanted.lock),
+      .scope = everywhere ? lock::SurveyRequest::Scope::kTree : lock::SurveyRequest::Scope::kLock,
+      .most_data = lock::kMostContenderData,
+      .most_contenders = kMostRead,
+      .most_in_tree = kMostRead,
+      .connect_timeout = kPatience};
+  RunBriefly(wanted.server, signals, [&](auto& store, const Clock& clock, const auto& serve) {
+    lock::Survey survey(store, clock, request, &sink);
+    serve(survey, [&survey] { return survey.IsOver(); });
+  });
   std::vector<std::string> words;
   for (const std::string& id : sink.ids()) {
     if (id.starts_with(wanted.typed)) words.push_back(wanted.before + id);

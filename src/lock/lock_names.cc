@@ -1,9 +1,11 @@
 #include "lock/lock_names.h"
 
-#include <memory>
+#include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <string_view>
-#include <utility>
 
+#include "lock/lock_children.h"
 #include "protocol/contender_name.h"
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"
@@ -11,76 +13,60 @@
 namespace zklock::lock {
 namespace {
 
-using zookeeper::Error;
-using zookeeper::Watch;
-
 constexpr std::size_t kMostLists = 1000;
-constexpr std::size_t kMostUnderWay = 64;
+constexpr std::size_t kMostAtOnce = 64;
+
+/// Removes up to `most` paths from the front.
+std::vector<std::string> TakeSome(std::deque<std::string>& paths, std::size_t most) {
+  const auto end = paths.begin() + static_cast<std::ptrdiff_t>(std::min(most, paths.size()));
+  std::vector<std::string> some(paths.begin(), end);
+  paths.erase(paths.begin(), end);
+  return some;
+}
+
+/// Whether the znode may be a LOCK. Appends its children that are znodes to look at.
+bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
+  // A semaphore is a LOCK; its turnstile and the parent of its permits are not.
+  if (children.semaphore()) return true;
+  bool is_used = false;
+  bool has_others = false;
+  for (const std::string_view child : children.children()) {
+    if (protocol::ViewContenderName(child) || protocol::IsRecordChild(child)) {
+      is_used = true;
+    } else if (children.lock() != "/" || child != "zookeeper") {
+      has_others = true;
+      others.push_back(protocol::ChildPath(children.lock(), child));
+    }
+  }
+  return is_used || !has_others;
+}
 
 }  // namespace
 
-LockNames::LockNames(zookeeper::Store& store, const Clock& clock, LockName above,
-                     Duration connect_timeout)
-    : ServerOperation(store, clock, connect_timeout), above_(std::move(above)) {
-  Start();
-}
-
-void LockNames::Begin() {
-  to_list_ = {above_.path};
-  lists_ = 0;
-  under_way_ = 0;
-  paths_.clear();
-  Pump();
-}
-
-void LockNames::Pump() {
-  while (under_way_ < kMostUnderWay && lists_ < kMostLists && !to_list_.empty()) {
-    const std::string path = std::move(to_list_.front());
-    to_list_.pop_front();
-    ++lists_;
-    ++under_way_;
-    store().List(path, Watch::kNo, OnReply([this, path](const zookeeper::ListReply& reply) {
-                   --under_way_;
-                   OnListed(path, reply);
-                 }));
-  }
-  if (under_way_ == 0) Succeed();
-}
-
-void LockNames::OnListed(const std::string& path, const zookeeper::ListReply& reply) {
-  if (reply.error != Error::kNone) return Pump();  // deleted, or not ours to list
-  ++under_way_;
-  const auto children = std::make_shared<LockChildren>(path, reply.children);
-  children->SendAll(UnwatchedReads(), [this, children] {
-    --under_way_;
-    OnChildren(*children);
-    Pump();
-  });
-}
-
-/// A semaphore is a LOCK; its turnstile and the parent of its permits are not.
-void LockNames::OnChildren(const LockChildren& children) {
-  if (children.semaphore()) return Offer(children.lock());
-  Take(children.lock(), children.children());
-}
-
-void LockNames::Take(const std::string& path, const protocol::Children& children) {
-  bool is_used = false;
-  bool has_others = false;
-  for (const std::string_view child : children) {
-    if (protocol::ViewContenderName(child) || protocol::IsRecordChild(child)) {
-      is_used = true;
-      continue;
+void FindLockNames(Calls& calls, const LockName& above, std::vector<std::string>& paths) {
+  calls.Repeat([&] {
+    paths.clear();
+    std::deque<std::string> to_list = {above.path};
+    std::size_t lists = 0;
+    while (lists < kMostLists && !to_list.empty()) {
+      const auto listed = TakeSome(to_list, std::min(kMostAtOnce, kMostLists - lists));
+      lists += listed.size();
+      const auto replies = calls.ListAll(listed);
+      std::vector<LockChildren> found;
+      for (std::size_t i = 0; i < listed.size(); ++i) {
+        // Otherwise deleted, or not ours to list.
+        if (replies[i].error == zookeeper::Error::kNone) {
+          found.emplace_back(listed[i], replies[i].children);
+        }
+      }
+      calls.Complete(found);
+      for (const LockChildren& children : found) {
+        if (MayBeLock(children, to_list) && children.lock() != above.path) {
+          paths.push_back(above.DisplayPath(children.lock()));
+        }
+      }
     }
-    if (path == "/" && child == "zookeeper") continue;
-    has_others = true;
-    to_list_.push_back(protocol::ChildPath(path, child));
-  }
-  if (is_used || !has_others) Offer(path);
-}
-
-void LockNames::Offer(const std::string& path) {
-  if (path != above_.path) paths_.push_back(above_.DisplayPath(path));
+  });
 }
 
 }  // namespace zklock::lock
