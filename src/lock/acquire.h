@@ -272,6 +272,9 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   OwnContender contender_;
   CompatibilityCheck compatibility_;
   ReservationSearch reservations_;
+  // Of a reservation for our ID in the way, for which the queue was listed again. If it is still in
+  // the way, it does not hold.
+  std::int64_t listed_for_ = 0;
   LockCreation creation_;
   PermitNumber permit_number_;
 

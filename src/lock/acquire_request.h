@@ -42,6 +42,8 @@ struct AcquireRequest {
   /// For the turnstile of a `try`: the number of permits, one of which must be left for us. Being
   /// in the turnstile is not a wait; it leaves when the contenders before it take all permits.
   std::optional<std::size_t> permit_limit{};
+  /// Of a semaphore, for the permits and for the turnstile: how many permits there may be.
+  std::size_t most_permits = 0;
   /// The lock is to be reserved for an ID: one that this ID has already will do, and our contender
   /// is going to be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};

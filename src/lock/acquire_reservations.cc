@@ -107,7 +107,7 @@ void Acquire::FindReservationIn(const Contenders& contenders) {
 
 /// True if the lock is reserved for our ID: then it is over.
 bool Acquire::FinishIfReserved(const ReservationSearch::Found& found) {
-  if (!found.reserved || HasEnded(*found.reserved)) return false;
+  if (!found.IsInForce() || HasEnded(*found.reserved)) return false;
   // Other LOCKs may have to be waited for yet.
   if (const auto& ticket = contender_.ticket()) {
     store_.Delete(ticket->path, zookeeper::kAnyVersion, [](const Reply&) {});
@@ -135,7 +135,10 @@ bool Acquire::HasEnded(const Reserved& reserved) const {
 void Acquire::OnReservationAhead(const Reserved& reserved) {
   const bool is_our_id = request_.reserve && !request_.is_for_turnstile() &&
                          request_.reserve->id == reserved.reservation.id;
-  if (is_our_id && contender_.ticket() && !HasEnded(reserved)) return ListAgain();
+  const bool may_be_ours = is_our_id && contender_.ticket() && !HasEnded(reserved);
+  if (may_be_ours && std::exchange(listed_for_, reserved.created_zxid) != reserved.created_zxid) {
+    return ListAgain();
+  }
   if (contender_.ticket()) return TakeReserving(predecessor_.name, reserved);
   // Only the creation of a contender shows a `try` what time it is for the servers.
   if (reserved.until) Join();

@@ -26,33 +26,46 @@ void ReservationSearch::Search(const protocol::Contenders& contenders, std::stri
   }
   if (candidates.empty()) return done({});
   std::sort(candidates.begin(), candidates.end(), protocol::IsBefore);
+  const ContenderNameView* const first = contenders.First();
+  const ContenderNameView* const writer =
+      protocol::FirstConflict(contenders, protocol::Mode::kRead);
+  const auto holds = [&](const ContenderNameView& one) {
+    if (request_.most_permits > 0) {
+      const auto is_before = [&](const auto& other) { return protocol::IsBefore(other, one); };
+      const auto before = std::count_if(contenders.begin(), contenders.end(), is_before);
+      return static_cast<std::size_t>(before) < request_.most_permits;
+    }
+    if (one.full == first->full) return true;
+    return one.reads() && (writer == nullptr || protocol::IsBefore(one, *writer));
+  };
   const auto found = std::make_shared<Found>();
   for (const ContenderNameView& one : candidates) {
     // Replies keep the order: the last one completes the search.
     const bool is_last = &one == &candidates.back();
-    const std::string name(one.full);
-    store_.Get(protocol::ChildPath(request_.ReservationsPath(), name), zookeeper::Watch::kNo,
-               scope_.Wrap([this, name, is_last, found, done](const GetReply& reply) {
+    const Found candidate{.name = std::string(one.full), .holds = holds(one)};
+    store_.Get(protocol::ChildPath(request_.ReservationsPath(), candidate.name),
+               zookeeper::Watch::kNo,
+               scope_.Wrap([this, candidate, is_last, found, done](const GetReply& reply) {
                  if (IsLost(reply.error)) return;
-                 Take(name, reply, *found);
+                 Take(candidate, reply, *found);
                  if (is_last) done(*found);
                }));
   }
 }
 
-void ReservationSearch::Take(const std::string& name, const GetReply& reply, Found& found) {
+void ReservationSearch::Take(Found one, const GetReply& reply, Found& found) {
   // One that we may not read is not ours.
   if (reply.error != Error::kNone) return;
-  const auto reserved = FindReservation(name, reply.data, reply.stat);
-  const auto data = reserved ? std::nullopt : ParseContenderData(reply.data);
+  one.reserved = FindReservation(one.name, reply.data, reply.stat);
+  const auto data = one.reserved ? std::nullopt : ParseContenderData(reply.data);
   const bool is_contender = reply.stat.ephemeral_owner != 0;
-  const std::string id = reserved               ? reserved->reservation.id
+  const std::string id = one.reserved           ? one.reserved->reservation.id
                          : is_contender && data ? data->reserve
                                                 : std::string();
   if (id != request_.reserve->id) {
-    others_.insert(name);
-  } else if (found.name.empty() || (reserved && !found.reserved)) {
-    found = {name, reserved};
+    others_.insert(one.name);
+  } else if (found.name.empty() || (one.IsInForce() && !found.IsInForce())) {
+    found = std::move(one);
   }
 }
 

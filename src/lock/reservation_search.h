@@ -24,6 +24,11 @@ class ReservationSearch {
   struct Found {
     std::string name{};                  ///< the contender; empty if there is none
     std::optional<Reserved> reserved{};  ///< none: it is no reservation yet
+    /// Nothing that excludes it is before it in the queue. Anyone who may create znodes can forge a
+    /// reservation further back.
+    bool holds = false;
+
+    [[nodiscard]] bool IsInForce() const { return reserved && holds; }
   };
 
   /// Both outlive this.
@@ -31,13 +36,13 @@ class ReservationSearch {
       : store_(store), request_(request) {}
 
   /// Calls `done` once, perhaps before it returns; never after a lost reply. Of several with our ID
-  /// the first reservation is found, else the first contender. `own_name`: our contender, of which
-  /// only those before it count; empty before we have joined.
+  /// the first reservation that holds is found, else the first contender. `own_name`: our
+  /// contender, of which only those before it count; empty before we have joined.
   void Search(const protocol::Contenders& contenders, std::string_view own_name,
               const std::function<void(const Found& found)>& done);
 
  private:
-  void Take(const std::string& name, const zookeeper::GetReply& reply, Found& found);
+  void Take(Found one, const zookeeper::GetReply& reply, Found& found);
 
   zookeeper::Store& store_;
   const AcquireRequest& request_;

@@ -18,6 +18,7 @@ constexpr Duration kTurnstileTime = std::chrono::seconds(5);
 
 std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
   permit.below = std::string(protocol::kPermitsChild);
+  permit.most_permits = *permit.permits;
   // A `try` queues in the turnstile too, as long as the contenders before it there leave a permit:
   // those do not wait either.
   AcquireRequest turnstile{
@@ -28,6 +29,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .max_queue = permit.try_only ? std::nullopt : permit.max_queue,
       .below = std::string(protocol::kTurnstileChild),
       .permit_limit = permit.try_only ? permit.permits : std::nullopt,
+      .most_permits = permit.most_permits,
       .reserve = permit.reserve,
       .connect_timeout = permit.connect_timeout};
   return {std::move(turnstile), std::move(permit)};

@@ -236,7 +236,8 @@ void ForgeReservation(Life& life) {
   (void)life.ensemble.Submit(
       {{.type = OpType::kCreate,
         .path = lock + "/x-00000000-f0f0-4000-8000-000000000000-reserve-lock-",
-        .data = fmt::format(R"({{"reservation":{{"id":"forged","for":{},"token":1}}}})",
+        .data = fmt::format(R"({{"reservation":{{"id":"{}","for":{},"token":1}}}})",
+                            life.world.random.Chance(0.5) ? "job1" : "forged",
                             life.world.random.Between(500, 6'000)),
         .mode = ZOO_PERSISTENT_SEQUENTIAL}});
 }

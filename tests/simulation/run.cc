@@ -16,6 +16,7 @@
 #include "lock/release_reservation.h"
 #include "lock/semaphore.h"
 #include "protocol/lock_path.h"
+#include "protocol/queue.h"
 #include "simulation/client_library.h"
 #include "simulation/life.h"
 #include "zookeeper/close_session.h"
@@ -35,6 +36,9 @@ std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", world->random.Next() & 0xffffffffU,
                      world->random.Next() & 0xffffffffffffU);
 }
+
+/// By Fault "forge-reservation".
+bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
 
 lock::Calls::Serve Serving(Process& process) {
   return [&process](EventSource& source, const std::function<bool()>& is_done) {
@@ -207,7 +211,7 @@ class ZklockRun {
   /// It may be released before its maker knows that it is made.
   [[nodiscard]] bool WasReleased() const {
     const auto was_released = [&](const std::string& path) {
-      return life_.checks.WasReleased(path);
+      return life_.checks.WasReleased(path) || IsForged(path);
     };
     // Or those of its ID that it has found in other LOCKs.
     return std::any_of(observer_.paths.begin(), observer_.paths.end(), was_released) ||
@@ -324,6 +328,7 @@ class ZklockRun {
   std::string Reserve() {
     std::string outcome = "found a reservation";
     std::vector<lock::ReservationRun> runs;
+    for (const lock::ReservedLock& one : reserved_) RequireFirstIfForged(one);
     for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
     if (!tickets_.empty()) {
       std::vector<lock::HeldContender> held;
@@ -355,6 +360,17 @@ class ZklockRun {
     }
     Close(0);
     return outcome;
+  }
+
+  /// A forged reservation is one once nothing is before it any more.
+  void RequireFirstIfForged(const lock::ReservedLock& one) const {
+    if (!IsForged(one.path)) return;
+    const Znode* const lock = life_.ensemble.truth().Find(one.lock.path);
+    if (lock == nullptr || !life_.ensemble.truth().Find(one.path)) return;
+    const protocol::Contenders contenders(lock->children);
+    if (contenders.First()->full != protocol::BaseOf(one.path)) {
+      throw Violation(run_.name + " takes " + one.path + ", which does not hold, for its own");
+    }
   }
 
   static lock::ReservationRun RunOf(const lock::ReservedLock& one) {

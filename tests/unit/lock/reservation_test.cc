@@ -638,6 +638,51 @@ TEST_CASE("A forged reservation behind a holder gives nobody a turn, and leaves 
   CHECK(waiters.front()->Holds());
 }
 
+TEST_CASE("A forged reservation for our ID behind a holder does not let us run beside it") {
+  const Mode mode = GENERATE(Mode::kExclusive, Mode::kRead);
+  const bool joins_before = GENERATE(false, true);
+  const bool try_only = GENERATE(false, true);
+  World world;
+  Reserver holder(world, "");
+  holder.Run();
+  REQUIRE(holder.Holds());
+  const auto forge = [&] {
+    for (const char* const uuid : {"0e", "0f"}) {
+      world.servers.Put(NameOf(uuid, mode == Mode::kRead ? "-reserve-__READ__" : "-reserve-lock-"),
+                        0, true, R"({"reservation":{"id":"x","token":1}})");
+    }
+  };
+  if (!joins_before) forge();
+  Reserver self(world, "x", {.mode = mode, .try_only = try_only});
+  self.Run();
+  if (joins_before) forge();
+  self.Pass(30s);
+  CHECK(self.IsBusy() == try_only);
+  CHECK(self.Waits() == !try_only);
+  if (try_only) return;
+  holder.Leave();
+  self.Run();
+  // It holds now, and whoever knows the ID counts as its owner.
+  CHECK((joins_before ? self.Holds() : self.HasFound()));
+}
+
+TEST_CASE("A forged permit for our ID beyond the number of permits is none") {
+  const bool try_only = GENERATE(false, true);
+  World world;
+  const ReservedLock a = MakeReservation(world, "a", {.permits = 2});
+  MakeReservation(world, "b", {.permits = 2});
+  world.servers.Put("/l/leases/host-0f8fad5b-d9cb-469f-a165-70867728950e-reserve-lease-", 0, true,
+                    R"({"reservation":{"id":"x","token":1}})");
+  Reserver self(world, "x", {.try_only = try_only, .permits = 2});
+  self.Run();
+  CHECK(self.IsBusy() == try_only);
+  CHECK(self.Waits() == !try_only);
+  if (try_only) return;
+  world.servers.Remove(a.path);
+  self.Run();
+  CHECK(self.HasFound());
+}
+
 TEST_CASE("In a LOCK of another program a reservation ends without a record") {
   World world(true, "theirs");
   MakeReservation(world, "freeze", {.lasts = 1h});
