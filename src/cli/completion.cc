@@ -144,8 +144,9 @@ Completion Complete(const Words& words) {
   }
   const Options options = OptionsOf(subcommand->bit);
   const auto complete_value = [&](const OptionSpec& option, const std::string& attached) {
-    return option.name == "reserve" ? CompleteReservationOf(before, options, typed, attached)
-                                    : CompleteValue(option, typed, attached);
+    const bool names_reservation = option.name == "reserve" || option.name == "resume";
+    return names_reservation ? CompleteReservationOf(before, options, typed, attached)
+                             : CompleteValue(option, typed, attached);
   };
   const OptionSpec* last = before.empty() ? nullptr : Find(options, before.back());
   if (last != nullptr && !last->IsFlag() && !HasValue(before.back())) {

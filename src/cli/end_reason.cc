@@ -25,6 +25,7 @@ constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kTooRecent[] =
     "{} last {} on {} {} ago, which is within {} {}; the command was not run";
+constexpr char kNotResumed[] = "{} is not reserved for {} (any more); the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 
 // While the command runs: the LOCKs, and what becomes of the command or who asked.
@@ -81,6 +82,7 @@ constexpr Row kRows[] = {
     {kQueueFull, "queue-full", kConflict, message::kQueueFull},
     {kSuperseded, "superseded", kConflict, message::kSuperseded},
     {kTooRecent, "too-recent", kConflict, message::kTooRecent},
+    {kNotReserved, "not-reserved", kConflict, message::kNotResumed},
     {kInterrupted, "interrupted", kGiven, message::kInterrupted},
     {kUnreachable, "unreachable", kExitUnavailable, message::kDetails, Said::kAlways},
     {kRefused, "refused", kExitRefused, message::kDetails, Said::kAlways},

@@ -26,6 +26,7 @@ enum class EndReason {
   kQueueFull,      ///< --max-queue
   kSuperseded,     ///< --supersede
   kTooRecent,      ///< --min-interval, --once-per
+  kNotReserved,    ///< --resume
   kInterrupted,    ///< a signal
   kUnreachable,    ///< no server gave us a session in time
   kRefused,        ///< credentials or an ACL

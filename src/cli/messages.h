@@ -112,12 +112,12 @@ inline constexpr char kNotForReaders[] = "{} is not for readers: use exclusive, 
 inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
 inline constexpr char kForHistory[] = "{} is only for --history";
 inline constexpr char kNoReservationId[] =
-    "--reserve: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
+    "{}: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
 inline constexpr char kForReservation[] = "{} requires --reserve";
 inline constexpr char kNothingEndsIt[] =
-    "--on-lost cannot be used with --reserve: no lease ends a command under a reservation";
+    "--on-lost cannot be used with {}: no lease ends a command under a reservation";
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
-inline constexpr char kReserveDialect[] = "--reserve does not work with --dialect simple";
+inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
 inline constexpr char kNoEvents[] = "--events is empty: name a file or a descriptor number";
 inline constexpr char kNoDescriptor[] =

@@ -166,10 +166,18 @@ std::string SessionTimeout(const OptionValue& value, OptionFields& fields) {
 std::string ReservationId(const OptionValue& value, std::string& field) {
   if (!value.WasGiven()) return "";
   field = value.text;
-  return protocol::IsReservationId(field) ? "" : fmt::format(message::kNoReservationId, field);
+  return protocol::IsReservationId(field)
+             ? ""
+             : fmt::format(message::kNoReservationId, value.spec->Name(), field);
 }
 
 std::string Reserve(const OptionValue& value, OptionFields& fields) {
+  return ReservationId(value, fields.run.reserve);
+}
+
+std::string Resume(const OptionValue& value, OptionFields& fields) {
+  if (!value.WasGiven()) return "";
+  fields.run.resumes = true;
   return ReservationId(value, fields.run.reserve);
 }
 
@@ -510,7 +518,10 @@ constexpr OptionSpec kTable[] = {
     {.name = "reserve", .metavar = "ID", .help = "keep the lock for ID after this run",
      .section = Section::kReservations, .is_common = true,
      .subcommands = kRuns, .store = Reserve},
-    {.name = "for", .metavar = "DURATION", .help = "how long the reservation lasts at most",
+    {.name = "resume", .metavar = "ID", .help = "run under the reservation for ID, or do not run",
+     .section = Section::kReservations,
+     .subcommands = kRuns, .store = Resume},
+    {.name = "for", .metavar = "DURATION", .help = "how long the reservation lasts, from now on",
      .section = Section::kReservations,
      .subcommands = kRuns, .store = ReserveFor},
     {.name = "reason", .metavar = "TEXT", .help = "why it is reserved, shown by inspect",

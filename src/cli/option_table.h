@@ -80,6 +80,7 @@ struct RunOptions {
   std::size_t history = 0;               ///< how many runs to keep in last-run; 0: none
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
+  bool resumes = false;                  ///< it is only to be found
   std::optional<Duration> reserve_for;   ///< when a new reservation ends; none: when released
   std::string reserve_reason;            ///< of a new reservation
   std::optional<std::size_t> max_queue;  ///< leave if this many already wait

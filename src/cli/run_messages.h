@@ -43,6 +43,7 @@ inline constexpr char kNotRecorded[] =
     "cannot record that {} ran: --min-interval will not count this run; see its ACL";
 
 // --reserve.
+inline constexpr char kRenewed[] = "{} stays reserved for {} until {}";
 inline constexpr char kMayBeReserved[] =
     "{} may be reserved for {} all the same: the answer was lost; see zklock inspect {}";
 inline constexpr char kExpiredWhileReserving[] =

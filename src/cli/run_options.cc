@@ -90,13 +90,18 @@ void CheckDialect(const Grammar& grammar, const RunOptions& options) {
   if (options.supersede || options.max_queue) grammar.Reject("--dialect", message::kSimpleQueue);
 }
 
+/// The option that names the ID.
+const char* ReserveName(const RunOptions& options) {
+  return options.resumes ? "--resume" : "--reserve";
+}
+
 void CheckIntervals(const Grammar& grammar, const RunOptions& options) {
   for (const std::string_view option : options.Intervals()) {
-    const std::string wrong = HasMode(options, protocol::Mode::kRead)
-                                  ? fmt::format(message::kNotForReaders, option)
-                              : options.hold             ? CannotCombine("--hold", option)
-                              : !options.reserve.empty() ? CannotCombine(option, "--reserve")
-                                                         : "";
+    const std::string wrong =
+        HasMode(options, protocol::Mode::kRead) ? fmt::format(message::kNotForReaders, option)
+        : options.hold                          ? CannotCombine("--hold", option)
+        : !options.reserve.empty()              ? CannotCombine(option, ReserveName(options))
+                                                : "";
     if (!wrong.empty()) grammar.Reject(option, wrong);
   }
 }
@@ -117,17 +122,26 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
 }
 
 void CheckReserve(const Grammar& grammar, RunOptions& options) {
-  if (options.reserve.empty()) {
+  if (options.resumes) {
+    for (const char* option : {"--reserve", "--wait", "--max-queue", "--supersede"}) {
+      if (!grammar.IsArgument(option)) continue;
+      throw grammar.Error(CannotCombine("--resume", option));
+    }
+  }
+  if (options.reserve.empty() || options.resumes) {
     for (const char* option : {"--for", "--reason"}) {
       if (!grammar.WasGiven(option)) continue;
       throw grammar.Error(fmt::format(message::kForReservation, option));
     }
-    return;
   }
-  if (options.hold) throw grammar.Error(CannotCombine("--hold", "--reserve"));
-  if (grammar.IsArgument("--on-lost")) throw grammar.Error(message::kNothingEndsIt);
+  if (options.reserve.empty()) return;
+  const std::string name = ReserveName(options);
+  if (options.hold) throw grammar.Error(CannotCombine("--hold", name));
+  if (grammar.IsArgument("--on-lost")) {
+    throw grammar.Error(fmt::format(message::kNothingEndsIt, name));
+  }
   if (options.dialect == protocol::Dialect::kSimple) {
-    grammar.Reject("--dialect", message::kReserveDialect);
+    grammar.Reject("--dialect", fmt::format(message::kReserveDialect, name));
   }
   options.no_nest = true;  // what a zklock above us holds is not reserved
 }

@@ -92,7 +92,7 @@ inline constexpr char kUnknownPermits[] =
     "{} cannot be used: another zklock holds a permit, but the data of {}/leases does not say how "
     "many permits there are; wait until that zklock has ended, or write the number there";
 inline constexpr char kReservedInOtherMode[] =
-    "{} is reserved with this ID as {}, in its child '{}'; use another ID";
+    "{} is reserved with this ID as {}, in its child '{}'; use that mode, or another ID";
 inline constexpr char kIncompatibleThere[] = "{} cannot be used: its child '{}' is {}";
 
 // An incompatible contender, and how to make zklock compatible with it.

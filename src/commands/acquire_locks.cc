@@ -24,6 +24,10 @@ class LockAcquisition {
         wanted_(context.options.locks) {}
 
   HeldLocks Run() {
+    if (context_.options.resumes) {
+      BeginSession();
+      return {.session_driver = nullptr, .reserved = Resume(context_, *session_driver_)};
+    }
     RemoveInheritedLocks(context_, wanted_, task_.beneficiary);
     context_.ancestors.AddTo(context_.loop);
     while (!wanted_.empty()) {
@@ -32,8 +36,10 @@ class LockAcquisition {
       const WaitOutcome outcome = wait.Run(Requests());
       if (const auto* taken = std::get_if<TakenLocks>(&outcome)) {
         if (context_.options.reserve.empty()) return Held(*taken);
-        return {.session_driver = nullptr,
-                .reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data)};
+        auto reserved = Reserve(context_, *session_driver_, *taken, task_.contender_data);
+        if (reserved) return {.session_driver = nullptr, .reserved = *std::move(reserved)};
+        LeaveSession();
+        continue;
       }
       wait_end_ = std::min(wait_end_, wait.wait_end());
       if (const auto* found = std::get_if<KeeperFound>(&outcome)) {

@@ -1,18 +1,27 @@
 #include "commands/reserve.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cli/event.h"
+#include "cli/queue_view.h"
 #include "cli/report_reasons.h"
 #include "cli/run_messages.h"
+#include "commands/console.h"
 #include "commands/exit.h"
 #include "commands/failure_end.h"
 #include "commands/history.h"
+#include "lock/calls.h"
+#include "lock/existing_reservations.h"
 #include "lock/history_writer.h"
 #include "lock/make_reservations.h"
 #include "process/waker.h"
@@ -49,10 +58,12 @@ lock::ReservationRun RunOf(const lock::ReservedLock& one) {
 
 class Reserver {
  public:
-  Reserver(RunContext& context, SessionDriver& session_driver, const TakenLocks& taken)
-      : context_(context), session_driver_(session_driver), taken_(taken) {}
+  Reserver(RunContext& context, SessionDriver& session_driver, TakenLocks taken)
+      : context_(context), session_driver_(session_driver), taken_(std::move(taken)) {}
 
-  std::vector<lock::Ticket> Run(const std::function<std::string(protocol::Mode)>& contender_data) {
+  std::optional<std::vector<lock::Ticket>> Run(
+      const std::function<std::string(protocol::Mode)>& contender_data) {
+    if (!Renew()) return std::nullopt;
     std::vector<lock::ReservedLock> made;
     std::vector<lock::ReservationRun> runs;
     if (!taken_.tickets.empty()) {
@@ -70,6 +81,32 @@ class Reserver {
     if (context_.options.history != 0) EnterInHistory(runs);
     (void)CloseSession();  // what it leaves expires
     return Publish(made);
+  }
+
+  /// For --resume.
+  std::vector<lock::Ticket> FindAll() {
+    for (const cli::WantedLock& wanted : context_.options.locks) {
+      const lock::LockName lock = context_.NameOf(wanted);
+      const auto found = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
+        return lock::FindHeldReservation(calls, lock, context_.options.reserve);
+      });
+      if (!found) {
+        End(lock.display_path(),
+            cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
+                               lock.display_path(), context_.options.reserve));
+      }
+      if (found->reserved.mode != wanted.mode) {
+        const FailureEnd end(session_driver_, context_.options.server.connect_timeout,
+                             lock.display_path());
+        End(lock.display_path(),
+            end(lock::Unusable{.why = lock::Unusable::Why::kReservedInOtherMode,
+                               .child = std::string(protocol::BaseOf(found->path)),
+                               .reserved_mode = found->reserved.mode}));
+      }
+      taken_.reserved.push_back(*found);
+    }
+    (void)CloseSession();
+    return Publish({});
   }
 
  private:
@@ -103,39 +140,97 @@ class Reserver {
     for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
   }
 
-  /// Converts the contenders. Throws Exit, with the session closed.
-  std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
-    zookeeper::Session& session = session_driver_.session();
-    const Duration patience =
-        std::max(context_.options.server.connect_timeout, session.lease().timeout());
-    const auto serve = [this](EventSource& source, const std::function<bool()>& is_done) {
-      // Once it is under way, the reservations may stand whatever happens to this process.
-      context_.loop.Remove(context_.signals);
-      context_.loop.Add(source);
-      while (!is_done() && !session_driver_.IsHopeless()) context_.loop.RunOnce();
-      context_.loop.Remove(source);
-      context_.loop.Add(context_.signals);
+  /// Whether signals end what is under way.
+  enum class Signals { kEnd, kWait };
+
+  /// Runs `work(calls)`, and returns its result. Throws Exit, with the session closed, except that
+  /// lock::ReservingFailed passes.
+  template <typename F>
+  std::invoke_result_t<F&, lock::Calls&> Ask(const std::string& locks, Signals signals, F work) {
+    const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+      process::EventLoop& loop = context_.loop;
+      const auto is_over = [&] { return is_done() || session_driver_.IsHopeless(); };
+      std::optional<int> signal;
+      loop.Add(source);
+      loop.Remove(context_.signals);
+      if (signals == Signals::kEnd) {
+        signal = RunUntil(loop, context_.signals, is_over);
+      } else {
+        while (!is_over()) loop.RunOnce();
+      }
+      loop.Add(context_.signals);
+      loop.Remove(source);
+      if (signal) End(locks, cli::InterruptedEnd(locks, *signal));
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
     };
-    lock::Calls calls(session, context_.clock, patience, serve);
+    const Duration patience = std::max(context_.options.server.connect_timeout,
+                                       session_driver_.session().lease().timeout());
+    lock::Calls calls(session_driver_.session(), context_.clock, patience, serve);
+    try {
+      return work(calls);
+    } catch (const lock::ReservingFailed&) {
+      throw;
+    } catch (const lock::OperationFailed& failed) {
+      EndAfterClose(locks, failed.failure());
+    }
+  }
+
+  /// Ends the run.
+  [[noreturn]] void End(const std::string& locks, const cli::RunEnd& end) {
+    const bool confirmed = CloseSession();
+    throw Exit(context_.End(locks, end, confirmed));
+  }
+
+  /// Only the close shows whether credentials would help.
+  [[noreturn]] void EndAfterClose(const std::string& locks, const lock::OperationFailure& failure,
+                                  const std::string& addition = "") {
+    const bool confirmed = CloseSession();
+    const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
+    const int status = context_.End(locks, std::visit(end, failure), confirmed);
+    if (!addition.empty()) context_.report.Error(addition);
+    throw Exit(status);
+  }
+
+  /// Renews the reservations that exist, with --for. False if one of them does not any more.
+  bool Renew() {
+    const auto& lasts = context_.options.reserve_for;
+    if (!lasts || taken_.reserved.empty()) return true;
+    const auto renewed = Ask(DisplayPathOf(taken_), Signals::kWait, [&](lock::Calls& calls) {
+      return lock::RenewReservations(calls, taken_.reserved,
+                                     std::chrono::duration_cast<std::chrono::milliseconds>(*lasts));
+    });
+    if (!renewed) return false;
+    const bool is_shown =
+        context_.options.verbosity == cli::Verbosity::kNormal && isatty(STDERR_FILENO) == 1;
+    for (std::size_t i = 0; i < renewed->size(); ++i) {
+      const auto& until = (*renewed)[i].reserved.until;
+      if (!is_shown || until == taken_.reserved[i].reserved.until) continue;
+      context_.report.Say(cli::message::kRenewed, (*renewed)[i].lock.display_path(),
+                          context_.options.reserve, cli::FormatTime(until->count()));
+    }
+    taken_.reserved = *renewed;
+    return true;
+  }
+
+  /// Converts the contenders. Throws Exit, with the session closed.
+  std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
     const std::string locks = DisplayPathOf(taken_);
     try {
-      auto result = lock::MakeReservations(calls, held, taken_.reserved,
-                                           *ReservationRequestOf(context_.options));
+      // Once it is under way, the reservations may stand whatever happens to this process.
+      auto result = Ask(locks, Signals::kWait, [&](lock::Calls& calls) {
+        return lock::MakeReservations(calls, held, taken_.reserved,
+                                      *ReservationRequestOf(context_.options));
+      });
       if (auto* made = std::get_if<std::vector<lock::ReservedLock>>(&result)) {
         return std::move(*made);
       }
-      const bool confirmed = CloseSession();
-      throw Exit(context_.End(locks, EndOf(std::get<lock::NotReserved>(result), locks), confirmed));
+      End(locks, EndOf(std::get<lock::NotReserved>(result), locks));
     } catch (const lock::ReservingFailed& failed) {
-      const bool confirmed = CloseSession();
-      const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
-      const int status = context_.End(locks, std::visit(end, failed.failure()), confirmed);
-      if (failed.may_be_made()) {
-        context_.report.Error(cli::message::kMayBeReserved, locks, context_.options.reserve,
-                              taken_.tickets.front().lock.display_path());
-      }
-      throw Exit(status);
+      EndAfterClose(locks, failed.failure(),
+                    failed.may_be_made()
+                        ? fmt::format(cli::message::kMayBeReserved, locks, context_.options.reserve,
+                                      taken_.tickets.front().lock.display_path())
+                        : "");
     }
   }
 
@@ -189,7 +284,7 @@ class Reserver {
 
   RunContext& context_;
   SessionDriver& session_driver_;
-  const TakenLocks& taken_;
+  TakenLocks taken_;
 };
 
 }  // namespace
@@ -203,10 +298,14 @@ std::optional<protocol::ReservationRequest> ReservationRequestOf(const cli::RunO
   return request;
 }
 
-std::vector<lock::Ticket> Reserve(
+std::optional<std::vector<lock::Ticket>> Reserve(
     RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
     const std::function<std::string(protocol::Mode)>& contender_data) {
   return Reserver(context, session_driver, taken).Run(contender_data);
+}
+
+std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver) {
+  return Reserver(context, session_driver, {}).FindAll();
 }
 
 }  // namespace zklock::commands

@@ -22,10 +22,6 @@ using zookeeper::GetReply;
 constexpr int kMostLosses = 3;
 constexpr int kMostConflicts = 100;
 
-// Of a znode in LOCK that is never seen, for the servers' clock. Who may release has the rights in
-// LOCK, rather than those in last-run.
-constexpr char kStampName[] = "zklock-clock";
-
 bool MayNotWrite(Error error) {
   return zookeeper::IsRefusal(error) || error == Error::kQuotaExceeded;
 }
@@ -93,7 +89,7 @@ ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const 
       if (history) {
         is_entering = true;
         // How long it was reserved, by the servers' clock.
-        const auto stamp = calls.Stamp(protocol::ChildPath(lock.path, kStampName));
+        const auto stamp = calls.Stamp(StampPath(lock.path));
         if (stamp.error == Error::kNone) {
           const std::chrono::milliseconds now(stamp.stat.modified_ms);
           history->EnterEnd(reserved->reservation.token, now - reserved->since);

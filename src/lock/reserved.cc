@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lock/contender_data.h"
+#include "protocol/lock_path.h"
 
 namespace zklock::lock {
 
@@ -64,6 +65,8 @@ RunRecord RunOf(std::string_view name, const Reserved& reserved) {
           .contender = std::string(name)};
 }
 
+std::string StampPath(const std::string& lock) { return protocol::ChildPath(lock, "zklock-clock"); }
+
 std::string FormatReservation(std::string_view contender,
                               const protocol::ReservationRequest& request, std::int64_t token) {
   ContenderData data = ParseContenderData(contender).value_or(ContenderData{});
@@ -71,6 +74,12 @@ std::string FormatReservation(std::string_view contender,
   data.contained.reset();  // a reservation has no command
   data.reservation = {
       .id = request.id, .reason = request.reason, .lasts = request.lasts, .token = token};
+  return FormatContenderData(data);
+}
+
+std::string WithTimeToLast(std::string_view old, milliseconds lasts) {
+  ContenderData data = ParseContenderData(old).value_or(ContenderData{});
+  if (data.reservation) data.reservation->lasts = lasts;
   return FormatContenderData(data);
 }
 

@@ -55,9 +55,15 @@ struct Reserved {
 /// The reservation as a run for the history, without its end.
 [[nodiscard]] RunRecord RunOf(std::string_view name, const Reserved& reserved);
 
+/// The znode in the LOCK `lock` with which Store::Stamp() asks for the servers' time. Whoever makes
+/// and releases reservations has the rights in LOCK for it.
+[[nodiscard]] std::string StampPath(const std::string& lock);
+
 /// The data of the reservation that a contender with data `contender`, which is our own, becomes.
 [[nodiscard]] std::string FormatReservation(std::string_view contender,
                                             const protocol::ReservationRequest& request,
                                             std::int64_t token);
+/// The data of a reservation, `old`, with another time to last.
+[[nodiscard]] std::string WithTimeToLast(std::string_view old, std::chrono::milliseconds lasts);
 
 }  // namespace zklock::lock

@@ -108,6 +108,7 @@ class Session final : public Store, public EventSource {
   void Delete(const std::string& path, std::int32_t version, Done<Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            Done<SetReply> done) override;
+  void Write(const std::vector<DataWrite>& writes, Done<Reply> done) override;
   void WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
                       std::int32_t gone_version, Done<Reply> done) override;
   void MakePersistent(const std::vector<Conversion>& conversions,
@@ -188,6 +189,9 @@ class Session final : public Store, public EventSource {
   void SendThrottled(TimePoint now);
   [[nodiscard]] TimePoint NextSend() const;
   static int SendMulti(PendingRequest& request, zhandle_t* handle);
+  static std::unique_ptr<PendingRequest> Transaction(std::string_view operation,
+                                                     const std::vector<DataWrite>& writes,
+                                                     std::size_t more);
   static void OnCreated(int result, const char* path, const ::Stat* stat, const void* data);
   static void OnGot(int result, const char* value, int size, const ::Stat* stat, const void* data);
   static void OnSet(int result, const ::Stat* stat, const void* data);

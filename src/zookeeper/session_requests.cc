@@ -404,28 +404,42 @@ void Session::Set(const std::string& path, const std::string& data, std::int32_t
   Request(std::move(pending));
 }
 
-void Session::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
-                             std::int32_t gone_version, Done<Reply> done) {
+/// A transaction that begins with `writes`, and has room for `more` operations.
+std::unique_ptr<PendingRequest> Session::Transaction(std::string_view operation,
+                                                     const std::vector<DataWrite>& writes,
+                                                     std::size_t more) {
   auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "WriteAndDelete";
-  pending->done = std::move(done);
+  pending->operation = operation;
   pending->is_write = true;
-  pending->releases = true;
+  pending->operations.resize(writes.size() + more);
+  pending->results.resize(pending->operations.size());
+  pending->paths.reserve(pending->operations.size());
   for (const DataWrite& one : writes) {
     pending->paths.push_back(one.path);
     pending->data.push_back(one.data);
   }
-  pending->paths.push_back(gone);
-  pending->operations.resize(writes.size() + 1);
-  pending->results.resize(pending->operations.size());
-  zoo_op_t* operation = pending->operations.data();
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const std::string& data = pending->data[i];
-    zoo_set_op_init(operation++, pending->paths[i].c_str(), data.data(),
+    zoo_set_op_init(&pending->operations[i], pending->paths[i].c_str(), data.data(),
                     static_cast<int>(data.size()), writes[i].version, nullptr);
   }
-  zoo_delete_op_init(operation, pending->paths.back().c_str(), gone_version);
   pending->send = SendMulti;
+  return pending;
+}
+
+void Session::Write(const std::vector<DataWrite>& writes, Done<Reply> done) {
+  auto pending = Transaction("Write", writes, 0);
+  pending->done = std::move(done);
+  Request(std::move(pending));
+}
+
+void Session::WriteAndDelete(const std::vector<DataWrite>& writes, const std::string& gone,
+                             std::int32_t gone_version, Done<Reply> done) {
+  auto pending = Transaction("WriteAndDelete", writes, 1);
+  pending->done = std::move(done);
+  pending->releases = true;
+  pending->paths.push_back(gone);
+  zoo_delete_op_init(&pending->operations.back(), pending->paths.back().c_str(), gone_version);
   Request(std::move(pending));
 }
 

@@ -96,7 +96,7 @@ struct Conversion {
   std::string data;  ///< the new data
 };
 
-/// A write to one znode, for Store::WriteAndDelete().
+/// A write to one znode, for Store::Write() and Store::WriteAndDelete().
 struct DataWrite {
   std::string path;
   std::string data;          ///< the new data
@@ -165,6 +165,9 @@ class Store {
   /// Replaces the data. kBadVersion unless it still has this version. kAnyVersion: in any case.
   virtual void Set(const std::string& path, const std::string& data, std::int32_t version,
                    Done<SetReply> done) = 0;
+  /// One transaction, done as a whole or not at all: does all `writes`, if the data of each still
+  /// has its version.
+  virtual void Write(const std::vector<DataWrite>& writes, Done<Reply> done) = 0;
   /// One transaction, done as a whole or not at all: does all `writes` and deletes the znode
   /// `gone`, if the data of each still has its version. Sent together with the next request, the
   /// close of the session.

@@ -226,6 +226,15 @@ std::string AsLines(std::string screen) {
   return screen;
 }
 
+std::string Renewed() {
+  const std::string lock = NewLock("said");
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", "1h", lock}).exit == Exited(0));
+  Child second = Child::StartOnTerminal(
+      OnTerminal(Zklock({"exclusive", "--reserve", "ci", "--for", "2h", lock})));
+  CHECK(second.Wait() == Exited(0));
+  return AsLines(second.out());
+}
+
 std::string LiveProgress(const std::string& lock) {
   const Child holder = StartHolder(lock);
   Proxy proxy(TestServers());
@@ -295,6 +304,11 @@ Provocations QueueProvocations() {
       {{"kInterrupted"}, StoppedWaiting},
       {{"kTooRecent"}, [] { return RanLately("--min-interval"); }},
       {{"kTooRecent"}, [] { return RanLately("--once-per"); }},
+      {{"kNotResumed"},
+       [] {
+         return SaidBy({"exclusive", "--resume", "ci", NewLock("said"), "--", "true"}, 75);
+       }},
+      {{"kRenewed"}, Renewed},
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},

@@ -71,6 +71,8 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
   // Waiting for a LOCK that is held above never ends; `try` ends.
   const Outcome endless = {tries ? kConflict : kUsage};
   const Outcomes queued = But(usual, {{kNested, endless}, {kHeldByShell, endless}});
+  Outcomes not_reserved = Without(Everywhere({kConflict}), {kFreed});
+  not_reserved[kNoServer] = {kUnavailable};
   const Outcomes one_permit =
       exclusive ? But(Without(usual, {kHeldByShell}), {{kNested, endless}}) : refused;
   // The shell holds one permit: nothing detects that we wait for ourselves.
@@ -95,6 +97,8 @@ Rows LockRows(const std::string& subcommand, const Outcomes& usual) {
       {"--reserve", {"--reserve", "id"}, queued},
       {"--for", {"--reserve", "id", "--for", "1h"}, queued},
       {"--for", {"--for", "1h"}, refused},
+      {"--resume", {"--resume", "id"}, not_reserved},
+      {"--resume", {"--resume", "id", "--for", "1h"}, refused},
       {"--reason", {"--reserve", "id", "--reason", "a reason"}, queued},
       {"--reason", {"--reason", "a reason"}, refused},
       {"--acl", {"--acl", "open"}, usual},
@@ -203,7 +207,7 @@ Rows HoldRows(const std::string& subcommand) {
   static const std::set<std::string> kOfCommands = {
       "--stop-signal", "--on-lost", "--descendants",  "--contain",  "--publish-command",
       "--events",      "-c",        "--min-interval", "--once-per", "--reserve",
-      "--for",         "--reason"};
+      "--for",         "--reason",  "--resume"};
   Outcomes usual = Usual("");
   if (subcommand == "try") usual.erase(kFreed);
   Rows rows = RunRows(subcommand);

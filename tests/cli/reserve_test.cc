@@ -9,6 +9,7 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/lock_peer.h"
@@ -223,6 +224,62 @@ TEST_CASE("the same ID in another mode is refused") {
   CHECK(finished.exit == Exited(78));
   CHECK_THAT(finished.err, Catch::Contains("is reserved with this ID as exclusive"));
   CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("a command runs under the reservation that --resume finds, and without one it does not") {
+  const std::string lock = NewLock("reserve");
+  const std::string other = NewLock("reserve");
+  const auto resume = [](const Words& locks) {
+    Words words = {"exclusive", "--resume", "ci"};
+    words.insert(words.end(), locks.begin(), locks.end());
+    words.insert(words.end(), {"--", "sh", "-c", "echo $ZKLOCK_TOKEN"});
+    return RunZklock(words);
+  };
+  Finished finished = resume({lock});
+  CHECK(finished.exit == Exited(75));
+  CHECK(finished.out.empty());
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is not reserved for ci (any more)"));
+  CHECK_FALSE(Tree().Exists(lock));
+
+  Reserve("ci", lock, {"--for", "1h"});
+  Reserve("other", other);
+  finished = resume({lock});
+  CHECK(finished.exit == Exited(0));
+  CHECK(finished.out == FirstOf(lock)["token"].get<std::string>() + "\n");
+  finished = resume({lock, other});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.err, Catch::Contains(other + " is not reserved for ci"));
+  CHECK(RunZklock({"read", "--resume", "ci", lock, "--", "true"}).exit == Exited(78));
+
+  CHECK(Unreserve("ci", lock) == Exited(0));
+  CHECK(resume({lock}).exit == Exited(75));
+  CHECK(Tree().Children(lock).empty());
+}
+
+TEST_CASE("a reservation that has ended is not resumed, though nobody has deleted it") {
+  const std::string lock = NewLock("reserve");
+  Reserve("ci", lock, {"--for", "500ms"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  CHECK(RunZklock({"exclusive", "--resume", "ci", lock, "--", "true"}).exit == Exited(75));
+  CHECK(Tree().Children(lock).size() == 1);
+}
+
+TEST_CASE("a second --reserve with --for renews all its reservations, and never shortens one") {
+  const std::string lock = NewLock("reserve");
+  const std::string other = NewLock("reserve");
+  const auto reserve = [&](const std::string& lasts) {
+    CHECK(RunZklock({"exclusive", "--reserve", "ci", "--for", lasts, lock, other}).exit ==
+          Exited(0));
+  };
+  const auto end_of = [](const std::string& one) { return FirstOf(one)["reservation"]["until"]; };
+  reserve("1h");
+  const json first = end_of(lock);
+  reserve("30m");
+  CHECK(end_of(lock) == first);
+  reserve("3h");
+  CHECK(end_of(lock) > first);
+  CHECK(end_of(other) > first);
+  CHECK(end_of(lock).is_string());
 }
 
 TEST_CASE("programs of Curator and kazoo wait for a reservation that was made before or above") {

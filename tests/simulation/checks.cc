@@ -144,6 +144,8 @@ void Checks::BeforeCommit(const Txn& txn) {
                            txn.changes[i + 1].kind == Change::Kind::kCreate &&
                            txn.changes[i + 1].path == change.path;
       returns ? OnConverted(txn.changes[i + 1], txn) : OnDeleted(change.path, txn);
+    } else if (reservations_.contains(change.path)) {
+      OnRenewed(change);
     } else if (protocol::BaseOf(change.path) == protocol::kLastStartChild) {
       OnStart(change, txn);
     } else if (change.kind == Change::Kind::kSet && change.path.ends_with("/last-run")) {
@@ -230,6 +232,25 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
   reservations_[change.path] = {lock, reserved->reservation.id, until, txn.session, false, command};
   world->Count("reservations made");
+}
+
+/// A reservation never becomes shorter.
+void Checks::OnRenewed(const Change& change) {
+  Reservation& reservation = reservations_.at(change.path);
+  const Znode& node = *servers_.truth().Find(change.path);  // before the change
+  if (node.owner != 0) return;                              // it is being converted
+  const auto reserved = lock::FindReservation(
+      std::string(protocol::BaseOf(change.path)), change.data,
+      {.created_zxid = node.czxid, .created_ms = node.ctime, .version = node.version});
+  if (!reserved || reserved->until.has_value() != reservation.until_ms.has_value()) {
+    throw Violation(change.path + " gets or loses its end");
+  }
+  if (!reserved->until) return;
+  if (reserved->until->count() < *reservation.until_ms) {
+    throw Violation(change.path + " is cut short");
+  }
+  reservation.until_ms = reserved->until->count();
+  world->Count("reservations renewed");
 }
 
 /// A run that lives is not recorded as lost.

@@ -66,6 +66,11 @@ class Checks {
   }
   [[nodiscard]] bool WasReleased(const std::string& path) const { return released_.contains(path); }
   /// It has an end, which is over by all servers' clocks.
+  [[nodiscard]] bool MayHaveEnded(const std::string& path) const {
+    const auto found = reservations_.find(path);
+    return found == reservations_.end() ||
+           (found->second.until_ms && latest_ms_ >= *found->second.until_ms);
+  }
   [[nodiscard]] bool HasEnded(const Reservation& reservation) const {
     return reservation.until_ms && latest_ms_ > *reservation.until_ms + 1'000 && !clocks_jump;
   }
@@ -79,6 +84,7 @@ class Checks {
   void BeforeCommit(const Txn& txn);
   void OnDeleted(const std::string& path, const Txn& txn);
   void OnConverted(const Change& change, const Txn& txn);
+  void OnRenewed(const Change& change);
   void OnHistory(const Change& change) const;
   void OnStart(const Change& change, const Txn& txn);
   void CheckOverlap(const Command& command, const lock::Ticket& ticket) const;

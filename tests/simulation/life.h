@@ -47,6 +47,7 @@ struct RunOptions {
   bool once_per = false;  ///< --once-per, of kOncePer
   std::string reserve{};
   std::optional<std::chrono::milliseconds> reserve_for{};
+  bool resumes = false;
   Duration timeout{};  ///< of the session
   Duration kill_after = std::chrono::seconds(10);
   Duration connect_timeout = std::chrono::seconds(15);

@@ -8,6 +8,7 @@
 #include "lock/acquire_set.h"
 #include "lock/calls.h"
 #include "lock/contender_data.h"
+#include "lock/existing_reservations.h"
 #include "lock/history_writer.h"
 #include "lock/hold.h"
 #include "lock/last_run.h"
@@ -95,6 +96,7 @@ class ZklockRun {
 
   std::string Execute() {
     process_.Add(session_);
+    if (options_.resumes) return Resume();
     const std::string failure = Acquire();
     if (!failure.empty()) {
       Close(0);
@@ -324,11 +326,49 @@ class ZklockRun {
     return ago >= *options_.min_interval ? "" : "too recent";
   }
 
+  /// As commands/reserve, with --resume.
+  std::string Resume() {
+    lock::Calls calls(session_, clock_, options_.connect_timeout, Serving(process_));
+    std::string outcome = "resumed";
+    try {
+      const lock::LockName lock{.path = options_.locks.front(), .chroot = ""};
+      const auto found = lock::FindHeldReservation(calls, lock, options_.reserve);
+      if (found) RequireFirstIfForged(*found);
+      if (!found) outcome = "not reserved";
+    } catch (const lock::OperationFailed& failed) {
+      outcome = fmt::format("not resumed {}", failed.failure().index());
+    }
+    Close(0);
+    return outcome;
+  }
+
+  /// As commands/reserve. False if one of the reservations does not exist any more.
+  bool Renew() {
+    if (!options_.reserve_for || reserved_.empty()) return true;
+    lock::Calls calls(session_, clock_, options_.connect_timeout, Serving(process_));
+    try {
+      if (lock::RenewReservations(calls, reserved_, *options_.reserve_for)) return true;
+    } catch (const lock::OperationFailed&) {
+      return false;
+    }
+    const auto may_be_gone = [&](const auto& one) {
+      return IsForged(one.path) || life_.checks.MayHaveEnded(one.path);
+    };
+    if (std::none_of(reserved_.begin(), reserved_.end(), may_be_gone)) {
+      throw Violation(run_.name + " takes a reservation that stands for ended");
+    }
+    return false;
+  }
+
   /// As commands/reserve.
   std::string Reserve() {
     std::string outcome = "found a reservation";
     std::vector<lock::ReservationRun> runs;
     for (const lock::ReservedLock& one : reserved_) RequireFirstIfForged(one);
+    if (!Renew()) {
+      Close(0);
+      return "not renewed";
+    }
     for (const lock::ReservedLock& one : reserved_) runs.push_back(RunOf(one));
     if (!tickets_.empty()) {
       std::vector<lock::HeldContender> held;
@@ -718,6 +758,7 @@ RunOptions DrawOptions(Life& life) {
     if (options.permits) options.locks = {"/s"};
     if (options.permits) options.mode = protocol::Mode::kExclusive;
     options.try_only = random.Chance(0.2);
+    options.resumes = ability == "reserve" && random.Chance(0.2);
   }
   return options;
 }

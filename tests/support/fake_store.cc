@@ -310,18 +310,36 @@ void FakeStore::Set(const std::string& path, const std::string& data, std::int32
   });
 }
 
+/// Why the servers refuse to do all `writes`.
+Error FakeStore::Refusal(const std::vector<zookeeper::DataWrite>& writes) const {
+  for (const auto& one : writes) {
+    const auto node = servers_.nodes.find(one.path);
+    if (node == servers_.nodes.end()) return Error::kNoNode;
+    if (!node->second.writable) return Error::kNoAuth;
+    if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
+  }
+  return Error::kNone;
+}
+
+void FakeStore::Write(const std::vector<zookeeper::DataWrite>& writes,
+                      zookeeper::Done<Reply> done) {
+  std::string text;
+  for (const auto& one : writes) text += (text.empty() ? "write " : ", write ") + one.path;
+  Send<Reply>(text, false, std::move(done), [=, this](Reply&) {
+    const Error error = Refusal(writes);
+    if (error != Error::kNone) return error;
+    for (const auto& one : writes) servers_.Write(one.path, one.data);
+    return error;
+  });
+}
+
 void FakeStore::WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
                                const std::string& gone, std::int32_t gone_version,
                                zookeeper::Done<Reply> done) {
   std::string text;
   for (const auto& one : writes) text += "write " + one.path + ", ";
   Send<Reply>(text + "delete " + gone, false, std::move(done), [=, this](Reply&) {
-    for (const auto& one : writes) {
-      const auto node = servers_.nodes.find(one.path);
-      if (node == servers_.nodes.end()) return Error::kNoNode;
-      if (!node->second.writable) return Error::kNoAuth;
-      if (!servers_.HasVersion(one.path, one.version)) return Error::kBadVersion;
-    }
+    if (const Error error = Refusal(writes); error != Error::kNone) return error;
     if (!servers_.Has(gone)) return Error::kNoNode;
     if (!may_delete) return Error::kNoAuth;
     if (!servers_.HasVersion(gone, gone_version)) return Error::kBadVersion;

@@ -168,6 +168,8 @@ class FakeStore final : public zookeeper::Store {
               zookeeper::Done<zookeeper::Reply> done) override;
   void Set(const std::string& path, const std::string& data, std::int32_t version,
            zookeeper::Done<zookeeper::SetReply> done) override;
+  void Write(const std::vector<zookeeper::DataWrite>& writes,
+             zookeeper::Done<zookeeper::Reply> done) override;
   void WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes, const std::string& gone,
                       std::int32_t gone_version, zookeeper::Done<zookeeper::Reply> done) override;
   void MakePersistent(const std::vector<zookeeper::Conversion>& conversions,
@@ -194,6 +196,7 @@ class FakeStore final : public zookeeper::Store {
     std::function<void(zookeeper::Error, TimePoint)> answer;
   };
 
+  [[nodiscard]] zookeeper::Error Refusal(const std::vector<zookeeper::DataWrite>& writes) const;
   template <typename R>
   void Send(const std::string& what, bool commits, zookeeper::Done<R> done,
             std::function<zookeeper::Error(R&)> act);

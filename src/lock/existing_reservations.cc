@@ -1,0 +1,87 @@
+#include "lock/existing_reservations.h"
+
+#include <algorithm>
+
+#include "lock/holders.h"
+#include "lock/reserved.h"
+#include "protocol/lock_path.h"
+#include "protocol/reservation.h"
+
+namespace zklock::lock {
+namespace {
+
+using std::chrono::milliseconds;
+using zookeeper::Error;
+
+milliseconds ServersTime(Calls& calls, const LockName& lock) {
+  const zookeeper::SetReply stamp = calls.Stamp(StampPath(lock.path));
+  if (stamp.error != Error::kNone) {
+    throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
+                          "CREATE and DELETE", lock.display_path());
+  }
+  return milliseconds(stamp.stat.modified_ms);
+}
+
+}  // namespace
+
+std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
+                                                const std::string& id) {
+  // Only of a holder: anyone who may create znodes can forge a reservation further back.
+  for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
+    const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
+    if (!reserved || reserved->reservation.id != id) continue;
+    const bool has_ended = reserved->until && calls.Repeat([&] {
+      return ServersTime(calls, lock) >= *reserved->until;
+    });
+    if (!has_ended) return ReservedLock{lock, holder.path, *reserved};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<ReservedLock>> RenewReservations(
+    Calls& calls, const std::vector<ReservedLock>& reserved, milliseconds lasts) {
+  std::vector<std::string> paths;
+  for (const ReservedLock& one : reserved) paths.push_back(one.path);
+  return calls.Repeat([&]() -> std::optional<std::vector<ReservedLock>> {
+    for (;;) {
+      std::vector<ReservedLock> renewed = reserved;
+      std::vector<zookeeper::DataWrite> writes;
+      std::optional<milliseconds> now;
+      const auto read = calls.GetAll(paths);
+      for (std::size_t i = 0; i < read.size(); ++i) {
+        ReservedLock& one = renewed[i];
+        if (read[i].error != Error::kNone && read[i].error != Error::kNoNode) {
+          throw OperationFailed(read[i].error, "read the reservation of", one.lock.display_path(),
+                                "READ", one.lock.DisplayPath(one.path));
+        }
+        const auto found =
+            read[i].error == Error::kNone
+                ? FindReservation(protocol::BaseOf(one.path), read[i].data, read[i].stat)
+                : std::nullopt;
+        if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
+        one.reserved = *found;
+        if (!found->until) continue;
+        if (!now) now = ServersTime(calls, one.lock);
+        if (*now >= *found->until) return std::nullopt;
+        const milliseconds altogether =
+            std::min(*now + lasts - found->since, protocol::kLongestReservation);
+        if (found->since + altogether <= *found->until) continue;
+        one.reserved.reservation.lasts = altogether;
+        one.reserved.until = found->since + altogether;
+        ++one.reserved.version;
+        writes.push_back(
+            {one.path, WithTimeToLast(read[i].data, altogether), read[i].stat.version});
+      }
+      if (writes.empty()) return renewed;
+      const Error error = calls.Write(writes);
+      if (error == Error::kNone) return renewed;
+      if (error != Error::kNoNode && error != Error::kBadVersion) {
+        const LockName& lock = renewed.front().lock;
+        throw OperationFailed(error, "renew the reservation of", lock.display_path(), "WRITE",
+                              lock.DisplayPath(renewed.front().path));
+      }
+    }
+  });
+}
+
+}  // namespace zklock::lock
