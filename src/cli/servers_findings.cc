@@ -169,7 +169,8 @@ std::string WithoutServersText(const ServersReport& report) {
   if (!times) return "";
   return fmt::format(
       message::kWithoutServers, FormatDuration(times->least_to_stop),
-      FormatDuration(times->most_to_stop), FormatDuration(times->most_to_end),
+      FormatDuration(times->usual_to_stop), FormatDuration(times->most_to_stop),
+      FormatDuration(times->most_to_end - times->most_to_stop),
       FormatDuration(protocol::ShortestGrant(report.facts).value_or(Duration::zero())),
       FormatDuration(DefaultKillAfter()));
 }

@@ -75,6 +75,7 @@ ordered_json WithoutServersJson(const ServersReport& report) {
   if (!times) return nullptr;
   ordered_json json;
   json["leastToStop"] = Seconds(times->least_to_stop);
+  json["usualToStop"] = Seconds(times->usual_to_stop);
   json["mostToStop"] = Seconds(times->most_to_stop);
   json["mostToEnd"] = Seconds(times->most_to_end);
   return json;

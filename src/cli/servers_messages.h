@@ -59,8 +59,8 @@ inline constexpr char kNotCompared[] =
 
 // The end of the report.
 inline constexpr char kWithoutServers[] =
-    "without servers a command gets its stop signal after {} to {}, and is dead after {} (session "
-    "time-out {}, --kill-after {})";
+    "without servers a command gets its stop signal after {} to {}, or after up to {} if its lock "
+    "is new, and is dead {} later (session time-out {}, --kill-after {})";
 inline constexpr char kNothingToFix[] = "nothing to fix";
 inline constexpr char kNoServerReached[] = "no server was reached";
 

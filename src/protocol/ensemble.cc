@@ -324,14 +324,20 @@ TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
     answered = sent + round_trip;
     lease.Committed(sent, answered);
   }
-  const TimePoint end = lease.End().value_or(answered);
-  const TimePoint stop = StopTime(end, GraceFor(kill_after, timeout));
+  const Duration grace = GraceFor(kill_after, timeout);
   const auto from = [](TimePoint failure, TimePoint until) {
     return std::max(until - failure, Duration::zero());
   };
+  const TimePoint stop = StopTime(lease.End().value_or(answered), grace);
+  // A commit right after the connect: nothing proves more.
+  Lease fresh(timeout);
+  fresh.ConnectAccepted(began, timeout);
+  fresh.Committed(began, began);
+  const TimePoint end = *fresh.End();
   return {.least_to_stop = from(answered + period, stop),
-          .most_to_stop = from(answered, stop),
-          .most_to_end = from(answered, end)};
+          .usual_to_stop = from(answered, stop),
+          .most_to_stop = from(began, StopTime(end, grace)),
+          .most_to_end = from(began, end)};
 }
 
 }  // namespace zklock::protocol

@@ -148,10 +148,13 @@ struct Finding {
 /// The shortest time-out that a server has granted: the one that a lock has to live with.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 
-/// How long a command runs on when no server answers any more, from the moment of the failure:
-/// between the least and the most, depending on when the last heartbeat was sent.
+/// How long a command runs on when no server answers any more, from the moment of the failure.
 struct TimeWithoutServers {
-  Duration least_to_stop{};  ///< until the stop signal
+  /// Until the stop signal, once heartbeats have been sent for a while: between these two,
+  /// depending on when the last one was sent.
+  Duration least_to_stop{};
+  Duration usual_to_stop{};
+  /// The most at any time: a new session proves more than heartbeats do.
   Duration most_to_stop{};
   Duration most_to_end{};  ///< until the lease ends: by then the command is dead
 };

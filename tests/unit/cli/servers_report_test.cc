@@ -41,8 +41,8 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
         "closed "
         "(4lw.commands.whitelist)\n"
         "\n"
-        "without servers a command gets its stop signal after 3.4s to 4.9s, and is dead after 6.9s "
-        "(session time-out 12s, --kill-after 5s)\n");
+        "without servers a command gets its stop signal after 3.4s to 4.9s, or after up to 9.5s if "
+        "its lock is new, and is dead 2s later (session time-out 12s, --kill-after 5s)\n");
 }
 
 TEST_CASE("A report without a fault says so") {
