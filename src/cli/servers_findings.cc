@@ -53,18 +53,26 @@ std::string Reason(const ServersReport& report, std::size_t place) {
   return Printable(report.texts[place].reason, kMostReason);
 }
 
-/// What is not known of these servers because a four-letter word ended so.
-std::string Missing(const ServersReport& report, const std::vector<std::size_t>& places,
-                    WordEnd end) {
-  const auto any = [&](WordEnd ServerFacts::*word) {
-    return std::any_of(places.begin(), places.end(),
-                       [&](std::size_t place) { return report.facts.servers[place].*word == end; });
-  };
+/// Of the finding that four-letter words of these servers ended so: what is therefore not known,
+/// and which words these are.
+std::string WordsText(fmt::format_string<std::string, std::string, std::string> text,
+                      const ServersReport& report, const std::vector<std::size_t>& places,
+                      WordEnd end) {
   std::vector<std::string> missing;
-  if (any(&ServerFacts::srvr)) missing.insert(missing.end(), {"role", "version"});
-  if (any(&ServerFacts::cons)) missing.emplace_back("connections");
-  if (any(&ServerFacts::conf)) missing.emplace_back("connection limit");
-  return Joined(missing);
+  std::vector<std::string> words;
+  const auto add = [&](WordEnd ServerFacts::*fact, const char* word,
+                       const std::vector<std::string>& shows) {
+    const bool ends_so = std::any_of(places.begin(), places.end(), [&](std::size_t place) {
+      return report.facts.servers[place].*fact == end;
+    });
+    if (!ends_so) return;
+    missing.insert(missing.end(), shows.begin(), shows.end());
+    words.emplace_back(word);
+  };
+  add(&ServerFacts::srvr, "srvr", {"role", "version"});
+  add(&ServerFacts::cons, "cons", {"connections"});
+  add(&ServerFacts::conf, "conf", {"connection limit"});
+  return fmt::format(text, Joined(missing), ServerNames(report, places), Joined(words));
 }
 
 std::string ClockText(const protocol::Finding& finding, const ServersReport& report) {
@@ -143,11 +151,9 @@ std::string FindingText(const protocol::Finding& finding, const ServersReport& r
     case Kind::kClockUnknown:
       return fmt::format(message::kClockUnknown, Printable(report.root));
     case Kind::kWordsClosed:
-      return fmt::format(message::kWordsClosed, Missing(report, finding.servers, WordEnd::kClosed),
-                         names);
+      return WordsText(message::kWordsClosed, report, finding.servers, WordEnd::kClosed);
     case Kind::kWordsUnusable:
-      return fmt::format(message::kWordsUnusable,
-                         Missing(report, finding.servers, WordEnd::kUnusable), names);
+      return WordsText(message::kWordsUnusable, report, finding.servers, WordEnd::kUnusable);
     case Kind::kNotCompared:
       break;
   }

@@ -50,10 +50,9 @@ inline constexpr char kAddressUnreached[] =
     "{} is not reached at {} ({}), but at another address of that name";
 inline constexpr char kClockUnknown[] =
     "the servers' clock is not known: that takes the rights CREATE and DELETE on / or on {}";
-inline constexpr char kWordsClosed[] =
-    "cannot tell the {} of {}: four-letter words are closed (4lw.commands.whitelist)";
+inline constexpr char kWordsClosed[] = "cannot tell the {} of {}: add {} to 4lw.commands.whitelist";
 inline constexpr char kWordsUnusable[] =
-    "cannot tell the {} of {}: the answer to a four-letter word is missing, or is not ZooKeeper's";
+    "cannot tell the {} of {}: the answer to {} is missing, or is not ZooKeeper's";
 inline constexpr char kNotCompared[] =
     "it is not known whether {} and the first server are of one ensemble";
 

@@ -37,9 +37,8 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
         "shorter by a reconnect to it; set the same minSessionTimeout and maxSessionTimeout\n"
         "fix: zk2:2181 took 1.7s for a commit, and heartbeats are due every 1.5s: raise "
         "--session-timeout, or find out what slows the server down\n"
-        "note: cannot tell the connections and connection limit of zk2:2181: four-letter words are "
-        "closed "
-        "(4lw.commands.whitelist)\n"
+        "note: cannot tell the connections and connection limit of zk2:2181: add cons and conf to "
+        "4lw.commands.whitelist\n"
         "\n"
         "without servers a command gets its stop signal after 3.4s to 4.9s, or after up to 9.5s if "
         "its lock is new, and is dead 2s later (session time-out 12s, --kill-after 5s)\n");
