@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "cli/duration.h"
@@ -45,6 +46,13 @@ constexpr char kOpenLock[] =
 constexpr char kReservationOverdue[] =
     "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
     "missing; see its ACL";
+constexpr char kPreempted[] = "asked {} before this run in {} to leave{}";
+constexpr char kNobodyAsked[] = "asked nobody before this run in {} to leave{}";
+constexpr char kLeft[] = "; waiting for {}";
+constexpr char kMoreLeft[] = " and {} more";
+constexpr char kLeftReservation[] = "a reservation";
+constexpr char kLeftProgram[] = "of another program";
+constexpr char kLeftRight[] = "we may not write to it";
 constexpr char kUntil[] = " until {}";
 constexpr char kNested[] = "{} is already held by an outer zklock: running under it";
 constexpr char kRunning[] = "running {} (pid {})";
@@ -63,6 +71,24 @@ constexpr char kNotConfirmed[] =
 
 }  // namespace
 }  // namespace message
+
+namespace {
+
+constexpr std::size_t kMostLeftShown = 3;
+
+const char* WhyLeft(lock::Preempted::Why why) {
+  switch (why) {
+    case lock::Preempted::Why::kReservation:
+      return message::kLeftReservation;
+    case lock::Preempted::Why::kOtherProgram:
+      return message::kLeftProgram;
+    case lock::Preempted::Why::kNoRight:
+      break;
+  }
+  return message::kLeftRight;
+}
+
+}  // namespace
 
 namespace {
 
@@ -158,6 +184,26 @@ std::string OpenLockEvent::Text() const { return fmt::format(message::kOpenLock,
 
 std::string ReservationOverdueEvent::Text() const {
   return fmt::format(message::kReservationOverdue, lock, id, FormatTime(until_ms), right_path);
+}
+
+EventFields PreemptedEvent::Fields() const {
+  return {{"asked", static_cast<std::int64_t>(preempted.asked)},
+          {"left", static_cast<std::int64_t>(preempted.left.size())}};
+}
+
+std::string PreemptedEvent::Text() const {
+  const std::size_t shown = std::min(preempted.left.size(), kMostLeftShown);
+  std::string names;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const lock::Preempted::Left& one = preempted.left[i];
+    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", Printable(one.name), WhyLeft(one.why));
+  }
+  if (shown < preempted.left.size()) {
+    names += fmt::format(message::kMoreLeft, preempted.left.size() - shown);
+  }
+  const std::string left = names.empty() ? "" : fmt::format(message::kLeft, names);
+  if (preempted.asked == 0) return fmt::format(message::kNobodyAsked, lock, left);
+  return fmt::format(message::kPreempted, preempted.asked, lock, left);
 }
 
 EventFields AcquiredByOuterEvent::Fields() const { return {{"nested", true}}; }

@@ -13,6 +13,7 @@
 #include "base/end_cause.h"
 #include "cli/end_reason.h"
 #include "cli/parsed_command_line.h"
+#include "lock/acquire_request.h"
 #include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/queue.h"
@@ -168,6 +169,17 @@ struct OpenLockEvent {
   [[nodiscard]] std::string Text() const;
 };
 
+/// With --preempt: the contenders before this run's were asked to leave.
+struct PreemptedEvent {
+  static constexpr const char* kName = "preempted";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  lock::Preempted preempted;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
 /// An outer zklock already holds the lock for this run.
 struct AcquiredByOuterEvent {
   static constexpr const char* kName = "acquired";
@@ -245,11 +257,12 @@ struct ReleasedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-using Event = std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
-                           PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
-                           ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent,
-                           AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent,
-                           LostEvent, ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+using Event =
+    std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
+                 PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
+                 ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent, PreemptedEvent,
+                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
+                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
 
 /// Is given each event of a run, in order.
 class EventListener {

@@ -36,6 +36,9 @@ struct ServerOptions {
 /// How much is reported on standard error.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
+/// Whom a run asks to leave that is before it in the queue.
+enum class Preempt { kNobody, kWaiters, kAll };
+
 /// What happens to the command when the lock is lost.
 enum class OnLost {
   kStop,  ///< it is ended before the lease ends
@@ -81,6 +84,7 @@ struct RunOptions {
   std::optional<std::size_t> permits;    ///< the permits of a semaphore; then there is one LOCK
   std::string reserve;                   ///< the ID of a reservation to make or find; empty: none
   bool resumes = false;                  ///< it is only to be found
+  Preempt preempt = Preempt::kNobody;
   std::optional<Duration> reserve_for;   ///< when a new reservation ends; none: when released
   std::string reserve_reason;            ///< of a new reservation
   std::optional<std::size_t> max_queue;  ///< leave if this many already wait

@@ -130,7 +130,9 @@ void CheckReserve(const Grammar& grammar, RunOptions& options) {
   }
   if (options.reserve.empty() || options.resumes) {
     for (const char* option : {"--for", "--reason"}) {
-      if (!grammar.WasGiven(option)) continue;
+      const bool has_use =
+          option == std::string_view("--reason") && options.preempt != Preempt::kNobody;
+      if (has_use || !grammar.WasGiven(option)) continue;
       throw grammar.Error(fmt::format(message::kForReservation, option));
     }
   }
@@ -144,6 +146,16 @@ void CheckReserve(const Grammar& grammar, RunOptions& options) {
     grammar.Reject("--dialect", fmt::format(message::kReserveDialect, name));
   }
   options.no_nest = true;  // what a zklock above us holds is not reserved
+}
+
+void CheckPreempt(const Grammar& grammar, const RunOptions& options) {
+  if (options.preempt == Preempt::kNobody) return;
+  const std::string wrong = options.try_only  ? CannotCombine("--preempt", "--nonblock")
+                            : options.resumes ? CannotCombine("--preempt", "--resume")
+                            : options.dialect == protocol::Dialect::kSimple
+                                ? fmt::format(message::kReserveDialect, "--preempt")
+                                : "";
+  if (!wrong.empty()) throw grammar.Error(wrong);
 }
 
 void CheckPermits(const Grammar& grammar, const RunOptions& options) {
@@ -187,6 +199,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   if (subcommand.bit != kRead) CheckHistory(grammar, options);
   CheckPermits(grammar, options);
   CheckReserve(grammar, options);
+  CheckPreempt(grammar, options);
   return std::move(options);
 }
 

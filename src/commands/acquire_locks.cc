@@ -111,6 +111,7 @@ class LockAcquisition {
           .supersede = options.supersede,
           .permits = options.permits,
           .reserve = ReservationRequestOf(options),
+          .preempt = PreemptFor(context_, task_.beneficiary),
           .holds_for_us = HoldsFor(context_, task_.beneficiary, wanted.mode, disproven_),
           .connect_timeout = options.server.connect_timeout};
       if (options.permits) {

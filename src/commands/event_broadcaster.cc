@@ -1,5 +1,7 @@
 #include "commands/event_broadcaster.h"
 
+#include <utility>
+
 #include "protocol/lease.h"
 #include "protocol/lock_path.h"
 
@@ -54,6 +56,11 @@ void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& prede
   events_.Publish(cli::WaitingEvent{lock.display_path(), predecessor, ahead});
 }
 
+void QueueEvents::OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) {
+  if (preempted.asked == 0 && preempted.left.empty()) return;
+  events_.Publish(cli::PreemptedEvent{lock.display_path(), preempted});
+}
+
 void QueueEvents::OnFirst(const lock::LockName& lock) {
   events_.Publish(cli::FirstEvent{lock.display_path()});
 }
@@ -85,7 +92,8 @@ void QueueEvents::OnIncompatible(const lock::LockName& lock,
 }
 
 void QueueEvents::OnOwnData(const std::string& data) {
-  release_request_ = lock::FindReleaseRequest(data);
+  // Only one of our contenders may have been asked.
+  if (auto request = lock::FindReleaseRequest(data)) release_request_ = std::move(request);
 }
 
 void HoldEvents::OnLease(TimePoint lease_end, Duration grace) {
@@ -99,7 +107,8 @@ void HoldEvents::OnSuspect() { events_.Publish(cli::SuspectEvent{locks_}); }
 void HoldEvents::OnConfirmed() { events_.Publish(cli::ConfirmedEvent{locks_}); }
 
 void HoldEvents::OnOwnData(const std::string& data) {
-  release_request_ = lock::FindReleaseRequest(data);
+  auto request = lock::FindReleaseRequest(data);
+  if (request && !request->only_waiting) release_request_ = std::move(request);
 }
 
 }  // namespace zklock::commands

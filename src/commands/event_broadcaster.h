@@ -51,6 +51,7 @@ class QueueEvents final : public lock::AcquireObserver {
   void OnQueued(const lock::Ticket& ticket) override;
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
                  std::size_t ahead) override;
+  void OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) override;
   void OnFirst(const lock::LockName& lock) override;
   void OnPlaceLost(const lock::LockName& lock) override;
   void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;

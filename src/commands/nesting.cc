@@ -203,6 +203,31 @@ lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
   };
 }
 
+std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary) {
+  const cli::RunOptions& options = context.options;
+  if (options.preempt == cli::Preempt::kNobody) return std::nullopt;
+  const process::Identity& self = context.Self();
+  std::string reason = options.reserve_reason;
+  if (reason.empty()) reason = options.label;
+  return lock::Preempt{
+      .holders = options.preempt == cli::Preempt::kAll,
+      .request = {.by = self.user + " on " + self.host,
+                  .reason = reason,
+                  .only_waiting = options.preempt == cli::Preempt::kWaiters},
+      .spares = [&context, beneficiary](const std::string& path, const std::string& data) {
+        std::vector<protocol::HeldLock> held = AncestorHolds(getpid());
+        const auto elsewhere = HoldsElsewhere(context.Self());
+        held.insert(held.end(), elsewhere.begin(), elsewhere.end());
+        const bool is_ancestors = std::any_of(held.begin(), held.end(),
+                                              [&](const auto& one) { return one.node == path; });
+        const auto claim = ClaimIn(data, path, context.Self());
+        if (is_ancestors || !claim) return is_ancestors;
+        const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
+        return !claim->is_elsewhere &&
+               std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+      }};
+}
+
 std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const KeeperFound& found,
                                                       Mode mode, DisprovenKeepers& disproven) {
   const auto claim = ClaimIn(found.data, found.holder.path, context.Self());

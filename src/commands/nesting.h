@@ -38,6 +38,9 @@ using DisprovenKeepers = std::set<std::string>;
 [[nodiscard]] lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, protocol::Mode mode,
                                         const DisprovenKeepers& disproven);
 
+/// For --preempt; none without it. Never asks what `beneficiary` or its ancestors hold or wait for.
+[[nodiscard]] std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary);
+
 /// A keeper that claims to hold a LOCK for us.
 struct KeeperFound {
   lock::Ticket holder;

@@ -32,6 +32,7 @@ lock::ContenderData DataFor(const cli::RunOptions& options, protocol::Mode mode,
           .start_time = self.start_time,
           .label = options.label,
           .pid_namespace = self.pid_namespace,
+          .preempts = options.preempt != cli::Preempt::kNobody,
           .under = InheritedContenders()};
 }
 

@@ -24,6 +24,7 @@
 #include "lock/outcome.h"
 #include "lock/own_contender.h"
 #include "lock/permit_number.h"
+#include "lock/preemption.h"
 #include "lock/reservation_expiry.h"
 #include "lock/reservation_search.h"
 #include "protocol/queue.h"
@@ -177,6 +178,7 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
   [[nodiscard]] bool AgreeOnPermits(const protocol::Contenders& permits);
   [[nodiscard]] bool LeaveIfSuperseded(const protocol::Contenders& contenders);
   void BeginWait(const std::string& predecessor, const QueueList& list);
+  void BeginPreemption(const QueueList& list);
   void BeginSimpleWait();
   void WatchPredecessor(const std::string& name);
   void ReadPredecessor();
@@ -287,14 +289,16 @@ class Acquire final : public EventSource, public zookeeper::StoreListener {
     TimePoint next_proof = kNever;
     /// The one that runs. Not in Waiting: the deletion ends that state before its reply arrives.
     std::unique_ptr<ReservationExpiry> expiry{};
+    std::unique_ptr<Preemption> preemption{};
   };
   Connection connection_;
 
   /// What is done once for a place in the queue.
   struct Place {
-    bool ranked = false;    ///< `max_queue` has been applied
-    bool searched = false;  ///< the search for a holder that holds for us is over
-    bool is_first = false;  ///< the observer knows that only the lease is missing
+    bool ranked = false;     ///< `max_queue` has been applied
+    bool preempted = false;  ///< the contenders before ours were asked to leave
+    bool searched = false;   ///< the search for a holder that holds for us is over
+    bool is_first = false;   ///< the observer knows that only the lease is missing
     /// Overdue reservations: those that a new list was asked for, and when a delete was refused.
     std::set<std::string> listed_again{};
     std::map<std::string, TimePoint> refused{};

@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "lock/contender_data.h"
 #include "lock/outcome.h"
 #include "lock/ticket.h"
 #include "protocol/contender_name.h"
@@ -16,6 +18,25 @@
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {
+
+/// For --preempt: contenders before ours are asked to leave.
+struct Preempt {
+  bool holders = false;  ///< not only those that wait
+  ReleaseRequest request{};
+  /// Whether a contender with this path and data is never asked: it holds or waits for ourselves.
+  std::function<bool(const std::string& path, const std::string& data)> spares{};
+};
+
+/// Whom --preempt has asked.
+struct Preempted {
+  enum class Why { kReservation, kOtherProgram, kNoRight };
+  struct Left {
+    std::string name;
+    Why why = Why::kNoRight;
+  };
+  std::size_t asked = 0;
+  std::vector<Left> left{};  ///< those that could not be asked: they have to be waited for
+};
 
 /// What to queue for, and for how long.
 struct AcquireRequest {
@@ -47,6 +68,7 @@ struct AcquireRequest {
   /// The lock is to be reserved for an ID: one that this ID has already will do, and our contender
   /// is going to be converted (MakeReservations).
   std::optional<protocol::ReservationRequest> reserve{};
+  std::optional<Preempt> preempt{};
   /// Asked when the lock is not free: is it held for ourselves? Empty: do not ask.
   HoldsForUs holds_for_us{};
   /// How long to go without a server: before joining the queue, and in it for at least as long as
@@ -77,6 +99,8 @@ class AcquireObserver {
   /// Waiting for `predecessor`; `ahead` counts the contenders before ours.
   virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
                          std::size_t /*ahead*/) {}
+  /// The contenders before ours were asked to leave.
+  virtual void OnPreempted(const LockName& /*lock*/, const Preempted& /*preempted*/) {}
   /// It is our turn, but the lease is too short to start a command: the session is confirmed again.
   virtual void OnFirst(const LockName& /*lock*/) {}
   /// The session expired in the queue: the place is lost, and a new one at the tail is taken.

@@ -175,6 +175,7 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   predecessor_.is_rival = false;
   observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
   WatchPredecessor(predecessor);
+  BeginPreemption(list);
   if (request_.is_for_turnstile()) {
     CountZklocksBefore(list.contenders);
     request_.permit_limit ? CountPermits(rank.ahead) : ListPermits();
@@ -185,6 +186,35 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   if (request_.permits || request_.try_only) return;
   predecessor_.ahead = protocol::QueueAhead(list.contenders, contender_.name(), predecessor);
   if (predecessor_.ahead.IsNextInLine() && !store_.lease().IsInHand(clock_.Now())) KeepProving();
+}
+
+/// Those that come later are behind us: once for each place in the queue.
+void Acquire::BeginPreemption(const QueueList& list) {
+  if (!request_.preempt || place_.preempted || connection_.preemption) return;
+  const protocol::ContenderNameView* const own = list.contenders.Find(contender_.name());
+  const auto holding = protocol::HoldersIn(list.children);
+  const auto holds = [&](const protocol::ContenderNameView& one) {
+    // In a turnstile nobody holds; all others that have a permit do.
+    if (request_.is_for_turnstile()) return false;
+    return request_.permits || std::any_of(holding.begin(), holding.end(), [&](const auto& holder) {
+             return holder.full == one.full;
+           });
+  };
+  std::vector<protocol::ContenderNameView> before;
+  for (const protocol::ContenderNameView& one : list.contenders) {
+    const bool is_before = request_.permits ? &one != own : protocol::IsBefore(one, *own);
+    if (is_before && (request_.preempt->holders || !holds(one))) before.push_back(one);
+  }
+  std::sort(before.begin(), before.end(), protocol::IsBefore);
+  std::vector<std::string> names;
+  names.reserve(before.size());
+  for (const protocol::ContenderNameView& one : before) names.emplace_back(one.full);
+  connection_.preemption = std::make_unique<Preemption>(
+      store_, request_, request_.QueuePath(), std::move(names), [this](const Preempted& result) {
+        place_.preempted = true;
+        observer_.OnPreempted(request_.lock, result);
+      });
+  connection_.preemption->Begin();
 }
 
 void Acquire::BeginSimpleWait() {

@@ -64,6 +64,7 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
                        {"startTime", data.owner->start_time},
                        {"socket", data.owner->socket}};
   }
+  if (data.preempts) object["preempts"] = true;
   if (!data.reserve.empty()) object["reserve"] = data.reserve;
   if (data.reservation) {
     json& reservation = object["reservation"] = json::object();
@@ -78,6 +79,7 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
     Put(request, "by", std::optional(data.release_request->by), std::min(most_text, 2 * kMostName));
     Put(request, "reason", std::optional(data.release_request->reason),
         std::min(most_text, kMostReason));
+    if (data.release_request->only_waiting) request["onlyWaiting"] = true;
   }
   return DumpJson(object);
 }
@@ -133,7 +135,8 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
   const auto found = object.find("revoke");
   if (found == object.end() || !found->is_object()) return std::nullopt;
   return ReleaseRequest{.by = TextField(*found, "by").value_or(""),
-                        .reason = TextField(*found, "reason").value_or("")};
+                        .reason = TextField(*found, "reason").value_or(""),
+                        .only_waiting = Boolean(*found, "onlyWaiting").value_or(false)};
 }
 
 }  // namespace
@@ -172,6 +175,7 @@ std::optional<ContenderData> ParseContenderData(std::string_view text) {
   data.contained = Boolean(object, "contained");
   data.owner = ReadOwner(object);
   data.release_request = ReadReleaseRequest(object);
+  data.preempts = Boolean(object, "preempts").value_or(false);
   data.reserve = ReadReservationId(object, "reserve");
   data.reservation = ReadReservation(object);
   return data;

@@ -30,6 +30,8 @@ struct OwnerData {
 struct ReleaseRequest {
   std::string by{};      ///< as the requester calls itself: "root on web1"; may be empty
   std::string reason{};  ///< may be empty
+  /// A contender whose command has begun, or that holds for an owner, ignores it (--preempt).
+  bool only_waiting = false;
   /// kCurator: in Curator's form, which says neither.
   protocol::Program program = protocol::Program::kZklock;
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
@@ -52,6 +54,7 @@ struct ContenderData {
   std::optional<OwnerData> owner{};              ///< with --hold
   std::optional<bool> contained{};               ///< the command gets a cgroup of its own
   std::optional<ReleaseRequest> release_request{};
+  bool preempts = false;  ///< with --preempt
   std::string reserve{};  ///< the ID of the reservation that it is to become; empty without one
   std::optional<protocol::Reservation> reservation{};  ///< see FindReservation()
 

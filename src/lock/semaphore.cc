@@ -31,6 +31,7 @@ std::vector<AcquireRequest> RequestsForPermit(AcquireRequest permit) {
       .permit_limit = permit.try_only ? permit.permits : std::nullopt,
       .most_permits = permit.most_permits,
       .reserve = permit.reserve,
+      .preempt = permit.preempt,
       .connect_timeout = permit.connect_timeout};
   return {std::move(turnstile), std::move(permit)};
 }

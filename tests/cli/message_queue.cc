@@ -132,6 +132,45 @@ std::string OpenLock() {
   return Said(Run(options), Exited(0));
 }
 
+std::string PreemptedBy(const std::string& whom) {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(lock);
+  return SaidBy({"exclusive", "--preempt", whom, lock, "--", "true"}, 0);
+}
+
+/// A run that waits until what cannot be asked to leave is gone.
+std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
+  Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
+  run.ReadErrUntil("asked nobody before this run");
+  remove();
+  CHECK(run.Wait() == Exited(0));
+  return run.err();
+}
+
+/// Four contenders of others: of another program, or ours that may not be written to.
+std::string PreemptsOthers(const std::string& data, bool are_protected) {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("said"), ZnodeKind::kPersistent, "zklock/1");
+  Words paths;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = are_protected ? "host-0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
+                                           : "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-";
+    paths.push_back(tree.Create(lock + "/" + name, ZnodeKind::kEphemeralSequential, data));
+    if (are_protected) tree.SetAcl(paths.back(), kRead | kAdmin);
+  }
+  return PreemptsUntilGone(lock, [&] {
+    for (const std::string& path : paths) tree.Delete(path);
+  });
+}
+
+std::string PreemptsReservation() {
+  const std::string lock = NewLock("said");
+  Reserve(lock);
+  return PreemptsUntilGone(lock, [&] {
+    CHECK(RunZklock({"release", "--reserve", "freeze", lock}).exit == Exited(0));
+  });
+}
+
 std::string WaitsForReservation() {
   const std::string lock = NewLock("said");
   Reserve(lock);
@@ -309,6 +348,13 @@ Provocations QueueProvocations() {
          return SaidBy({"exclusive", "--resume", "ci", NewLock("said"), "--", "true"}, 75);
        }},
       {{"kRenewed"}, Renewed},
+      {{"kPreempted"}, [] { return PreemptedBy("all"); }},
+      {{"kNobodyAsked", Part("kLeft"), Part("kMoreLeft", " and 1 more"),
+        Part("kLeftProgram", "of another program")},
+       [] { return PreemptsOthers("{}", false); }},
+      {{"kNobodyAsked", Part("kLeftRight", "we may not write to it")},
+       [] { return PreemptsOthers("{}", true); }},
+      {{"kNobodyAsked", Part("kLeftReservation", "a reservation")}, PreemptsReservation},
       {{"kNotRecorded"}, NotRecorded},
       {{"kForeignLastRun"}, [] { return RunWithHistory("yesterday", kRead | kWrite | kAdmin); }},
       {{"kLastRunRefused"}, [] { return RunWithHistory("", kRead | kAdmin); }},

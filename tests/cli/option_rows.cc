@@ -130,6 +130,8 @@ Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
       {"--max-queue", {"--max-queue", "0"}, at_once},
       {"--max-queue", {"--max-queue", "1"}, waiting},
       {"--supersede", {"--supersede"}, usual, {}, false},
+      {"--preempt", {"--preempt", "waiters"}, waiting},
+      {"--preempt", {"--preempt", "all"}, Without(waiting, {kFreed})},
       {"--read", {"--read", "OTHER"}, usual, {}, false},
       {"--write", {"--write", "OTHER"}, usual, {}, false},
   };

@@ -9,6 +9,7 @@
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/semaphore.h"
+#include "simulation/life.h"
 
 namespace zklock::simulation {
 namespace {
@@ -144,6 +145,8 @@ void Checks::BeforeCommit(const Txn& txn) {
                            txn.changes[i + 1].kind == Change::Kind::kCreate &&
                            txn.changes[i + 1].path == change.path;
       returns ? OnConverted(txn.changes[i + 1], txn) : OnDeleted(change.path, txn);
+    } else if (change.kind == Change::Kind::kSet && IsRequest(change)) {
+      asked_.insert(change.path);
     } else if (reservations_.contains(change.path)) {
       OnRenewed(change);
     } else if (protocol::BaseOf(change.path) == protocol::kLastStartChild) {
@@ -232,6 +235,20 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
   reservations_[change.path] = {lock, reserved->reservation.id, until, txn.session, false, command};
   world->Count("reservations made");
+}
+
+/// Somebody asks a contender to leave. Whoever preempts others is not asked by its like.
+bool Checks::IsRequest(const Change& change) {
+  const auto data = lock::ParseContenderData(change.data);
+  if (!data || !data->release_request) return false;
+  if (data->release_request->by == kPreemptor) {
+    world->Count("preempted contenders");
+    if (data->preempts) throw Violation(change.path + " is asked to leave, though it preempts");
+    if (reservations_.contains(change.path)) {
+      throw Violation(change.path + " is asked to leave, though it is a reservation");
+    }
+  }
+  return true;
 }
 
 /// A reservation never becomes shorter.

@@ -85,6 +85,7 @@ class Checks {
   void OnDeleted(const std::string& path, const Txn& txn);
   void OnConverted(const Change& change, const Txn& txn);
   void OnRenewed(const Change& change);
+  bool IsRequest(const Change& change);
   void OnHistory(const Change& change) const;
   void OnStart(const Change& change, const Txn& txn);
   void CheckOverlap(const Command& command, const lock::Ticket& ticket) const;

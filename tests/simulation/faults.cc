@@ -405,6 +405,7 @@ Profile DrawProfile(Random& random, std::string name) {
   profile.length = random.Between(60, 300) * kSecond;
   profile.between_faults =
       random.Pick(std::vector<Time>{kSecond, 4 * kSecond, 4 * kSecond, 20 * kSecond});
+  if (random.Chance(0.2)) profile.preempting = random.Pick(std::vector<double>{0.1, 0.4});
   std::vector<std::string> abilities = {
       "exclusive", "exclusive", "read",      "write",   "try",        "wait",
       "set",       "max-queue", "supersede", "permits", "history",    "min-interval",

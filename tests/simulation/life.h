@@ -31,6 +31,9 @@ enum class Moment {
 };
 inline constexpr int kMoments = 10;
 
+/// What a run with --preempt calls itself.
+inline constexpr char kPreemptor[] = "preemptor";
+
 /// What one run of zklock was told.
 struct RunOptions {
   std::vector<std::string> locks{};
@@ -48,7 +51,9 @@ struct RunOptions {
   std::string reserve{};
   std::optional<std::chrono::milliseconds> reserve_for{};
   bool resumes = false;
-  Duration timeout{};  ///< of the session
+  bool preempts = false;      ///< --preempt waiters
+  bool preempts_all = false;  ///< --preempt all
+  Duration timeout{};         ///< of the session
   Duration kill_after = std::chrono::seconds(10);
   Duration connect_timeout = std::chrono::seconds(15);
   Time command = 0;  ///< how long it runs by itself
@@ -81,6 +86,7 @@ struct Profile {
   Time between_faults = 5 * kSecond;
   std::vector<std::string> faults{};  ///< kinds; repeated ones are more likely
   std::vector<std::string> abilities{};
+  double preempting = 0;  ///< how many runs preempt those before them
   std::vector<std::int64_t> timeouts_ms = {4000, 6000, 10'000, 15'000, 30'000};  ///< of sessions
   std::vector<Time> commands = {5 * kMillisecond, 300 * kMillisecond, 3 * kSecond, 12 * kSecond};
   std::vector<Time> fsyncs = {200'000, 2 * kMillisecond, 15 * kMillisecond};

@@ -58,7 +58,8 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
     world->Trace("{}: queued as {}", name_, ticket.path);
   }
   void OnOwnData(const std::string& data) override {
-    if (lock::FindReleaseRequest(data)) is_asked_to_leave = true;
+    const auto request = lock::FindReleaseRequest(data);
+    if (request && !(holds && request->only_waiting)) is_asked_to_leave = true;
   }
   void OnPlaceLost(const lock::LockName& /*lock*/) override { world->Count("places lost"); }
   void OnLease(TimePoint end, Duration /*grace*/) override {
@@ -71,6 +72,7 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
 
   std::vector<std::string> paths;
   bool is_asked_to_leave = false;
+  bool holds = false;  ///< as commands/event_broadcaster's HoldEvents
   Time lease_end = 0;
   std::shared_ptr<Command> command;
 
@@ -109,6 +111,7 @@ class ZklockRun {
   [[nodiscard]] std::string Data() const {
     lock::ContenderData data{.mode = options_.mode};
     data.reserve = options_.reserve;
+    data.preempts = options_.preempts || options_.preempts_all;
     return lock::FormatContenderData(data);
   }
 
@@ -116,6 +119,12 @@ class ZklockRun {
     if (options_.reserve.empty()) return std::nullopt;
     return protocol::ReservationRequest{
         .id = options_.reserve, .reason = "", .lasts = options_.reserve_for};
+  }
+
+  [[nodiscard]] std::optional<lock::Preempt> Preempt() const {
+    if (!options_.preempts && !options_.preempts_all) return std::nullopt;
+    return lock::Preempt{.holders = options_.preempts_all,
+                         .request = {.by = kPreemptor, .only_waiting = !options_.preempts_all}};
   }
 
   std::vector<lock::AcquireRequest> Requests() {
@@ -132,6 +141,7 @@ class ZklockRun {
                                    .supersede = options_.supersede,
                                    .permits = options_.permits,
                                    .reserve = ReservationRequest(),
+                                   .preempt = Preempt(),
                                    .connect_timeout = options_.connect_timeout};
       if (options_.permits) {
         for (auto& one : lock::RequestsForPermit(request)) requests.push_back(std::move(one));
@@ -231,6 +241,7 @@ class ZklockRun {
   }
 
   std::string RunCommand() {
+    observer_.holds = true;
     lock::Hold hold(session_, clock_, tickets_, options_.kill_after, observer_, passed_);
     observer_.lease_end = TimeOf(hold.lease_end());
     ServeFirst(hold);
@@ -720,6 +731,9 @@ RunOptions DrawOptions(Life& life) {
     for (int i = 0; i < profile.locks; ++i) {
       if (i == 0 || random.Chance(0.6)) options.locks.push_back(fmt::format("/l{}", i));
     }
+  }
+  if (ability != "simple" && random.Chance(profile.preempting)) {
+    (random.Chance(0.3) ? options.preempts_all : options.preempts) = true;
   }
   if (ability == "permits") {
     options.locks = {"/s"};

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "lock/contender_data.h"
 #include "support/fake_clock.h"
 
 namespace zklock::commands {
@@ -34,6 +35,26 @@ TEST_CASE("A contender that queues after the session expired is published as req
   CHECK(std::get<cli::PlaceLostEvent>(recorder.events[1]).lock == "/l");
   CHECK(std::get<cli::QueuedEvent>(recorder.events[2]).is_requeued);
   CHECK_FALSE(std::get<cli::QueuedEvent>(recorder.events[3]).is_requeued);
+}
+
+TEST_CASE("A request to leave counts though another contender of ours was not asked") {
+  test::FakeClock clock;
+  zookeeper::Session session({}, std::chrono::seconds(30), clock, {});
+  EventBroadcaster broadcaster({});
+  const auto data = [](bool is_asked, bool only_waiting) {
+    lock::ContenderData own;
+    if (is_asked) own.release_request = lock::ReleaseRequest{.only_waiting = only_waiting};
+    return lock::FormatContenderData(own);
+  };
+  const bool only_waiting = GENERATE(false, true);
+  QueueEvents queue(broadcaster, session, {}, false);
+  HoldEvents hold(broadcaster, session, "/l, /m");
+  for (const bool is_asked : {false, true, false}) {
+    queue.OnOwnData(data(is_asked, only_waiting));
+    hold.OnOwnData(data(is_asked, only_waiting));
+  }
+  CHECK(queue.release_request());
+  CHECK(hold.release_request().has_value() == !only_waiting);
 }
 
 TEST_CASE("A short session time-out is warned of, an ordinary one is not") {
