@@ -31,7 +31,8 @@ void CheckForms(const Grammar& grammar) {
   if (json && dot) throw grammar.Error(fmt::format(message::kExclude, "--json", "--dot"));
   if (dot && watch) throw grammar.Error(fmt::format(message::kExclude, "--dot", "--watch"));
   for (const char* const form : {"--check", "--prometheus"}) CheckAlone(grammar, form);
-  for (const char* const limit : {"--max-held", "--max-wait", "--max-waiting", "--max-age"}) {
+  for (const char* const limit :
+       {"--max-held", "--max-wait", "--max-waiting", "--max-age", "--last-run"}) {
     if (grammar.WasGiven(limit) && !grammar.WasGiven("--check")) {
       throw grammar.Error(fmt::format(message::kForCheck, limit));
     }

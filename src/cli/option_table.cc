@@ -375,6 +375,11 @@ std::string WaitingLimit(const OptionValue& value, OptionFields& fields) {
   return CheckOrder(value, limit);
 }
 
+std::string LastRunLimit(const OptionValue& value, OptionFields& fields) {
+  fields.inspect.limits.last_run = value.flag;
+  return "";
+}
+
 std::string OutputFile(const OptionValue& value, OptionFields& fields) {
   if (!value.WasGiven()) return "";
   if (value.text.empty()) return message::kNoOutput;
@@ -477,6 +482,9 @@ constexpr OptionSpec kTable[] = {
     {.name = "max-age", .metavar = "[WARN:]CRIT", .help = "with --check: how old a success may be",
      .section = Section::kView,
      .subcommands = kInspect, .store = DurationLimit<&CheckLimits::age>},
+    {.name = "last-run", .help = "with --check: a failed or lost run is critical",
+     .section = Section::kView,
+     .subcommands = kInspect, .store = LastRunLimit},
     {.name = "prometheus", .help = "print metrics for Prometheus",
      .section = Section::kView,
      .subcommands = kInspect, .store = EnumFlag<&InspectOptions::form, Form::kMetrics>},

@@ -124,6 +124,7 @@ struct CheckLimits {
   std::optional<CheckLimit> wait;     ///< since the oldest waiter joined the queue
   std::optional<CheckLimit> waiting;  ///< how many wait
   std::optional<CheckLimit> age;      ///< since the last successful run began
+  bool last_run = false;              ///< whether the last run may not have failed or been lost
 };
 
 struct InspectOptions {

@@ -99,6 +99,7 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
     }
   }
   JudgeAge(lock);
+  if (limits_.last_run) JudgeLastRun(lock);
 }
 
 void QueueCheck::JudgeTime(const std::string& what, const std::optional<CheckLimit>& limit,
@@ -148,6 +149,21 @@ void QueueCheck::JudgeAge(const lock::LockSurvey& lock) {
   if (!age) return Add(CheckState::kCritical, fmt::format("{}: no success is known", path_));
   Add(exceeded->state, fmt::format("{}: the last success began {} ago (more than {})", path_,
                                    Span(*age), Span(exceeded->limit)));
+}
+
+void QueueCheck::JudgeLastRun(const lock::LockSurvey& lock) {
+  const KnownRuns runs = RunsOf(lock, times_->last_release());
+  if (!runs.is_certain) {
+    return Add(CheckState::kUnknown, fmt::format("{}: its runs cannot be read", path_));
+  }
+  if (!runs.last || !runs.last->IsBad()) return;
+  const lock::RunRecord& run = runs.last->run;
+  const bool is_lost = runs.last->state == RunState::kLost;
+  const std::string end = is_lost ? "was lost" : fmt::format("failed with status {}", *run.status);
+  const std::string host = run.host.empty() ? "" : " on " + OneLine(run.host, kWidestPath);
+  Add(CheckState::kCritical,
+      fmt::format("{}: the last run {} (it began {} ago{})", path_, end,
+                  Span(MillisecondsSince(run.began.count(), now_ms_)), host));
 }
 
 void QueueCheck::EndPath(const std::string& path, const std::vector<std::string>& unlistable) {

@@ -60,6 +60,7 @@ class QueueCheck final : public lock::SurveySink {
   void JudgeTime(const std::string& what, const std::optional<CheckLimit>& limit,
                  const QueueTimes::Oldest& oldest, Largest& largest);
   void JudgeAge(const lock::LockSurvey& lock);
+  void JudgeLastRun(const lock::LockSurvey& lock);
   [[nodiscard]] std::string Summary() const;
   [[nodiscard]] std::string PerformanceData() const;
 

@@ -13,7 +13,7 @@ struct Definition {
 };
 
 /// In the order of QueueMetrics::Metric.
-constexpr std::array<Definition, 12> kDefinitions = {{
+constexpr std::array<Definition, 14> kDefinitions = {{
     {"zklock_held", "Whether the lock is held."},
     {"zklock_holders", "How many contenders hold the lock."},
     {"zklock_waiting", "How many contenders wait for the lock."},
@@ -22,6 +22,8 @@ constexpr std::array<Definition, 12> kDefinitions = {{
     {"zklock_last_run_end_timestamp_seconds", "When the last run under the lock ended."},
     {"zklock_last_run_duration_seconds", "How long the command of the last run took."},
     {"zklock_last_run_status", "The exit status of the last run, as a shell shows it."},
+    {"zklock_last_run_lost", "Whether the end of the last run was not recorded."},
+    {"zklock_lost_runs", "How many of the runs in the history were lost."},
     {"zklock_last_success_timestamp_seconds", "When the last successful run under the lock began."},
     {"zklock_reserved", "How many reservations hold the lock."},
     {"zklock_reservation_start_timestamp_seconds", "When the reservation was made."},
@@ -86,11 +88,18 @@ void QueueMetrics::OnLockEnd(const lock::LockSurvey& lock) {
   add_time(kHeldSeconds, times_->holder());
   add_time(kOldestWait, times_->waiter());
   const auto& last = times_->last_release();
-  if (last && !last->record.is_reservation) {
-    Add(kLastRunEnd, SecondsText(last->written_ms));
-    Add(kLastRunDuration, SecondsText(last->record.ran.count()));
-    Add(kLastRunStatus, std::to_string(last->record.status));
+  const KnownRuns runs = RunsOf(lock, last);
+  if (runs.last) {
+    const lock::RunRecord& run = runs.last->run;
+    const bool is_lost = runs.last->state == RunState::kLost;
+    Add(kLastRunLost, is_lost ? "1" : "0");
+    if (!is_lost) Add(kLastRunStatus, std::to_string(*run.status));
+    if (!is_lost && run.ran) {
+      Add(kLastRunEnd, SecondsText((run.began + *run.ran).count()));
+      Add(kLastRunDuration, SecondsText(run.ran->count()));
+    }
   }
+  if (runs.is_certain) Add(kLostRuns, std::to_string(runs.lost));
   const KnownSuccess success = LastSuccessOf(lock, last);
   if (success.began_ms) Add(kLastSuccess, SecondsText(*success.began_ms));
   Add(kReserved, std::to_string(reservations_.size()));

@@ -36,6 +36,8 @@ class QueueMetrics final : public lock::SurveySink {
     kLastRunEnd,
     kLastRunDuration,
     kLastRunStatus,
+    kLastRunLost,
+    kLostRuns,
     kLastSuccess,
     kReserved,
     kReservationStart,

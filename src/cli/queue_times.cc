@@ -34,6 +34,33 @@ KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
   return known;
 }
 
+KnownRuns RunsOf(const lock::LockSurvey& lock, const std::optional<protocol::LastRelease>& last) {
+  const auto history = DescribeHistory(lock);
+  KnownRuns known{.is_certain = lock.readable && history.has_value()};
+  if (history) {
+    for (const RunView& view : history->runs) {
+      const bool is_lost = view.state == RunState::kLost;
+      const bool has_status = view.state == RunState::kEnded && view.run.status;
+      if (is_lost) ++known.lost;
+      if (!known.last && (is_lost || has_status)) known.last = view;
+    }
+  }
+  // Tokens grow in the order of the runs.
+  const bool is_run = last && !last->record.is_reservation;
+  if (is_run && (!known.last || last->record.token >= known.last->run.token)) {
+    const protocol::ReleaseRecord& record = last->record;
+    known.last = {.run = {.end = lock::RunRecord::End::kEnded,
+                          .began = protocol::ServerTime(last->written_ms) - record.ran,
+                          .ran = record.ran,
+                          .status = record.status,
+                          .host = record.host,
+                          .token = record.token,
+                          .mode = record.mode},
+                  .state = RunState::kEnded};
+  }
+  return known;
+}
+
 ContenderView QueueTimes::Add(const lock::QueueEntry& entry) {
   ContenderView view = describer_.Describe(entry);
   if (view.state == ContenderState::kNoContender) return view;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/history_view.h"
 #include "cli/queue_view.h"
 #include "lock/lock_survey.h"
 
@@ -18,6 +19,19 @@ struct KnownSuccess {
 /// `last`: the LOCK's release record. The survey has read the LOCK's last-run.
 [[nodiscard]] KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
                                          const std::optional<protocol::LastRelease>& last);
+
+/// The runs under a LOCK that are over, by its history and its release record.
+struct KnownRuns {
+  /// The newest of those that have a status or were lost. (A --hold and a reservation can only be
+  /// lost.)
+  std::optional<RunView> last;
+  std::size_t lost = 0;    ///< how many of the history were lost
+  bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
+};
+
+/// As LastSuccessOf(), at the end of the LOCK.
+[[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
+                               const std::optional<protocol::LastRelease>& last);
 
 /// Since when a LOCK has been held and waited for. Takes the entries of one LOCK, in a survey's
 /// order.

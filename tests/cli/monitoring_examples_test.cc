@@ -27,6 +27,10 @@ tests:
         values: 0+3600x40
       - series: zklock_last_run_status{lock="/jobs/new"}
         values: 0x40
+      - series: zklock_last_run_lost{lock="/jobs/new"}
+        values: 0x40
+      - series: zklock_last_run_lost{lock="/jobs/lost"}
+        values: 0x1 1x10
       - series: zklock_held_seconds{lock="/l"}
         values: 0+3600x40
       - series: zklock_reservation_end_timestamp_seconds{lock="/l",id="freeze"}
@@ -41,6 +45,13 @@ tests:
             exp_annotations: {summary: /jobs/old has not run with success for 1d 3h 0m 0s}
       - eval_time: 27h
         alertname: ZklockJobFailed
+      - eval_time: 1h
+        alertname: ZklockRunLost
+      - eval_time: 3h
+        alertname: ZklockRunLost
+        exp_alerts:
+          - exp_labels: {severity: critical, lock: /jobs/lost}
+            exp_annotations: {summary: "the last run under /jobs/lost was lost: its end was not recorded"}
       - eval_time: 2h
         alertname: ZklockHeldTooLong
       - eval_time: 3h
@@ -53,6 +64,22 @@ tests:
         exp_alerts:
           - exp_labels: {severity: warning, lock: /l, id: freeze}
             exp_annotations: {summary: the reservation freeze of /l is overdue}
+  - interval: 1m  # samples that are further apart would interrupt what lasts
+    input_series:
+      - series: zklock_held{lock="/jobs/new",instance="a"}
+        values: 0x1620
+      - series: zklock_last_success_timestamp_seconds{lock="/jobs/new",instance="a"}
+        values: 0x1620
+      - series: zklock_held{lock="/jobs/never",instance="a"}
+        values: 0x1620
+    alert_rule_test:
+      - eval_time: 25h
+        alertname: ZklockJobNeverSucceeded
+      - eval_time: 27h
+        alertname: ZklockJobNeverSucceeded
+        exp_alerts:
+          - exp_labels: {severity: critical, lock: /jobs/never, instance: a}
+            exp_annotations: {summary: /jobs/never has never run with success}
 )");
   for (const Words& argv : {Words{"promtool", "check", "rules", directory.Path("rules.yml")},
                             Words{"promtool", "test", "rules", test}}) {

@@ -95,6 +95,35 @@ TEST_CASE("a check has four states") {
              Catch::Contains(":" + std::to_string(holder.pid()) + " (more than "));
 }
 
+TEST_CASE("a check reports a last run that failed or was lost, until the next one succeeds") {
+  const std::string lock = NewLock("check");
+  Tree tree;
+  tree.Create(lock, ZnodeKind::kPersistent, "zklock/1");
+  const auto run = [&](const std::string& script) {
+    return RunZklock({"exclusive", "--history", "8", lock, "--", "sh", "-c", script}).exit;
+  };
+  CHECK(run("exit 3") == Exited(3));
+  CHECK_THAT(Check({"--last-run", lock}, 2),
+             Catch::StartsWith("CRITICAL - " + lock + ": the last run failed with status 3 ("));
+  CHECK(run("exit 0") == Exited(0));
+  CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
+
+  Child holder = StartHolder({"exclusive", "--history", "8"}, lock);
+  tree.WaitForChildren(lock, 2);
+  CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
+  holder.Signal(SIGKILL);
+  (void)holder.Wait();
+  tree.WaitForChildren(lock, 1);  // its guard closes the session
+  CHECK_THAT(Check({"--last-run", lock}, 2),
+             Catch::StartsWith("CRITICAL - " + lock + ": the last run was lost ("));
+  const std::string metrics = Metrics(lock);
+  CheckMetrics(metrics);
+  CHECK_THAT(metrics, Catch::Contains("zklock_last_run_lost{lock=\"" + lock + "\"} 1\n") &&
+                          Catch::Contains("zklock_lost_runs{lock=\"" + lock + "\"} 1\n"));
+  CHECK(run("exit 0") == Exited(0));
+  CHECK_THAT(Check({"--last-run", lock}, 0), Catch::StartsWith("OK - "));
+}
+
 // Each run tries the servers in an order of its own. About 10 of 30 begin with the one that hangs.
 TEST_CASE("a check is never unknown because one of three servers hangs") {
   const Peer hung(Peer::Manner::kSaysNothing);

@@ -306,6 +306,8 @@ Rows InspectRows() {
     rows.push_back({limit, {"--check", limit, limit == "--max-waiting" ? "1:2" : "1h:2h"}, judged});
     rows.push_back({limit, {limit, "1"}, Everywhere({kUsage})});
   }
+  rows.push_back({"--last-run", {"--check", "--last-run"}, check});
+  rows.push_back({"--last-run", {"--last-run"}, Everywhere({kUsage})});
   rows.push_back({"--check", {"--check"}, check});
   rows.push_back({"--prometheus", {"--prometheus"}, shows("# TYPE", "zklock_held{")});
   rows.push_back({"--output",

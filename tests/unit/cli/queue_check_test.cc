@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "lock/run_history.h"
 #include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
@@ -116,6 +117,65 @@ TEST_CASE("A time in the future counts as now") {
   const CheckResult success = Judge({Free()}, {.age = CheckLimit{.critical = 0}}, -kHour);
   CHECK(success.state == CheckState::kOk);
   CHECK_THAT(Data(success), Catch::Contains("'age'=0s;;0;0;"));
+}
+
+TEST_CASE("A last run that failed or was lost is critical, if that is asked for") {
+  const CheckLimits limits{.last_run = true};
+  CHECK(Judge({Free()}, limits, 0).state == CheckState::kOk);
+  CHECK(Judge({Free(3)}, {}, 0).state == CheckState::kOk);
+  CHECK(Judge({{.path = "/never"}}, limits, 0).state == CheckState::kOk);
+  const CheckResult failed = Judge({Free(3)}, limits, kHour);
+  CHECK(failed.state == CheckState::kCritical);
+  CHECK(failed.line.starts_with(
+      "CRITICAL - /jobs/free: the last run failed with status 3 (it began 1h1m ago on web1) | "));
+
+  const std::string gone = OurName("web2", "lock-", 5);
+  const auto with_history = [&](std::vector<lock::RunRecord> newest_last) {
+    lock::LockSurvey lock = Free();  // its record has the token 1
+    lock::RunHistory history;
+    for (const lock::RunRecord& run : newest_last) history.Enter(run);
+    lock.last_run = history.Format(10);
+    return lock;
+  };
+  const lock::RunRecord lost{
+      .began = protocol::ServerTime(kNoon), .host = "web2", .token = 5, .contender = gone};
+  const lock::RunRecord ended{.end = lock::RunRecord::End::kEnded,
+                              .began = protocol::ServerTime(kNoon),
+                              .ran = std::chrono::minutes(1),
+                              .status = 0,
+                              .host = "web1",
+                              .token = 6};
+  SECTION("lost") {
+    CHECK(Judge({with_history({lost})}, limits, kHour)
+              .line.starts_with(
+                  "CRITICAL - /jobs/free: the last run was lost (it began 1h ago on web2) | "));
+  }
+  SECTION("lost, and the next one still runs") {
+    lock::RunRecord next = lost;
+    next.token = 7;
+    next.contender = OurName("web3", "lock-", 7);
+    lock::LockSurvey lock = with_history({lost, next});
+    lock.running = {next.contender};
+    CHECK(Judge({lock}, limits, kHour).state == CheckState::kCritical);
+  }
+  SECTION("lost, and a newer one has succeeded") {
+    CHECK(Judge({with_history({lost, ended})}, limits, kHour).state == CheckState::kOk);
+  }
+  SECTION("failed, and a --hold has ended since") {
+    lock::RunRecord failed_run = ended;
+    failed_run.status = 9;
+    lock::RunRecord hold = ended;
+    hold.token = 7;
+    hold.status.reset();
+    CHECK_THAT(Judge({with_history({failed_run, hold})}, limits, kHour).line,
+               Catch::Contains("failed with status 9"));
+  }
+  SECTION("not readable") {
+    lock::LockSurvey lock = Free(3);
+    lock.last_run_refused = true;
+    CHECK(Judge({lock}, limits, 0)
+              .line.starts_with("UNKNOWN - /jobs/free: its runs cannot be read | "));
+  }
 }
 
 TEST_CASE("What cannot be read is unknown, unless what can be read is recent enough") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "lock/run_history.h"
 #include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
@@ -50,6 +51,8 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
            "zklock_last_run_end_timestamp_seconds{lock=\"/b\"} 1709294400",
            "zklock_last_run_duration_seconds{lock=\"/b\"} 1.250",
            "zklock_last_run_status{lock=\"/b\"} 0",
+           "zklock_last_run_lost{lock=\"/b\"} 0",
+           "zklock_lost_runs{lock=\"/b\"} 0",
            "zklock_last_success_timestamp_seconds{lock=\"/b\"} 1709294398.750",
            "zklock_reserved{lock=\"/b\"} 0",
            "zklock_unlistable_znodes 2",
@@ -58,6 +61,52 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
     CHECK(HasLine(text, line));
   }
   CHECK(text.find("last_run_status{lock=\"/a\"") == std::string::npos);
+}
+
+TEST_CASE("The last run is the newest of the history and of the release record") {
+  lock::LockSurvey lock{.path = "/l"};
+  lock::RunHistory history;
+  const lock::RunRecord lost{.end = lock::RunRecord::End::kLost, .token = 5};
+  const lock::RunRecord failed{.end = lock::RunRecord::End::kEnded,
+                               .began = protocol::ServerTime(kNoon),
+                               .ran = std::chrono::minutes(1),
+                               .status = 3,
+                               .token = 6};
+  history.Enter(lost);
+  SECTION("a failure after one that was lost") {
+    history.Enter(failed);
+    lock.last_run = history.Format(10);
+    const std::string text = Metrics({lock});
+    for (const char* const line : {
+             "zklock_last_run_status{lock=\"/l\"} 3",
+             "zklock_last_run_end_timestamp_seconds{lock=\"/l\"} 1709294460",
+             "zklock_last_run_duration_seconds{lock=\"/l\"} 60",
+             "zklock_last_run_lost{lock=\"/l\"} 0",
+             "zklock_lost_runs{lock=\"/l\"} 1",
+         }) {
+      CAPTURE(line, text);
+      CHECK(HasLine(text, line));
+    }
+  }
+  SECTION("a loss, of which the end is not known") {
+    lock.last_run = history.Format(10);
+    SetLastRun(lock, {.contender = "x", .token = 4, .status = 1, .host = "h"}, kNoon);
+    const std::string text = Metrics({lock});
+    CHECK(HasLine(text, "zklock_last_run_lost{lock=\"/l\"} 1"));
+    CHECK(text.find("zklock_last_run_status{") == std::string::npos);
+    CHECK(text.find("zklock_last_run_end_timestamp_seconds{") == std::string::npos);
+  }
+  SECTION("a record that is newer than the history") {
+    lock.last_run = history.Format(10);
+    SetLastRun(lock, {.contender = "x", .token = 8, .status = 1, .host = "h"}, kNoon);
+    const std::string text = Metrics({lock});
+    CHECK(HasLine(text, "zklock_last_run_status{lock=\"/l\"} 1"));
+    CHECK(HasLine(text, "zklock_lost_runs{lock=\"/l\"} 1"));
+  }
+  SECTION("a history that may not be read") {
+    lock.last_run_refused = true;
+    CHECK(Metrics({lock}).find("zklock_lost_runs{") == std::string::npos);
+  }
 }
 
 TEST_CASE("A reservation has its start and its end, once") {
