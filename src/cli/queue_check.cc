@@ -71,11 +71,13 @@ void QueueCheck::Largest::Take(std::int64_t more) { value = std::max(value.value
 
 void QueueCheck::OnLock(const lock::LockSurvey& lock) {
   times_.emplace(lock);
+  deadlocks_.BeginLock(lock.path);
   path_ = OneLine(lock.path, kWidestPath);
 }
 
 void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = times_->Add(entry);
+  deadlocks_.Add(view);
   if (!view.overdue || !view.Holds()) return;
   const std::int64_t ended_ms = view.reserved->until->count();
   Add(CheckState::kWarning, fmt::format("{}: the reservation {} is overdue by {}", path_,
@@ -210,21 +212,25 @@ std::string QueueCheck::PerformanceData() const {
 
 CheckResult QueueCheck::Result() const {
   const std::string data = locks_ == 0 ? "" : PerformanceData();
-  if (problems_.empty()) return ResultOf(CheckState::kOk, Summary(), data);
-  std::vector<const Problem*> worst_first;
-  worst_first.reserve(problems_.size());
-  for (const Problem& problem : problems_) worst_first.push_back(&problem);
-  std::stable_sort(worst_first.begin(), worst_first.end(), [](const Problem* a, const Problem* b) {
-    return Severity(a->state) > Severity(b->state);
+  // Deadlocks first: they do not end by themselves.
+  std::vector<Problem> worst_first;
+  for (const Deadlock& deadlock : deadlocks_.Find()) {
+    worst_first.push_back(
+        {CheckState::kCritical, OneLine("deadlock: " + deadlock.Text(), kWidestText)});
+  }
+  worst_first.insert(worst_first.end(), problems_.begin(), problems_.end());
+  if (worst_first.empty()) return ResultOf(CheckState::kOk, Summary(), data);
+  std::stable_sort(worst_first.begin(), worst_first.end(), [](const Problem& a, const Problem& b) {
+    return Severity(a.state) > Severity(b.state);
   });
   std::string text;
   for (std::size_t i = 0; i < std::min(worst_first.size(), kMostProblems); ++i) {
-    text += (i == 0 ? "" : "; ") + worst_first[i]->text;
+    text += (i == 0 ? "" : "; ") + worst_first[i].text;
   }
   if (worst_first.size() > kMostProblems) {
     text += fmt::format("; and {} more", worst_first.size() - kMostProblems);
   }
-  return ResultOf(worst_first.front()->state, text, data);
+  return ResultOf(worst_first.front().state, text, data);
 }
 
 }  // namespace zklock::cli

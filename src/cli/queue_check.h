@@ -8,6 +8,7 @@
 
 #include "cli/option_table.h"
 #include "cli/queue_times.h"
+#include "cli/wait_graph.h"
 #include "lock/lock_survey.h"
 
 namespace zklock::cli {
@@ -67,6 +68,7 @@ class QueueCheck final : public lock::SurveySink {
   const CheckLimits limits_;
   const std::int64_t now_ms_;
   std::optional<QueueTimes> times_;
+  DeadlockSearch deadlocks_;
   std::string path_;  ///< of the LOCK, printable
   std::vector<Problem> problems_;
   Largest held_, wait_, waiting_, age_;

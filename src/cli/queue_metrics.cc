@@ -13,7 +13,7 @@ struct Definition {
 };
 
 /// In the order of QueueMetrics::Metric.
-constexpr std::array<Definition, 14> kDefinitions = {{
+constexpr std::array<Definition, 15> kDefinitions = {{
     {"zklock_held", "Whether the lock is held."},
     {"zklock_holders", "How many contenders hold the lock."},
     {"zklock_waiting", "How many contenders wait for the lock."},
@@ -28,6 +28,7 @@ constexpr std::array<Definition, 14> kDefinitions = {{
     {"zklock_reserved", "How many reservations hold the lock."},
     {"zklock_reservation_start_timestamp_seconds", "When the reservation was made."},
     {"zklock_reservation_end_timestamp_seconds", "When the reservation ends by itself."},
+    {"zklock_deadlocked", "How many contenders of the lock are in a deadlock."},
 }};
 
 std::string Head(const Definition& metric) {
@@ -64,12 +65,15 @@ void QueueMetrics::Add(Metric metric, std::string_view value, std::string_view r
 
 void QueueMetrics::OnLock(const lock::LockSurvey& lock) {
   times_.emplace(lock);
+  deadlocks_.BeginLock(lock.path);
+  locks_.push_back(lock.path);
   label_ = EscapedLabel(lock.path);
   reservations_.clear();
 }
 
 void QueueMetrics::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = times_->Add(entry);
+  deadlocks_.Add(view);
   if (view.state != ContenderState::kReserved) return;
   const std::string id = EscapedLabel(view.reserved->reservation.id);
   if (!reservations_.insert(id).second) return;
@@ -103,6 +107,17 @@ void QueueMetrics::OnLockEnd(const lock::LockSurvey& lock) {
   const KnownSuccess success = LastSuccessOf(lock, last);
   if (success.began_ms) Add(kLastSuccess, SecondsText(*success.began_ms));
   Add(kReserved, std::to_string(reservations_.size()));
+}
+
+void QueueMetrics::OnEnd() {
+  std::map<std::string, std::size_t> deadlocked;
+  for (const Deadlock& deadlock : deadlocks_.Find()) {
+    for (const auto& [lock, contenders] : deadlock.contenders) deadlocked[lock] += contenders;
+  }
+  for (const std::string& lock : locks_) {
+    label_ = EscapedLabel(lock);
+    Add(kDeadlocked, std::to_string(deadlocked[lock]));
+  }
 }
 
 std::string QueueMetrics::Text(std::size_t unlistable) const {

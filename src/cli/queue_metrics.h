@@ -6,8 +6,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/queue_times.h"
+#include "cli/wait_graph.h"
 #include "lock/lock_survey.h"
 
 namespace zklock::cli {
@@ -22,8 +24,9 @@ class QueueMetrics final : public lock::SurveySink {
   void OnLock(const lock::LockSurvey& lock) override;
   void OnEntry(const lock::QueueEntry& entry) override;
   void OnLockEnd(const lock::LockSurvey& lock) override;
+  void OnEnd() override;
 
-  /// All metrics. `unlistable`: how many znodes we may not list.
+  /// All metrics, at the end of the survey. `unlistable`: how many znodes we may not list.
   [[nodiscard]] std::string Text(std::size_t unlistable) const;
 
  private:
@@ -42,6 +45,7 @@ class QueueMetrics final : public lock::SurveySink {
     kReserved,
     kReservationStart,
     kReservationEnd,
+    kDeadlocked,
     kCount,
   };
 
@@ -50,6 +54,8 @@ class QueueMetrics final : public lock::SurveySink {
 
   const std::int64_t now_ms_;
   std::optional<QueueTimes> times_;
+  DeadlockSearch deadlocks_;
+  std::vector<std::string> locks_;      ///< their paths
   std::string label_;                   ///< the LOCK's path, escaped
   std::set<std::string> reservations_;  ///< IDs: a sample must not occur twice
   std::array<std::string, kCount> samples_;

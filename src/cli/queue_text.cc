@@ -14,6 +14,7 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::string_view kNotKnown = "-";
+constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
 // Long names in foreign data must not push the other columns out of sight.
 constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
@@ -230,11 +231,13 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
     style_ = next_style_;
     locks_ = shown_ = reservations_ = 0;
     oldest_ms_.reset();
+    deadlocks_ = {};
   }
   lock_ = lock;
   describer_.emplace(lock);
   first_.reset();
   if (lock.in_tree) {
+    deadlocks_.BeginLock(lock.path);
     if (!table_) table_.emplace(MakeTreeTable(style_));
     return;
   }
@@ -249,6 +252,7 @@ void QueueText::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView contender = describer_->Describe(entry);
   if (lock_.in_tree) {
     if (!first_) first_ = contender;
+    deadlocks_.Add(contender);
     return;
   }
   AddContender(contender);
@@ -278,6 +282,7 @@ void QueueText::OnEnd() {
       const std::string since = FormatTime(*oldest_ms_, WithYear());
       out_("\n" + Headline(oldest_, "the oldest reservation, since " + since));
     }
+    PrintDeadlocks();
   }
   found_ = false;
   table_.reset();
@@ -332,6 +337,16 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {holders, first_->overdue ? Tone::kBad : Tone::kPlain},
                   {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
+}
+
+void QueueText::PrintDeadlocks() {
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  for (const Deadlock& deadlock : deadlocks_.Find()) {
+    out_("\n" + Paint(Tone::kBad, kDeadlock, style_.colours) + "\n");
+    for (const auto& [who, lock] : deadlock.holders) {
+      out_(Printable(fmt::format("  {} holds {}", who, lock), width) + "\n");
+    }
+  }
 }
 
 /// "PATH: what", with the path cut if the terminal is too narrow.

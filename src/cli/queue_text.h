@@ -9,6 +9,7 @@
 
 #include "cli/queue_view.h"
 #include "cli/table.h"
+#include "cli/wait_graph.h"
 #include "lock/survey.h"
 
 namespace zklock::cli {
@@ -47,6 +48,7 @@ class QueueText final : public lock::SurveySink {
   class Waits;
   void AddContender(const ContenderView& contender);
   void AddToTree(const lock::LockSurvey& lock);
+  void PrintDeadlocks();
   void PrintPage(const lock::LockSurvey& lock);
   void PrintEnd(const lock::LockSurvey& lock);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
@@ -70,7 +72,8 @@ class QueueText final : public lock::SurveySink {
   std::string oldest_;  ///< the path of the LOCK that has been reserved longest
   bool begun_ = false;  ///< its first page was printed
   std::unique_ptr<Waits> waits_;
-  std::size_t holders_ = 0;  ///< reported so far
+  std::size_t holders_ = 0;   ///< reported so far
+  DeadlockSearch deadlocks_;  ///< of a tree
   // The queue of the LOCK, or the LOCKs of a tree.
   std::optional<Table> table_;
 };

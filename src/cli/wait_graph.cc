@@ -1,10 +1,12 @@
 #include "cli/wait_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "protocol/lock_path.h"
 
@@ -171,6 +173,59 @@ std::vector<std::size_t> FindCycles(std::size_t contenders, const std::vector<Wa
     }
   }
   return cycle;
+}
+
+std::string Deadlock::Text() const {
+  constexpr std::size_t kMostHolders = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
+    text += fmt::format("{}{} holds {}", i == 0 ? "" : ", ", holders[i].who, holders[i].lock);
+  }
+  if (holders.size() > kMostHolders) {
+    text += fmt::format(", and {} more", holders.size() - kMostHolders);
+  }
+  if (holders.size() < 2) return text + " and waits for itself";
+  return text + "; each waits for " + (holders.size() == 2 ? "the other" : "another");
+}
+
+void DeadlockSearch::Add(const ContenderView& contender) {
+  if (contender.state == ContenderState::kNoContender) return;
+  const lock::ContenderData& data = contender.data;
+  ContenderView kept{.name = contender.Holds() ? contender.name : "",
+                     .path = contender.path,
+                     .state = contender.state,
+                     .program = contender.program,
+                     .for_permit = contender.for_permit,
+                     .waits_for = contender.waits_for};
+  kept.data.host = data.host;
+  kept.data.pid = data.pid;
+  kept.data.boot_id = data.boot_id;
+  kept.data.start_time = data.start_time;
+  kept.data.under = data.under;
+  contenders_.push_back(std::move(kept));
+  lock_of_.push_back(locks_.size() - 1);
+}
+
+std::vector<Deadlock> DeadlockSearch::Find() const {
+  std::vector<const ContenderView*> contenders;
+  for (const ContenderView& contender : contenders_) contenders.push_back(&contender);
+  const std::vector<std::size_t> cycles = FindCycles(contenders.size(), FindWaits(contenders));
+  std::vector<Deadlock> deadlocks;
+  for (std::size_t i = 0; i < cycles.size(); ++i) {
+    if (cycles[i] == 0) continue;
+    deadlocks.resize(std::max(deadlocks.size(), cycles[i]));
+    Deadlock& deadlock = deadlocks[cycles[i] - 1];
+    const std::string& lock = locks_[lock_of_[i]];
+    ++deadlock.contenders[lock];
+    if (!contenders_[i].Holds()) continue;
+    std::string who = HostAndPid(contenders_[i]);
+    if (who.empty()) who = fmt::format("({})", ProgramName(contenders_[i]));
+    const Deadlock::Holder holder{.who = who, .lock = lock};
+    auto& known = deadlock.holders;
+    // A LOCK may have been surveyed twice.
+    if (std::find(known.begin(), known.end(), holder) == known.end()) known.push_back(holder);
+  }
+  return deadlocks;
 }
 
 }  // namespace zklock::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,35 @@ struct WaitEdge {
 /// all of those are stuck too.
 [[nodiscard]] std::vector<std::size_t> FindCycles(std::size_t contenders,
                                                   const std::vector<WaitEdge>& edges);
+
+/// Contenders that can never continue, because they wait for each other.
+struct Deadlock {
+  struct Holder {
+    std::string who;   ///< "web1:4242", or the program in parentheses if nothing else is known
+    std::string lock;  ///< the path of the LOCK that it holds
+    friend bool operator==(const Holder&, const Holder&) = default;
+  };
+  std::vector<Holder> holders;                    ///< those of them that hold, each once
+  std::map<std::string, std::size_t> contenders;  ///< how many there are, by the path of the LOCK
+
+  /// "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths are any
+  /// bytes.
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Finds the deadlocks among the contenders of several LOCKs. Keeps of each contender only what
+/// that needs.
+class DeadlockSearch {
+ public:
+  /// The contenders of the LOCK with this path follow.
+  void BeginLock(const std::string& path) { locks_.push_back(path); }
+  void Add(const ContenderView& contender);
+  [[nodiscard]] std::vector<Deadlock> Find() const;
+
+ private:
+  std::vector<std::string> locks_;
+  std::vector<ContenderView> contenders_;
+  std::vector<std::size_t> lock_of_;  ///< of each contender, as an index
+};
 
 }  // namespace zklock::cli

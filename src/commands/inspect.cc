@@ -36,6 +36,9 @@ namespace {
 using Form = cli::InspectOptions::Form;
 using Scope = lock::SurveyRequest::Scope;
 
+/// How many contenders of each LOCK of a tree are read for a list, which shows one of them: a
+/// deadlock is found among these. A list should not take as long as the queues are.
+constexpr std::size_t kMostForDeadlocks = 64;
 constexpr Duration kShortOutage = std::chrono::seconds(1);
 
 /// For --quiet: whether the lock is held.
@@ -142,7 +145,9 @@ class Inspection {
                                       : Scope::kGuess,
             .most_data = lock::kMostContenderData,
             .most_contenders = most_contenders,
-            .most_in_tree = options_.form == Form::kText ? 1 : std::string::npos,
+            .most_in_tree = options_.form != Form::kText ? std::string::npos
+                            : options_.by_status         ? 1
+                                                         : kMostForDeadlocks,
             .with_last_run = options_.history ||
                              (options_.form == Form::kText && !is_tree && !options_.by_status),
             .watch = options_.watch,

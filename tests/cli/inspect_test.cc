@@ -208,6 +208,8 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
   first.Write("\n");
   first.ReadErrUntil("waiting for");
   CHECK_THAT(Inspect({"--dot", root}), !Catch::Contains("red"));
+  CHECK_THAT(Inspect({root}), !Catch::Contains("deadlock:"));
+  CHECK(RunZklock({"inspect", "--check", root}).exit == Exited(0));
   second.Write("\n");
   second.ReadErrUntil("waiting for");
   const std::string graph = Inspect({"--dot", root});
@@ -218,6 +220,25 @@ TEST_CASE("two nested callers in opposite orders are shown as a deadlock") {
     if (line.find("->") != std::string::npos && line.find("color=red") != std::string::npos) ++red;
   }
   CHECK(red == 4);
+  // Everything else that shows several locks names it too.
+  const auto holds = [&](const Child& child, const std::string& lock) {
+    return ":" + std::to_string(child.pid()) + " holds " + root + lock;
+  };
+  CHECK_THAT(Inspect({root}), Catch::Contains("\ndeadlock: these wait for each other\n") &&
+                                  Catch::Contains(holds(first, "/a") + "\n") &&
+                                  Catch::Contains(holds(second, "/b") + "\n"));
+  for (const Words& locks : {Words{root}, Words{root + "/a", root + "/b"}}) {
+    Words words = {"inspect", "--check"};
+    words.insert(words.end(), locks.begin(), locks.end());
+    const Finished check = RunZklock(words);
+    CHECK(check.exit == Exited(2));
+    CHECK_THAT(check.out, Catch::StartsWith("CRITICAL - deadlock: ") &&
+                              Catch::Contains(holds(first, "/a") + ", ") &&
+                              Catch::Contains(holds(second, "/b") + "; each waits for the other"));
+  }
+  CHECK_THAT(Inspect({"--prometheus", root}),
+             Catch::Contains("zklock_deadlocked{lock=\"" + root + "/a\"} 2\n") &&
+                 Catch::Contains("zklock_deadlocked{lock=\"" + root + "/b\"} 2\n"));
 }
 
 TEST_CASE("without a terminal --watch prints a JSON line for each change") {

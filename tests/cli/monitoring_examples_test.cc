@@ -31,6 +31,10 @@ tests:
         values: 0x40
       - series: zklock_last_run_lost{lock="/jobs/lost"}
         values: 0x1 1x10
+      - series: zklock_deadlocked{lock="/a"}
+        values: 0 2x10
+      - series: zklock_deadlocked{lock="/l"}
+        values: 0x10
       - series: zklock_held_seconds{lock="/l"}
         values: 0+3600x40
       - series: zklock_reservation_end_timestamp_seconds{lock="/l",id="freeze"}
@@ -52,6 +56,13 @@ tests:
         exp_alerts:
           - exp_labels: {severity: critical, lock: /jobs/lost}
             exp_annotations: {summary: "the last run under /jobs/lost was lost: its end was not recorded"}
+      - eval_time: 0
+        alertname: ZklockDeadlock
+      - eval_time: 2h
+        alertname: ZklockDeadlock
+        exp_alerts:
+          - exp_labels: {severity: critical, lock: /a}
+            exp_annotations: {summary: "2 contenders of /a wait for each other, and for other locks"}
       - eval_time: 2h
         alertname: ZklockHeldTooLong
       - eval_time: 3h

@@ -55,6 +55,8 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
            "zklock_lost_runs{lock=\"/b\"} 0",
            "zklock_last_success_timestamp_seconds{lock=\"/b\"} 1709294398.750",
            "zklock_reserved{lock=\"/b\"} 0",
+           "zklock_deadlocked{lock=\"/a\"} 0",
+           "zklock_deadlocked{lock=\"/b\"} 0",
            "zklock_unlistable_znodes 2",
        }) {
     CAPTURE(line, text);

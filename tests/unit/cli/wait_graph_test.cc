@@ -104,6 +104,45 @@ TEST_CASE("A waiter for any of several is stuck if all of them are") {
   CHECK(circles[4] == 0);
 }
 
+TEST_CASE("A deadlock is named by those who hold, and counted by lock") {
+  DeadlockSearch search;
+  const auto add = [&](const std::string& lock, const std::vector<ContenderView>& contenders) {
+    search.BeginLock(lock);
+    for (const ContenderView& contender : contenders) search.Add(contender);
+  };
+  const auto on = [](ContenderView view, const std::string& host, int pid) {
+    view.data.host = host;
+    view.data.pid = pid;
+    return view;
+  };
+  ContenderView stray = Holder("/a/0");
+  stray.state = ContenderState::kNoContender;
+  add("/a", {stray, on(Holder("/a/1"), "web1", 42), Waiter("/a/2", "1"),
+             Under(Waiter("/a/3", "2"), {"/b/1"}), Waiter("/a/4", "3")});
+  add("/b", {on(Holder("/b/1"), "web2", 77), Under(Waiter("/b/2", "1"), {"/a/1"})});
+  add("/c", {on(Holder("/c/1"), "web3", 8), Waiter("/c/2", "1")});
+  const auto deadlocks = search.Find();
+  REQUIRE(deadlocks.size() == 1);
+  const std::string text = "web1:42 holds /a, web2:77 holds /b; each waits for the other";
+  CHECK(deadlocks[0].Text() == text);
+  CHECK(deadlocks[0].contenders == std::map<std::string, std::size_t>{{"/a", 3}, {"/b", 2}});
+  // A lock that was surveyed twice is named once.
+  add("/b", {on(Holder("/b/1"), "web2", 77), Under(Waiter("/b/2", "1"), {"/a/1"})});
+  REQUIRE(search.Find().size() == 1);
+  CHECK(search.Find()[0].Text() == text);
+}
+
+TEST_CASE("The text of a deadlock names four holders at most") {
+  CHECK(Deadlock{.holders = {{"w:1", "/s"}}, .contenders = {}}.Text() ==
+        "w:1 holds /s and waits for itself");
+  CHECK(
+      Deadlock{
+          .holders = {{"a:1", "/a"}, {"b:1", "/b"}, {"c:1", "/c"}, {"d:1", "/d"}, {"e:1", "/e"}},
+          .contenders = {}}
+          .Text() ==
+      "a:1 holds /a, b:1 holds /b, c:1 holds /c, d:1 holds /d, and 1 more; each waits for another");
+}
+
 TEST_CASE("A long queue is handled") {
   Edges edges;
   constexpr std::size_t kLong = 100000;
