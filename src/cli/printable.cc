@@ -173,6 +173,18 @@ std::string PrintableEnd(std::string_view foreign, std::size_t columns) {
   return shown;
 }
 
+std::string PrintableShort(std::string_view foreign, std::size_t columns) {
+  constexpr std::size_t kLeast = 5;
+  const bool is_path = foreign.find('/') != std::string_view::npos &&
+                       foreign.find_first_of(" \t") == std::string_view::npos;
+  if (!is_path || columns < kLeast || DisplayWidth(foreign) <= columns) {
+    return Printable(foreign, columns);
+  }
+  const std::size_t half = columns / 2;
+  const std::string end = PrintableEnd(foreign, half + 1);
+  return Printable(foreign, columns - half) + end.substr(kEllipsis.size());
+}
+
 std::size_t DisplayWidth(std::string_view text) {
   std::size_t width = 0;
   Pieces pieces(text);

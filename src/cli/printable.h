@@ -19,6 +19,10 @@ inline constexpr std::size_t kWidestForeign = 60;
 /// As Printable, but cut at the beginning, with '…' as its first column.
 [[nodiscard]] std::string PrintableEnd(std::string_view foreign, std::size_t columns);
 
+/// As Printable, but a URL or a path, which has a slash and no blank, is cut in the middle: its end
+/// says as much as its beginning.
+[[nodiscard]] std::string PrintableShort(std::string_view foreign, std::size_t columns);
+
 /// The width in columns of Printable(text).
 [[nodiscard]] std::size_t DisplayWidth(std::string_view text);
 

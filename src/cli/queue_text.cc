@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "cli/duration.h"
@@ -51,8 +52,7 @@ Tone ToneOf(const ContenderView& contender) {
   return Tone::kFaint;
 }
 
-/// The command, or the program that created the contender; of a reservation what it is for; and the
-/// label.
+/// The command, or the program that created the contender; of a reservation what it is for.
 std::string CommandText(const ContenderView& contender, bool with_year) {
   if (contender.state == ContenderState::kNoContender) return "";
   const lock::ContenderData& data = contender.data;
@@ -63,13 +63,14 @@ std::string CommandText(const ContenderView& contender, bool with_year) {
     text = fmt::format("({}{})", ProgramName(contender),
                        contender.readable ? "" : "; may not be read");
   }
-  if (data.label && !data.label->empty()) text += fmt::format(" [{}]", *data.label);
   return text;
 }
 
-/// "host:pid command"; unknown parts are left out. "reserved: " and what for.
+/// "host:pid command [label]"; unknown parts are left out. "reserved: " and what for.
 std::string HolderText(const ContenderView& contender, bool with_year) {
-  const std::string command = CommandText(contender, with_year);
+  std::string command = CommandText(contender, with_year);
+  const auto& label = contender.data.label;
+  if (label && !label->empty()) command += fmt::format(" [{}]", *label);
   if (contender.reserved) return fmt::format("{}: {}", StateName(contender.state), command);
   const std::string holder = HostAndPid(contender);
   return holder + (holder.empty() ? "" : " ") + command;
@@ -78,18 +79,20 @@ std::string HolderText(const ContenderView& contender, bool with_year) {
 Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
   // What an operator needs at three in the morning: who, where, since when, doing what.
   const std::size_t digits = std::to_string(lock.held + lock.waiting).size();
-  std::vector<Column> columns{{.title = "POS", .align = kRight, .expect = digits, .dispensable = 1},
+  std::vector<Column> columns{{.title = "POS", .align = kRight, .expect = digits, .dispensable = 3},
                               {.title = "STATE"},
                               {.title = "MODE", .dispensable = 5},
-                              {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 2},
-                              {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 6},
-                              {.title = "PID", .align = kRight, .dispensable = 4},
-                              {.title = "SINCE", .align = kRight, .dispensable = 3},
-                              {.title = "TOKEN", .align = kRight, .dispensable = 7},
-                              {.title = "COMMAND", .least = 12}};
+                              {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 1},
+                              {.title = "FOR", .align = kRight, .dispensable = 2},
+                              {.title = "LABEL", .least = 10, .dispensable = 4},
+                              {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 8},
+                              {.title = "PID", .align = kRight, .dispensable = 6},
+                              {.title = "SINCE", .align = kRight, .dispensable = 7},
+                              {.title = "TOKEN", .align = kRight, .dispensable = 9},
+                              {.title = "COMMAND", .least = 8}};
   if (style.with_names) {
     columns.back().dispensable = 1;
-    columns.push_back({.title = "CGROUP", .dispensable = 8});
+    columns.push_back({.title = "CGROUP", .dispensable = 10});
     columns.push_back({.title = "CONTENDER"});
   }
   return {std::move(columns), style.width, style.colours};
@@ -236,6 +239,9 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   lock_ = lock;
   describer_.emplace(lock);
   first_.reset();
+  now_ms_ = style_.now_ms.value_or(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                       std::chrono::system_clock::now().time_since_epoch())
+                                       .count());
   if (lock.in_tree) {
     deadlocks_.BeginLock(lock.path);
     if (!table_) table_.emplace(MakeTreeTable(style_));
@@ -296,6 +302,8 @@ void QueueText::AddContender(const ContenderView& contender) {
                           {std::string(StateName(contender.state)), tone},
                           std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
                           OrDash(contender.data.host),
+                          {For(contender), since},
+                          OrDash(contender.data.label),
                           OrDash(contender.data.user),
                           OrDash(contender.data.pid),
                           {Since(contender), since},
@@ -359,7 +367,7 @@ std::string QueueText::Headline(const std::string& path, const std::string& what
     const std::size_t others = DisplayWidth(use) + 2;
     room = std::max(style_.width, others + kLeastPath) - others;
   }
-  return Paint(Tone::kTitle, Printable(path, room), style_.colours) + ": " + use + "\n";
+  return Paint(Tone::kTitle, PrintableShort(path, room), style_.colours) + ": " + use + "\n";
 }
 
 void QueueText::PrintPage(const lock::LockSurvey& lock) {
@@ -409,6 +417,15 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
 std::string QueueText::Since(const ContenderView& contender) const {
   if (!contender.since_ms) return std::string(kNotKnown);
   return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, WithYear());
+}
+
+/// Without tenths, which change while one reads.
+std::string QueueText::For(const ContenderView& contender) const {
+  if (!contender.since_ms) return std::string(kNotKnown);
+  const auto span =
+      std::chrono::milliseconds(std::max<std::int64_t>(now_ms_ - *contender.since_ms, 0));
+  return (contender.since_exact ? "" : "≤ ") +
+         FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
 bool QueueText::WithYear() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ struct ViewStyle {
       false;  ///< with each contender's cgroup, and its name for `release --contender`
   std::size_t most_waits = 8;  ///< lines of who waits for whom
   std::size_t most_locks = 0;  ///< of a tree; 0: no limit
+  /// To when spans count, in ms since 1970; none: to when a LOCK is reported.
+  std::optional<std::int64_t> now_ms{};
 };
 
 /// Receives the output piece by piece.
@@ -39,6 +42,9 @@ class QueueText final : public lock::SurveySink {
   /// Takes effect with the next LOCK or tree.
   void SetStyle(const ViewStyle& style) { next_style_ = style; }
 
+  /// Whether what was shown last grows old: it says for how long contenders hold or wait.
+  [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
+
   void OnLock(const lock::LockSurvey& lock) override;
   void OnEntry(const lock::QueueEntry& entry) override;
   void OnLockEnd(const lock::LockSurvey& lock) override;
@@ -53,6 +59,7 @@ class QueueText final : public lock::SurveySink {
   void PrintEnd(const lock::LockSurvey& lock);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
   [[nodiscard]] std::string Since(const ContenderView& contender) const;
+  [[nodiscard]] std::string For(const ContenderView& contender) const;
   [[nodiscard]] bool WithYear() const;
 
   const std::string path_;
@@ -71,6 +78,7 @@ class QueueText final : public lock::SurveySink {
   std::optional<std::int64_t> oldest_ms_;
   std::string oldest_;  ///< the path of the LOCK that has been reserved longest
   bool begun_ = false;  ///< its first page was printed
+  std::int64_t now_ms_ = 0;
   std::unique_ptr<Waits> waits_;
   std::size_t holders_ = 0;   ///< reported so far
   DeadlockSearch deadlocks_;  ///< of a tree

@@ -11,6 +11,8 @@ namespace zklock::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
+// Cut to this, most cells still say what they are.
+constexpr std::size_t kReadable = 30;
 constexpr std::size_t kNoLimit = std::string_view::npos;
 
 }  // namespace
@@ -22,7 +24,7 @@ void Table::AddRow(std::vector<Cell> cells) {
   if (cells.size() != columns_.size()) throw std::logic_error("a row of the wrong length");
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::size_t most = columns_[i].most == 0 ? kNoLimit : columns_[i].most;
-    cells[i].text = Printable(cells[i].text, most);
+    cells[i].text = PrintableShort(cells[i].text, most);
   }
   rows_.push_back(std::move(cells));
 }
@@ -59,15 +61,29 @@ void Table::Fit() {
     }
     return sum;
   };
-  while (total(least) > width_) {
-    std::size_t out = count;
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool more = out == count || columns_[i].dispensable > columns_[out].dispensable;
-      if (shown_[i] && columns_[i].dispensable > 0 && more) out = i;
+  const auto has_one_value = [&](std::size_t column) {
+    return rows_.size() > 1 && std::all_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+             return row[column].text == rows_.front()[column].text;
+           });
+  };
+  /// Drops columns that `may_go`, until the others fit.
+  const auto drop = [&](const std::vector<std::size_t>& widths, const auto& may_go) {
+    while (total(widths) > width_) {
+      std::size_t out = count;
+      for (std::size_t i = 0; i < count; ++i) {
+        const bool more = out == count || columns_[i].dispensable > columns_[out].dispensable;
+        if (shown_[i] && columns_[i].dispensable > 0 && more && may_go(i)) out = i;
+      }
+      if (out == count) break;
+      shown_[out] = false;
     }
-    if (out == count) break;
-    shown_[out] = false;
+  };
+  std::vector<std::size_t> readable(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    readable[i] = std::min(widths_[i], std::max(least[i], kReadable));
   }
+  drop(readable, has_one_value);
+  drop(least, [](std::size_t) { return true; });
   // The widest column shrinks first, so that one long cell does not shrink all the others.
   while (total(widths_) > width_) {
     std::size_t widest = count;
@@ -85,18 +101,15 @@ std::string Table::Line(const std::vector<Cell>& cells) const {
   std::size_t at = 0;    // the terminal's column
   std::size_t owed = 0;  // spaces to write if more text follows
   std::size_t end = 0;   // where this column should end
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (shown_[i]) last = i;
-  }
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!shown_[i]) continue;
     end += widths_[i];
     const bool can_be_cut = columns_[i].least != 0;
     const std::size_t left = width_ > at + owed ? width_ - at - owed : 0;
-    // Without a limit the last cell may be wider than its column.
-    const std::size_t own = can_be_cut && (i != last || width_ != kNoLimit) ? widths_[i] : kNoLimit;
-    const std::string text = Printable(cells[i].text, can_be_cut ? std::min(left, own) : kNoLimit);
+    // Without a limit a cell may be wider than its column.
+    const std::size_t own = can_be_cut && width_ != kNoLimit ? widths_[i] : kNoLimit;
+    const std::string text =
+        PrintableShort(cells[i].text, can_be_cut ? std::min(left, own) : kNoLimit);
     const std::size_t size = DisplayWidth(text);
     const std::size_t padding = end > at + owed + size ? end - at - owed - size : 0;
     const bool is_right = columns_[i].align == Column::Align::kRight;

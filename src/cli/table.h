@@ -50,7 +50,8 @@ struct Column {
   std::size_t expect = 0;  ///< the width that cells of later pages may need, if known
   /// If the table is too wide, cells may be cut to this many columns; 0: never.
   std::size_t least = 0;
-  /// Dropped if cutting is not enough, the highest first; 0: never.
+  /// Dropped if cutting is not enough, the highest first; 0: never. Columns with the same value in
+  /// every row are dropped before all others, and before more than a little is cut.
   int dispensable = 0;
 };
 

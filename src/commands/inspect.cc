@@ -208,6 +208,7 @@ class Inspection {
       picture_ = std::exchange(text, "");
       outage_.reset();
       Draw(picture_, size);
+      stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
       survey_->KeepTrying();  // there is something to show meanwhile
     });
     survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
@@ -217,13 +218,15 @@ class Inspection {
     session_.loop().Add(changes);
     session_.loop().Add(alarm);
     const auto redraw = [&] {
+      stale_at_ = kNever;
       size = OutputSize();
       if (outage_) outage_->is_shown = false;
       view.SetStyle(ScreenStyle(size));
       survey_->Repeat(RoomFor(size));
     };
     const auto is_left = [&] {
-      if (changes.Take()) redraw();
+      const bool is_stale = session_.clock().Now() >= stale_at_ && session_.store().IsConnected();
+      if (changes.Take() || is_stale) redraw();
       ShowOutage(size, alarm);
       return output_.error() != 0;
     };
@@ -259,7 +262,7 @@ class Inspection {
     }
     // An ordinary reconnect is not worth it.
     const bool is_due = is_out && !outage_->is_shown && now - outage_->since >= kShortOutage;
-    alarm.Set(is_out && !outage_->is_shown ? outage_->since + kShortOutage : kNever);
+    alarm.Set(!is_out ? stale_at_ : outage_->is_shown ? kNever : outage_->since + kShortOutage);
     if (!is_due) return;
     alarm.Set(kNever);
     outage_->is_shown = true;
@@ -316,7 +319,8 @@ class Inspection {
     std::string text;
     bool is_shown = false;
   };
-  std::string picture_;  ///< the last that was drawn, with --watch
+  std::string picture_;          ///< the last that was drawn, with --watch
+  TimePoint stale_at_ = kNever;  ///< when to draw it again, for the spans in it
   std::optional<Outage> outage_;
 };
 

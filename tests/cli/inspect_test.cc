@@ -71,7 +71,7 @@ TEST_CASE("a queue is shown with its holders and waiters and their metadata") {
   Child reader = StartWaiter({"read"}, lock);
   const std::string text = Inspect({lock});
   CHECK_THAT(text, Catch::StartsWith(lock + ": held by 1, 1 waiting\n"));
-  CHECK_THAT(text, Catch::Contains("sh [nightly]\n") && Catch::EndsWith("\n2 waits for 1\n"));
+  CHECK_THAT(text, Catch::Contains("  nightly  ") && Catch::EndsWith("\n2 waits for 1\n"));
   CHECK(RunZklock({"inspect", "-q", lock}).exit == Exited(75));
   CHECK(RunZklock({"inspect", "-q", lock}).out.empty());
 

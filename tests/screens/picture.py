@@ -113,6 +113,7 @@ _CAME = {"build1": "03:15:02", "build2": "03:15:03", "build3": "03:15:05"}
 _HELD = {"build1": "03:15:02", "build2": "03:15:42", "build3": "03:16:22"}
 _WAITED = {"build2": ["17s"], "build3": ["15s", "45s"]}
 _HELD_AT_MOST = ["18s", "8s"]
+_FOR = {"build1": ["18s"], "build2": ["17s", "8s"], "build3": ["15s", "45s", "8s"]}
 
 
 class Settled:
@@ -140,6 +141,9 @@ class Settled:
         if "waiting" in text and host in _WAITED and frame < len(_WAITED[host]):
             text = re.sub(r"in line, [0-9hms]+;", f"in line, {_WAITED[host][frame]};", text)
             text = re.sub(r"\) for [0-9hms]+", f") for {_HELD_AT_MOST[frame]}", text)
+        if frame < len(_FOR.get(host, [])):
+            text = re.sub(r"(?<=  ) *\d+s(?=  )",
+                          lambda match: _FOR[host][frame].rjust(len(match[0])), text)
         text = re.sub(r"(\d{4}-|)\d\d-\d\d (?=\d\d:)",
                       lambda match: ("2026-" if match[1] else "") + "03-01 ", text)
         if "ended" in text:

@@ -126,6 +126,19 @@ TEST_CASE("Whatever the bytes, the result is one line that fits") {
   }
 }
 
+TEST_CASE("PrintableShort cuts a URL or a path in the middle, and other text at its end") {
+  CHECK(PrintableShort("https://ci.example/job/4711", 27) == "https://ci.example/job/4711");
+  CHECK(PrintableShort("https://ci.example/job/4711", 26) == "https://ci.e…mple/job/4711");
+  CHECK(PrintableShort("/jobs/nightly/backup", 9) == "/job…ckup");
+  CHECK(PrintableShort("/jobs/nightly/backup", 4) == "/jo…");
+  CHECK(PrintableShort("tar -c /srv", 9) == "tar -c /…");
+  CHECK(PrintableShort("nightly", 6) == "night…");
+  // Each character has two columns; a tab is four.
+  CHECK(PrintableShort("/\xe5\x8f\xb0\xe5\x8c\x97\xe5\x8f\xb0\xe5\x8c\x97", 7) ==
+        "/\xe5\x8f\xb0…\xe5\x8c\x97");
+  CHECK(DisplayWidth(PrintableShort("/\x1b/\x1b/\x1b/\x1b", 11)) <= 11);
+}
+
 TEST_CASE("PrintableEnd cuts the beginning") {
   CHECK(PrintableEnd("/jobs/backup", 12) == "/jobs/backup");
   CHECK(PrintableEnd("/jobs/backup", 8) == "…/backup");

@@ -18,23 +18,27 @@ using test::kUuid;
 using test::OurName;
 using test::Reservation;
 
-std::string Render(const std::vector<lock::LockSurvey>& locks, const ViewStyle& style = {}) {
+std::string Render(const std::vector<lock::LockSurvey>& locks, ViewStyle style = {}) {
   test::UseUtc();
+  if (!style.now_ms) style.now_ms = kNoon + 75700;
   std::string text;
   QueueText view("/jobs", style, [&text](const std::string& more) { text += more; });
   test::Report(view, locks);
   return text;
 }
 
-std::string Says(const std::string& host, int pid, const std::string& command) {
-  return lock::FormatContenderData({.host = host, .user = "ci", .pid = pid, .command = command});
+std::string Says(const std::string& host, int pid, const std::string& command,
+                 const std::string& label = "") {
+  return lock::FormatContenderData(
+      {.host = host, .user = "ci", .pid = pid, .command = command, .label = label});
 }
 
 lock::LockSurvey Busy() {
-  return Found({.path = "/jobs/backup",
-                .entries = {Contender(OurName("b7", "lock-", 3), 17, Says("b7", 4242, "dump")),
-                            Contender("_c_x-lock-0000000004", 18),
-                            Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
+  return Found(
+      {.path = "/jobs/backup",
+       .entries = {Contender(OurName("b7", "lock-", 3), 17, Says("b7", 4242, "dump", "nightly")),
+                   Contender("_c_x-lock-0000000004", 18),
+                   Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "dump"))}});
 }
 
 /// A queue of `count` contenders, with `marks` in turn.
@@ -75,12 +79,32 @@ TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
   CHECK(Render({Busy()}) ==
         "/jobs/backup: held by 1, 2 waiting\n"
         "\n"
-        "POS  STATE    MODE       HOST  USER   PID                  SINCE  TOKEN  COMMAND\n"
-        "  1  held     exclusive  b7    ci    4242  ≥ 2024-03-01 12:00:17     17  dump\n"
-        "  2  waiting  exclusive  -     -        -    2024-03-01 12:00:18     18  (Curator)\n"
-        "  3  waiting  exclusive  b9    ci       7    2024-03-01 12:00:20     20  dump\n"
+        "POS  STATE    MODE       HOST    FOR  LABEL    USER   PID                  SINCE  TOKEN  "
+        "COMMAND\n"
+        "  1  held     exclusive  b7    ≤ 58s  nightly  ci    4242  ≥ 2024-03-01 12:00:17     17  "
+        "dump\n"
+        "  2  waiting  exclusive  -       57s  -        -        -    2024-03-01 12:00:18     18  "
+        "(Curator)\n"
+        "  3  waiting  exclusive  b9      55s  -        ci       7    2024-03-01 12:00:20     20  "
+        "dump\n"
         "\n"
         "2 to 3 wait, each for the one before it\n");
+}
+
+TEST_CASE("How long is shown in two units, and never negative") {
+  const auto shown = [](std::int64_t after_noon_ms) {
+    const std::string text =
+        Render({Found({.path = "/l", .entries = {Contender("_c_x-lock-0000000000", 0)}})},
+               {.now_ms = kNoon + after_noon_ms});
+    const std::size_t end = text.find("  -");  // HOST
+    return text.substr(text.find_first_not_of(" -", end), 5);
+  };
+  constexpr std::int64_t kMinute = 60000;
+  CHECK(shown(-5000) == "0s  -");
+  CHECK(shown(999) == "0s  -");
+  CHECK(shown(837900) == "13m57");
+  CHECK(shown(133 * kMinute) == "2h13m");
+  CHECK(shown((3 * 24 + 4) * 60 * kMinute) == "3d4h ");
 }
 
 TEST_CASE("A reservation is shown with its ID, its end and its reason") {
@@ -93,10 +117,12 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
   CHECK(screen(kIn2099) ==
         "/ci/deploy: held by 1, 1 waiting\n"
         "\n"
-        "POS  STATE     MODE       HOST  USER   PID                SINCE  TOKEN  COMMAND\n"
-        "  1  reserved  exclusive  web1  ops   4242  2024-03-01 12:01:00     17  "
+        "POS  STATE     MODE       HOST  FOR  LABEL  USER   PID                SINCE  TOKEN  "
+        "COMMAND\n"
+        "  1  reserved  exclusive  web1  15s  -      ops   4242  2024-03-01 12:01:00     17  "
         "freeze until 2099-01-01 00:00:00: incident 4711\n"
-        "  2  waiting   exclusive  b9    ci       7  2024-03-01 12:00:20     20  deploy\n"
+        "  2  waiting   exclusive  b9    55s  -      ci       7  2024-03-01 12:00:20     20  "
+        "deploy\n"
         "\n"
         "2 waits for 1\n");
   CHECK_THAT(screen(kNoon + 120000),
@@ -203,8 +229,8 @@ TEST_CASE("A stray znode is shown last and without a position") {
   lock.entries.push_back(Contender("build-2024010203", 5));
   lock.entries.back().stat.ephemeral_owner = 0;
   CHECK_THAT(Render({lock}),
-             Catch::Contains("\n  -  stray    -          -     -        -    2024-03-01 12:00:05"
-                             "      -\n\n2 to 3 wait"));
+             Catch::Contains("\n  -  stray    -          -     1m10s  -        -        -    "
+                             "2024-03-01 12:00:05      -\n\n2 to 3 wait"));
 }
 
 TEST_CASE("A contender that we may not read is shown as its name describes it") {
@@ -230,12 +256,12 @@ TEST_CASE("A tree is shown with one line per lock") {
                                                 Contender("_c_y-__READ__0000000001", 2)}});
   busy.in_tree = readers.in_tree = true;
   CHECK(Render({busy, readers}) ==
-        "LOCK          HELD BY               WAITING                  SINCE\n"
-        "/jobs/backup  b7:4242 dump                2  ≥ 2024-03-01 12:00:17\n"
-        "/jobs/index   (Curator) and 1 more        0    2024-03-01 12:00:01\n");
+        "LOCK          HELD BY                 WAITING                  SINCE\n"
+        "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
+        "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n");
   CHECK(Render({busy, readers}, {.most_locks = 1}) ==
-        "LOCK          HELD BY       WAITING                  SINCE\n"
-        "/jobs/backup  b7:4242 dump        2  ≥ 2024-03-01 12:00:17\n"
+        "LOCK          HELD BY                 WAITING                  SINCE\n"
+        "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
         "... and 1 more\n");
 }
 
@@ -247,9 +273,12 @@ TEST_CASE("A semaphore shows how many of its permits are used and free, and who 
   CHECK(Render({test::Semaphore(false)}) ==
         "/jobs/render: 2 of 3 permits used, 1 free, 0 waiting\n"
         "\n"
-        "POS  STATE  MODE       HOST      USER   PID                  SINCE  TOKEN  COMMAND\n"
-        "  1  held   exclusive  b7        ci    4242    2024-03-01 12:00:17     17  render\n"
-        "  2  held   exclusive  10.1.2.3  -        -  ≥ 2024-03-01 12:00:18     18  (Curator)\n");
+        "POS  STATE  MODE       HOST        FOR  LABEL  USER   PID                  SINCE  TOKEN  "
+        "COMMAND\n"
+        "  1  held   exclusive  b7          58s  -      ci    4242    2024-03-01 12:00:17     17  "
+        "render\n"
+        "  2  held   exclusive  10.1.2.3  ≤ 57s  -      -        -  ≥ 2024-03-01 12:00:18     18  "
+        "(Curator)\n");
   const std::string full = Render({test::Semaphore(true)});
   CHECK_THAT(full, Catch::StartsWith("/jobs/render: 3 of 3 permits used, 0 free, 2 waiting\n"));
   CHECK_THAT(full, Catch::EndsWith("\n4 waits for any of 1 to 3\n5 waits for 4\n"));

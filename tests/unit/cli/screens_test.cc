@@ -19,6 +19,9 @@
 namespace zklock::cli {
 namespace {
 
+/// A quarter past two.
+constexpr std::int64_t kNow = test::kNoon + 135LL * 60 * 1000;
+
 void CheckScreen(const std::string& name, const std::string& text) {
   const std::string path = test::SourcePath("tests/screens/") + name;
   CAPTURE(path);
@@ -82,10 +85,10 @@ void CheckFits(const std::string& text, std::size_t width) {
 
 TEST_CASE("The screens are as stored") {
   test::UseUtc();
-  for (const std::size_t width : {60, 80, 200}) {
+  for (const std::size_t width : {40, 80, 100, 200}) {
     for (const bool colours : {false, true}) {
       const std::string suffix = "." + std::to_string(width) + (colours ? ".colour" : "") + ".txt";
-      const ViewStyle style{.width = width, .colours = colours};
+      const ViewStyle style{.width = width, .colours = colours, .now_ms = kNow};
       const std::string queue = Render({test::BusyLock()}, style);
       CheckFits(queue, width);
       CheckScreen("queue" + suffix, queue);
@@ -109,7 +112,7 @@ TEST_CASE("No screen is wider than its terminal or contains a foreign control ch
   test::UseUtc();
   for (std::size_t width = 32; width < 220; ++width) {
     CAPTURE(width);
-    const ViewStyle style{.width = width};
+    const ViewStyle style{.width = width, .now_ms = kNow};
     for (const std::string& text :
          {Render({test::BusyLock()}, style), Render({test::Semaphore(true)}, style),
           Render(test::Tree(), style), ServersReportText(test::UnfitServers(), style),

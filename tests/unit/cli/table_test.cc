@@ -90,6 +90,33 @@ TEST_CASE("If cutting is not enough columns are dropped, the most dispensable fi
         "4\n");
 }
 
+TEST_CASE("Columns with one value in all rows are dropped first, and before much is cut") {
+  const std::vector<Column> columns{{.title = "HOST", .dispensable = 1},
+                                    {.title = "MODE", .dispensable = 2},
+                                    {.title = "TOKEN", .dispensable = 3},
+                                    {.title = "WHAT", .least = 4}};
+  const std::vector<std::vector<Cell>> rows{{"a", "read", "17", std::string(40, 'x')},
+                                            {"a", "read", "18", "make"}};
+  const auto titles = [&](const std::vector<std::vector<Cell>>& shown, std::size_t width) {
+    const std::string text = Render(columns, shown, width);
+    return text.substr(0, text.find('\n'));
+  };
+  // 30 columns of WHAT are enough.
+  CHECK(titles(rows, 49) == "HOST  MODE  TOKEN  WHAT");
+  CHECK(titles(rows, 48) == "HOST  TOKEN  WHAT");
+  CHECK(titles(rows, 42) == "TOKEN  WHAT");
+  CHECK(titles(rows, 10) == "WHAT");
+  // One row is no comparison.
+  CHECK(titles({rows[0]}, 23) == "HOST  MODE  TOKEN  WHAT");
+  CHECK(titles({rows[0]}, 22) == "HOST  MODE  WHAT");
+}
+
+TEST_CASE("URLs and paths in a table are cut in the middle") {
+  CHECK(Render({{.title = "L", .least = 4}}, {{"https://ci.example/job/4711"}}, 16) ==
+        "L\n"
+        "https:/…job/4711\n");
+}
+
 TEST_CASE("A cell is cut to its column's limit") {
   CHECK(Render({{.title = "HOST", .most = 6}, {.title = "X"}}, {{"abcdefgh", "1"}}) ==
         "HOST    X\n"
