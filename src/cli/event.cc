@@ -8,6 +8,7 @@
 #include "cli/duration.h"
 #include "cli/printable.h"
 #include "cli/queue_view.h"
+#include "cli/report_progress.h"
 #include "cli/report_queue.h"
 #include "cli/report_reasons.h"
 #include "process/ended.h"
@@ -27,7 +28,7 @@ constexpr char kShortSession[] =
     "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
     "command; see --session-timeout";
 constexpr char kQueued[] = "queued as {}";
-constexpr char kWaiting[] = "waiting for {}: {} ahead, predecessor {}";
+constexpr char kWaiting[] = "waiting for {}: {}predecessor {}";
 constexpr char kFirst[] =
     "{}: first in line, but too little is left of the lease to start the command: confirming the "
     "session again";
@@ -132,7 +133,7 @@ EventFields WaitingEvent::Fields() const {
 }
 
 std::string WaitingEvent::Text() const {
-  return fmt::format(message::kWaiting, lock, ahead, Printable(predecessor));
+  return fmt::format(message::kWaiting, lock, PlaceInLine(waiting), Printable(predecessor));
 }
 
 std::string FirstEvent::Text() const { return fmt::format(message::kFirst, lock); }

@@ -83,6 +83,8 @@ struct WaitingEvent {
   std::string lock;
   std::string predecessor;
   std::size_t ahead = 0;  ///< contenders ahead of ours in the last list
+  /// Those of them that do not hold; none: not known.
+  std::optional<std::size_t> waiting{};
   [[nodiscard]] std::string Lock() const { return lock; }
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "cli/duration.h"
 #include "cli/queue_view.h"
+#include "cli/run_messages.h"
 
 namespace zklock::cli {
 namespace {
@@ -30,6 +32,21 @@ std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock) {
     view.runs.push_back({entry.run, StateOf(entry.run, lock.running)});
   }
   return view;
+}
+
+std::string RunsTakeText(std::string_view last_run) {
+  const auto history = lock::RunHistory::Parse(last_run);
+  if (!history) return "";
+  std::vector<std::chrono::milliseconds> spans;
+  for (const auto& [run, line] : history->entries()) {
+    if (run.status == 0 && run.ran) spans.push_back(*run.ran);
+  }
+  if (spans.empty()) return "";
+  const auto [shortest, longest] = std::minmax_element(spans.begin(), spans.end());
+  const std::string least = FormatDuration(*shortest);
+  const std::string most = FormatDuration(*longest);
+  return least == most ? fmt::format(message::kRunsTake, most)
+                       : fmt::format(message::kRunsTakeBetween, least, most);
 }
 
 std::string_view RunStateName(RunState state) {

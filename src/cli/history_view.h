@@ -38,6 +38,10 @@ struct HistoryView {
 /// we understand, or may not be read.
 [[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
 
+/// "runs take 4m to 6m", of the runs in a history that succeeded; empty if there is none.
+/// `last_run`: the data of a LOCK's last-run, any bytes.
+[[nodiscard]] std::string RunsTakeText(std::string_view last_run);
+
 /// "ended", "running", "reserved", "lost".
 [[nodiscard]] std::string_view RunStateName(RunState state);
 

@@ -408,6 +408,8 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   if (last && !is_kept) {
     add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
   }
+  const std::string take = RunsTakeText(lock.last_run.value_or(""));
+  if (lock.IsHeld() && !take.empty()) add(take, Tone::kPlain);
   for (std::size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i) {
     add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cli/duration.h"
+#include "cli/history_view.h"
 #include "cli/printable.h"
 #include "cli/queue_view.h"
 #include "cli/run_messages.h"
@@ -19,17 +20,6 @@ constexpr std::size_t kLeastLock = 16;
 
 std::string WholeSeconds(Duration span) {
   return FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
-}
-
-/// "2nd".
-std::string Ordinal(std::size_t number) {
-  const std::size_t last = number % 10;
-  const bool is_teen = number / 10 % 10 == 1;
-  const char* ending = "th";
-  if (!is_teen && last == 1) ending = "st";
-  if (!is_teen && last == 2) ending = "nd";
-  if (!is_teen && last == 3) ending = "rd";
-  return std::to_string(number) + ending;
 }
 
 /// "; held by backup.sh (pid 3185 on web1) for 12m", and for a semaphore ", and 2 more". ";
@@ -51,11 +41,17 @@ std::string HolderText(const ProgressView& view) {
 }
 
 std::string LineFor(const ProgressView& view, const std::string& lock) {
-  return fmt::format(message::kProgress, lock, Ordinal(view.position), WholeSeconds(view.waited),
-                     HolderText(view));
+  const std::string runs = view.connected ? RunsTakeText(view.last_run) : "";
+  return fmt::format(message::kProgress, lock, PlaceInLine(view.ahead), WholeSeconds(view.waited),
+                     HolderText(view), runs.empty() ? "" : "; " + runs);
 }
 
 }  // namespace
+
+std::string PlaceInLine(const std::optional<std::size_t>& ahead) {
+  if (!ahead) return "";
+  return *ahead == 0 ? message::kNextInLine : fmt::format(message::kWaitingAhead, *ahead);
+}
 
 std::string ProgressLine(const ProgressView& view) { return LineFor(view, view.lock); }
 
@@ -65,6 +61,7 @@ std::string LiveProgress(const ProgressView& view, std::size_t columns) {
   };
   ProgressView without_holder = view;
   without_holder.holder.clear();
+  without_holder.last_run.clear();
   without_holder.is_first = false;
   without_holder.connected = true;
   // One column for the ellipsis in place of the holder.

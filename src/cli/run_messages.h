@@ -22,7 +22,11 @@ inline constexpr char kSomeone[] = "someone";
 inline constexpr char kCuratorProgram[] = "a Curator program";
 
 // Progress.
-inline constexpr char kProgress[] = "waiting for {}: {} in line, {}{}";
+inline constexpr char kProgress[] = "waiting for {}: {}{}{}{}";
+inline constexpr char kNextInLine[] = "next in line, ";
+inline constexpr char kWaitingAhead[] = "{} waiting ahead, ";
+inline constexpr char kRunsTake[] = "runs take {}";
+inline constexpr char kRunsTakeBetween[] = "runs take {} to {}";
 inline constexpr char kLooking[] = "zklock: looking for a server, {}";
 inline constexpr char kNoAnswer[] = "; no server answers";
 inline constexpr char kConfirming[] = "; confirming the session";

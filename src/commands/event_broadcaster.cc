@@ -51,9 +51,10 @@ void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& qu
 }
 
 void QueueEvents::OnWaiting(const lock::LockName& lock, const std::string& predecessor,
-                            std::size_t ahead) {
+                            const lock::Ahead& ahead) {
   waits_for_ = lock.display_path();
-  events_.Publish(cli::WaitingEvent{lock.display_path(), predecessor, ahead});
+  events_.Publish(
+      cli::WaitingEvent{lock.display_path(), predecessor, ahead.contenders, ahead.waiting});
 }
 
 void QueueEvents::OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) {

@@ -50,7 +50,7 @@ class QueueEvents final : public lock::AcquireObserver {
   void OnJoining(const lock::LockName& lock, const std::string& queue) override;
   void OnQueued(const lock::Ticket& ticket) override;
   void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
-                 std::size_t ahead) override;
+                 const lock::Ahead& ahead) override;
   void OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) override;
   void OnFirst(const lock::LockName& lock) override;
   void OnPlaceLost(const lock::LockName& lock) override;

@@ -66,9 +66,11 @@ void Progress::OnEvent(const cli::Event& event) {
     if (first->lock != lock_) return;
     is_first_ = true;
     ahead_ = 0;
+    waiting_ = 0;
     position_.reset();
   } else if (const auto* waiting = std::get_if<cli::WaitingEvent>(&event)) {
     ahead_ = waiting->ahead;
+    waiting_ = waiting->waiting;
     is_first_ = false;
     if (waiting->lock != lock_) WaitFor(waiting->lock);
     if (waiting_since_) return;
@@ -128,6 +130,7 @@ void Progress::OnLookedUp(const std::optional<lock::QueuePosition>& position) {
     position_.reset();  // what was seen before may be gone
   } else if (place != places_.end()) {
     ahead_ = position->ahead;
+    waiting_ = position->waiting;
     const TimePoint made =
         place->second.queued_at - position->first_older_by.value_or(Duration::zero());
     if (!position_ || position_->first != position->first) {
@@ -172,13 +175,14 @@ cli::ProgressView Progress::View() const {
   const TimePoint now = clock_.Now();
   cli::ProgressView view{.lock = lock_,
                          .waited = now - *waiting_since_,
-                         .position = ahead_ + 1,
+                         .ahead = waiting_,
                          .is_first = is_first_,
                          .connected = store_.IsConnected()};
   if (position_) {
     view.holder = position_->first;
     view.holder_data = position_->first_data;
     view.reserved = position_->first_reserved;
+    view.last_run = position_->last_run;
     view.more_holders = position_->holders - std::min<std::size_t>(position_->holders, 1);
     if (position_->first_older_by) view.held_for = now - held_since_;
   }

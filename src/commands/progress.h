@@ -88,8 +88,9 @@ class Progress final : public cli::EventListener, public EventSource {
   std::string lock_;                               // the one that we wait for
   std::optional<lock::FindQueuePosition> lookup_;  // in its queue
   std::optional<TimePoint> waiting_since_;
-  std::size_t ahead_ = 0;
-  bool is_first_ = false;  ///< nobody is ahead any more, but the lease is too short
+  std::size_t ahead_ = 0;               // contenders, holders too
+  std::optional<std::size_t> waiting_;  // those of them that wait, if known
+  bool is_first_ = false;               ///< nobody is ahead any more, but the lease is too short
   std::optional<lock::QueuePosition> position_;
   TimePoint position_at_{};
   TimePoint held_since_{};  ///< the earliest time at which the holder can have acquired the lock

@@ -87,6 +87,12 @@ struct AcquireRequest {
   [[nodiscard]] bool is_simple() const { return dialect == protocol::Dialect::kSimple; }
 };
 
+/// The contenders before ours in the queue.
+struct Ahead {
+  std::size_t contenders = 0;          ///< all of them
+  std::optional<std::size_t> waiting;  ///< those that do not hold; none: not known
+};
+
 /// Learns of the progress, for messages and events. Called while the acquisition works.
 class AcquireObserver {
  public:
@@ -96,9 +102,8 @@ class AcquireObserver {
   /// A contender is about to be created below `queue`.
   virtual void OnJoining(const LockName& /*lock*/, const std::string& /*queue*/) {}
   virtual void OnQueued(const Ticket& /*ticket*/) {}
-  /// Waiting for `predecessor`; `ahead` counts the contenders before ours.
   virtual void OnWaiting(const LockName& /*lock*/, const std::string& /*predecessor*/,
-                         std::size_t /*ahead*/) {}
+                         const Ahead& /*ahead*/) {}
   /// The contenders before ours were asked to leave.
   virtual void OnPreempted(const LockName& /*lock*/, const Preempted& /*preempted*/) {}
   /// It is our turn, but the lease is too short to start a command: the session is confirmed again.

@@ -29,7 +29,7 @@ constexpr Duration kRoundMargin = 1ms;
 // Of a predecessor's data, for messages: anyone may have written a megabyte there.
 constexpr std::size_t kMostDataKept = 4096;
 
-/// How many contenders `max_queue` counts.
+/// How many contenders wait before ours.
 std::size_t CountWaiting(const AcquireRequest& request, const protocol::Rank& rank) {
   if (request.permits) return 0;                      // only our contender is past the turnstile
   if (request.is_for_turnstile()) return rank.ahead;  // all of them wait
@@ -173,7 +173,7 @@ void Acquire::BeginWait(const std::string& predecessor, const QueueList& list) {
   place_.ranked = true;
   place_.is_first = false;
   predecessor_.is_rival = false;
-  observer_.OnWaiting(request_.lock, predecessor, rank.ahead);
+  observer_.OnWaiting(request_.lock, predecessor, {rank.ahead, CountWaiting(request_, rank)});
   WatchPredecessor(predecessor);
   BeginPreemption(list);
   if (request_.is_for_turnstile()) {
@@ -222,7 +222,7 @@ void Acquire::BeginSimpleWait() {
   has_queued_ = true;
   ScheduleProof();
   const std::string name(protocol::kSimpleName);
-  observer_.OnWaiting(request_.lock, name, 1);
+  observer_.OnWaiting(request_.lock, name, {.contenders = 1, .waiting = std::nullopt});
   WatchPredecessor(name);
   SearchHolders({name}, predecessor_.readable ? name : "");
 }

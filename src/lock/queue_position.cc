@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "lock/lock_survey.h"
+#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "protocol/semaphore.h"
@@ -45,10 +47,12 @@ void FindQueuePosition::Begin(const std::string& own,
 void FindQueuePosition::OnListed(const zookeeper::ListReply& reply) {
   if (reply.error != Error::kNone) return End(false);
   const protocol::Contenders contenders(reply.children);
-  const auto ahead = CountAheadIn(contenders);
+  const auto rank = RankIn(contenders);
   // Our contender was deleted, this server does not have it yet, or it is the first.
-  if (ahead.value_or(0) == 0) return End(false);
-  position_.ahead = *ahead;
+  if (!rank || rank->ahead == 0) return End(false);
+  position_.ahead = rank->ahead;
+  position_.waiting = rank->waiting;
+  if (reply.children.Has(protocol::kLastRunChild)) ReadLastRun();
   position_.first = contenders.First()->full;
   ReadFirst(lock_.path);
 }
@@ -59,27 +63,38 @@ void FindQueuePosition::OnSemaphore() {
   }
   const SemaphoreChildren& semaphore = *children_->semaphore();
   const protocol::Contenders permits(semaphore.permits);
-  const auto in_turnstile = CountAheadIn(protocol::Contenders(semaphore.turnstile));
-  if (const auto in_permits = CountAheadIn(permits)) {
-    position_.ahead = position_.holders = *in_permits;
+  const auto in_turnstile = RankIn(protocol::Contenders(semaphore.turnstile));
+  if (const auto in_permits = RankIn(permits)) {
+    position_.ahead = position_.holders = in_permits->ahead;
   } else if (in_turnstile) {
     // The first in the turnstile has created a permit, the last one, and waits with it.
-    const std::size_t waits_with_permit = *in_turnstile > 0 && !permits.empty() ? 1 : 0;
+    position_.waiting = in_turnstile->ahead;
+    const std::size_t waits_with_permit = position_.waiting > 0 && !permits.empty() ? 1 : 0;
     position_.holders = permits.size() - waits_with_permit;
-    position_.ahead = position_.holders + *in_turnstile;
+    position_.ahead = position_.holders + position_.waiting;
   }
   const bool waits = position_.ahead > 0 && !permits.empty();
   if (waits) position_.first = permits.First()->full;
   children_.reset();
   if (!waits) return End(false);
+  ReadLastRun();
   ReadFirst(protocol::PermitsPath(lock_.path));
 }
 
-std::optional<std::size_t> FindQueuePosition::CountAheadIn(
+std::optional<protocol::Rank> FindQueuePosition::RankIn(
     const protocol::Contenders& contenders) const {
   const std::string_view own = protocol::BaseOf(own_);
   if (contenders.Find(own) == nullptr) return std::nullopt;
-  return protocol::RankOf(contenders, own).ahead;
+  return protocol::RankOf(contenders, own);
+}
+
+/// Its answer precedes that of ReadFirst().
+void FindQueuePosition::ReadLastRun() {
+  if (last_run_) return;
+  const std::string path = protocol::ChildPath(lock_.path, protocol::kLastRunChild);
+  store_.Get(path, Watch::kNo, scope_.Wrap([this](const zookeeper::GetReply& reply) {
+    last_run_ = reply.error == Error::kNone ? reply.data.substr(0, kMostLastRun) : "";
+  }));
 }
 
 void FindQueuePosition::ReadFirst(const std::string& queue) {
@@ -96,6 +111,7 @@ void FindQueuePosition::OnFirst(const zookeeper::GetReply& reply) {
           std::chrono::milliseconds(*own_created_ms_ - reply.stat.created_ms);
     }
   }
+  position_.last_run = last_run_.value_or("");
   // If it was deleted since or may not be read, only its name is known.
   End(true);
 }

@@ -19,16 +19,19 @@ namespace zklock::lock {
 /// What is before a waiter in the queue.
 struct QueuePosition {
   std::size_t ahead = 0;                   ///< contenders before ours
+  std::size_t waiting = 0;                 ///< those of them that do not hold
   std::size_t holders = 1;                 ///< more than one only of a semaphore
   std::string first;                       ///< the name of the first contender, a holder
   std::string first_data;                  ///< its data; empty if unknown
   std::optional<Reserved> first_reserved;  ///< it is a reservation
   /// How much older it is than our contender, by the servers' clock.
   std::optional<Duration> first_older_by;
+  std::string last_run;  ///< the data of LOCK's last-run, read once; empty if unknown
 };
 
 /// Finds the position of a waiter, for its progress messages: lists the queue, and reads the first
-/// contender and our own, over the session that queues. Sets no watches; a failure does no harm.
+/// contender, our own and the history of LOCK, over the session that queues. Sets no watches; a
+/// failure does no harm.
 class FindQueuePosition {
  public:
   FindQueuePosition(zookeeper::Store& store, LockName lock)
@@ -42,9 +45,9 @@ class FindQueuePosition {
  private:
   void OnListed(const zookeeper::ListReply& reply);
   void OnSemaphore();
-  /// How many are before our contender; none if it is not in the list.
-  [[nodiscard]] std::optional<std::size_t> CountAheadIn(
-      const protocol::Contenders& contenders) const;
+  /// Those before our contender; none if it is not in the list.
+  [[nodiscard]] std::optional<protocol::Rank> RankIn(const protocol::Contenders& contenders) const;
+  void ReadLastRun();
   void ReadFirst(const std::string& queue);
   void OnFirst(const zookeeper::GetReply& reply);
   void End(bool seen);
@@ -54,6 +57,7 @@ class FindQueuePosition {
   std::string own_;
   std::optional<std::int64_t> own_created_ms_;
   std::optional<LockChildren> children_;  ///< of a semaphore
+  std::optional<std::string> last_run_;
   QueuePosition position_;
   std::function<void(const std::optional<QueuePosition>&)> done_;
   CallbackScope scope_;

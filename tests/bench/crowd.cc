@@ -276,7 +276,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
   zookeeper::Session& session() { return session_; }
 
   void OnWaiting(const lock::LockName& /*lock*/, const std::string& /*predecessor*/,
-                 std::size_t /*ahead*/) override {
+                 const lock::Ahead& /*ahead*/) override {
     waits_ = true;
   }
   void OnConnected() override {}

@@ -6,6 +6,7 @@
 
 #include "cli/provocation.h"
 #include "cli/regranted.h"
+#include "lock/run_history.h"
 #include "support/peer.h"
 
 namespace zklock::test {
@@ -251,6 +252,26 @@ std::string PlainProgress() {
   return waiter.err();
 }
 
+/// Of a waiter after another one, with a history of so many runs.
+std::string ProgressOfSecond(int runs) {
+  const std::string path = NewLock("said");
+  lock::RunHistory history;
+  for (int i = 1; i <= runs; ++i) {
+    history.Enter({.end = lock::RunRecord::End::kEnded,
+                   .ran = std::chrono::hours(i),
+                   .status = 0,
+                   .token = i});
+  }
+  Tree().Create(path + "/last-run", ZnodeKind::kPersistent, history.Format(runs));
+  const Child holder = StartHolder(path);
+  const Child first = StartWaiter(path);
+  Child waiter = Child::Start(Zklock({"exclusive", path, "--", "true"}));
+  // If the look-up takes too long, only the next line has it.
+  waiter.ReadErrUntil("; runs take ", 2 * kPatience);
+  waiter.ReadErrUntil("\n");
+  return waiter.err();
+}
+
 ChildOptions OnTerminal(ChildOptions options) {
   options.also_environment.push_back("TERM=xterm");
   options.also_environment.push_back("COLUMNS=400");
@@ -368,7 +389,10 @@ Provocations QueueProvocations() {
       {{"kPlaceLost"}, PlaceLost},
       {{"kSessionTooShort"}, [] { return WaiterOfRareServers("4s", Exited(0)); }},
       {{"kPingsTooRare"}, [] { return WaiterOfRareServers("12s", Exited(69)); }},
-      {{"kProgress", "kAcquiredAfter"}, PlainProgress},
+      {{"kProgress", Part("kNextInLine", "next in line, "), "kAcquiredAfter"}, PlainProgress},
+      {{Part("kWaitingAhead", "1 waiting ahead, "), Part("kRunsTakeBetween", "runs take 1h to 2h")},
+       [] { return ProgressOfSecond(2); }},
+      {{Part("kRunsTake", "runs take 1h")}, [] { return ProgressOfSecond(1); }},
       {{Part("kLooking")}, Looking},
       {{"kProgress", Part("kHeldBy", "; held by sh (pid "), Part("kHeldFor", " for "),
         Part("kNoAnswer")},

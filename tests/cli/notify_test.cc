@@ -68,7 +68,7 @@ void CheckWait(const std::string& name, const Words& words) {
   // Without its holder, if the look-up took too long; then the next one has it.
   std::string first = manager.Receive();
   if (first.find("; held by ") == std::string::npos) first = manager.Receive(2 * kPatience);
-  CHECK_THAT(first, Catch::StartsWith("STATUS=waiting for " + lock + ": 2nd in line, ") &&
+  CHECK_THAT(first, Catch::StartsWith("STATUS=waiting for " + lock + ": next in line, ") &&
                         Catch::Contains("; held by sh (pid ") &&
                         Catch::EndsWith("\nEXTEND_TIMEOUT_USEC=120000000"));
   holder.CloseInput();

@@ -45,10 +45,10 @@ TEST_CASE("the live line fits the terminal, and is erased before the command pri
     Child holder = StartHolder(lock);
     Child waiter = StartOnScreen(columns, "exclusive", lock);
     waiter.ReadUntil("zklock: waiting for ");
-    waiter.ReadUntil(": 2nd in line, ");
+    waiter.ReadUntil(": next in line, ");
     const std::string time = waiter.ReadUntil("s");
     if (columns >= 80) waiter.ReadUntil("held by");
-    do waiter.ReadUntil(": 2nd in line, ");
+    do waiter.ReadUntil(": next in line, ");
     while (waiter.ReadUntil("s") == time);  // until it counts
     waiter.ReadUntil(kEraseToEnd);
     holder.CloseInput();
@@ -105,7 +105,7 @@ TEST_CASE("Ctrl-Z erases the live line, fg draws it again") {
   CHECK(until_stopped.find("in line", erased) == std::string::npos);
   shell.ReadUntil("ready> ");
   shell.Write("fg\n");
-  shell.ReadUntil("2nd in line, ");
+  shell.ReadUntil("next in line, ");
   holder.CloseInput();
   shell.ReadUntil("ready> ");
   CHECK(Tree().Children(lock).empty());
@@ -118,7 +118,7 @@ TEST_CASE("without a terminal a line names the holder, but not with --quiet or -
   const std::string said = waiter.ReadErrUntil("\n");
   // The line does not wait more than a second for the servers.
   CHECK_THAT(said, Catch::Matches("zklock: waiting for " + lock +
-                                  R"(: 2nd in line, \d+s(; held by sh \(pid )" +
+                                  R"(: next in line, \d+s(; held by sh \(pid )" +
                                   std::to_string(holder.pid()) + R"( on .*\) for .*)?\n)"));
   // The last one prints its line although the two quiet ones have waited for longer.
   Child quiet = Child::Start(HolderOptions({"exclusive", "-q"}, lock));
@@ -126,7 +126,7 @@ TEST_CASE("without a terminal a line names the holder, but not with --quiet or -
   Child none = Child::Start(HolderOptions({"exclusive", "--progress", "none"}, lock));
   Tree().WaitForChildren(lock, 4);
   Child last = Child::Start(HolderOptions({"exclusive", "--progress", "plain"}, lock));
-  last.ReadErrUntil("5th in line");
+  last.ReadErrUntil("3 waiting ahead");
   for (Child* one : {&holder, &waiter, &quiet, &none, &last}) {
     one->CloseInput();
     CHECK(one->Wait() == Exited(0));
@@ -140,9 +140,9 @@ TEST_CASE("--progress bar draws a live line without a terminal") {
   Child holder = StartHolder(lock);
   Child waiter = Child::Start(HolderOptions({"exclusive", "--progress", "bar"}, lock));
   waiter.ReadErrUntil("zklock: waiting for ");
-  waiter.ReadErrUntil(": 2nd in line, ");
+  waiter.ReadErrUntil(": next in line, ");
   const std::string time = waiter.ReadErrUntil("s");
-  do waiter.ReadErrUntil(": 2nd in line, ");
+  do waiter.ReadErrUntil(": next in line, ");
   while (waiter.ReadErrUntil("s") == time);  // until it counts
   holder.CloseInput();
   waiter.CloseInput();

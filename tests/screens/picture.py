@@ -15,7 +15,7 @@ import terminal
 
 _PROJECT = pathlib.Path(__file__).resolve().parents[2]
 _PICTURE = _PROJECT / "tests/screens/hand-over.svg"
-_COLUMNS = 100
+_COLUMNS = 105
 _HOSTS = ["build1", "build2", "build3"]
 _LOCK = "/jobs/backup"
 # A job that ends when told to.
@@ -78,7 +78,7 @@ def record(zklock, servers, desk):
         frames.append((title, panes))
 
     runs = r"^backup begins, token \d+$"
-    waits = r"^zklock: waiting for /jobs/backup: {} in line, .*; held by .* on {}\) for .*$"
+    waits = r"^zklock: waiting for /jobs/backup: {}, .*; held by .* on {}\) for .*$"
     try:
         await_all(**{one.name: rf"^{one.name}\$" for one in everyone})
         watcher.terminal.type(f"zklock inspect --watch {_LOCK}\n")
@@ -88,12 +88,14 @@ def record(zklock, servers, desk):
             if index == 0:
                 await_all(build1=runs, laptop="held by 1, 0 waiting")
             else:
-                await_all(**{host.name: waits.format(("2nd", "3rd")[index - 1], "build1")},
+                await_all(**{host.name: waits.format(("next in line", "1 waiting ahead")[index - 1],
+                                                          "build1")},
                           laptop=f"held by 1, {index} waiting")
         keep("build1 holds the lock; build2 and build3 wait, in the order they came")
         hosts[0].let_job_end()
         await_all(build1=r"^backup done\nbuild1\$", build2=runs,
-                  build3=waits.format("2nd", "build2"), laptop="held by 1, 1 waiting(.*\n)*last run")
+                  build3=waits.format("next in line", "build2"),
+                  laptop="held by 1, 1 waiting(.*\n)*last run")
         keep("build1 is done and build2 goes on at once; build3 moves up")
         hosts[1].let_job_end()
         await_all(build2=r"^backup done\nbuild2\$", build3=runs,
@@ -139,7 +141,7 @@ class Settled:
         text = re.sub(r" +\d+(?=  backup\.sh)",
                       lambda match: self._token(match[0].strip()).rjust(len(match[0])), text)
         if "waiting" in text and host in _WAITED and frame < len(_WAITED[host]):
-            text = re.sub(r"in line, [0-9hms]+;", f"in line, {_WAITED[host][frame]};", text)
+            text = re.sub(r"(in line|ahead), [0-9hms]+;", rf"\1, {_WAITED[host][frame]};", text)
             text = re.sub(r"\) for [0-9hms]+", f") for {_HELD_AT_MOST[frame]}", text)
         if frame < len(_FOR.get(host, [])):
             text = re.sub(r"(?<=  ) *\d+s(?=  )",

@@ -90,7 +90,7 @@ class Contender final : public lock::AcquireObserver, public lock::HoldObserver 
 
   void OnQueued(const lock::Ticket& ticket) override { queued = ticket.path; }
   void OnWaiting(const lock::LockName& /*lock*/, const std::string& name,
-                 std::size_t /*ahead*/) override {
+                 const lock::Ahead& /*ahead*/) override {
     predecessor = name;
     ++times_waiting;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lock/run_history.h"
 #include "unit/cli/fake_survey.h"
 
 namespace zklock::cli {
@@ -89,6 +90,19 @@ TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
         "dump\n"
         "\n"
         "2 to 3 wait, each for the one before it\n");
+}
+
+TEST_CASE("While a lock with a history is held, it is shown how long runs take") {
+  lock::RunHistory history;
+  history.Enter({.end = lock::RunRecord::End::kEnded,
+                 .ran = std::chrono::minutes(4),
+                 .status = 0,
+                 .host = "b7",
+                 .token = 1});
+  lock::LockSurvey lock = Busy();
+  lock.last_run = history.Format(10);
+  CHECK_THAT(Render({lock}), Catch::Contains("\n\nruns take 4m\nrun: status 0 after 4m, "));
+  CHECK_THAT(Render({{.path = "/l", .last_run = lock.last_run}}), !Catch::Contains("runs take"));
 }
 
 TEST_CASE("How long is shown in two units, and never negative") {

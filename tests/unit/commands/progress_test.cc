@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/printable.h"
+#include "lock/run_history.h"
 #include "support/fake_store.h"
 
 namespace zklock::commands {
@@ -45,7 +46,7 @@ struct Waiter {
                                                 .is_in_foreground = [this] { return foreground; }},
                                    store, clock);
     progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-    progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead});
+    progress->OnEvent(cli::WaitingEvent{"/l", "web", ahead, ahead - 1});
   }
 
   /// Advances the clock, and wakes Progress whenever it asked for that.
@@ -99,12 +100,13 @@ TEST_CASE("Without a terminal a line is printed after a second, and then each mi
   CHECK(waiter.Requests() == 0);
   waiter.Pass(1ms);
   CHECK(waiter.Said() ==
-        "zklock: waiting for /l: 2nd in line, 1s; held by backup.sh (pid 42 on web1) for 1m1s\n");
+        "zklock: waiting for /l: next in line, 1s; held by backup.sh (pid 42 on web1) for 1m1s\n");
   waiter.Pass(59s);
   CHECK(waiter.Said().empty());
   waiter.Pass(1s);
-  CHECK(waiter.Said() ==
-        "zklock: waiting for /l: 2nd in line, 1m1s; held by backup.sh (pid 42 on web1) for 2m1s\n");
+  CHECK(
+      waiter.Said() ==
+      "zklock: waiting for /l: next in line, 1m1s; held by backup.sh (pid 42 on web1) for 2m1s\n");
   waiter.Pass(10min);
   const std::string said = waiter.Said();
   CHECK(std::count(said.begin(), said.end(), '\n') == 10);
@@ -126,10 +128,10 @@ TEST_CASE("After a wait that was shown, a line says how long it was") {
 TEST_CASE("A line that is due does not wait long for silent servers") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.Pass(3s, false);
-  CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 2s\n");
+  CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 2s\n");
   waiter.store.Disconnect();
   waiter.Pass(1min, false);
-  CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 1m3s; no server answers\n");
+  CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m3s; no server answers\n");
 }
 
 TEST_CASE("Without progress nothing is printed, and the servers are not asked") {
@@ -144,13 +146,13 @@ TEST_CASE("The live line is drawn each second, and reads the queue every other s
   Waiter waiter(ProgressStyle::kBar);
   waiter.Pass(0s);
   CHECK(waiter.Shown() ==
-        "zklock: waiting for /l: 2nd in line, 0s; held by backup.sh (pid 42 on web1) for 1m");
+        "zklock: waiting for /l: next in line, 0s; held by backup.sh (pid 42 on web1) for 1m");
   const std::size_t requests = waiter.Requests();
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1s; "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: next in line, 1s; "));
   CHECK(waiter.Requests() == requests);
   waiter.Pass(59s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m; "));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: next in line, 1m; "));
   CHECK(waiter.Requests() == requests + 30 * 2);
 }
 
@@ -191,7 +193,7 @@ TEST_CASE("A job in the background draws nothing and asks nothing") {
   CHECK(waiter.Requests() == 0);
   waiter.foreground = true;
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: 2nd in line, 1m1s"));
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /l: next in line, 1m1s"));
 }
 
 TEST_CASE("The live line is erased before a message, before a suspension and at the end") {
@@ -245,12 +247,13 @@ TEST_CASE("The live line fits the terminal, whatever its text and however it is 
 TEST_CASE("The next holder is counted from the last time the previous one was seen") {
   Waiter waiter(ProgressStyle::kPlain, 3);
   waiter.Pass(1s);
-  CHECK_THAT(waiter.Said(), Catch::Contains(": 4th in line, ") && Catch::EndsWith(" for 1m1s\n"));
+  CHECK_THAT(waiter.Said(),
+             Catch::Contains(": 2 waiting ahead, ") && Catch::EndsWith(" for 1m1s\n"));
   waiter.Pass(10min);
   waiter.Said();
   waiter.servers.Remove(waiter.first[0]);
   waiter.Pass(1min);
-  CHECK_THAT(waiter.Said(), Catch::Contains(": 3rd in line, ") && Catch::EndsWith(" for 1m\n"));
+  CHECK_THAT(waiter.Said(), Catch::Contains(": 1 waiting ahead, ") && Catch::EndsWith(" for 1m\n"));
 }
 
 TEST_CASE("After the place is lost, the new one is shown") {
@@ -262,9 +265,9 @@ TEST_CASE("After the place is lost, the new one is shown") {
   waiter.servers.Put("/l/other-uuid-lock-", 3, true);
   const std::string own = waiter.servers.Put("/l/own-uuid2-lock-", 2, true);
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "other", 2});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "other", 2, 1});
   waiter.Pass(1min);
-  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 3rd in line, 1m1s"));
+  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: 1 waiting ahead, 1m1s"));
 }
 
 TEST_CASE("A holder that is gone is not shown") {
@@ -274,12 +277,12 @@ TEST_CASE("A holder that is gone is not shown") {
   waiter.servers.Remove(waiter.first[0]);
   SECTION("before it is known whose turn it is") {
     waiter.Pass(1min);
-    CHECK(waiter.Said() == "zklock: waiting for /l: 2nd in line, 1m1s\n");
+    CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m1s\n");
   }
   SECTION("while our own session is confirmed") {
     waiter.progress->OnEvent(cli::FirstEvent{"/l"});
     waiter.Pass(1min);
-    CHECK(waiter.Said() == "zklock: waiting for /l: 1st in line, 1m1s; confirming the session\n");
+    CHECK(waiter.Said() == "zklock: waiting for /l: next in line, 1m1s; confirming the session\n");
   }
 }
 
@@ -290,13 +293,38 @@ TEST_CASE("Of several LOCKs the one that zklock waits for now is shown") {
   waiter.servers.Put("/m/x-uuid-lock-", 9, true);
   const std::string own = waiter.servers.Put("/m/own-uuid-lock-", 2, true);
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/m", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/m", "x", 1});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/m", "x", 1, 0});
   waiter.Pass(2s);
-  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /m: 2nd in line, 7s; held by "
+  CHECK_THAT(waiter.Shown(), Catch::StartsWith("zklock: waiting for /m: next in line, 7s; held by "
                                                "x-uuid-lock-0000000000 for "));
 }
 
-TEST_CASE("For a permit all holders count, and the position is among all contenders for one") {
+TEST_CASE("Readers that hold together are not counted as waiting") {
+  Waiter waiter(ProgressStyle::kPlain);
+  waiter.servers.Put("/r", 0);
+  for (int i = 0; i < 3; ++i) waiter.servers.Put("/r/x-uuid-__READ__", 1, true);
+  waiter.servers.Put("/r/y-uuid-__WRIT__", 3, true);
+  const std::string own = waiter.servers.Put("/r/own-uuid-__WRIT__", 2, true);
+  waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/r", ""}, .path = own}});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/r", "y", 4, 1});
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /r: 1 waiting ahead, 1s; held"));
+}
+
+TEST_CASE("The history is read once, with the holder, and says how long runs take") {
+  Waiter waiter(ProgressStyle::kPlain);
+  lock::RunHistory history;
+  history.Enter({.end = lock::RunRecord::End::kEnded, .ran = 4min, .status = 0, .token = 1});
+  waiter.servers.Put("/l/last-run", 0, false, history.Format(10));
+  waiter.Pass(1s);
+  CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 1m1s; runs take 4m\n"));
+  waiter.Pass(1min);
+  CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 2m1s; runs take 4m\n"));
+  // A list and the holder for each line; our own contender and the history once.
+  CHECK(waiter.Requests() == 2 * 2 + 1 + 1);
+}
+
+TEST_CASE("For a permit all holders count, and the place is among those who wait for one") {
   Waiter waiter(ProgressStyle::kPlain);
   waiter.servers.Put("/l/leases", 0);
   waiter.servers.Put("/l/locks", 0);
@@ -308,14 +336,14 @@ TEST_CASE("For a permit all holders count, and the position is among all contend
   SECTION("in the turnstile, after the one that waits with a permit") {
     waiter.servers.Put("/l/leases/web-uuid-lease-", 3, true);
     own = waiter.servers.Put("/l/locks/own-uuid-lock-", 2, true);
-    place = "5th in line";
+    place = "1 waiting ahead";
   }
   SECTION("with a permit") {
     own = waiter.servers.Put("/l/leases/own-uuid-lease-", 3, true);
-    place = "4th in line";
+    place = "next in line";
   }
   waiter.progress->OnEvent(cli::QueuedEvent{{.lock = {"/l", ""}, .path = own}});
-  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "web", 1});
+  waiter.progress->OnEvent(cli::WaitingEvent{"/l", "web", 1, 0});
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(), Catch::StartsWith("zklock: waiting for /l: " + place +
                                               ", 1s; held by backup.sh (pid 42 on web1) for ") &&

@@ -29,8 +29,8 @@ class AcquireNotes final : public AcquireObserver {
  public:
   void OnQueued(const Ticket& ticket) override { queued = ticket.path; }
   void OnWaiting(const LockName& /*lock*/, const std::string& predecessor,
-                 std::size_t ahead) override {
-    waits.emplace_back(predecessor, ahead);
+                 const Ahead& ahead) override {
+    waits.emplace_back(predecessor, ahead.contenders);
   }
   void OnFirst(const LockName& /*lock*/) override { ++times_first; }
   void OnPlaceLost(const LockName& /*lock*/) override { ++places_lost; }
