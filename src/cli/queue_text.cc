@@ -20,6 +20,7 @@ constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
 constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
+constexpr std::size_t kLinesAboveQueue = 3;  // the headline, an empty line, the titles
 constexpr std::size_t kMostRuns = 3;
 // Narrower terminals have no room for years.
 constexpr std::size_t kWideEnoughForYears = 110;
@@ -149,7 +150,9 @@ std::string LastRunText(const protocol::LastRelease& last) {
 /// Sums up who waits for whom in as few lines as possible.
 class QueueText::Waits {
  public:
-  explicit Waits(std::size_t most_lines) : most_(most_lines) {}
+  /// `most_groups`: how many to keep, at least `most_lines`.
+  Waits(std::size_t most_lines, std::size_t most_groups)
+      : most_(most_lines), most_groups_(std::max(most_lines, most_groups)) {}
 
   void Add(std::size_t position, std::size_t predecessor) {
     if (!groups_.empty()) {
@@ -178,14 +181,22 @@ class QueueText::Waits {
   /// Waits for any of the permits of the first `holders` contenders.
   void AddForPermit(std::size_t position, std::size_t holders) {
     if (holders <= 1) return Add(position, 1);
-    for_permit_ = fmt::format("{} waits for any of 1 to {}", position, holders);
+    for_permit_ = {position, holders};
   }
 
-  [[nodiscard]] std::vector<std::string> Lines() const {
+  /// Of the contenders up to the position `last`.
+  [[nodiscard]] std::vector<std::string> Lines(std::size_t last) const {
     std::vector<std::string> lines;
-    if (!for_permit_.empty()) lines.push_back(for_permit_);
-    for (std::size_t i = 0; i < std::min(groups_.size(), most_); ++i) {
-      const Group& group = groups_[i];
+    if (for_permit_ && for_permit_->first <= last) {
+      lines.push_back(
+          fmt::format("{} waits for any of 1 to {}", for_permit_->first, for_permit_->second));
+    }
+    const std::size_t shown = static_cast<std::size_t>(
+        std::count_if(groups_.begin(), groups_.end(),
+                      [last](const Group& group) { return group.first <= last; }));
+    for (std::size_t i = 0; i < std::min(shown, most_); ++i) {
+      Group group = groups_[i];
+      group.last = std::min(group.last, last);
       if (group.first == group.last) {
         lines.push_back(fmt::format("{} waits for {}", group.first, group.predecessor));
       } else if (group.same) {
@@ -196,9 +207,10 @@ class QueueText::Waits {
             fmt::format("{} to {} wait, each for the one before it", group.first, group.last));
       }
     }
-    if (count_ > most_) {
+    const std::size_t count = shown < groups_.size() ? shown : count_;
+    if (count > most_) {
       lines.push_back(
-          fmt::format("and so on, {} times more; --json lists everyone", count_ - most_));
+          fmt::format("and so on, {} times more; --json lists everyone", count - most_));
     }
     return lines;
   }
@@ -214,14 +226,16 @@ class QueueText::Waits {
 
   void Begin(const Group& group) {
     ++count_;
-    if (groups_.size() > most_) groups_.pop_back();
+    if (groups_.size() > most_groups_) groups_.pop_back();
     groups_.push_back(group);
   }
 
-  std::vector<Group> groups_;  // at most one more than `most_`; that one is not printed
+  std::vector<Group> groups_;  // at most one more than `most_groups_`; that one is not printed
   std::size_t count_ = 0;
-  std::string for_permit_;
+  /// A contender, and of how many holders any will do.
+  std::optional<std::pair<std::size_t, std::size_t>> for_permit_;
   const std::size_t most_;
+  const std::size_t most_groups_;
 };
 
 QueueText::QueueText(std::string path, ViewStyle style, TextOutput out)
@@ -251,7 +265,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   shown_ = 0;
   begun_ = false;
   holders_ = 0;
-  waits_ = std::make_unique<Waits>(style_.most_waits);
+  waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
 }
 
 void QueueText::OnEntry(const lock::QueueEntry& entry) {
@@ -262,36 +276,47 @@ void QueueText::OnEntry(const lock::QueueEntry& entry) {
     return;
   }
   AddContender(contender);
-  if (table_->rows() >= kPage) PrintPage(lock_);
+  if (style_.rows == 0 && table_->rows() >= kPage) PrintPage(lock_);
 }
 
 void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
   if (lock.in_tree) {
     AddToTree(lock);
-    if (table_->rows() >= kPage) out_(table_->TakePage());
+    if (style_.rows == 0 && table_->rows() >= kPage) out_(table_->TakePage());
     return;
   }
+  const auto end = [&] { return QueueEnd(lock); };
+  FitRows(kLinesAboveQueue, end);
   PrintPage(lock);
-  PrintEnd(lock);
+  out_(end());
 }
 
 void QueueText::OnEnd() {
   if (!found_) {
     out_(Headline(path_, "free, and no lock below it is held"));
   } else if (lock_.in_tree) {
+    const std::vector<Deadlock> deadlocks = deadlocks_.Find();
+    const auto end = [&] { return TreeEnd(deadlocks); };
+    FitRows(1, end);
     if (table_->rows() > 0) out_(table_->TakePage());
-    if (shown_ < locks_) {
-      out_(Paint(Tone::kFaint, fmt::format("... and {} more", locks_ - shown_), style_.colours) +
-           "\n");
-    }
-    if (reservations_ > 1) {
-      const std::string since = FormatTime(*oldest_ms_, WithYear());
-      out_("\n" + Headline(oldest_, "the oldest reservation, since " + since));
-    }
-    PrintDeadlocks();
+    out_(end());
   }
   found_ = false;
   table_.reset();
+}
+
+void QueueText::FitRows(std::size_t above, const std::function<std::string()>& below) {
+  constexpr std::size_t kLeastRows = 3;
+  while (style_.rows != 0 && table_->rows() > kLeastRows) {
+    const std::string text = below();
+    const auto lines_below = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    const std::size_t lines = above + table_->rows() + lines_below;
+    if (lines <= style_.rows) return;
+    const std::size_t excess = std::min(lines - style_.rows, table_->rows() - kLeastRows);
+    table_->KeepRows(table_->rows() - excess);
+    // Strays are the last rows.
+    shown_ = std::min(shown_, table_->rows());
+  }
 }
 
 void QueueText::AddContender(const ContenderView& contender) {
@@ -333,7 +358,7 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
       oldest_ = lock.path;
     }
   }
-  if (!first_ || (style_.most_locks != 0 && shown_ >= style_.most_locks)) return;
+  if (!first_ || (style_.rows != 0 && shown_ >= style_.rows)) return;
   ++shown_;
   std::string holders = lock.IsHeld() ? HolderText(*first_, WithYear()) : "nobody yet";
   if (lock.held > 1) {
@@ -347,14 +372,25 @@ void QueueText::AddToTree(const lock::LockSurvey& lock) {
                   {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
 }
 
-void QueueText::PrintDeadlocks() {
+/// What follows the list of LOCKs.
+std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
-  for (const Deadlock& deadlock : deadlocks_.Find()) {
-    out_("\n" + Paint(Tone::kBad, kDeadlock, style_.colours) + "\n");
+  std::string text;
+  if (shown_ < locks_) {
+    const std::string more = fmt::format("... and {} more", locks_ - shown_);
+    text += Paint(Tone::kFaint, more, style_.colours) + "\n";
+  }
+  if (reservations_ > 1) {
+    const std::string since = FormatTime(*oldest_ms_, WithYear());
+    text += "\n" + Headline(oldest_, "the oldest reservation, since " + since);
+  }
+  for (const Deadlock& deadlock : deadlocks) {
+    text += "\n" + Paint(Tone::kBad, kDeadlock, style_.colours) + "\n";
     for (const auto& [who, lock] : deadlock.holders) {
-      out_(Printable(fmt::format("  {} holds {}", who, lock), width) + "\n");
+      text += Printable(fmt::format("  {} holds {}", who, lock), width) + "\n";
     }
   }
+  return text;
 }
 
 /// "PATH: what", with the path cut if the terminal is too narrow.
@@ -380,7 +416,8 @@ void QueueText::PrintPage(const lock::LockSurvey& lock) {
   out_(std::move(text));
 }
 
-void QueueText::PrintEnd(const lock::LockSurvey& lock) {
+/// What follows the queue.
+std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
   std::string text;
   const auto add = [&](const std::string& line, Tone tone) {
@@ -388,7 +425,7 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   };
   const std::size_t all = lock.held + lock.waiting;
   if (shown_ < all) add(fmt::format("... and {} more", all - shown_), Tone::kFaint);
-  const std::vector<std::string> waits = waits_->Lines();
+  const std::vector<std::string> waits = waits_->Lines(shown_);
   if (!waits.empty()) text += "\n";
   for (const std::string& line : waits) add(line, Tone::kPlain);
   std::vector<std::string> ignored = lock.ignored_children;
@@ -413,7 +450,7 @@ void QueueText::PrintEnd(const lock::LockSurvey& lock) {
   for (std::size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i) {
     add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
   }
-  out_(std::move(text));
+  return text;
 }
 
 std::string QueueText::Since(const ContenderView& contender) const {

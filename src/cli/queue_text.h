@@ -22,7 +22,9 @@ struct ViewStyle {
   bool with_names =
       false;  ///< with each contender's cgroup, and its name for `release --contender`
   std::size_t most_waits = 8;  ///< lines of who waits for whom
-  std::size_t most_locks = 0;  ///< of a tree; 0: no limit
+  /// How many lines there are: rows of the table are left out for what follows it. 0: no limit, and
+  /// printed page by page.
+  std::size_t rows = 0;
   /// To when spans count, in ms since 1970; none: to when a LOCK is reported.
   std::optional<std::int64_t> now_ms{};
 };
@@ -54,9 +56,11 @@ class QueueText final : public lock::SurveySink {
   class Waits;
   void AddContender(const ContenderView& contender);
   void AddToTree(const lock::LockSurvey& lock);
-  void PrintDeadlocks();
   void PrintPage(const lock::LockSurvey& lock);
-  void PrintEnd(const lock::LockSurvey& lock);
+  [[nodiscard]] std::string QueueEnd(const lock::LockSurvey& lock) const;
+  [[nodiscard]] std::string TreeEnd(const std::vector<Deadlock>& deadlocks) const;
+  /// Leaves out rows of the table until it fits, with `above` lines above its rows.
+  void FitRows(std::size_t above, const std::function<std::string()>& below);
   [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
   [[nodiscard]] std::string Since(const ContenderView& contender) const;
   [[nodiscard]] std::string For(const ContenderView& contender) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -76,6 +77,8 @@ class Table {
   void AddRow(std::vector<Cell> cells);
   /// The number of rows added since the last TakePage().
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+  /// Drops all but the first `count` of these.
+  void KeepRows(std::size_t count) { rows_.resize(std::min(count, rows_.size())); }
   /// Formats the rows added since the last page, with newlines; the first page begins with the
   /// titles. A cell wider than its column moves the rest of its line to the right.
   [[nodiscard]] std::string TakePage();

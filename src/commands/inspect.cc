@@ -281,14 +281,15 @@ class Inspection {
     cli::ViewStyle style = StyleFor(size);
     if (style.width > 1) --style.width;
     style.most_waits = 2;
-    style.most_locks = size.rows == 0 ? 0 : std::max<std::size_t>(size.rows, 4) - 3;
+    const bool has_line_below = survey_ && !survey_->result().unlistable.empty();
+    style.rows = size.rows - std::min<std::size_t>(size.rows, has_line_below ? 1 : 0);
     return style;
   }
 
-  /// How many contenders fit on a screen beside the lines above and below them.
+  /// How many contenders fit on a screen at most.
   static std::size_t RoomFor(const TerminalSize& size) {
-    constexpr std::size_t kOthers = 13;
-    return size.rows == 0 ? std::string::npos : std::max(size.rows, kOthers + 3) - kOthers;
+    constexpr std::size_t kLinesAbove = 3;
+    return size.rows == 0 ? std::string::npos : std::max(size.rows, 2 * kLinesAbove) - kLinesAbove;
   }
 
   [[nodiscard]] int InterruptedBy(int signal_number) {

@@ -273,10 +273,43 @@ TEST_CASE("A tree is shown with one line per lock") {
         "LOCK          HELD BY                 WAITING                  SINCE\n"
         "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
         "/jobs/index   (Curator) and 1 more          0    2024-03-01 12:00:01\n");
-  CHECK(Render({busy, readers}, {.most_locks = 1}) ==
-        "LOCK          HELD BY                 WAITING                  SINCE\n"
-        "/jobs/backup  b7:4242 dump [nightly]        2  ≥ 2024-03-01 12:00:17\n"
-        "... and 1 more\n");
+}
+
+TEST_CASE("On a screen the table has all rows that the lines around it leave") {
+  const auto lines = [](const std::string& text) {
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  lock::RunHistory history;
+  history.Enter({.end = lock::RunRecord::End::kEnded,
+                 .ran = std::chrono::minutes(4),
+                 .status = 0,
+                 .host = "b7",
+                 .token = 1});
+  lock::LockSurvey queue = Long(60, {"lock-"});
+  queue.last_run = history.Format(10);
+  queue.ignored_children = {"config"};
+  std::vector<lock::LockSurvey> tree;
+  for (int i = 0; i < 60; ++i) {
+    tree.push_back(Found({.path = "/jobs/" + std::to_string(i),
+                          .entries = {Reservation(OurName("h", "reserve-lock-", 1), 1, kIn2099)}}));
+    tree.back().in_tree = true;
+  }
+  for (std::size_t rows = 14; rows < 60; ++rows) {
+    const std::string shown = Render({queue}, {.most_waits = 2, .rows = rows});
+    CAPTURE(rows, shown);
+    CHECK(lines(shown) == rows);
+    // Seven lines, and four that are empty.
+    const std::string left = std::to_string(rows - 11);
+    CHECK_THAT(shown, Catch::Contains("\n... and " + std::to_string(60 - (rows - 11)) + " more\n"));
+    CHECK_THAT(shown, Catch::Contains("\n2 to " + left + " wait, each for the one before it\n"));
+    CHECK(lines(Render(tree, {.rows = rows})) == rows);
+  }
+  // All of it fits.
+  CHECK(lines(Render({queue}, {.rows = 70})) == 70);
+  CHECK_THAT(Render({queue}, {.rows = 70}), !Catch::Contains("more"));
+  CHECK(lines(Render({Busy()}, {.rows = 50})) == 8);
+  // Three rows are left on the smallest screen.
+  CHECK_THAT(Render({queue}, {.rows = 5}), Catch::Contains("\n... and 57 more\n"));
 }
 
 TEST_CASE("A tree without locks says so") {
