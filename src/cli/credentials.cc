@@ -84,10 +84,11 @@ std::vector<zookeeper::AuthInfo> ParseCredentials(std::string_view text,
     ++number;
     if (line.find_first_not_of(' ') == std::string_view::npos || line.front() == '#') continue;
     const std::string fault = FaultOf(line);
-    if (!fault.empty()) Refuse(fmt::format("{}:{}", source, number), fault);
+    const std::string where = fmt::format("{}:{}", source, number);
+    if (!fault.empty()) Refuse(where, fault);
     const std::size_t colon = line.find(':');
     credentials.push_back(
-        {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))});
+        {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1)), where});
   }
   if (credentials.empty()) Refuse(source, message::kNoCredentials);
   return credentials;

@@ -19,8 +19,7 @@ constexpr char kLostBeforeRun[] = "{} was lost before the command could be run; 
 constexpr char kLostStarting[] =
     "{} was lost before the command could be run, but --once-per may count the run: run the "
     "command by hand, or delete the child last-start";
-constexpr char kQueueFull[] =
-    "{} already has {} or more waiters (--max-queue); the command was not run";
+constexpr char kQueueFull[] = "{} {} (--max-queue); the command was not run";
 constexpr char kSuperseded[] =
     "superseded by a newer contender for {} (--supersede); the command was not run";
 constexpr char kTooRecent[] =

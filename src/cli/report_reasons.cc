@@ -194,10 +194,26 @@ std::string IdentityText(const zookeeper::Access& access, const process::Transpo
   return Printable(fmt::format("{}", fmt::join(identities, ", ")));
 }
 
+std::string CredentialsRefusedText(const zookeeper::Access& access) {
+  // Every server knows the scheme digest, for which no password is wrong.
+  const auto suspect =
+      std::find_if(access.credentials.begin(), access.credentials.end(),
+                   [](const zookeeper::AuthInfo& one) { return one.scheme != "digest"; });
+  const bool is_known = suspect != access.credentials.end() && !suspect->where.empty();
+  return fmt::format(message::kCredentialsRefused,
+                     is_known ? fmt::format(message::kMaybeUnknownScheme, Printable(suspect->where),
+                                            suspect->scheme)
+                              : "");
+}
+
+std::string QueueFullText(std::size_t most) {
+  return most == 0 ? message::kNoneMayWait : fmt::format(message::kManyWait, most);
+}
+
 std::string RefusedText(const lock::Refused& refused, const std::string& identity) {
   switch (refused.error) {
     case Error::kAuthFailed:
-      return message::kCredentialsRefused;
+      return CredentialsRefusedText({});
     case Error::kAuthRequired:
       return message::kCredentialsRequired;
     case Error::kInvalidAcl:

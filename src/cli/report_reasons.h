@@ -30,6 +30,8 @@ namespace zklock::cli {
                                        const process::TransportSpec& transport);
 /// `identity`: of IdentityText().
 [[nodiscard]] std::string RefusedText(const lock::Refused& refused, const std::string& identity);
+/// The text for kAuthFailed. Names the first line that can be the reason.
+[[nodiscard]] std::string CredentialsRefusedText(const zookeeper::Access& access);
 /// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
 [[nodiscard]] std::string SaslText(const std::string& server);
 /// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
@@ -39,6 +41,8 @@ namespace zklock::cli {
 [[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
 [[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
 [[nodiscard]] std::string DefectText(const lock::Defect& defect);
+/// What --max-queue does not allow, as the rest of a sentence that begins with the LOCK.
+[[nodiscard]] std::string QueueFullText(std::size_t most);
 /// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
 [[nodiscard]] std::string BlockerText(const lock::Busy& busy);
 /// The sender of a request to release: "root on web1 ('for a restart')".

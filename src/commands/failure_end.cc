@@ -21,7 +21,11 @@ cli::RunEnd FailureEnd::operator()(const lock::TooSlow& slow) const {
 cli::RunEnd FailureEnd::operator()(const lock::Refused& refused) const {
   const std::string refusal = session_driver_.session().HelperRefusal();
   if (!refusal.empty()) return EndRun(EndReason::kRefused, cli::SaslText(refusal));
-  return EndRun(EndReason::kRefused, session_driver_.session().IsCloseRefused()
+  const bool is_close_refused = session_driver_.session().IsCloseRefused();
+  if (refused.error == zookeeper::Error::kAuthFailed && !is_close_refused) {
+    return EndRun(EndReason::kRefused, session_driver_.credentials_refused());
+  }
+  return EndRun(EndReason::kRefused, is_close_refused
                                          ? cli::OtherSchemeText()
                                          : cli::RefusedText(refused, session_driver_.identity()));
 }

@@ -203,7 +203,8 @@ cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
                            cli::FormatDuration(options.wait.value_or(Duration::zero())),
                            cli::BlockerText(busy));
     case EndReason::kQueueFull:
-      return EndWithStatus(conflict, reason, ended_at_, options.max_queue.value_or(0));
+      return EndWithStatus(conflict, reason, ended_at_,
+                           cli::QueueFullText(options.max_queue.value_or(0)));
     default:
       return EndWithStatus(conflict, reason, ended_at_);
   }

@@ -27,6 +27,7 @@ SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions&
       servers_(options.servers),
       names_no_server_(options.names_no_server),
       identity_(cli::IdentityText(options.access, options.transport)),
+      credentials_refused_(cli::CredentialsRefusedText(options.access)),
       looks_up_(options.transport.proxy_command.empty()),
       transport_(process::MakeTransport(options.transport)),
       session_({}, options.session_timeout, clock, options.access, transport_.get()) {

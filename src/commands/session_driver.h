@@ -34,6 +34,8 @@ class SessionDriver final : public EventSource {
   [[nodiscard]] bool names_no_server() const { return names_no_server_; }
   /// See cli::IdentityText.
   [[nodiscard]] const std::string& identity() const { return identity_; }
+  /// See cli::CredentialsRefusedText.
+  [[nodiscard]] const std::string& credentials_refused() const { return credentials_refused_; }
   /// Each server that was tried, with its last failure, for messages: "zk1:2181 (Connection
   /// refused), …". What is tried for the close does not count.
   [[nodiscard]] std::string Tried() const;
@@ -62,6 +64,7 @@ class SessionDriver final : public EventSource {
   const zookeeper::ServerList servers_;
   const bool names_no_server_;
   const std::string identity_;
+  const std::string credentials_refused_;
   const bool looks_up_;                                    // false: a proxy command does
   const std::unique_ptr<zookeeper::Transport> transport_;  // null: TCP
   zookeeper::Session session_;

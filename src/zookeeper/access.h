@@ -9,6 +9,7 @@ namespace zklock::zookeeper {
 struct AuthInfo {
   std::string scheme;      ///< "digest"
   std::string credential;  ///< "user:password"; secret
+  std::string where{};     ///< "FILE:2", where it was read, for messages; may be empty
   friend bool operator==(const AuthInfo&, const AuthInfo&) = default;
 };
 

@@ -214,7 +214,9 @@ TEST_CASE("credentials that the servers reject exit with 77 at once and leave no
     const Finished finished = Run(std::move(options));
     CAPTURE(words);
     CHECK(finished.exit == Exited(77));
-    CHECK(finished.err == "zklock: the servers rejected the credentials; see --auth-file\n");
+    CHECK(finished.err ==
+          "zklock: the servers rejected the credentials (ZKLOCK_AUTH:1: they may not know the "
+          "scheme 'nosuchscheme'); see --auth-file\n");
   }
   CHECK(tree.Children(lock).empty());
 }

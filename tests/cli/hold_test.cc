@@ -88,7 +88,7 @@ TEST_CASE("--max-queue counts the shell's hold for others, but not for runs belo
   CHECK(script.ReadLine() == "0");
   const Finished other = RunZklock({"exclusive", "--max-queue", "0", lock, "--", "true"});
   CHECK(other.exit == Exited(75));
-  CHECK_THAT(other.err, Catch::Contains("or more waiters"));
+  CHECK_THAT(other.err, Catch::Contains("nobody may wait for it"));
   script.CloseInput();
   CHECK(script.Wait() == Exited(0));
 }

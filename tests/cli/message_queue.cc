@@ -35,11 +35,11 @@ std::string TakenBy(const std::string& data) {
   return SaidBy({"try", lock, "--", "true"}, 75);
 }
 
-std::string QueueFull() {
+std::string QueueFull(const std::string& most) {
   const std::string lock = NewLock("said");
   const Child holder = StartHolder(lock);
   const Child waiter = StartWaiter(lock);
-  return SaidBy({"exclusive", "--max-queue", "1", lock, "--", "true"}, 75);
+  return SaidBy({"exclusive", "--max-queue", most, lock, "--", "true"}, 75);
 }
 
 std::string Superseded() {
@@ -353,7 +353,9 @@ Provocations QueueProvocations() {
        [] { return TakenBy(R"({"host":"h7","pid":4711})"); }},
       {{Part("kLabelledProcess", "a command (pid 4711 on h7, 'nightly')")},
        [] { return TakenBy(R"({"host":"h7","pid":4711,"label":"nightly"})"); }},
-      {{"kQueueFull"}, QueueFull},
+      {{"kQueueFull", Part("kManyWait", "already has 1 or more waiters")},
+       [] { return QueueFull("1"); }},
+      {{"kQueueFull", Part("kNoneMayWait")}, [] { return QueueFull("0"); }},
       {{"kSuperseded"}, Superseded},
       {{"kRemoved"}, Removed},
       {{"kAskedToLeave"}, AskedToLeave},

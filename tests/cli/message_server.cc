@@ -252,7 +252,7 @@ Provocations ServerProvocations() {
              "unreachable): is it up?")},
        WithoutLoopback},
       {{Part("kLookupRuns")}, SlowName},
-      {{"kCredentialsRefused"},
+      {{"kCredentialsRefused", Part("kMaybeUnknownScheme")},
        [] {
          return WithCredentials("nosuchscheme:x", {"exclusive", NewLock("said"), "--", "true"});
        }},

@@ -40,11 +40,14 @@ Fate FateOf(const std::string& path) {
 }
 
 TEST_CASE("credentials are read literally, one a line") {
-  CHECK(ParseCredentials("digest:alice:secret\n", "") == Credentials{{"digest", "alice:secret"}});
-  CHECK(ParseCredentials("digest:alice:secret", "") == Credentials{{"digest", "alice:secret"}});
-  CHECK(ParseCredentials("# who we are\n\ndigest:alice:a b:c# \n  \nkerberos:x\n", "") ==
-        Credentials{{"digest", "alice:a b:c# "}, {"kerberos", "x"}});
-  CHECK(ParseCredentials("digest:\xc3\xa9:\xff", "") == Credentials{{"digest", "\xc3\xa9:\xff"}});
+  CHECK(ParseCredentials("digest:alice:secret\n", "F") ==
+        Credentials{{"digest", "alice:secret", "F:1"}});
+  CHECK(ParseCredentials("digest:alice:secret", "F") ==
+        Credentials{{"digest", "alice:secret", "F:1"}});
+  CHECK(ParseCredentials("# who we are\n\ndigest:alice:a b:c# \n  \nkerberos:x\n", "F") ==
+        Credentials{{"digest", "alice:a b:c# ", "F:3"}, {"kerberos", "x", "F:5"}});
+  CHECK(ParseCredentials("digest:\xc3\xa9:\xff", "F") ==
+        Credentials{{"digest", "\xc3\xa9:\xff", "F:1"}});
 }
 
 TEST_CASE("an error names the number of the line, and does not show the line") {
