@@ -119,15 +119,25 @@ std::string Ignored(const std::vector<std::string>& children) {
   return text;
 }
 
-/// "held by 1, 2 waiting".
-std::string Use(const lock::LockSurvey& lock) {
+/// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting" of readers.
+/// `reserved`: how many of those that hold are reservations.
+std::string Use(const lock::LockSurvey& lock, std::size_t reserved) {
   if (!lock.exists) return "free (it does not exist)";
   if (lock.IsSemaphore() && lock.held + lock.waiting != 0) {
     const auto free = lock.FreePermits();
     return PermitsInUse(lock) + (free ? fmt::format(", {} free", *free) : "") +
            fmt::format(", {} waiting", lock.waiting);
   }
-  if (lock.IsHeld()) return fmt::format("held by {}, {} waiting", lock.held, lock.waiting);
+  if (lock.IsHeld()) {
+    const std::size_t holders = lock.held - std::min(reserved, lock.held);
+    std::string use = holders > 0 ? fmt::format("held by {}, ", holders) : "";
+    if (reserved == 1 && holders == 0) {
+      use = "reserved, ";
+    } else if (reserved > 0) {
+      use += fmt::format("reserved by {}, ", reserved);
+    }
+    return use + fmt::format("{} waiting", lock.waiting);
+  }
   if (!lock.permit_limit) return "free";
   return fmt::format("free, {} permit{}", *lock.permit_limit, *lock.permit_limit == 1 ? "" : "s");
 }
@@ -135,7 +145,7 @@ std::string Use(const lock::LockSurvey& lock) {
 std::string LastRunText(const protocol::LastRelease& last) {
   const protocol::ReleaseRecord& record = last.record;
   if (record.is_reservation) {
-    return fmt::format("last reserved on {}, released {} ({}, token {})",
+    return fmt::format("last reserved on {}, until {} ({}, token {})",
                        Printable(record.host, kWidestName), FormatTime(last.written_ms),
                        protocol::ModeName(record.mode), record.token);
   }
@@ -264,7 +274,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   table_.emplace(MakeQueueTable(lock, style_));
   shown_ = 0;
   begun_ = false;
-  holders_ = 0;
+  holders_ = reserved_ = 0;
   waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
 }
 
@@ -341,6 +351,7 @@ void QueueText::AddContender(const ContenderView& contender) {
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
   if (contender.Holds()) ++holders_;
+  if (contender.state == ContenderState::kReserved) ++reserved_;
   if (!contender.waits_for) return;
   if (contender.waits_for->any_holder) {
     waits_->AddForPermit(*contender.position, holders_);
@@ -409,7 +420,7 @@ std::string QueueText::Headline(const std::string& path, const std::string& what
 void QueueText::PrintPage(const lock::LockSurvey& lock) {
   std::string text;
   if (!std::exchange(begun_, true)) {
-    text = Headline(lock.path, Use(lock));
+    text = Headline(lock.path, Use(lock, reserved_));
     if (table_->rows() > 0) text += "\n";
   }
   if (table_->rows() > 0) text += table_->TakePage();

@@ -85,6 +85,7 @@ class QueueText final : public lock::SurveySink {
   std::int64_t now_ms_ = 0;
   std::unique_ptr<Waits> waits_;
   std::size_t holders_ = 0;   ///< reported so far
+  std::size_t reserved_ = 0;  ///< those of them that are reservations
   DeadlockSearch deadlocks_;  ///< of a tree
   // The queue of the LOCK, or the LOCKs of a tree.
   std::optional<Table> table_;

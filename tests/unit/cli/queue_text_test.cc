@@ -129,7 +129,7 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
                             Contender(OurName("b9", "lock-", 5), 20, Says("b9", 7, "deploy"))}})});
   };
   CHECK(screen(kIn2099) ==
-        "/ci/deploy: held by 1, 1 waiting\n"
+        "/ci/deploy: reserved, 1 waiting\n"
         "\n"
         "POS  STATE     MODE       HOST  FOR  LABEL  USER   PID                SINCE  TOKEN  "
         "COMMAND\n"
@@ -142,6 +142,19 @@ TEST_CASE("A reservation is shown with its ID, its end and its reason") {
   CHECK_THAT(screen(kNoon + 120000),
              Catch::Contains("freeze overdue since 2024-03-01 12:02:00: incident 4711\n"));
   CHECK_THAT(screen(std::nullopt), Catch::Contains("  freeze: incident 4711\n"));
+}
+
+TEST_CASE("Reservations are not counted as holders in the headline") {
+  const std::string holder = "_c_x-__READ__0000000003";
+  const auto headline = [](std::vector<lock::QueueEntry> entries) {
+    const std::string text = Render({Found({.path = "/l", .entries = std::move(entries)})});
+    return text.substr(0, text.find('\n'));
+  };
+  const lock::QueueEntry one = Reservation(OurName("w", "__READ__", 1), 1, std::nullopt);
+  const lock::QueueEntry other = Reservation(OurName("w", "__READ__", 2), 2, std::nullopt);
+  CHECK(headline({one}) == "/l: reserved, 0 waiting");
+  CHECK(headline({one, other}) == "/l: reserved by 2, 0 waiting");
+  CHECK(headline({one, Contender(holder, 3)}) == "/l: held by 1, reserved by 1, 0 waiting");
 }
 
 TEST_CASE("In a list of LOCKs the oldest of several reservations is named") {
@@ -176,7 +189,7 @@ TEST_CASE("The last reservation is shown in place of a run") {
   CHECK(Render({lock}) ==
         "/l: free\n"
         "\n"
-        "last reserved on b7, released 2024-03-01 12:00:00 (exclusive, token 17)\n");
+        "last reserved on b7, until 2024-03-01 12:00:00 (exclusive, token 17)\n");
 }
 
 TEST_CASE("Who waits for whom is summed up in few lines") {
