@@ -531,6 +531,7 @@ TEST_CASE("an expired session is noticed, and can be renewed") {
   Client client({TestServers()}, 10s);
   client.Connect();
   Create(client, lock + "/x");
+  CHECK(client.session().lease().End());
   const zookeeper::Credentials old = *client.session().credentials();
   // Another client ends it, which is faster than letting it expire.
   REQUIRE(zookeeper::CloseSession(old, client.session().endpoints(), kPatience, {}));
@@ -541,6 +542,8 @@ TEST_CASE("an expired session is noticed, and can be renewed") {
   client.session().Renew();
   client.RunUntil([&] { return client.session().IsConnected(); });
   CHECK(client.session().session_id() != old.session_id);
+  CHECK_FALSE(client.session().lease().End());
+  CHECK_FALSE(client.session().lease().last_commit());
   CHECK(client.events.back() == "connected, fresh");
   CHECK(Create(client, lock + "/x").error == Error::kNone);
 }
