@@ -239,6 +239,7 @@ struct _zhandle {
 };
 
 void _zhandle::Receive(const sim::Accepted& accepted) {
+  ++process->requests;  // a connect that is answered is one, too
   if (accepted.session == 0) {
     state = ZOO_EXPIRED_SESSION_STATE;
     return;
