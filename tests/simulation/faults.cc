@@ -345,6 +345,17 @@ void DelayPings(Life& life, Run& run) {
                      if (!life.is_draining()) life.CutWays({{from, to}}, LongSpan(life, run));
                    });
 }
+/// Cuts it off with the leader, which continues to accept connects for some ticks. The other
+/// servers restart, so that they elect a new leader before the old one notices that it has lost
+/// them.
+void StrandWithLeader(Life& life, Run& run) {
+  const Server* const leader = life.ensemble.Leader();
+  if (leader == nullptr) return;
+  CutOff(life, {run.process->place(), leader->id}, LongSpan(life, run));
+  for (Server& server : life.ensemble.servers()) {
+    if (server.id != leader->id) life.CrashFor(server, kMillisecond);
+  }
+}
 void Remove(Life& life, Run& run) {
   for (const std::string& path : life.ensemble.truth().EphemeralsOf(run.session_id())) {
     life.checks.Excuse(path);
@@ -380,6 +391,7 @@ constexpr AimedFault kAimedFaults[] = {
     {"cut-server-off", CutServerOff},
     {"cut-rack-off", CutRackOff},
     {"delay-pings", DelayPings},
+    {"strand-with-leader", StrandWithLeader},
     {"ask", Ask},
 };
 
@@ -436,7 +448,8 @@ Profile DrawProfile(Random& random, std::string name) {
     density = 0.7;
     aims = 0.9;
     moments = {Moment::kProven, Moment::kHeartbeat};
-    aimed = {"isolate-long", "cut-server-off", "cut-rack-off", "cut-rack-off", "delay-pings"};
+    aimed = {"isolate-long", "cut-server-off", "cut-rack-off",
+             "cut-rack-off", "delay-pings",    "strand-with-leader"};
   } else if (name == "slow") {
     profile.fsyncs = {300 * kMillisecond, 600 * kMillisecond, 1200 * kMillisecond};
     faults = {"reset", "kill", "isolate"};
