@@ -12,6 +12,8 @@
 namespace zklock::simulation {
 namespace {
 
+// No two arguments of one call draw from `random`: compilers differ in which they evaluate first.
+
 /// How long most faults last: some are over before anybody notices, some outlast every session.
 Time Span(Random& random) {
   const Time typical = random.Pick(
@@ -65,8 +67,8 @@ void Cut(Life& life) {
 }
 
 void Isolate(Life& life) {
-  CutOff(life, {static_cast<Place>(life.world.random.Below(life.places()))},
-         Span(life.world.random));
+  const Time span = Span(life.world.random);
+  CutOff(life, {static_cast<Place>(life.world.random.Below(life.places()))}, span);
 }
 
 void IsolateLeader(Life& life) {
@@ -87,7 +89,10 @@ void Rack(Life& life) {
   CutOff(life, inside, Span(life.world.random));
 }
 
-void Crash(Life& life) { life.CrashFor(AnyServer(life), Span(life.world.random)); }
+void Crash(Life& life) {
+  const Time span = Span(life.world.random);
+  life.CrashFor(AnyServer(life), span);
+}
 
 void CrashLeader(Life& life) {
   Server* const leader = life.ensemble.Leader();
@@ -95,7 +100,8 @@ void CrashLeader(Life& life) {
 }
 
 void StallServer(Life& life) {
-  life.network.Stall(AnyServer(life).id, life.world.now() + Span(life.world.random));
+  const Time span = Span(life.world.random);
+  life.network.Stall(AnyServer(life).id, life.world.now() + span);
 }
 
 void SlowLink(Life& life) {
@@ -108,7 +114,7 @@ void SlowLink(Life& life) {
     for (const auto& [one, other] : {std::pair(from, to), std::pair(to, from)}) {
       const Time before = life.usual_delay(one, other);
       life.For(
-          Span(random), [&] { life.network.SetDelay(one, other, delay); },
+          Span(random), [&, one = one, other = other] { life.network.SetDelay(one, other, delay); },
           [&life, one = one, other = other, before] { life.network.SetDelay(one, other, before); });
     }
   }

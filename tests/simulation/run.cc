@@ -34,8 +34,9 @@ constexpr Duration kCloseTimeout = 800ms;
 constexpr Duration kLongestHistoryWait = 5s;  // as in commands/history.h
 
 std::string MakeUuid() {
-  return fmt::format("{:08x}-5eed-4000-8000-{:012x}", world->random.Next() & 0xffffffffU,
-                     world->random.Next() & 0xffffffffffffU);
+  const std::uint64_t last = world->random.Next() & 0xffffffffffffU;
+  const std::uint64_t first = world->random.Next() & 0xffffffffU;
+  return fmt::format("{:08x}-5eed-4000-8000-{:012x}", first, last);
 }
 
 /// By Fault "forge-reservation".

@@ -49,10 +49,11 @@ class Script {
     const std::string result = Execute(client, verb);
     output_.push_back(fmt::format("{} -> {}", line, result));
     for (auto& [other, one] : clients_) {
-      if (one.session == nullptr || !one.session->IsConnected()) continue;
+      zookeeper::Session* const session = one.session;
+      if (session == nullptr || !session->IsConnected()) continue;
       // What has fired arrives before the answer to a read after a sync.
-      Ask<zookeeper::Reply>([&](auto done) { one.session->Sync("/", done); });
-      Ask<zookeeper::GetReply>([&](auto done) { one.session->Get("/", Watch::kNo, done); });
+      Ask<zookeeper::Reply>([&](auto done) { session->Sync("/", done); });
+      Ask<zookeeper::GetReply>([&](auto done) { session->Get("/", Watch::kNo, done); });
     }
     for (auto& [other, one] : clients_) {
       for (const std::string& event : std::exchange(one.events, {})) {
