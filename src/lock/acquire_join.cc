@@ -168,8 +168,9 @@ void Acquire::FindLostCreate() {
                 if (reply.error == Error::kNoNode) return Join();
                 if (reply.error != Error::kNone) return OnUnexpected("list", reply.error);
                 const std::string name = contender_.FindCreated(reply.children);
-                // Not created; since the sync came after it, it cannot appear later. The next
-                // create keeps the UUID: if a server broke that rule, DeleteStrays() would find it.
+                // Not created. It may appear later if this server leads, and has proposed it for
+                // the one we left: a leader answers a sync at once. The next create keeps the UUID,
+                // so DeleteStrays() finds the first one.
                 if (name.empty()) return Join();
                 store_.Get(ChildPath(name), Watch::kNo,
                            InState([this, name](const GetReply& got) { AdoptOrJoin(name, got); }));
