@@ -69,6 +69,17 @@ ordered_json ReservationJson(const ContenderView& view) {
   return reservation;
 }
 
+/// Who has asked it to leave.
+ordered_json AskedJson(const lock::ContenderData& data) {
+  if (!data.release_request) return nullptr;
+  const lock::ReleaseRequest& request = *data.release_request;
+  ordered_json asked;
+  asked["by"] = request.by.empty() ? ordered_json(nullptr) : ordered_json(request.by);
+  asked["reason"] = request.reason.empty() ? ordered_json(nullptr) : ordered_json(request.reason);
+  asked["onlyWaiting"] = request.only_waiting;
+  return asked;
+}
+
 ordered_json ContenderJson(const ContenderView& view) {
   ordered_json contender;
   contender["name"] = view.name;
@@ -91,6 +102,7 @@ ordered_json ContenderJson(const ContenderView& view) {
   contender["waitsFor"] =
       view.waits_for ? ordered_json(view.waits_for->name) : ordered_json(nullptr);
   contender["reservation"] = ReservationJson(view);
+  contender["asked"] = AskedJson(view.data);
   return contender;
 }
 

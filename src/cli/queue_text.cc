@@ -9,6 +9,7 @@
 #include "cli/duration.h"
 #include "cli/history_view.h"
 #include "cli/printable.h"
+#include "cli/report_reasons.h"
 #include "protocol/last_run.h"
 
 namespace zklock::cli {
@@ -20,6 +21,8 @@ constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
 constexpr std::size_t kWidestName = 40;
 constexpr std::size_t kMostIgnored = 8;
 constexpr std::size_t kPage = 64;
+// Of those who were asked to leave, together with others next to them in the queue.
+constexpr std::size_t kMostAsked = 3;
 constexpr std::size_t kLinesAboveQueue = 3;  // the headline, an empty line, the titles
 constexpr std::size_t kMostRuns = 3;
 // Narrower terminals have no room for years.
@@ -275,6 +278,7 @@ void QueueText::OnLock(const lock::LockSurvey& lock) {
   shown_ = 0;
   begun_ = false;
   holders_ = reserved_ = 0;
+  asked_.clear();
   waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
 }
 
@@ -350,6 +354,9 @@ void QueueText::AddContender(const ContenderView& contender) {
   }
   table_->AddRow(std::move(cells));
   if (counts) ++shown_;
+  if (contender.position && contender.data.release_request) {
+    AddAsked(*contender.position, AskerText(*contender.data.release_request));
+  }
   if (contender.Holds()) ++holders_;
   if (contender.state == ContenderState::kReserved) ++reserved_;
   if (!contender.waits_for) return;
@@ -357,6 +364,14 @@ void QueueText::AddContender(const ContenderView& contender) {
     waits_->AddForPermit(*contender.position, holders_);
   } else {
     waits_->Add(*contender.position, contender.waits_for->position);
+  }
+}
+
+void QueueText::AddAsked(std::size_t position, const std::string& by) {
+  if (!asked_.empty() && asked_.back().by == by && asked_.back().last + 1 == position) {
+    asked_.back().last = position;
+  } else if (asked_.size() < kMostAsked) {
+    asked_.push_back({by, position, position});
   }
 }
 
@@ -439,6 +454,13 @@ std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
   const std::vector<std::string> waits = waits_->Lines(shown_);
   if (!waits.empty()) text += "\n";
   for (const std::string& line : waits) add(line, Tone::kPlain);
+  if (!asked_.empty()) text += "\n";
+  for (const Asked& one : asked_) {
+    add(one.first == one.last
+            ? fmt::format("{} was asked to leave by {}", one.first, one.by)
+            : fmt::format("{} to {} were asked to leave by {}", one.first, one.last, one.by),
+        Tone::kPlain);
+  }
   std::vector<std::string> ignored = lock.ignored_children;
   std::erase_if(ignored, protocol::IsRecordChild);
   if (!ignored.empty()) {

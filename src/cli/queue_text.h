@@ -55,6 +55,7 @@ class QueueText final : public lock::SurveySink {
  private:
   class Waits;
   void AddContender(const ContenderView& contender);
+  void AddAsked(std::size_t position, const std::string& by);
   void AddToTree(const lock::LockSurvey& lock);
   void PrintPage(const lock::LockSurvey& lock);
   [[nodiscard]] std::string QueueEnd(const lock::LockSurvey& lock) const;
@@ -84,6 +85,13 @@ class QueueText final : public lock::SurveySink {
   bool begun_ = false;  ///< its first page was printed
   std::int64_t now_ms_ = 0;
   std::unique_ptr<Waits> waits_;
+  /// Contenders next to each other that the same one has asked to leave.
+  struct Asked {
+    std::string by;
+    std::size_t first = 0;  ///< position
+    std::size_t last = 0;
+  };
+  std::vector<Asked> asked_;
   std::size_t holders_ = 0;   ///< reported so far
   std::size_t reserved_ = 0;  ///< those of them that are reservations
   DeadlockSearch deadlocks_;  ///< of a tree

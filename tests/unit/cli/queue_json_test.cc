@@ -33,16 +33,16 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
       "[\n"
       R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[],"used":null,"free":null})"
       "\n]\n");
-  CHECK(
-      Render({Alone("/l")}) ==
-      "[\n"
-      R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
-      R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
-      R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
-      R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
-      R"("contained":null,)"
-      R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null}],"used":null,"free":null})"
-      "\n]\n");
+  CHECK(Render({Alone("/l")}) ==
+        "[\n"
+        R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
+        R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
+        R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
+        R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
+        R"("contained":null,)"
+        R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,"asked":null}],)"
+        R"("used":null,"free":null})"
+        "\n]\n");
 }
 
 TEST_CASE("Without locks the array is empty") { CHECK(json::parse(Render({})) == json::array()); }
@@ -64,6 +64,17 @@ TEST_CASE("A busy lock is printed in full") {
   CHECK(lock["contenders"][2]["user"] == "日本語");
   CHECK(lock["contenders"][4]["label"] == "nightly");
   CHECK(locks[1]["contenders"][1]["state"] == "held");
+}
+
+TEST_CASE("A contender that was asked to leave has who asked, and why") {
+  const auto asked = [](const lock::ReleaseRequest& request) {
+    return json::parse(
+        Render({Alone("/l", lock::FormatContenderData(
+                                {.release_request = request}))}))[0]["contenders"][0]["asked"];
+  };
+  CHECK(asked({.by = "root on db1", .reason = "incident 4711", .only_waiting = true}) ==
+        json::parse(R"({"by":"root on db1","reason":"incident 4711","onlyWaiting":true})"));
+  CHECK(asked({}) == json::parse(R"({"by":null,"reason":null,"onlyWaiting":false})"));
 }
 
 TEST_CASE("A reservation has its ID, its reason, its end and its token, and no session") {

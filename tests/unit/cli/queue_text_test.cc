@@ -208,6 +208,23 @@ TEST_CASE("Who waits for whom is summed up in few lines") {
   CHECK_THAT(many, Catch::EndsWith("and so on, 3324 times more; --json lists everyone\n"));
 }
 
+TEST_CASE("Who was asked to leave is shown, with who asked and why") {
+  const std::vector<std::string> by = {"", "root on db1", "root on db1", "", "al", "root on db1"};
+  lock::LockSurvey lock{.path = "/l"};
+  for (std::size_t i = 0; i < by.size(); ++i) {
+    lock::ContenderData data{.host = "b"};
+    if (!by[i].empty()) data.release_request = {.by = by[i], .reason = "incident 4711"};
+    lock.entries.push_back(Contender(OurName("b", "lock-", static_cast<int>(i)),
+                                     static_cast<std::int64_t>(i),
+                                     lock::FormatContenderData(data)));
+  }
+  CHECK_THAT(Render({Found(lock)}),
+             Catch::EndsWith("\n\n2 to 3 were asked to leave by root on db1 ('incident 4711')\n"
+                             "5 was asked to leave by al ('incident 4711')\n"
+                             "6 was asked to leave by root on db1 ('incident 4711')\n"));
+  CHECK_THAT(Render({Long(3, {"lock-"})}), !Catch::Contains("asked"));
+}
+
 TEST_CASE("A long queue is printed page by page") {
   std::vector<std::string> pages;
   QueueText view("/l", {}, [&pages](const std::string& page) { pages.push_back(page); });
