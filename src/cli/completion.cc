@@ -120,13 +120,14 @@ Completion CompleteLockOf(const Words& words, const Options& options, const std:
 }
 
 /// `before`: as for CompleteValue.
-Completion CompleteReservationOf(const Words& words, const Options& options,
-                                 const std::string& typed, const std::string& before) {
-  return CompleteOnServers(
-      ServerWords(words, options, true), [&](const Grammar& grammar, ServerOptions server) {
-        const std::string lock = grammar.locks().empty() ? "" : grammar.ReadLock(server.root);
-        return CompleteReservation{std::move(server), lock, typed.substr(before.size()), before};
-      });
+Completion CompleteFromQueueOf(CompleteFromQueue::What what, const Words& words,
+                               const Options& options, const std::string& typed,
+                               const std::string& before) {
+  return CompleteOnServers(ServerWords(words, options, true), [&](const Grammar& grammar,
+                                                                  ServerOptions server) {
+    const std::string lock = grammar.locks().empty() ? "" : grammar.ReadLock(server.root);
+    return CompleteFromQueue{what, std::move(server), lock, typed.substr(before.size()), before};
+  });
 }
 
 }  // namespace
@@ -144,9 +145,14 @@ Completion Complete(const Words& words) {
   }
   const Options options = OptionsOf(subcommand->bit);
   const auto complete_value = [&](const OptionSpec& option, const std::string& attached) {
-    const bool names_reservation = option.name == "reserve" || option.name == "resume";
-    return names_reservation ? CompleteReservationOf(before, options, typed, attached)
-                             : CompleteValue(option, typed, attached);
+    using What = CompleteFromQueue::What;
+    if (option.name == "reserve" || option.name == "resume") {
+      return CompleteFromQueueOf(What::kReservations, before, options, typed, attached);
+    }
+    if (option.name == "contender") {
+      return CompleteFromQueueOf(What::kContenders, before, options, typed, attached);
+    }
+    return CompleteValue(option, typed, attached);
   };
   const OptionSpec* last = before.empty() ? nullptr : Find(options, before.back());
   if (last != nullptr && !last->IsFlag() && !HasValue(before.back())) {

@@ -32,16 +32,18 @@ struct CompleteLock {
   std::string typed;
 };
 
-/// The ID of a reservation that stands, to be looked up on the servers.
-struct CompleteReservation {
+/// The ID of a reservation that stands, or the name of a contender, to be looked up on the servers.
+struct CompleteFromQueue {
+  enum class What { kReservations, kContenders };
+  What what = What::kReservations;
   ServerOptions server;
   std::string lock;    ///< where to look: a LOCK, absolute; empty: all below the root
-  std::string typed;   ///< of the ID
+  std::string typed;   ///< of the ID or name
   std::string before;  ///< "--reserve=", if both are one word
 };
 
 using Completion =
-    std::variant<CompleteWords, CompleteFile, CompleteCommand, CompleteLock, CompleteReservation>;
+    std::variant<CompleteWords, CompleteFile, CompleteCommand, CompleteLock, CompleteFromQueue>;
 
 /// Completes the last of `words`, which are the words after `zklock` up to the cursor; the last one
 /// is empty at the start of a new word. Options and their values are those of the table of options.

@@ -184,14 +184,17 @@ inline constexpr char kNoDurationLimit[] =
     "{}: invalid duration '{}'; expected [WARN:]CRIT (examples: 2h, 30m:2h)";
 inline constexpr char kLimitOrder[] = "{} '{}': WARN is more than CRIT";
 inline constexpr char kOneTarget[] =
-    "--contender, --holders, --all and --reserve cannot be used together";
+    "--contender, --position, --host, --holders, --all and --reserve cannot be used together";
+inline constexpr char kPositionAsks[] =
+    "--yes cannot be used with --position: the queue may have moved; use --contender";
 inline constexpr char kReleasedAtOnce[] =
     "{} cannot be used with --reserve: a reservation is released at once";
 inline constexpr char kNoName[] =
     "--contender '{}' is not the name of a znode; 'zklock inspect -v' shows the names";
 inline constexpr char kForceDoesNotWait[] =
     "--wait waits for contenders that are asked to release; --force asks none";
-inline constexpr char kWhose[] = "no contender given: use --contender NAME, --holders or --all";
+inline constexpr char kWhose[] =
+    "no contender given: use --contender NAME, --host NAME, --holders or --all";
 
 // Configuration files: after the file and the line.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";

@@ -393,6 +393,16 @@ std::string OwnerPid(const OptionValue& value, OptionFields& fields) {
   return fields.run.owner_pid ? "" : fmt::format(message::kNoProcessNumber, value.text);
 }
 
+std::string QueuePosition(const OptionValue& value, OptionFields& fields) {
+  if (value.WasGiven()) fields.release.target = ReleaseOptions::Target::kPosition;
+  return Number<&ReleaseOptions::position, 1>(value, fields);
+}
+
+std::string ContenderHost(const OptionValue& value, OptionFields& fields) {
+  if (value.WasGiven()) fields.release.target = ReleaseOptions::Target::kHost;
+  return Text<&ReleaseOptions::host>(value, fields);
+}
+
 std::string ContenderName(const OptionValue& value, OptionFields& fields) {
   if (!value.WasGiven()) return "";
   const std::string& name = value.text;
@@ -432,7 +442,7 @@ constexpr OptionSpec kTable[] = {
      .section = Section::kWaiting,
      .subcommands = kQueues, .in_file = true, .store = Flag<&RunOptions::supersede>},
     {.name = "preempt", .metavar = "nobody|waiters|all", .fallback = "nobody",
-     .help = "ask those that wait before this run, or all, to leave",
+     .help = "ask those before this run to leave",
      .section = Section::kWaiting,
      .subcommands = kQueues,
      .store = Choice<&RunOptions::preempt, Preempt::kNobody, Preempt::kWaiters, Preempt::kAll>},
@@ -502,6 +512,12 @@ constexpr OptionSpec kTable[] = {
     {.name = "contender", .metavar = "NAME", .help = "one, by the name that inspect -v shows",
      .section = Section::kTargets,
      .subcommands = kRelease, .store = ContenderName},
+    {.name = "position", .metavar = "N", .help = "the one that inspect shows there",
+     .section = Section::kTargets,
+     .subcommands = kRelease, .store = QueuePosition},
+    {.name = "host", .metavar = "NAME", .help = "all of this host, as inspect shows it",
+     .section = Section::kTargets,
+     .subcommands = kRelease, .store = ContenderHost},
     {.name = "holders", .help = "all who hold LOCK",
      .section = Section::kTargets,
      .subcommands = kRelease, .store = EnumFlag<&ReleaseOptions::target, Target::kHolders>},
@@ -531,7 +547,7 @@ constexpr OptionSpec kTable[] = {
     {.name = "reserve", .metavar = "ID", .help = "keep the lock for ID after this run",
      .section = Section::kReservations, .is_common = true,
      .subcommands = kRuns, .store = Reserve},
-    {.name = "resume", .metavar = "ID", .help = "run under the reservation for ID, or do not run",
+    {.name = "resume", .metavar = "ID", .help = "run under the reservation for ID, or not",
      .section = Section::kReservations,
      .subcommands = kRuns, .store = Resume},
     {.name = "for", .metavar = "DURATION", .help = "how long the reservation lasts, from now on",

@@ -154,6 +154,8 @@ struct ReleaseOptions {
   enum class Target {
     kOwn,        ///< the one that the calling shell holds with --hold
     kContender,  ///< `contender`
+    kPosition,   ///< that at `position`
+    kHost,       ///< those of `host`
     kHolders,
     kAll,          ///< holders and waiters
     kReservation,  ///< the reservation for `reserve`, in each of `locks`
@@ -161,11 +163,13 @@ struct ReleaseOptions {
   Target target = Target::kOwn;
   std::vector<std::string> locks;  ///< with kReservation, in place of `lock`
   std::string reserve;
-  std::string contender;  ///< the name of a child of `lock`
-  bool force = false;     ///< delete the contender instead of asking its program
-  std::string reason;     ///< shown to the loser
-  bool wait = false;      ///< until the contenders that were asked are gone
-  bool yes = false;       ///< do not ask for confirmation
+  std::string contender;                ///< the name of a child of `lock`
+  std::optional<std::size_t> position;  ///< in the queue, from 1, as inspect shows it
+  std::string host;                     ///< as inspect shows it
+  bool force = false;                   ///< delete the contender instead of asking its program
+  std::string reason;                   ///< shown to the loser
+  bool wait = false;                    ///< until the contenders that were asked are gone
+  bool yes = false;                     ///< do not ask for confirmation
 };
 
 /// What the rows of the table store into; each subcommand uses its part.

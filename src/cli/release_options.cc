@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,15 @@ namespace zklock::cli {
 namespace {
 
 void CheckTarget(const Grammar& grammar, const ReleaseOptions& options) {
-  const int targets = int{grammar.WasGiven("--contender")} + int{grammar.WasGiven("--holders")} +
-                      int{grammar.WasGiven("--all")} + int{grammar.WasGiven("--reserve")};
+  constexpr const char* kTargets[] = {"--contender", "--position", "--host",
+                                      "--holders",   "--all",      "--reserve"};
+  const auto targets = std::count_if(std::begin(kTargets), std::end(kTargets),
+                                     [&](const char* one) { return grammar.WasGiven(one); });
   if (targets > 1) throw grammar.Error(message::kOneTarget);
+  // Between inspect and this call the queue may have moved.
+  if (options.target == ReleaseOptions::Target::kPosition && options.yes) {
+    throw grammar.Error(message::kPositionAsks);
+  }
   if (options.target == ReleaseOptions::Target::kReservation) {
     for (const char* option : {"--force", "--wait", "--reason"}) {
       if (!grammar.WasGiven(option)) continue;

@@ -94,27 +94,34 @@ std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Sig
   return locks;
 }
 
-/// Collects the IDs of the reservations that a survey finds.
-class ReservationSink final : public lock::SurveySink {
+/// Collects the IDs of the reservations that a survey finds, or the names of the contenders.
+class WordSink final : public lock::SurveySink {
  public:
+  explicit WordSink(cli::CompleteFromQueue::What what) : what_(what) {}
   void OnLock(const lock::LockSurvey& /*lock*/) override {}
   void OnEntry(const lock::QueueEntry& entry) override {
-    if (entry.reserved) ids_.insert(entry.reserved->reservation.id);
+    const bool are_names = what_ == cli::CompleteFromQueue::What::kContenders;
+    if (are_names) words_.insert(entry.name.full);
+    if (!are_names && entry.reserved) words_.insert(entry.reserved->reservation.id);
   }
   void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
-  [[nodiscard]] const std::set<std::string>& ids() const { return ids_; }
+  [[nodiscard]] const std::set<std::string>& words() const { return words_; }
 
  private:
-  std::set<std::string> ids_;
+  const cli::CompleteFromQueue::What what_;
+  std::set<std::string> words_;
 };
 
-/// The IDs that begin with what is typed, in order.
-std::vector<std::string> FindReservations(const cli::CompleteReservation& wanted,
-                                          process::Signals& signals) {
+/// The IDs or names that begin with what is typed, in order.
+std::vector<std::string> FindInQueue(const cli::CompleteFromQueue& wanted,
+                                     process::Signals& signals) {
+  using What = cli::CompleteFromQueue::What;
+  // A name belongs to one LOCK.
+  if (wanted.what == What::kContenders && wanted.lock.empty()) return {};
   // Reservations are at the head of a queue.
   constexpr std::size_t kMostRead = 64;
   const bool everywhere = wanted.lock.empty();
-  ReservationSink sink;
+  WordSink sink(wanted.what);
   const lock::SurveyRequest request{
       .place = lock::LockName::In(wanted.server.servers.chroot,
                                   everywhere ? wanted.server.root : wanted.lock),
@@ -128,8 +135,10 @@ std::vector<std::string> FindReservations(const cli::CompleteReservation& wanted
     serve(survey, [&survey] { return survey.IsOver(); });
   });
   std::vector<std::string> words;
-  for (const std::string& id : sink.ids()) {
-    if (id.starts_with(wanted.typed)) words.push_back(wanted.before + id);
+  for (const std::string& word : sink.words()) {
+    // Others would not look like what they are on the line.
+    const bool is_plain = cli::Printable(word) == word;
+    if (is_plain && word.starts_with(wanted.typed)) words.push_back(wanted.before + word);
   }
   return words;
 }
@@ -144,8 +153,8 @@ int Complete(const cli::Completion& completion, process::Signals& signals) {
     text = ":command " + std::to_string(command->first_word) + "\n";
   } else if (const auto* lock = std::get_if<cli::CompleteLock>(&completion)) {
     for (const std::string& path : FindLocks(*lock, signals)) text += path + "\n";
-  } else if (const auto* reservation = std::get_if<cli::CompleteReservation>(&completion)) {
-    for (const std::string& id : FindReservations(*reservation, signals)) text += id + "\n";
+  } else if (const auto* queue = std::get_if<cli::CompleteFromQueue>(&completion)) {
+    for (const std::string& word : FindInQueue(*queue, signals)) text += word + "\n";
   } else {
     for (const auto& [word, help] : std::get<cli::CompleteWords>(completion).candidates) {
       text += word + (help.empty() ? "" : "\t" + help) + "\n";

@@ -58,6 +58,11 @@ bool IsTarget(const cli::ReleaseOptions& options, const cli::ContenderView& cont
     case Target::kContender:
       // While it passes through a semaphore's turnstile it has two names.
       return contender.name == options.contender || contender.turnstile_name == options.contender;
+    case Target::kPosition:
+      return contender.position == options.position;
+    case Target::kHost:
+      return contender.state != cli::ContenderState::kNoContender &&
+             contender.data.host == options.host;
     case Target::kHolders:
       return contender.Holds();
     case Target::kAll:
@@ -73,7 +78,8 @@ struct Targets {
 
 /// Removes reservations, which only --reserve, or --force with a name, releases.
 void KeepReservations(const cli::ReleaseOptions& options, Targets& targets, cli::Report& report) {
-  if (options.force && options.target == Target::kContender) return;
+  const bool is_one = options.target == Target::kContender || options.target == Target::kPosition;
+  if (options.force && is_one) return;
   std::erase_if(targets.contenders, [&](const cli::ContenderView& contender) {
     if (!contender.reserved) return false;
     report.Error(cli::StaysReserved(options.lock, contender));

@@ -1,5 +1,6 @@
 // The completions of the shells, tested in the shells themselves: on a terminal, with the tab key.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
@@ -223,6 +224,18 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
     const ChildOptions options = Zklock({"--complete", "inspect", typed});
     CHECK(Offered(only, [&] { return Run(options).out; }) == only);
   }
+}
+
+TEST_CASE("release --contender offers the names of those in the queue") {
+  const std::string lock = NewLock("complete");
+  const Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  Words names = Tree().Children(lock);
+  std::sort(names.begin(), names.end());
+  CHECK(Lines(RunZklock({"--complete", "release", lock, "--contender", ""}).out) == names);
+  CHECK(Lines(RunZklock({"--complete", "release", lock, "--contender", names[1]}).out) ==
+        Words{names[1]});
+  CHECK(RunZklock({"--complete", "release", "--contender", ""}).out.empty());
 }
 
 TEST_CASE("LOCKs with characters that reorder or hide the line are not offered") {

@@ -122,6 +122,7 @@ std::vector<Case> WrongWords() {
       {"kNoDurationLimit", 64, {"inspect", "--max-held", "1h:", "/l"}},
       {"kLimitOrder", 64, {"inspect", "--max-waiting", "2:1", "/l"}},
       {"kOneTarget", 64, {"release", "/l", "--holders", "--all"}},
+      {"kPositionAsks", 64, {"release", "/l", "--position", "1", "--yes"}},
       {"kNoName", 64, {"release", "/l", "--contender", "a/b"}},
       {"kForceDoesNotWait", 64, {"release", "/l", "--all", "--force", "--wait"}},
       {"kWhose", 64, {"release", "/l", "--force"}},

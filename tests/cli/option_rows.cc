@@ -131,7 +131,7 @@ Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
       {"--max-queue", {"--max-queue", "1"}, waiting},
       {"--supersede", {"--supersede"}, usual, {}, false},
       {"--preempt", {"--preempt", "waiters"}, waiting},
-      {"--preempt", {"--preempt", "all"}, Without(waiting, {kFreed})},
+      {"--preempt", {"--preempt", "all"}, But(at_once, {{kBusy, {0, "ran\n"}}})},
       {"--read", {"--read", "OTHER"}, usual, {}, false},
       {"--write", {"--write", "OTHER"}, usual, {}, false},
   };
@@ -240,6 +240,10 @@ Rows ReleaseRows() {
   Rows rows = {
       {"--contender", {"--contender", "NAME", "--yes"}, any},
       {"--contender", {"--contender", "NAME"}, refused},
+      {"--position", {"--position", "1", "--yes"}, refused},
+      {"--position", {"--position", "1"}, refused},
+      {"--host", {"--host", "nowhere", "--yes"}, But(own, {{kHeldByShell, {kConflict}}})},
+      {"--host", {"--host", "nowhere"}, refused},
       {"--holders", {"--holders", "--yes"}, any},
       {"--holders", {"--holders"}, refused},
       {"--all", {"--all", "--yes"}, any},

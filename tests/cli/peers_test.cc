@@ -62,7 +62,7 @@ TEST_CASE("locks held by kazoo programs are shown as kazoo's") {
   CHECK(contenders[0]["label"] == "the nightly build");
   CHECK(contenders[1]["mode"] == "read");
   CHECK(contenders[1]["waitsFor"] == contenders[0]["name"]);
-  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("(kazoo) [the nightly build]"));
+  CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("the nightly build"));
 }
 
 }  // namespace

@@ -139,6 +139,28 @@ TEST_CASE("release requires --yes without a terminal; on one it lists its target
   CHECK(holder.Wait() == Exited(76));
 }
 
+TEST_CASE("--position selects one by its place, on a terminal only, and --host all of a host") {
+  const std::string lock = NewLock("release");
+  Child holder = StartHolder(lock);
+  Child waiter = StartWaiter(lock);
+  CHECK(RunZklock({"release", "--position", "2", "--yes", lock}).exit == Exited(64));
+  {
+    Child asked = Child::StartOnTerminal(Zklock({"release", "--position", "2", lock}));
+    asked.ReadUntil("ask it to leave the queue? [y/N] ");
+    asked.Write("y\n");
+    CHECK(asked.Wait() == Exited(0));
+  }
+  CHECK(waiter.Wait() == Exited(75));
+  CHECK_FALSE(holder.HasEnded());
+  CHECK(RunZklock({"release", "--host", "nowhere", "--yes", lock}).exit == Exited(75));
+  Child other = StartWaiter(lock);
+  const std::string host = RunZklock({"exclusive", NewLock("release"), "--", "hostname"}).out;
+  CHECK(RunZklock({"release", "--host", host.substr(0, host.find('\n')), "--yes", lock}).exit ==
+        Exited(0));
+  CHECK(other.Wait() == Exited(75));
+  CHECK(holder.Wait() == Exited(76));
+}
+
 TEST_CASE("A request to a --hold is passed to its owner, which has time to end") {
   const std::string lock = NewLock("release");
   ChildOptions options = Zklock({});
@@ -155,8 +177,9 @@ TEST_CASE("A request to a --hold is passed to its owner, which has time to end")
 
 TEST_CASE("Contradictory or missing targets are refused") {
   for (const Words& words :
-       {Words{"--holders", "--all"}, Words{"--force"}, Words{"--wait"}, Words{"--reason", "x"},
-        Words{"--contender", "a/b"}, Words{"--holders", "--force", "--wait"}}) {
+       {Words{"--holders", "--all"}, Words{"--host", "h", "--position", "1"}, Words{"--force"},
+        Words{"--wait"}, Words{"--reason", "x"}, Words{"--contender", "a/b"},
+        Words{"--holders", "--force", "--wait"}}) {
     Words arguments = words;
     arguments.insert(arguments.begin(), "release");
     arguments.emplace_back("/t/x");

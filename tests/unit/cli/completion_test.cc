@@ -24,8 +24,9 @@ Words Fitting(const Words& words) {
   const Completion completion = CompleteHere(words);
   if (std::holds_alternative<CompleteFile>(completion)) return {"<files>"};
   if (std::holds_alternative<CompleteLock>(completion)) return {"<lock>"};
-  if (const auto* reservation = std::get_if<CompleteReservation>(&completion)) {
-    return {"<" + reservation->before + reservation->typed + " in " + reservation->lock + ">"};
+  if (const auto* queue = std::get_if<CompleteFromQueue>(&completion)) {
+    const bool are_names = queue->what == CompleteFromQueue::What::kContenders;
+    return {"<" + queue->before + queue->typed + (are_names ? " of " : " in ") + queue->lock + ">"};
   }
   if (const auto* command = std::get_if<CompleteCommand>(&completion)) {
     return {"<command " + std::to_string(command->first_word) + ">"};
@@ -64,6 +65,8 @@ TEST_CASE("A value is completed according to its type") {
   CHECK(Fitting({"exclusive", "--config", "/et"}) == Words{"<files>"});
   CHECK(Fitting({"exclusive", "--wait", ""}).empty());
   CHECK(Fitting({"release", "--reserve", ""}) == Words{"< in >"});
+  CHECK(Fitting({"exclusive", "/l", "--resume", "ci"}) == Words{"<ci in /l>"});
+  CHECK(Fitting({"release", "/l", "--contender", "web1"}) == Words{"<web1 of /l>"});
   CHECK(Fitting({"release", "-v", "/l", "/m", "--reserve", "fr"}) == Words{"<fr in /l>"});
   CHECK(Fitting({"try", "-E", "1", "--root", "/r", "l", "--reserve=fr"}) ==
         Words{"<--reserve=fr in /r/l>"});
