@@ -163,9 +163,11 @@ class Reserver {
       if (signal) End(locks, cli::InterruptedEnd(locks, *signal));
       if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
     };
-    const Duration patience = std::max(context_.options.server.connect_timeout,
-                                       session_driver_.session().lease().timeout());
-    lock::Calls calls(session_driver_.session(), context_.clock, patience, serve);
+    zookeeper::Session& session = session_driver_.session();
+    Duration patience = context_.options.server.connect_timeout;
+    // A session that exists may outlive that.
+    if (session.session_id() != 0) patience = std::max(patience, session.lease().timeout());
+    lock::Calls calls(session, context_.clock, patience, serve);
     try {
       return work(calls);
     } catch (const lock::ReservingFailed&) {

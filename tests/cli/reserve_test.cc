@@ -256,6 +256,14 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   CHECK(Tree().Children(lock).empty());
 }
 
+TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's time-out") {
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
+                   NewLock("reserve"), "--", "true"})
+            .exit == Exited(69));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+}
+
 TEST_CASE("a reservation that has ended is not resumed, though nobody has deleted it") {
   const std::string lock = NewLock("reserve");
   Reserve("ci", lock, {"--for", "500ms"});
