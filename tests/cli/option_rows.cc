@@ -131,7 +131,7 @@ Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
       {"--max-queue", {"--max-queue", "1"}, waiting},
       {"--supersede", {"--supersede"}, usual, {}, false},
       {"--preempt", {"--preempt", "waiters"}, waiting},
-      {"--preempt", {"--preempt", "all"}, But(at_once, {{kBusy, {0, "ran\n"}}})},
+      {"--preempt", {"--preempt", "all", "--wait", "1s"}, at_once},
       {"--read", {"--read", "OTHER"}, usual, {}, false},
       {"--write", {"--write", "OTHER"}, usual, {}, false},
   };
