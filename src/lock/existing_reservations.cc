@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using zookeeper::Error;
 
-milliseconds ServersTime(Calls& calls, const LockName& lock) {
+milliseconds AskServersTime(Calls& calls, const LockName& lock) {
   const zookeeper::SetReply stamp = calls.Stamp(StampPath(lock.path));
   if (stamp.error != Error::kNone) {
     throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
@@ -31,7 +31,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
     const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
     if (!reserved || reserved->reservation.id != id) continue;
     const bool has_ended = reserved->until && calls.Repeat([&] {
-      return ServersTime(calls, lock) >= *reserved->until;
+      return AskServersTime(calls, lock) >= *reserved->until;
     });
     if (!has_ended) return ReservedLock{lock, holder.path, *reserved};
   }
@@ -61,7 +61,7 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
         one.reserved = *found;
         if (!found->until) continue;
-        if (!now) now = ServersTime(calls, one.lock);
+        if (!now) now = AskServersTime(calls, one.lock);
         if (*now >= *found->until) return std::nullopt;
         const milliseconds altogether =
             std::min(*now + lasts - found->since, protocol::kLongestReservation);
