@@ -25,6 +25,7 @@ list(APPEND fuzzed_sources
      src/cli/config.cc src/cli/found_file.cc src/cli/duration.cc src/cli/fmt.cc src/cli/history_text.cc src/cli/history_view.cc
      src/cli/printable.cc src/cli/queue_dot.cc
      src/cli/queue_json.cc src/cli/queue_text.cc src/cli/queue_view.cc src/cli/report_queue.cc
+     src/cli/report_progress.cc src/cli/report_reasons.cc
      src/cli/screen.cc src/cli/suggestion.cc src/cli/table.cc src/cli/wait_graph.cc)
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
             tests/fuzz/fuzz.cc tests/fuzz/text.cc)

@@ -41,6 +41,7 @@ std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lo
 std::optional<std::vector<ReservedLock>> RenewReservations(
     Calls& calls, const std::vector<ReservedLock>& reserved, milliseconds lasts) {
   std::vector<std::string> paths;
+  paths.reserve(reserved.size());
   for (const ReservedLock& one : reserved) paths.push_back(one.path);
   return calls.Repeat([&]() -> std::optional<std::vector<ReservedLock>> {
     for (;;) {
