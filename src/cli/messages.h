@@ -113,7 +113,8 @@ inline constexpr char kHistorySimple[] = "--history does not work with --dialect
 inline constexpr char kForHistory[] = "{} is only for --history";
 inline constexpr char kNoReservationId[] =
     "{}: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
-inline constexpr char kForReservation[] = "{} requires --reserve";
+inline constexpr char kForReservation[] = "--for requires --reserve";
+inline constexpr char kReasonForWhat[] = "--reason requires --reserve or --preempt";
 inline constexpr char kNothingEndsIt[] =
     "--on-lost cannot be used with {}: no lease ends a command under a reservation";
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";

@@ -123,17 +123,15 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
 
 void CheckReserve(const Grammar& grammar, RunOptions& options) {
   if (options.resumes) {
-    for (const char* option : {"--reserve", "--wait", "--max-queue", "--supersede"}) {
+    for (const char* option : {"--reserve", "--wait", "--max-queue", "--supersede", "--preempt"}) {
       if (!grammar.IsArgument(option)) continue;
       throw grammar.Error(CannotCombine("--resume", option));
     }
   }
   if (options.reserve.empty() || options.resumes) {
-    for (const char* option : {"--for", "--reason"}) {
-      const bool has_use =
-          option == std::string_view("--reason") && options.preempt != Preempt::kNobody;
-      if (has_use || !grammar.WasGiven(option)) continue;
-      throw grammar.Error(fmt::format(message::kForReservation, option));
+    if (grammar.WasGiven("--for")) throw grammar.Error(message::kForReservation);
+    if (grammar.WasGiven("--reason") && options.preempt == Preempt::kNobody) {
+      throw grammar.Error(message::kReasonForWhat);
     }
   }
   if (options.reserve.empty()) return;
@@ -150,8 +148,7 @@ void CheckReserve(const Grammar& grammar, RunOptions& options) {
 
 void CheckPreempt(const Grammar& grammar, const RunOptions& options) {
   if (options.preempt == Preempt::kNobody) return;
-  const std::string wrong = options.try_only  ? CannotCombine("--preempt", "--nonblock")
-                            : options.resumes ? CannotCombine("--preempt", "--resume")
+  const std::string wrong = options.try_only ? CannotCombine("--preempt", "--nonblock")
                             : options.dialect == protocol::Dialect::kSimple
                                 ? fmt::format(message::kReserveDialect, "--preempt")
                                 : "";

@@ -100,6 +100,7 @@ std::vector<Case> WrongWords() {
       {"kNoReservationId", 64, {"exclusive", "--reserve", "a b", "RUN"}},
       {"kNoReservationId", 64, {"release", "--reserve", "", "/l"}},
       {"kForReservation", 64, {"exclusive", "--for", "1h", "RUN"}},
+      {"kReasonForWhat", 64, {"exclusive", "--reason", "incident 4711", "RUN"}},
       {"kNothingEndsIt", 64, {"exclusive", "--reserve", "x", "--on-lost", "warn", "RUN"}},
       {"kOfNoCommand", 64, {"exclusive", "--reserve", "x", "--kill-after", "1s", "/l"}},
       {"kReserveDialect", 64, {"exclusive", "--reserve", "x", "--dialect", "simple", "RUN"}},
