@@ -89,10 +89,6 @@ const char* WhyLeft(lock::Preempted::Why why) {
   return message::kLeftRight;
 }
 
-}  // namespace
-
-namespace {
-
 double Seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace zklock::lock {
 
-/// An operation has failed. Thrown by Calls, and by the functions that use it.
+/// Thrown by Calls, and by the functions that use it, when an operation has failed.
 class OperationFailed : public std::exception {
  public:
   explicit OperationFailed(OperationFailure failure) : failure_(std::move(failure)) {}
@@ -31,12 +31,13 @@ class OperationFailed : public std::exception {
   OperationFailure failure_;
 };
 
-/// Sends requests to the servers and waits for the answers while the event loop is served: what
-/// asks one thing after the other is a function over this. For what holds no lock itself, or is
-/// waited for anyway; whoever keeps a lease never waits here.
+/// Sends requests to the servers and blocks until they are answered; the event loop is served
+/// meanwhile. With this, an operation that asks one thing after another is a plain function. Only
+/// for code that holds no lock itself, or that is waited for anyway: code that maintains a lease
+/// must not block.
 ///
-/// Requests are sent from within Repeat(), and one function at a time waits. The connection may be
-/// lost at any of them: Repeat() then runs the work again.
+/// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
+/// lost at any of them; Repeat() then runs the work again.
 class Calls final : public ServerOperation {
  public:
   /// Serves the event loop, with `source` in it, until `is_done`. May throw to end the operation.
@@ -46,9 +47,9 @@ class Calls final : public ServerOperation {
   Calls(zookeeper::Store& store, const Clock& clock, Duration connect_timeout, Serve serve)
       : ServerOperation(store, clock, connect_timeout), serve_(std::move(serve)) {}
 
-  /// Runs `work`, which sends requests, over a connection; again from its start over the next one
-  /// whenever the connection is lost. What was sent before may then have been done or not. Returns
-  /// what `work` returns. Throws OperationFailed, among others if no server answers.
+  /// Runs `work`, which sends requests, and returns its result. Whenever the connection is lost,
+  /// runs it again from the start over the next one: what was sent before may or may not have been
+  /// done. Throws OperationFailed, for example if no server answers.
   template <typename F>
   auto Repeat(F work) {
     const Attempts attempts(*this);
