@@ -10,7 +10,7 @@ namespace zklock::cli {
 namespace message {
 namespace {
 
-constexpr char kTaken[] = "{} is taken{}; the command was not run";
+constexpr char kTaken[] = "{} is {}; the command was not run";
 constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
 constexpr char kRemoved[] =
     "removed from the queue of {}: our contender was deleted; the command was not run";
@@ -71,7 +71,7 @@ constexpr Row kRows[] = {
     {kLost, "lost", kExitLost, message::kNone},
     {kRequested, "requested", kExitLost, message::kNone},
     {kNotExecuted, "not-executed", kGiven, message::kNone},
-    {kTaken, "taken", kConflict, message::kTaken},
+    {kTaken, "held", kConflict, message::kTaken},
     {kWaitOver, "wait-over", kConflict, message::kWaitOver},
     {kRemoved, "removed", kConflict, message::kRemoved},
     {kAskedToLeave, "removed", kConflict, message::kAskedToLeave},

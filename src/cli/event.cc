@@ -125,7 +125,7 @@ std::string QueuedEvent::Text() const {
 }
 
 EventFields WaitingEvent::Fields() const {
-  return {{"position", static_cast<std::int64_t>(ahead + 1)}, {"predecessor", predecessor}};
+  return {{"position", static_cast<std::int64_t>(ahead + 1)}, {"waitsFor", predecessor}};
 }
 
 std::string WaitingEvent::Text() const {
@@ -236,7 +236,7 @@ std::string ExitedEvent::Text() const {
 }
 
 EventFields NestedRunsLeftEvent::Fields() const {
-  return {{"runs", static_cast<std::int64_t>(runs)}, {"pid", pid}};
+  return {{"nestedRuns", static_cast<std::int64_t>(runs)}, {"pid", pid}};
 }
 
 std::string NestedRunsLeftEvent::Text() const {

@@ -90,7 +90,7 @@ std::optional<std::string> EventLine(const Event& event, const EventContext& con
   const auto name = std::visit(NameOf{}, event);
   if (!name) return std::nullopt;
   Json json = {{"time", context.time},
-               {"step", *name},
+               {"event", *name},
                {"lock", context.lock ? Json(*context.lock) : Json()},
                {"contender", nullptr},
                {"token", nullptr},

@@ -62,7 +62,7 @@ ordered_json RunJson(const RunView& view) {
   object["state"] = RunStateName(view.state);
   object["began"] = Moment(run.began);
   object["waited"] = Seconds(run.waited);
-  object["seconds"] = Seconds(run.ran);
+  object["duration"] = Seconds(run.duration);
   object["status"] = run.status ? ordered_json(*run.status) : ordered_json(nullptr);
   object["host"] = OrNull(run.host);
   object["user"] = OrNull(run.user);
@@ -100,7 +100,7 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
   if (view.runs.empty()) return text;
   Table table({{.title = "BEGAN"},
                {.title = "WAITED", .align = kRight, .dispensable = 3},
-               {.title = "RAN", .align = kRight, .dispensable = 1},
+               {.title = "DURATION", .align = kRight, .dispensable = 1},
                {.title = "STATUS", .align = kRight},
                {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 2},
                {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 4},
@@ -110,9 +110,9 @@ std::string HistoryText(const std::string& path, const HistoryView& view, std::s
   const bool with_year = style.width == 0 || style.width >= kWideEnoughForYears;
   for (std::size_t i = 0; i < shown; ++i) {
     const lock::RunRecord& run = view.runs[i].run;
-    table.AddRow({FormatTime(run.began.count(), with_year), OrDash(run.waited), OrDash(run.ran),
-                  StatusCell(view.runs[i]), OrDash(run.host), OrDash(run.user), OrDash(run.label),
-                  std::to_string(run.token)});
+    table.AddRow({FormatTime(run.began.count(), with_year), OrDash(run.waited),
+                  OrDash(run.duration), StatusCell(view.runs[i]), OrDash(run.host),
+                  OrDash(run.user), OrDash(run.label), std::to_string(run.token)});
   }
   return text + "\n" + table.TakePage();
 }

@@ -39,7 +39,7 @@ std::string RunsTakeText(std::string_view last_run) {
   if (!history) return "";
   std::vector<std::chrono::milliseconds> spans;
   for (const auto& [run, line] : history->entries()) {
-    if (run.status == 0 && run.ran) spans.push_back(*run.ran);
+    if (run.status == 0 && run.duration) spans.push_back(*run.duration);
   }
   if (spans.empty()) return "";
   const auto [shortest, longest] = std::minmax_element(spans.begin(), spans.end());
@@ -69,13 +69,13 @@ std::string RunText(const RunView& view, bool with_year) {
   std::string text = "run: ";
   if (view.state == RunState::kRunning || view.state == RunState::kReserved) {
     text += fmt::format("{} since {}", RunStateName(view.state), began);
-  } else if (view.state == RunState::kLost || !run.ran) {
+  } else if (view.state == RunState::kLost || !run.duration) {
     text += fmt::format("{}, began {}", RunStateName(view.state), began);
   } else if (run.status) {
-    text +=
-        fmt::format("status {} after {}, began {}", *run.status, FormatDuration(*run.ran), began);
+    text += fmt::format("status {} after {}, began {}", *run.status, FormatDuration(*run.duration),
+                        began);
   } else {
-    text += fmt::format("held for {}, began {}", FormatDuration(*run.ran), began);
+    text += fmt::format("held for {}, began {}", FormatDuration(*run.duration), began);
   }
   if (!run.host.empty()) text += " on " + run.host;
   if (run.waited) text += ", waited " + FormatDuration(*run.waited);

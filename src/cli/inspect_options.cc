@@ -41,8 +41,8 @@ void CheckForms(const Grammar& grammar) {
     throw grammar.Error(fmt::format(message::kForPrometheus, "--output"));
   }
   const bool history = grammar.WasGiven("--history");
-  if (grammar.WasGiven("-n") && !history) {
-    throw grammar.Error(fmt::format(message::kForHistory, "-n"));
+  if (grammar.WasGiven("--runs") && !history) {
+    throw grammar.Error(fmt::format(message::kForHistory, "--runs"));
   }
   for (const char* other : {"--dot", "--watch"}) {
     if (!history || !grammar.WasGiven(other)) continue;

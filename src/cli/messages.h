@@ -193,7 +193,7 @@ inline constexpr char kReleasedAtOnce[] =
 inline constexpr char kNoName[] =
     "--contender '{}' is not the name of a znode; 'zklock inspect -v' shows the names";
 inline constexpr char kForceDoesNotWait[] =
-    "--wait waits for contenders that are asked to release; --force asks none";
+    "--wait-released waits for contenders that are asked to release; --force asks none";
 inline constexpr char kWhose[] =
     "no contender given: use --contender NAME, --host NAME, --holders or --all";
 

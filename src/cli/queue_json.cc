@@ -52,7 +52,7 @@ ordered_json LastRunJson(const std::optional<protocol::LastRelease>& last) {
   run["mode"] = protocol::ModeName(last->record.mode);
   run["token"] = Token(last->record.token);
   run["ended"] = Moment(last->written_ms);
-  run["seconds"] = std::chrono::duration<double>(last->record.ran).count();
+  run["duration"] = std::chrono::duration<double>(last->record.duration).count();
   run["status"] = last->record.status;
   return run;
 }

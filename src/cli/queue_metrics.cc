@@ -98,9 +98,9 @@ void QueueMetrics::OnLockEnd(const lock::LockSurvey& lock) {
     const bool is_lost = runs.last->state == RunState::kLost;
     Add(kLastRunLost, is_lost ? "1" : "0");
     if (!is_lost) Add(kLastRunStatus, std::to_string(*run.status));
-    if (!is_lost && run.ran) {
-      Add(kLastRunEnd, SecondsText((run.began + *run.ran).count()));
-      Add(kLastRunDuration, SecondsText(run.ran->count()));
+    if (!is_lost && run.duration) {
+      Add(kLastRunEnd, SecondsText((run.began + *run.duration).count()));
+      Add(kLastRunDuration, SecondsText(run.duration->count()));
     }
   }
   if (runs.is_certain) Add(kLostRuns, std::to_string(runs.lost));

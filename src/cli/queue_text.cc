@@ -96,7 +96,7 @@ Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
                               {.title = "COMMAND", .least = 8}};
   if (style.with_names) {
     columns.back().dispensable = 1;
-    columns.push_back({.title = "CGROUP", .dispensable = 10});
+    columns.push_back({.title = "CONTAINED", .dispensable = 10});
     columns.push_back({.title = "CONTENDER"});
   }
   return {std::move(columns), style.width, style.colours};
@@ -153,7 +153,7 @@ std::string LastRunText(const protocol::LastRelease& last) {
                        protocol::ModeName(record.mode), record.token);
   }
   return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
-                     FormatDuration(record.ran), FormatTime(last.written_ms),
+                     FormatDuration(record.duration), FormatTime(last.written_ms),
                      Printable(record.host, kWidestName), protocol::ModeName(record.mode),
                      record.token);
 }

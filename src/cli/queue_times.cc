@@ -50,8 +50,8 @@ KnownRuns RunsOf(const lock::LockSurvey& lock, const std::optional<protocol::Las
   if (is_run && (!known.last || last->record.token >= known.last->run.token)) {
     const protocol::ReleaseRecord& record = last->record;
     known.last = {.run = {.end = lock::RunRecord::End::kEnded,
-                          .began = protocol::ServerTime(last->written_ms) - record.ran,
-                          .ran = record.ran,
+                          .began = protocol::ServerTime(last->written_ms) - record.duration,
+                          .duration = record.duration,
                           .status = record.status,
                           .host = record.host,
                           .token = record.token,

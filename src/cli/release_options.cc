@@ -24,7 +24,7 @@ void CheckTarget(const Grammar& grammar, const ReleaseOptions& options) {
     throw grammar.Error(message::kPositionAsks);
   }
   if (options.target == ReleaseOptions::Target::kReservation) {
-    for (const char* option : {"--force", "--wait", "--reason"}) {
+    for (const char* option : {"--force", "--wait-released", "--reason"}) {
       if (!grammar.WasGiven(option)) continue;
       throw grammar.Error(fmt::format(message::kReleasedAtOnce, option));
     }

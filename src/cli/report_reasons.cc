@@ -320,12 +320,22 @@ std::string DefectText(const lock::Defect& defect) {
   return fmt::format(message::kDefect, Printable(what));
 }
 
+namespace {
+
+std::string BlockingReservation(const lock::Busy& busy) {
+  return Printable(ReservationText(*busy.reserved, /*overdue=*/false), 2 * kWidestForeign);
+}
+
+}  // namespace
+
+std::string HeldText(const lock::Busy& busy) {
+  return busy.reserved ? fmt::format(message::kIsReserved, BlockingReservation(busy))
+                       : fmt::format(message::kIsHeld, BlockerText(busy));
+}
+
 std::string BlockerText(const lock::Busy& busy) {
   if (busy.blocker.empty()) return "";
-  if (busy.reserved) {
-    const std::string what = ReservationText(*busy.reserved, /*overdue=*/false);
-    return fmt::format(message::kBlockerReserved, Printable(what, 2 * kWidestForeign));
-  }
+  if (busy.reserved) return fmt::format(message::kBlockerReserved, BlockingReservation(busy));
   return fmt::format(message::kBlocker, ProcessText(busy.blocker, busy.blocker_data));
 }
 

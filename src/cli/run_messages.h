@@ -13,7 +13,9 @@ inline constexpr char kNotExecuted[] = "{}: cannot execute: {}";
 
 // Parts of other messages: the contender ahead, and the sender of a request to release.
 inline constexpr char kManyWait[] = "already has {} or more waiters";
-inline constexpr char kNoneMayWait[] = "is taken, and with 0 nobody may wait for it";
+inline constexpr char kNoneMayWait[] = "is held, and with 0 nobody may wait for it";
+inline constexpr char kIsHeld[] = "held{}";
+inline constexpr char kIsReserved[] = "reserved for {}";
 inline constexpr char kBlocker[] = ": {} is ahead";
 inline constexpr char kBlockerReserved[] = ": it is reserved for {}";
 inline constexpr char kProcess[] = "{} (pid {} on {})";

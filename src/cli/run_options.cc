@@ -63,8 +63,10 @@ std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand
     }
   };
   add(grammar.locks(), ModeOf(grammar, subcommand));
-  add(grammar.Value("--read").list, protocol::Mode::kRead);
-  add(grammar.Value("--write").list, protocol::Mode::kWrite);
+  if (subcommand != kTry) {
+    add(grammar.Value("--also-read").list, protocol::Mode::kRead);
+    add(grammar.Value("--also-write").list, protocol::Mode::kWrite);
+  }
   std::sort(wanted.begin(), wanted.end(),
             [](const WantedLock& a, const WantedLock& b) { return a.path < b.path; });
   for (std::size_t i = 1; i < wanted.size(); ++i) {
@@ -175,9 +177,9 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   Grammar grammar(subcommand);
   if (!command) grammar.RequireSeparator(arguments);
   if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
-  const bool is_try = subcommand.bit == kTry;
-  if (!is_try && !grammar.WasGiven("--read") && !grammar.WasGiven("--write")) grammar.RequireLock();
-  if (is_try) grammar.RequireLock();
+  if (!grammar.WasGiven("--also-read") && !grammar.WasGiven("--also-write")) {
+    grammar.RequireLock();
+  }
   const std::vector<std::string> command_words = ReadCommand(grammar, command);
   grammar.KeepStronger("--nonblock", "--wait");
 
@@ -188,7 +190,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
   options.locks = ReadLocks(grammar, subcommand.bit, options.server.root);
-  options.try_only = options.try_only || is_try || options.wait == Duration::zero();
+  options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
   // A deadline that has passed at once would be noticed before the answer that the lock is free.
   if (options.try_only) options.wait.reset();
   CheckDialect(grammar, options);

@@ -33,7 +33,7 @@ ordered_json SpreadJson(const std::optional<protocol::Spread>& spread) {
 ordered_json ClockJson(const std::optional<protocol::ClockOffset>& clock) {
   if (!clock) return nullptr;
   ordered_json json;
-  json["ahead"] = Seconds(clock->ahead);
+  json["offset"] = Seconds(clock->offset);
   json["uncertainty"] = Seconds(clock->uncertainty);
   return json;
 }

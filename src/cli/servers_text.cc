@@ -34,9 +34,9 @@ std::string SpreadText(const std::optional<Spread>& spread) {
 /// "+1.2s"; "±2ms" if no difference is proven.
 std::string ClockCell(const std::optional<protocol::ClockOffset>& clock) {
   if (!clock) return kUnknown;
-  const Duration off = std::chrono::abs(clock->ahead);
+  const Duration off = std::chrono::abs(clock->offset);
   if (off <= clock->uncertainty) return "±" + FormatDuration(clock->uncertainty);
-  return (clock->ahead < Duration::zero() ? "-" : "+") + FormatDuration(off);
+  return (clock->offset < Duration::zero() ? "-" : "+") + FormatDuration(off);
 }
 
 /// "3/60".

@@ -167,9 +167,9 @@ class Keeper {
   void EnterEnd(lock::Hold& hold, TimePoint began) {
     const EndCause cause = guard_->cause().value_or(EndCause::kItself);
     if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return;
-    history_->Release(
-        hold,
-        {.ran = context_.clock.Now() - began, .host = context_.Self().host, .has_status = false});
+    history_->Release(hold, {.duration = context_.clock.Now() - began,
+                             .host = context_.Self().host,
+                             .has_status = false});
   }
 
   void ForkGuard() {

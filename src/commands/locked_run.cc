@@ -132,7 +132,7 @@ class LockedRun {
     std::size_t releases = 0;
     if (row.is_recorded && !hold_.loss()) {
       const lock::FinishedRun run{
-          .ran = reaped - began, .status = status, .host = context_.Self().host};
+          .duration = reaped - began, .status = status, .host = context_.Self().host};
       if (context_.options.min_interval && status == 0) {
         // Confirmed before the release, and not written again with it.
         intervals_->RecordSuccess(hold_, began,

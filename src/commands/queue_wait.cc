@@ -197,7 +197,7 @@ cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
   const EndReason reason = ReasonOf(busy.why);
   switch (reason) {
     case EndReason::kTaken:
-      return EndWithStatus(conflict, reason, ended_at_, cli::BlockerText(busy));
+      return EndWithStatus(conflict, reason, ended_at_, cli::HeldText(busy));
     case EndReason::kWaitOver:
       return EndWithStatus(conflict, reason, ended_at_,
                            cli::FormatDuration(options.wait.value_or(Duration::zero())),

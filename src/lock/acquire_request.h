@@ -49,7 +49,7 @@ struct AcquireRequest {
   /// one; if one of them is deleted, all are lost.
   std::vector<ContenderId> held{};
   /// Do not wait: leave at once when the lock is not free, and do not even join a queue that is
-  /// visibly busy.
+  /// visibly held.
   bool try_only = false;
   std::optional<Duration> wait;  ///< how long to stay in the queue; none: for ever
   /// Leave at once when this many contenders wait already, by the rank after joining.

@@ -226,7 +226,7 @@ RunRecord HistoryWriter::RecordOf(const Place& place) const {
 void HistoryWriter::EnterEnd(Place& place, const FinishedRun& run) {
   RunRecord record = RecordOf(place);
   record.end = RunRecord::End::kEnded;
-  record.ran = Milliseconds(run.ran);
+  record.duration = Milliseconds(run.duration);
   if (run.has_status) record.status = run.status;
   place.history.Enter(record);
   if (record.status == 0) place.history.AddSuccess({record.began, run.host});

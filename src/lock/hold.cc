@@ -102,7 +102,7 @@ std::vector<zookeeper::DataWrite> Hold::WritesFor(const Ticket& ticket,
       .contender = std::string(protocol::BaseOf(ticket.path)),
       .mode = ticket.mode,
       .token = ticket.token,
-      .ran = std::chrono::duration_cast<std::chrono::milliseconds>(run.ran),
+      .duration = std::chrono::duration_cast<std::chrono::milliseconds>(run.duration),
       .status = run.status,
       .host = run.host};
   return {{ticket.lock.path, protocol::FormatLockData({record}), *ticket.lock_version}};

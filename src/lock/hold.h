@@ -33,7 +33,7 @@ class HoldObserver {
 
 /// How a run ended, for the release record.
 struct FinishedRun {
-  Duration ran{};          ///< how long the command ran
+  Duration duration{};     ///< how long the command ran
   int status = 0;          ///< of zklock, which is that of the command if it ended by itself
   std::string host{};      ///< on which it ran
   bool has_status = true;  ///< false with --hold: then there is no record

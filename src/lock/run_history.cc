@@ -34,7 +34,7 @@ std::string FormatRun(const RunRecord& run) {
                  {"token", run.token},
                  {"mode", protocol::ModeName(run.mode)}};
   PutSpan(object, "waited", run.waited);
-  PutSpan(object, "ran", run.ran);
+  PutSpan(object, "duration", run.duration);
   if (run.status) object["status"] = *run.status;
   PutText(object, "host", run.host, kMostName);
   PutText(object, "user", run.user, kMostName);
@@ -67,7 +67,7 @@ std::optional<RunRecord> ParseRun(std::string_view line) {
   if (!began || !token || !mode) return std::nullopt;
   RunRecord run{.began = protocol::ServerTime(*began),
                 .waited = Span(object, "waited"),
-                .ran = Span(object, "ran"),
+                .duration = Span(object, "duration"),
                 .host = TextField(object, "host").value_or(""),
                 .user = TextField(object, "user").value_or(""),
                 .label = TextField(object, "label").value_or(""),
@@ -79,7 +79,7 @@ std::optional<RunRecord> ParseRun(std::string_view line) {
   }
   if (TextField(object, "ended") == kLost) {
     run.end = End::kLost;
-  } else if (run.ran || object.contains("ended")) {
+  } else if (run.duration || object.contains("ended")) {
     run.end = End::kEnded;
   }
   return run;
@@ -136,12 +136,12 @@ void RunHistory::EnterLost(const std::vector<std::string>& present, std::int64_t
   }
 }
 
-void RunHistory::EnterEnd(std::int64_t token, milliseconds ran) {
+void RunHistory::EnterEnd(std::int64_t token, milliseconds duration) {
   for (Entry& one : entries_) {
     if (one.run.token != token || one.run.end != End::kNone) continue;
     one.run.end = End::kEnded;
-    one.run.ran = ran;
-    PutEnd(one.line, [&](json& object) { PutSpan(object, "ran", ran); });
+    one.run.duration = duration;
+    PutEnd(one.line, [&](json& object) { PutSpan(object, "duration", duration); });
   }
 }
 

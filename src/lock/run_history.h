@@ -28,7 +28,7 @@ struct RunRecord {
   End end = End::kNone;
   protocol::ServerTime began{};                       ///< when the command was started
   std::optional<std::chrono::milliseconds> waited{};  ///< in the queue
-  std::optional<std::chrono::milliseconds> ran{};
+  std::optional<std::chrono::milliseconds> duration{};
   std::optional<int> status{};  ///< as in a shell; none with --hold, or if it is not known
   std::string host{};
   std::string user{};
@@ -64,7 +64,7 @@ class RunHistory {
   /// with the token `own`.
   void EnterLost(const std::vector<std::string>& present, std::int64_t own);
   /// Enters the end of the run with this token, unless it has one. It gets no status.
-  void EnterEnd(std::int64_t token, std::chrono::milliseconds ran);
+  void EnterEnd(std::int64_t token, std::chrono::milliseconds duration);
 
   /// As much as fits in kMostHistoryData and is among the newest `most_runs`.
   [[nodiscard]] std::string Format(std::size_t most_runs) const;

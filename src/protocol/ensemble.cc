@@ -169,14 +169,14 @@ void FindClock(const EnsembleFacts& facts, std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < facts.servers.size(); ++i) {
     const auto& clock = facts.servers[i].clock;
     if (!clock) continue;
-    if (std::chrono::abs(clock->ahead) - clock->uncertainty > kClockTolerance) {
+    if (std::chrono::abs(clock->offset) - clock->uncertainty > kClockTolerance) {
       // One line for all: the servers of an ensemble show the leader's.
       if (!best || clock->uncertainty < facts.servers[*best].clock->uncertainty) best = i;
     }
   }
   if (best) {
     findings.push_back(
-        {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->ahead});
+        {.kind = Kind::kClockOff, .servers = {*best}, .most = facts.servers[*best].clock->offset});
   }
   const bool reached = !Which(facts, [](const auto& server) { return server.reached; }).empty();
   if (reached &&
@@ -232,7 +232,7 @@ ClockOffset OffsetOf(std::chrono::milliseconds stamp, Duration received, Duratio
   // The clock showed `stamp` or up to a millisecond more, at a moment of which only the round trip
   // is known.
   constexpr Duration kHalfUnit = 500us;
-  return {.ahead = stamp + kHalfUnit - (received - round_trip / 2),
+  return {.offset = stamp + kHalfUnit - (received - round_trip / 2),
           .uncertainty = round_trip / 2 + kHalfUnit};
 }
 

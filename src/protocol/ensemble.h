@@ -28,8 +28,8 @@ struct Spread {
 
 /// A clock compared with this host's.
 struct ClockOffset {
-  Duration ahead{};        ///< negative: it is behind
-  Duration uncertainty{};  ///< the true value is at most this far from `ahead`
+  Duration offset{};       ///< negative: it is behind
+  Duration uncertainty{};  ///< the true value is at most this far from `offset`
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
 /// The offset of a clock that showed `stamp` (since 1970, cut to whole milliseconds) at some moment

@@ -59,7 +59,7 @@ std::optional<LastSuccess> NewestSuccess(const std::optional<LastSuccess>& kept,
   if (!record || record->is_reservation || record->status != 0 || record->mode == Mode::kRead) {
     return kept;
   }
-  const LastSuccess recorded{released - record->ran, record->host};
+  const LastSuccess recorded{released - record->duration, record->host};
   return kept && kept->began >= recorded.began ? kept : recorded;
 }
 

@@ -14,8 +14,8 @@ constexpr std::size_t kLongestText = 1024;
 // More milliseconds than any run has taken, far from an overflow.
 constexpr std::int64_t kLongestRun = 1'000'000'000'000'000;
 
-std::string Seconds(std::chrono::milliseconds ran) {
-  const std::int64_t count = std::clamp<std::int64_t>(ran.count(), 0, kLongestRun);
+std::string Seconds(std::chrono::milliseconds duration) {
+  const std::int64_t count = std::clamp<std::int64_t>(duration.count(), 0, kLongestRun);
   const std::string fraction = std::to_string(1000 + count % 1000).substr(1);
   return std::to_string(count / 1000) + '.' + fraction;
 }
@@ -27,7 +27,7 @@ bool ParseNumber(std::string_view text, Number& number) {
 }
 
 /// False if it cannot be parsed. Lenient: the caller compares with what FormatLockData writes.
-bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
+bool ReadSeconds(std::string_view text, std::chrono::milliseconds& duration) {
   const std::size_t point = text.find('.');
   if (point == std::string_view::npos) return false;
   std::int64_t whole = 0;
@@ -36,7 +36,7 @@ bool ReadSeconds(std::string_view text, std::chrono::milliseconds& ran) {
       !ParseNumber(text.substr(point + 1), fraction) || fraction < 0 || fraction > 999) {
     return false;
   }
-  ran = std::chrono::milliseconds(whole * 1000 + fraction);
+  duration = std::chrono::milliseconds(whole * 1000 + fraction);
   return true;
 }
 
@@ -55,8 +55,8 @@ std::optional<ReleaseRecord> ParseRecord(std::string_view text) {
   ReleaseRecord record;
   record.is_reservation = duration == "-" && status == "-";
   const bool numbers = ParseNumber(token, record.token) &&
-                       (record.is_reservation ||
-                        (ReadSeconds(duration, record.ran) && ParseNumber(status, record.status)));
+                       (record.is_reservation || (ReadSeconds(duration, record.duration) &&
+                                                  ParseNumber(status, record.status)));
   if (!mode || !numbers || record.token <= 0 || record.status < 0 || record.status > 255 ||
       contender.find('/') != std::string_view::npos) {
     return std::nullopt;
@@ -81,11 +81,12 @@ std::string FormatLockData(const LockData& data) {
   std::string text(kMarker);
   if (data.last_release) {
     const ReleaseRecord& record = *data.last_release;
-    text += ' ' + RecordWord(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
-            std::to_string(record.token) + ' ' +
-            (record.is_reservation ? std::string("- -")
-                                   : Seconds(record.ran) + ' ' + std::to_string(record.status)) +
-            ' ' + RecordWord(record.host);
+    text +=
+        ' ' + RecordWord(record.contender) + ' ' + std::string(ModeName(record.mode)) + ' ' +
+        std::to_string(record.token) + ' ' +
+        (record.is_reservation ? std::string("- -")
+                               : Seconds(record.duration) + ' ' + std::to_string(record.status)) +
+        ' ' + RecordWord(record.host);
   }
   return text;
 }

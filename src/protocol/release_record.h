@@ -19,11 +19,11 @@ namespace zklock::protocol {
 struct ReleaseRecord {
   std::string contender;  ///< the whole name, with the server's number
   Mode mode = Mode::kExclusive;
-  std::int64_t token = 0;           ///< its fencing token; positive
-  std::chrono::milliseconds ran{};  ///< how long the command ran; not negative
-  int status = 0;                   ///< the command's, as in a shell: 0 to 255
-  std::string host;                 ///< on which it ran
-  bool is_reservation = false;      ///< no run: `ran` and `status` are 0
+  std::int64_t token = 0;                ///< its fencing token; positive
+  std::chrono::milliseconds duration{};  ///< how long the command ran; not negative
+  int status = 0;                        ///< the command's, as in a shell: 0 to 255
+  std::string host;                      ///< on which it ran
+  bool is_reservation = false;           ///< no run: `duration` and `status` are 0
   friend bool operator==(const ReleaseRecord&, const ReleaseRecord&) = default;
 };
 

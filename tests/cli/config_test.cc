@@ -198,7 +198,7 @@ TEST_CASE("a file does not set an option of another meaning with the same name")
     CHECK(exclusive.exit == Exited(78));
     CHECK_THAT(exclusive.err, Catch::StartsWith("zklock: " + directory.Path("zklock.conf") +
                                                 ":1: --wait: invalid duration '" + wait + "'"));
-    // release has another --wait, which would require a contender.
+    // release has no --wait.
     CHECK(run(text, {"release", lock}).exit == Exited(75));
   }
   Child holder = StartHolder(lock);
@@ -479,7 +479,7 @@ TEST_CASE("a file can set every option except those for a single run") {
     options.insert((*it)[1]);
   }
   for (const char* single_run :
-       {"help", "config", "nonblock", "no-nest", "read", "write", "hold", "owner-pid",
+       {"help", "config", "nonblock", "no-nest", "also-read", "also-write", "hold", "owner-pid",
         "on-lost-signal", "reserve", "resume", "for", "reason", "preempt"}) {
     CAPTURE(single_run);
     CHECK(options.erase(single_run) == 1);

@@ -67,7 +67,7 @@ void LoseLock(const std::string& servers) {
 std::vector<Finished> NeverQueued(const std::string& servers, const Words& more) {
   std::vector<Child> children;
   for (Words words : std::vector<Words>{{"exclusive", "--wait", "1s"},
-                                        {"exclusive", "--wait", "1s", "--write", "/t/other"},
+                                        {"exclusive", "--wait", "1s", "--also-write", "/t/other"},
                                         {"exclusive", "--wait", "1s", "--permits", "2"},
                                         {"exclusive", "--wait", "1s", "--hold"},
                                         {"exclusive", "--wait", "1s", "--dialect", "simple"},

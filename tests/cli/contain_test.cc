@@ -974,7 +974,7 @@ TEST_CASE("inspect shows which commands have, or are to have, a cgroup of their 
   Child waiter = start({"write", "-v"});
   waiter.ReadErrUntil("waiting for");
   CHECK(ContainedOf(lock) == Words{"true", "false", "true"});
-  CHECK_THAT(RunZklock({"inspect", "-v", lock}).out, Catch::Contains("CGROUP"));
+  CHECK_THAT(RunZklock({"inspect", "-v", lock}).out, Catch::Contains("CONTAINED"));
 }
 
 TEST_CASE("the end of a contained command is marked in the events") {

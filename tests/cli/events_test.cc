@@ -36,7 +36,7 @@ std::vector<json> Events(const std::string& text) {
 Words Names(const std::vector<json>& events) {
   Words names;
   for (const json& event : events) {
-    std::string name = event["step"];
+    std::string name = event["event"];
     if (event.contains("reason")) name += " " + event["reason"].get<std::string>();
     if (event.contains("status")) name += " " + std::to_string(event["status"].get<int>());
     names.push_back(name);
@@ -92,7 +92,7 @@ void CheckDocumented(const std::vector<json>& events) {
   const auto documented = Documented();
   for (const json& event : events) {
     CAPTURE(event.dump());
-    const std::string event_name = event["step"];
+    const std::string event_name = event["event"];
     REQUIRE(documented.count(event_name) == 1);
     std::set<std::string> known = documented.at("");
     for (const std::string& name : known) CHECK(event.contains(name));
@@ -136,12 +136,12 @@ TEST_CASE("the events of runs that do not get the lock: no command exits") {
   Child holder = StartHolder(lock);
   const std::string held = Tree().Children(lock).front();
   const auto busy = EventsOf({"try"}, lock, {"true"});
-  CHECK(Names(busy) == Words{"connected", "released taken 75"});
+  CHECK(Names(busy) == Words{"connected", "released held 75"});
   CheckDocumented(busy);
   const auto over = EventsOf({"exclusive", "-w", "2s", "-E", "3"}, lock, {"true"});
   CHECK(Names(over) == Words{"connected", "queued", "waiting", "released wait-over 3"});
   CHECK(over[2]["position"] == 2);
-  CHECK(over[2]["predecessor"] == held);
+  CHECK(over[2]["waitsFor"] == held);
   CheckDocumented(over);
 
   const TemporaryDirectory directory;
@@ -260,7 +260,7 @@ TEST_CASE("with events on standard error the command keeps its own") {
   const Finished finished =
       RunZklock({"exclusive", "--events", "2", NewLock("events"), "--", "sh", "-c", "echo E >&2"});
   CHECK(finished.exit == Exited(0));
-  CHECK_THAT(finished.err, Catch::Contains("\nE\n") && Catch::Contains("\"step\":\"released\""));
+  CHECK_THAT(finished.err, Catch::Contains("\nE\n") && Catch::Contains("\"event\":\"released\""));
 }
 
 TEST_CASE("a descriptor that is not writable is a usage error, a file that is not a system error") {

@@ -85,7 +85,7 @@ TEST_CASE("every way not to wait exits at once with the conflict code and create
     const Finished finished = RunZklock(words);
     CHECK(finished.exit == Exited(75));
     CHECK(finished.out.empty());
-    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + lock + " is taken: sh (pid " +
+    CHECK_THAT(finished.err, Catch::StartsWith("zklock: " + lock + " is held: sh (pid " +
                                                std::to_string(holder.pid()) + " on ") &&
                                  Catch::EndsWith(") is ahead; the command was not run\n"));
     CHECK(Lines(finished.err).size() == 1);
@@ -97,17 +97,18 @@ TEST_CASE("every way not to wait exits at once with the conflict code and create
 
 TEST_CASE("--wait 0 takes a free LOCK, as --nonblock does") {
   const Words spellings = GENERATE(Words{"--wait", "0"}, Words{"-w0s"}, Words{"-n"});
-  const std::vector<Words> commands = {{"exclusive"},
-                                       {"read"},
-                                       {"write"},
-                                       {"exclusive", "--dialect", "kazoo"},
-                                       {"read", "--dialect", "kazoo"},
-                                       {"exclusive", "--dialect", "simple"},
-                                       {"exclusive", "--permits", "2"},
-                                       {"exclusive", "--min-interval", "1ms"},
-                                       {"exclusive", "--once-per", "1ms"},
-                                       {"exclusive", "--max-queue", "0", "--supersede"},
-                                       {"exclusive", NewLock("set"), "--read", NewLock("set")}};
+  const std::vector<Words> commands = {
+      {"exclusive"},
+      {"read"},
+      {"write"},
+      {"exclusive", "--dialect", "kazoo"},
+      {"read", "--dialect", "kazoo"},
+      {"exclusive", "--dialect", "simple"},
+      {"exclusive", "--permits", "2"},
+      {"exclusive", "--min-interval", "1ms"},
+      {"exclusive", "--once-per", "1ms"},
+      {"exclusive", "--max-queue", "0", "--supersede"},
+      {"exclusive", NewLock("set"), "--also-read", NewLock("set")}};
   for (Words words : commands) {
     words.insert(words.begin() + 1, spellings.begin(), spellings.end());
     CAPTURE(words);

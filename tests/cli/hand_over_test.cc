@@ -131,8 +131,8 @@ TEST_CASE("the record states how long the command ran") {
   Tree tree;
   const auto record = RecordIn(tree, lock);
   REQUIRE(record);
-  CHECK(record->ran >= std::chrono::floor<std::chrono::milliseconds>(at_least));
-  CHECK(record->ran < kPatience);
+  CHECK(record->duration >= std::chrono::floor<std::chrono::milliseconds>(at_least));
+  CHECK(record->duration < kPatience);
 }
 
 TEST_CASE("a LOCK below a chroot has its record there") {

@@ -62,11 +62,11 @@ TEST_CASE("a run is kept with its times, status, host, user, label, token and mo
   CHECK(run["label"] == "night\tly");
   CHECK(run["mode"] == "write");
   CHECK(run["waited"] > 0);
-  CHECK(run["seconds"] > 0);
+  CHECK(run["duration"] > 0);
   // The record in LOCK is of the same run.
   const json last = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["lastRun"];
   CHECK(last["token"] == run["token"]);
-  CHECK(last["seconds"] == run["seconds"]);
+  CHECK(last["duration"] == run["duration"]);
 }
 
 TEST_CASE("the newest run is the first, and the oldest fall off") {
@@ -78,8 +78,9 @@ TEST_CASE("the newest run is the first, and the oldest fall off") {
   REQUIRE(runs.size() == 2);
   CHECK(runs[0]["status"] == 3);
   CHECK(runs[1]["status"] == 2);
-  CHECK(json::parse(RunZklock({"inspect", "--history", "-n", "1", "--json", lock}).out)[0]["runs"]
-            .size() == 1);
+  CHECK(
+      json::parse(RunZklock({"inspect", "--history", "--runs", "1", "--json", lock}).out)[0]["runs"]
+          .size() == 1);
 }
 
 TEST_CASE("a hundred runs are kept, within 16 KiB") {
@@ -91,7 +92,7 @@ TEST_CASE("a hundred runs are kept, within 16 KiB") {
     history.Enter({.end = lock::RunRecord::End::kEnded,
                    .began = protocol::ServerTime(1'700'000'000'000 + i),
                    .waited = std::chrono::milliseconds(12),
-                   .ran = std::chrono::milliseconds(3456),
+                   .duration = std::chrono::milliseconds(3456),
                    .status = 0,
                    .host = "db1",
                    .user = "ci",
@@ -145,14 +146,14 @@ TEST_CASE("a run that is asked to release has ended, with status 76 and a releas
   options.keep_stdin = true;
   Child holder = Child::Start(std::move(options));
   REQUIRE(holder.ReadLine() == "held");
-  CHECK(RunZklock({"release", "--holders", "--yes", "--wait", lock}).exit == Exited(0));
+  CHECK(RunZklock({"release", "--holders", "--yes", "--wait-released", lock}).exit == Exited(0));
   CHECK(holder.Wait() == Exited(76));
   const json history = HistoryOf(lock);
   CHECK(history["lastSuccess"] == nullptr);
   REQUIRE(history["runs"].size() == 1);
   CHECK(history["runs"][0]["state"] == "ended");
   CHECK(history["runs"][0]["status"] == 76);
-  CHECK(history["runs"][0]["seconds"] > 0);
+  CHECK(history["runs"][0]["duration"] > 0);
   if (is_shared) return;
   const json last = json::parse(RunZklock({"inspect", "--json", lock}).out)[0]["lastRun"];
   CHECK(last["token"] == history["runs"][0]["token"]);
@@ -324,8 +325,9 @@ TEST_CASE("each LOCK of a set gets the run, but none that is read") {
   const std::string first = NewLock("history");
   const std::string second = NewLock("history");
   const std::string third = NewLock("history");
-  CHECK(RunZklock({"exclusive", "--history", "32", first, second, "--read", third, "--", "true"})
-            .exit == Exited(0));
+  CHECK(
+      RunZklock({"exclusive", "--history", "32", first, second, "--also-read", third, "--", "true"})
+          .exit == Exited(0));
   CHECK(StatesOf(first) == States{"ended"});
   CHECK(StatesOf(second) == States{"ended"});
   CHECK(StatesOf(third).empty());
@@ -360,7 +362,7 @@ TEST_CASE("with --hold the run is the time held, without a status") {
   REQUIRE(runs.size() == 1);
   CHECK(runs[0]["state"] == "ended");
   CHECK(runs[0]["status"] == nullptr);
-  CHECK(runs[0]["seconds"] > 0);
+  CHECK(runs[0]["duration"] > 0);
   CHECK_THAT(RunZklock({"inspect", lock}).out, Catch::Contains("run: held for "));
 }
 
@@ -385,8 +387,8 @@ TEST_CASE("without a history there is none to show") {
   CHECK(none.out == lock + ": no run in its history\n");
   CHECK(HistoryOf(lock)["runs"].empty());
   CHECK(RunZklock({"inspect", "--history"}).exit == Exited(64));
-  CHECK(RunZklock({"inspect", "-n", "5", lock}).exit == Exited(64));
-  CHECK(RunZklock({"inspect", "--history", "-n", "0", lock}).exit == Exited(64));
+  CHECK(RunZklock({"inspect", "--runs", "5", lock}).exit == Exited(64));
+  CHECK(RunZklock({"inspect", "--history", "--runs", "0", lock}).exit == Exited(64));
   CHECK(RunZklock({"inspect", "--history", "--watch", lock}).exit == Exited(64));
 }
 

@@ -193,7 +193,7 @@ TEST_CASE("release --holders asks all permit holders, --all also the waiters") {
   Child third = StartFirstWaiter(lock);
   Child fourth = StartSecondWaiter(lock);
   const Finished finished =
-      RunZklock({"release", all ? "--all" : "--holders", "--yes", "--wait", lock});
+      RunZklock({"release", all ? "--all" : "--holders", "--yes", "--wait-released", lock});
   CHECK(finished.exit == Exited(0));
   CHECK(Lines(finished.err).size() == (all ? 8 : 4));
   CHECK_THAT(finished.err, Catch::Contains(" holds " + lock + " (a permit): "));
@@ -217,7 +217,7 @@ TEST_CASE("release --contender accepts a holder, or a waiter by either of its na
   Child fourth = StartSecondWaiter(lock);
   const json contenders = InspectJson(lock)["contenders"];
   const auto release = [&](const std::string& name) {
-    return RunZklock({"release", "--contender", name, "--yes", "--wait", lock}).exit;
+    return RunZklock({"release", "--contender", name, "--yes", "--wait-released", lock}).exit;
   };
   SECTION("a holder") {
     CHECK(release(contenders[1]["name"]) == Exited(0));

@@ -196,7 +196,7 @@ TEST_CASE("an invalid interval, or one for readers or permits, is refused") {
     refuses({"exclusive"}, "0");
     refuses({"read"}, "1h");
     refuses({"try", "--read"}, "1h");
-    refuses({"exclusive", "--read", "/t/y"}, "1h");
+    refuses({"exclusive", "--also-read", "/t/y"}, "1h");
     refuses({"exclusive", "--permits", "2"}, "1h");
     refuses({"exclusive", "--reserve", "id"}, "1h");
   }

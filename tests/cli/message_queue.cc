@@ -121,10 +121,10 @@ std::string ReservationOverdue() {
   return said;
 }
 
-std::string TakenByReservation() {
+std::string KeptOutByReservation(const std::string& wait) {
   const std::string lock = NewLock("said");
   Reserve(lock);
-  return SaidBy({"try", lock, "--", "true"}, 75);
+  return SaidBy({"exclusive", "--wait", wait, lock, "--", "true"}, 75);
 }
 
 std::string OpenLock() {
@@ -258,7 +258,7 @@ std::string ProgressOfSecond(int runs) {
   lock::RunHistory history;
   for (int i = 1; i <= runs; ++i) {
     history.Enter({.end = lock::RunRecord::End::kEnded,
-                   .ran = std::chrono::hours(i),
+                   .duration = std::chrono::hours(i),
                    .status = 0,
                    .token = i});
   }
@@ -348,7 +348,8 @@ Provocations QueueProvocations() {
   return {
       {{"kTaken"}, [taken] { return Taken(taken); }},
       {{"kWaitOver"}, WaitOver},
-      {{Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
+      {{Part("kIsHeld", "held: a command (pid 4711 on h7) is ahead"),
+        Part("kBlocker", ": a command (pid 4711 on h7) is ahead"),
         Part("kProcess", "a command (pid 4711 on h7)"), Part("kSomeCommand")},
        [] { return TakenBy(R"({"host":"h7","pid":4711})"); }},
       {{Part("kLabelledProcess", "a command (pid 4711 on h7, 'nightly')")},
@@ -385,7 +386,10 @@ Provocations QueueProvocations() {
       {{"kReserved", "kAlreadyReserved", Part("kUntil")}, ReservedTwice},
       {{"kReservationEnded"}, ReservationEnds},
       {{"kReservationOverdue"}, ReservationOverdue},
-      {{Part("kBlockerReserved", ": it is reserved for freeze")}, TakenByReservation},
+      {{"kTaken", Part("kIsReserved", "reserved for freeze")},
+       [] { return KeptOutByReservation("0"); }},
+      {{"kWaitOver", Part("kBlockerReserved", ": it is reserved for freeze")},
+       [] { return KeptOutByReservation("1ms"); }},
       {{Part("kReservedFor", "; reserved for freeze")}, WaitsForReservation},
       {{"kOpenLock"}, OpenLock},
       {{"kPlaceLost"}, PlaceLost},

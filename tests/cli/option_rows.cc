@@ -132,8 +132,8 @@ Rows WaitRows(const std::string& subcommand, const Outcomes& usual) {
       {"--supersede", {"--supersede"}, usual, {}, false},
       {"--preempt", {"--preempt", "waiters"}, waiting},
       {"--preempt", {"--preempt", "all", "--wait", "1s"}, at_once},
-      {"--read", {"--read", "OTHER"}, usual, {}, false},
-      {"--write", {"--write", "OTHER"}, usual, {}, false},
+      {"--also-read", {"--also-read", "OTHER"}, usual, {}, false},
+      {"--also-write", {"--also-write", "OTHER"}, usual, {}, false},
   };
 }
 
@@ -220,7 +220,7 @@ Rows HoldRows(const std::string& subcommand) {
       row.outcomes = usual;
       row.decides_to_wait = subcommand == "try";
     }
-    if (row.option == "--read" || row.option == "--write") row.talks = true;  // OTHER stays held
+    if (row.option.starts_with("--also-")) row.talks = true;  // OTHER stays held
     for (auto& [situation, outcome] : row.outcomes) {
       if (outcome.out == "ran\n") outcome.out.clear();
     }
@@ -252,8 +252,8 @@ Rows ReleaseRows() {
       {"--force", {"--force"}, refused},
       {"--reason", {"--reason", "a reason", "--all", "--yes"}, any},
       {"--reason", {"--reason", "a reason"}, refused},
-      {"--wait", {"--wait", "--holders", "--yes"}, any},
-      {"--wait", {"--wait"}, refused},
+      {"--wait-released", {"--wait-released", "--holders", "--yes"}, any},
+      {"--wait-released", {"--wait-released"}, refused},
   };
   for (Row& row : rows) row.talks = true;
   rows.push_back({"--yes", {"--yes"}, own});
@@ -285,8 +285,8 @@ Rows InspectRows() {
       {"--json", {"--json"}, json},
       {"--dot", {"--dot"}, shows("digraph", "digraph")},
       {"--history", {"--history"}, shows("no run", "no run")},
-      {"-n", {"--history", "-n", "5"}, shows("no run", "no run")},
-      {"-n", {"-n", "5"}, Everywhere({kUsage})},
+      {"--runs", {"--history", "--runs", "5"}, shows("no run", "no run")},
+      {"--runs", {"--runs", "5"}, Everywhere({kUsage})},
       {"--watch", {"--watch"}, watched},
       {"--mine",
        {"--mine"},

@@ -156,5 +156,54 @@ TEST_CASE("zklock(1), README, help and code have the same exit statuses") {
   }
 }
 
+/// The words in column `place` of the table of names in zklock(1).
+Set NamesForPrograms(std::size_t place) {
+  Set names;
+  for (const std::string& line :
+       Section(ReadSource("man/zklock.1"), ".Sh NAMES THAT PROGRAMS READ", ".Sh")) {
+    if (!line.starts_with(".It ") || line.starts_with(".It Sy")) continue;
+    std::string rest = line.substr(4) + " Ta ";
+    for (std::size_t i = 0; i < place; ++i) rest.erase(0, rest.find(" Ta ") + 4);
+    std::string cell = rest.substr(0, rest.find(" Ta ")) + ", ";
+    if (cell.starts_with("\\&")) continue;
+    for (; !cell.empty(); cell.erase(0, cell.find(", ") + 2)) {
+      names.insert(cell.substr(0, cell.find(", ")));
+    }
+  }
+  return names;
+}
+
+TEST_CASE("zklock(1) has one table of the names that programs read") {
+  const std::string sources =
+      ReadSource("src/cli/queue_text.cc") + ReadSource("src/cli/history_text.cc");
+  CHECK(NamesForPrograms(1) == Matches(sources, R"re(\.title = "([A-Z ]+)")re"));
+  const auto words = [](const std::string& page, const std::string& section,
+                        const std::string& pattern) {
+    std::string text = "\n";
+    for (const std::string& line : Section(ReadSource(page), section, ".Sh")) text += line + "\n";
+    return Matches(text, pattern);
+  };
+  Set variables =
+      words("man/zklock.1", ".Ss Environment of the command", R"(\n\.It Ev (ZKLOCK_[A-Z]+))");
+  CHECK(variables.erase("ZKLOCK_HELD") == 1);  // its format may change
+  variables.insert("ZKLOCK_LABEL");
+  CHECK(NamesForPrograms(2) == variables);
+  CHECK(NamesForPrograms(3) ==
+        Matches(ReadSource("src/cli/queue_metrics.cc"), R"re(\{"(zklock_[a-z_]+)")re"));
+
+  const Set in_events = words("man/zklock.1", ".Sh EVENTS", R"(\n\.(?:It )?Va ([A-Za-z]+))");
+  const Set in_objects = words("man/zklock-inspect.1", ".Sh JSON", R"(\n\.It Li ([A-Za-z]+) Pq)");
+  const Set members = NamesForPrograms(0);
+  const Set known = Union(in_events, in_objects);
+  for (const std::string& name : members) {
+    CAPTURE(name);
+    CHECK(known.contains(name));
+  }
+  for (const std::string& name : in_events) {
+    CAPTURE(name);
+    CHECK((!in_objects.contains(name) || members.contains(name)));
+  }
+}
+
 }  // namespace
 }  // namespace zklock::test

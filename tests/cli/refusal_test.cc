@@ -191,7 +191,7 @@ TEST_CASE("contradictory options are refused") {
   CheckUsageError({"try", "-w", "0", "/t/x", "--", "true"});
   CheckUsageError({"try", "--read", "--write", "/t/x", "--", "true"});
   CheckUsageError({"exclusive", "-n", "-w", "1s", "/t/x", "--", "true"});
-  CheckUsageError({"exclusive", "/t/x", "--read", "/t/x", "--", "true"});
+  CheckUsageError({"exclusive", "/t/x", "--also-read", "/t/x", "--", "true"});
   CheckUsageError({"inspect", "/t/x", "--", "true"});
   CheckUsageError({"release", "/t/x", "--force"});
 }

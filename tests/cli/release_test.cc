@@ -16,9 +16,9 @@ TEST_CASE(
   const std::string lock = NewLock("release");
   Child holder = StartHolder({mode}, lock);
   const Finished finished = RunZklock({"release", "--contender", OnlyContender(lock), "--yes",
-                                       "--wait", "--reason", "a restart\n\x1b[31m", lock});
+                                       "--wait-released", "--reason", "a restart\n\x1b[31m", lock});
   CHECK(finished.exit == Exited(0));
-  CHECK(Tree().Children(lock).empty());  // --wait has waited
+  CHECK(Tree().Children(lock).empty());  // --wait-released has waited
   CHECK(holder.Wait() == Exited(76));
   CHECK_THAT(holder.err(), Catch::Contains("asked to release " + lock));
   CHECK_THAT(holder.err(), Catch::Contains("a restart"));
@@ -170,7 +170,7 @@ TEST_CASE("A request to a --hold is passed to its owner, which has time to end")
   options.keep_stdin = true;
   Child script = Child::Start(options);
   REQUIRE(script.ReadLine() == "held");
-  CHECK(RunZklock({"release", "--holders", "--yes", "--wait", lock}).exit == Exited(0));
+  CHECK(RunZklock({"release", "--holders", "--yes", "--wait-released", lock}).exit == Exited(0));
   CHECK(script.Wait() == Exited(4));
   CHECK(script.out() == "held\ntold\n");
 }
@@ -178,8 +178,8 @@ TEST_CASE("A request to a --hold is passed to its owner, which has time to end")
 TEST_CASE("Contradictory or missing targets are refused") {
   for (const Words& words :
        {Words{"--holders", "--all"}, Words{"--host", "h", "--position", "1"}, Words{"--force"},
-        Words{"--wait"}, Words{"--reason", "x"}, Words{"--contender", "a/b"},
-        Words{"--holders", "--force", "--wait"}}) {
+        Words{"--wait-released"}, Words{"--reason", "x"}, Words{"--contender", "a/b"},
+        Words{"--holders", "--force", "--wait-released"}}) {
     Words arguments = words;
     arguments.insert(arguments.begin(), "release");
     arguments.emplace_back("/t/x");

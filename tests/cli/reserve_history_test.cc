@@ -81,7 +81,7 @@ TEST_CASE("a reservation is in the history while it stands, and with its end aft
 
   REQUIRE(StatesOf(lock) == States{"reserved"});
   const json standing = HistoryOf(lock)["runs"][0];
-  CHECK(standing["seconds"].is_null());
+  CHECK(standing["duration"].is_null());
   CHECK(standing["waited"] >= 0);
   CHECK(standing["label"] == "release 7");
   CHECK_FALSE(standing["host"].is_null());
@@ -97,7 +97,7 @@ TEST_CASE("a reservation is in the history while it stands, and with its end aft
   Unreserve("ci", lock);
   REQUIRE(StatesOf(lock) == States{"ended"});
   const json ended = HistoryOf(lock)["runs"][0];
-  CHECK(ended["seconds"] > 0);
+  CHECK(ended["duration"] > 0);
   CHECK(ended["status"].is_null());
   for (const char* const key : {"began", "waited", "host", "user", "label", "mode", "token"}) {
     CHECK(ended[key] == standing[key]);
@@ -129,8 +129,8 @@ TEST_CASE("each LOCK of a set gets the reservation, but none that is reserved fo
   const std::string second = NewLock("kept");
   const std::string third = NewLock("kept");
   const auto reserve = [&] {
-    REQUIRE(RunZklock(
-                {"exclusive", "--reserve", "ci", "--history", "32", first, second, "--read", third})
+    REQUIRE(RunZklock({"exclusive", "--reserve", "ci", "--history", "32", first, second,
+                       "--also-read", third})
                 .exit == Exited(0));
   };
   const auto release = [&](const Words& locks) {

@@ -192,7 +192,8 @@ TEST_CASE("several LOCKs are reserved all or none, and released each by itself")
           Exited(75));
     CHECK(Tree().Children(first).empty());
   }
-  CHECK(RunZklock({"exclusive", "--reserve", "ci", first, "--read", second}).exit == Exited(0));
+  CHECK(RunZklock({"exclusive", "--reserve", "ci", first, "--also-read", second}).exit ==
+        Exited(0));
   CHECK(FirstOf(first)["mode"] == "exclusive");
   CHECK(FirstOf(second)["mode"] == "read");
   CHECK(Unreserve("ci", second) == Exited(0));
@@ -593,7 +594,7 @@ TEST_CASE("a waiter is told what it waits for") {
   // The last one ahead is named: here the reservation.
   const Finished finished = RunZklock({"try", lock, "--", "true"});
   CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(lock + " is taken: it is reserved for freeze until ") &&
+  CHECK_THAT(finished.err, Catch::Contains(lock + " is reserved for freeze until ") &&
                                Catch::Contains(": incident 4711; the command was not run"));
   Child waiter = Child::Start(Zklock({"exclusive", lock, "--", "true"}));
   // If the look-up of the reservation takes too long, only the next line has it.
@@ -615,15 +616,15 @@ TEST_CASE("the events of a reservation say whether it is new") {
     return events;
   };
   const json made = run({}).back();
-  CHECK(made["step"] == "reserved");
+  CHECK(made["event"] == "reserved");
   CHECK(made["id"] == "freeze");
   CHECK(made["new"] == true);
   CHECK(made["contender"] == FirstOf(lock)["name"]);
   CHECK(made["token"] == FirstOf(lock)["token"]);
   const std::vector<json> events = run({"-c", "true"});
-  CHECK(events.back()["step"] == "exited");
+  CHECK(events.back()["event"] == "exited");
   const auto found = std::find_if(events.rbegin(), events.rend(),
-                                  [](const json& event) { return event["step"] == "reserved"; });
+                                  [](const json& event) { return event["event"] == "reserved"; });
   REQUIRE(found != events.rend());
   CHECK((*found)["new"] == false);
   CHECK((*found)["token"] == made["token"]);

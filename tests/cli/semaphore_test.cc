@@ -27,7 +27,7 @@ TEST_CASE("there are as many holders as permits, and no more") {
   Child second = StartPermit("2", lock);
   const Finished third = TryPermit("2", lock);
   CHECK(third.exit == Exited(75));
-  CHECK_THAT(third.err, Catch::Contains(lock + " is taken"));
+  CHECK_THAT(third.err, Catch::Contains(lock + " is held"));
   Tree tree;
   CHECK(tree.WaitForChildren(lock + "/leases", 2).size() == 2);
   CHECK(tree.WaitForChildren(lock + "/locks", std::size_t{0}).empty());

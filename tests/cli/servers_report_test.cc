@@ -110,7 +110,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
     CHECK(server["connections"] >= 1);
     CHECK(server["sameEnsemble"] == true);
     // One host: only the uncertainty is in between.
-    CHECK(std::abs(server["clock"]["ahead"].get<double>()) <=
+    CHECK(std::abs(server["clock"]["offset"].get<double>()) <=
           server["clock"]["uncertainty"].get<double>() + 0.05);
     if (server["role"] == "leader") ++leaders;
   }
@@ -190,7 +190,7 @@ TEST_CASE("a clock that differs by hours is found, in both directions") {
     CAPTURE(finished.out, finished.err);
     CHECK(finished.exit == Exited(1));
     const json report = ReadReport(finished);
-    CHECK(report["servers"][0]["clock"]["ahead"].get<double>() == Approx(-skew).margin(60));
+    CHECK(report["servers"][0]["clock"]["offset"].get<double>() == Approx(-skew).margin(60));
     CHECK_THAT(FindingOf(report, "clockOff")["text"].get<std::string>(),
                Contains(skew > 0 ? "2h behind" : "2h ahead"));
   }

@@ -31,7 +31,7 @@ Finished RunWith(Words words, const Words& command) {
 TEST_CASE("the command of a set gets one value for each LOCK, in the order of the paths") {
   const Pair pair;
   const Finished finished = RunWith(
-      {"exclusive", pair.b, "--read", pair.a},
+      {"exclusive", pair.b, "--also-read", pair.a},
       {"sh", "-c",
        "echo \"$ZKLOCK_LOCK\"; echo \"$ZKLOCK_MODE\"; echo $ZKLOCK_NODE; echo $ZKLOCK_TOKEN"});
   CAPTURE(finished.err);
@@ -49,12 +49,12 @@ TEST_CASE("the command of a set gets one value for each LOCK, in the order of th
   CHECK(Tree().Children(pair.b).empty());
 }
 
-TEST_CASE("without waiting, a set of which one LOCK is taken takes none") {
+TEST_CASE("without waiting, a set of which one LOCK is held acquires none") {
   const Pair pair;
   Child holder = StartHolder(pair.b);
   const Finished finished = RunWith({"try", pair.a, pair.b}, {"true"});
   CHECK(finished.exit == Exited(75));
-  CHECK_THAT(finished.err, Catch::Contains(pair.b + " is taken"));
+  CHECK_THAT(finished.err, Catch::Contains(pair.b + " is held"));
   CHECK_FALSE(Tree().Exists(pair.a));
   CHECK(RunWith({"exclusive", "--wait", "100ms", pair.a, pair.b}, {"true"}).exit == Exited(75));
   CHECK(Tree().Children(pair.a).empty());
@@ -64,8 +64,8 @@ TEST_CASE("modes may be mixed in one set") {
   const Pair pair;
   Child reader = StartHolder({"read"}, pair.a);
   CHECK(RunWith({"try", "--read", pair.a}, {"true"}).exit == Exited(0));
-  CHECK(RunWith({"exclusive", "-n", "--read", pair.a, pair.b}, {"true"}).exit == Exited(0));
-  CHECK(RunWith({"exclusive", "-n", "--write", pair.a, pair.b}, {"true"}).exit == Exited(75));
+  CHECK(RunWith({"exclusive", "-n", "--also-read", pair.a, pair.b}, {"true"}).exit == Exited(0));
+  CHECK(RunWith({"exclusive", "-n", "--also-write", pair.a, pair.b}, {"true"}).exit == Exited(75));
 }
 
 TEST_CASE("callers that name the same LOCKs in different orders never deadlock") {

@@ -139,7 +139,7 @@ def draw_plan(numbers, locks, timeouts):
         # A set.
         other = numbers.choice([one for one in locks if one != plan.lock] or locks)
         if other != plan.lock:
-            plan.others = [numbers.choice(["--read", "--write"]), other]
+            plan.others = [numbers.choice(["--also-read", "--also-write"]), other]
     elif not plan.held and plan.keeps_history() and numbers.random() < 0.1:
         plan.min_interval = numbers.randint(50, 1000)
         plan.may_conflict = True

@@ -26,7 +26,7 @@ void TryText(const std::string& text) {
   if (!data->last_release) return;
   const ReleaseRecord& record = *data->last_release;
   Require(!record.contender.empty() && record.contender.find('/') == std::string::npos &&
-              !record.host.empty() && record.token > 0 && record.ran.count() >= 0 &&
+              !record.host.empty() && record.token > 0 && record.duration.count() >= 0 &&
               record.status >= 0 && record.status <= 255,
           "a record is possible");
 }
@@ -46,7 +46,7 @@ void Try(std::string_view input) {
                                    : size % 3 == 1 ? Mode::kWrite
                                                    : Mode::kExclusive,
                            .token = size + 1,
-                           .ran = std::chrono::milliseconds(size * size * size),
+                           .duration = std::chrono::milliseconds(size * size * size),
                            .status = static_cast<int>(size % 256),
                            .host = lines.back()};
   const std::string text = protocol::FormatLockData({told});
@@ -57,7 +57,8 @@ void Try(std::string_view input) {
   }
   Require(read && read->last_release, "a written record is read back");
   Require(read->last_release->mode == told.mode && read->last_release->token == told.token &&
-              read->last_release->ran == told.ran && read->last_release->status == told.status,
+              read->last_release->duration == told.duration &&
+              read->last_release->status == told.status,
           "a written record is read back unchanged");
 }
 

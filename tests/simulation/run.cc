@@ -270,7 +270,7 @@ class ZklockRun {
   }
 
   std::size_t Release(lock::Hold& hold, TimePoint began) {
-    const lock::FinishedRun run{.ran = clock_.Now() - began, .status = 0, .host = "host"};
+    const lock::FinishedRun run{.duration = clock_.Now() - began, .status = 0, .host = "host"};
     if (last_run_) {
       std::vector<std::optional<zookeeper::DataWrite>> history;
       if (history_) {

@@ -51,13 +51,13 @@ UniqueFd Duplicate(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD
 TEST_CASE("An event is one line of JSON that begins with the members of all events, in one order") {
   EventContext context{.time = "T", .lock = "/l", .ticket = SomeTicket()};
   CHECK(EventLine(WaitingEvent{"/l", "other-lock-0000000003", 4}, context) ==
-        R"({"time":"T","step":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
-        R"("token":"9007199254740993","position":5,"predecessor":"other-lock-0000000003"})");
+        R"({"time":"T","event":"waiting","lock":"/l","contender":"host-uuid-__READ__0000000007",)"
+        R"("token":"9007199254740993","position":5,"waitsFor":"other-lock-0000000003"})");
   context.ticket.reset();
   CHECK(EventLine(ConnectedEvent{"zk1:2181", std::chrono::seconds(30),
                                  std::chrono::milliseconds(4500), std::chrono::seconds(30)},
                   context) ==
-        R"({"time":"T","step":"connected","lock":"/l","contender":null,"token":null,)"
+        R"({"time":"T","event":"connected","lock":"/l","contender":null,"token":null,)"
         R"("position":null,"server":"zk1:2181","sessionTimeout":30.0,"effectiveTimeout":4.5})");
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("Arbitrary bytes in an event become valid JSON") {
   REQUIRE(line);
   CHECK(line->find('\n') == std::string::npos);
   CHECK(line->find('\x1b') == std::string::npos);
-  CHECK(json::parse(*line)["predecessor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
+  CHECK(json::parse(*line)["waitsFor"] == "\xef\xbf\xbd\x1b[2J\n\"-lock-0000000003");
 }
 
 TEST_CASE("The event of a reservation has its ID, its end, and whether it is new") {
@@ -76,7 +76,7 @@ TEST_CASE("The event of a reservation has its ID, its end, and whether it is new
     return json::parse(*EventLine(event, {.lock = "/l", .ticket = ticket}));
   };
   const json made = fields({.ticket = ticket, .id = "freeze", .until_ms = 1709294400000});
-  CHECK(made["step"] == "reserved");
+  CHECK(made["event"] == "reserved");
   CHECK(made["mode"] == "read");
   CHECK(made["id"] == "freeze");
   CHECK(made["until"] == "2024-03-01T12:00:00.000Z");
@@ -128,7 +128,7 @@ TEST_CASE("Events that do not fit are dropped whole, and counted in the next one
   const auto events = Events(text);
   REQUIRE(events.size() > 100);
   const auto& last = events.back();
-  CHECK(last["step"] == "suspect");
+  CHECK(last["event"] == "suspect");
   CHECK(last["dropped"] == kTold - (events.size() - 1));
   for (std::size_t i = 0; i + 1 < events.size(); ++i) {
     CHECK(events[i]["position"] == i + 1);

@@ -149,7 +149,7 @@ inline lock::LockSurvey BusyLock() {
              {.contender = OurName("build5", "__WRIT__", 40),
               .mode = protocol::Mode::kWrite,
               .token = 8589934700,
-              .ran = std::chrono::milliseconds(837250),
+              .duration = std::chrono::milliseconds(837250),
               .status = 1,
               .host = "build5.example"},
              kNoon + 130 * 1000);

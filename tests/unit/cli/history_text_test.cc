@@ -16,7 +16,7 @@ lock::RunRecord Run(int minutes) {
   return {.end = End::kEnded,
           .began = protocol::ServerTime(test::kNoon) + std::chrono::minutes(minutes),
           .waited = 2s,
-          .ran = 65s,
+          .duration = 65s,
           .status = 0,
           .host = "db1",
           .user = "ci",
@@ -34,7 +34,7 @@ lock::LockSurvey Surveyed() {
   history.Enter(failed);
   lock::RunRecord lost = Run(2);
   lost.end = End::kNone;
-  lost.ran.reset();
+  lost.duration.reset();
   lost.status.reset();
   lost.contender = "gone";
   history.Enter(lost);
@@ -58,12 +58,12 @@ TEST_CASE("A history is a table, the newest run first") {
   REQUIRE(view);
   CHECK(HistoryText("/jobs/backup", *view, 100, {}) ==
         "/jobs/backup: the last 5 runs\n\n"
-        "BEGAN                WAITED   RAN   STATUS  HOST  USER  LABEL         TOKEN\n"
-        "2024-03-01 12:02:00      2s     -  running  db1   ci    nightly  4294967354\n"
-        "2024-03-01 12:03:00      2s  1m5s        -  db1   ci    -        4294967345\n"
-        "2024-03-01 12:02:00      2s     -     lost  db1   ci    nightly  4294967344\n"
-        "2024-03-01 12:01:00      2s  1m5s        3  db1   ci    nightly  4294967343\n"
-        "2024-03-01 12:00:00      2s  1m5s        0  db1   ci    nightly  4294967342\n");
+        "BEGAN                WAITED  DURATION   STATUS  HOST  USER  LABEL         TOKEN\n"
+        "2024-03-01 12:02:00      2s         -  running  db1   ci    nightly  4294967354\n"
+        "2024-03-01 12:03:00      2s      1m5s        -  db1   ci    -        4294967345\n"
+        "2024-03-01 12:02:00      2s         -     lost  db1   ci    nightly  4294967344\n"
+        "2024-03-01 12:01:00      2s      1m5s        3  db1   ci    nightly  4294967343\n"
+        "2024-03-01 12:00:00      2s      1m5s        0  db1   ci    nightly  4294967342\n");
   CHECK(HistoryText("/l", *view, 2, {}).starts_with("/l: the last 2 of 5 runs\n"));
   CHECK(HistoryText("/l", {}, 2, {}) == "/l: no run in its history\n");
 }
@@ -74,8 +74,8 @@ TEST_CASE("A narrow terminal gets what matters most") {
   REQUIRE(view);
   CHECK(HistoryText("/l", *view, 1, {.width = 40}) ==
         "/l: the last 1 of 5 runs\n\n"
-        "BEGAN           RAN   STATUS  HOST\n"
-        "03-01 12:02:00    -  running  db1\n");
+        "BEGAN           DURATION   STATUS  HOST\n"
+        "03-01 12:02:00         -  running  db1\n");
 }
 
 TEST_CASE("The last three runs are lines of the queue's text") {
@@ -98,7 +98,7 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
   lock::RunHistory history;
   lock::RunRecord reserved = Run(0);
   reserved.end = End::kNone;
-  reserved.ran.reset();
+  reserved.duration.reset();
   reserved.status.reset();
   reserved.contender = name;
   history.Enter(reserved);
@@ -109,8 +109,8 @@ TEST_CASE("A reservation is shown as reserved until it is released") {
   REQUIRE(standing);
   CHECK(HistoryText("/l", *standing, 100, {.width = 40}) ==
         "/l: the last run\n\n"
-        "BEGAN           RAN    STATUS  HOST\n"
-        "03-01 12:00:00    -  reserved  db1\n");
+        "BEGAN           DURATION    STATUS  HOST\n"
+        "03-01 12:00:00         -  reserved  db1\n");
   CHECK(RunText(standing->runs[0], true) ==
         "run: reserved since 2024-03-01 12:00:00 on db1, waited 2s [nightly]");
   CHECK_FALSE(standing->runs[0].IsBad());
@@ -130,7 +130,7 @@ TEST_CASE("A history is data") {
         "[\n{\"lock\":\"/"
         "l\",\"lastSuccess\":{\"began\":\"2024-03-01T12:00:00.000Z\",\"host\":\"db1\"},"
         "\"runs\":[{\"state\":\"running\",\"began\":\"2024-03-01T12:02:00.000Z\",\"waited\":2.0,"
-        "\"seconds\":null,\"status\":null,\"host\":\"db1\",\"user\":\"ci\",\"label\":\"nightly\","
+        "\"duration\":null,\"status\":null,\"host\":\"db1\",\"user\":\"ci\",\"label\":\"nightly\","
         "\"mode\":\"exclusive\",\"token\":\"4294967354\"}]}\n]\n");
   lock.last_run.reset();
   REQUIRE(DescribeHistory(lock));

@@ -59,15 +59,16 @@ TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
   CHECK(
       ParseRun({"exclusive", "/b", "/a", "c", "/b", "--", "x"}).locks ==
       Wanted{{"/a", Mode::kExclusive}, {"/b", Mode::kExclusive}, {"/zklock/c", Mode::kExclusive}});
-  CHECK(ParseRun({"exclusive", "--read", "/c", "/b", "--write", "/a", "--read=/d", "--", "x"})
+  CHECK(ParseRun({"exclusive", "--also-read", "/c", "/b", "--also-write", "/a", "--also-read=/d",
+                  "--", "x"})
             .locks == Wanted{{"/a", Mode::kWrite},
                              {"/b", Mode::kExclusive},
                              {"/c", Mode::kRead},
                              {"/d", Mode::kRead}});
-  CHECK(ParseRun({"read", "--write", "/a", "--", "x"}).locks == Wanted{{"/a", Mode::kWrite}});
-  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "/a", "--", "x"}),
+  CHECK(ParseRun({"read", "--also-write", "/a", "--", "x"}).locks == Wanted{{"/a", Mode::kWrite}});
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--also-read", "/a", "--", "x"}),
              Catch::Contains("'/a' is named twice, in different modes"));
-  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "/b/", "--", "x"}),
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--also-read", "/b/", "--", "x"}),
              Catch::Contains("LOCK '/b/'"));
   CHECK_THAT(ErrorOf({"inspect", "/a", "/b"}), Catch::Contains("inspect takes one at a time"));
 }
@@ -75,7 +76,8 @@ TEST_CASE("Several LOCKs are sorted by path, each once, each in its mode") {
 TEST_CASE("A relative LOCK of several names is refused where no root was given") {
   const std::string what = "LOCK 'jobs/y' may be /jobs/y or /zklock/jobs/y: ";
   CHECK_THAT(ErrorOf({"exclusive", "jobs/y", "--", "x"}), Catch::StartsWith(what));
-  CHECK_THAT(ErrorOf({"exclusive", "/a", "--read", "jobs/y", "--", "x"}), Catch::StartsWith(what));
+  CHECK_THAT(ErrorOf({"exclusive", "/a", "--also-read", "jobs/y", "--", "x"}),
+             Catch::StartsWith(what));
   CHECK_THAT(ErrorOf({"inspect", "jobs/y"}), Catch::StartsWith(what));
   CHECK_THAT(ErrorOf({"inspect", "--check", "/a", "jobs/y"}), Catch::StartsWith(what));
   CHECK_THAT(ErrorOf({"release", "jobs/y"}), Catch::StartsWith(what));
@@ -265,7 +267,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "cannot be used together"},
       {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait' is not an option of try"},
       {{"try", "--read", "--write", "/l", "--", "c"}, "cannot be used together"},
-      {{"exclusive", "--read", "--", "c"}, "--read requires a value"},
+      {{"exclusive", "--also-read", "--", "c"}, "--also-read requires a value"},
       {{"exclusive", "--permits", "0", "/l", "--", "c"},
        "--permits: invalid number '0'; expected 1 to 2147483647"},
       {{"exclusive", "--permits", "99999999999", "/l", "--", "c"},
@@ -304,7 +306,8 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "--hold", "--once-per", "1h", "/l"}, "--hold and --once-per cannot be used"},
       {{"exclusive", "--once-per", "1h", "--permits", "2", "/l", "--", "c"},
        "--permits and --once-per cannot be used"},
-      {{"write", "--once-per", "1h", "/l", "--read", "/m", "--", "c"}, "--once-per is not for"},
+      {{"write", "--once-per", "1h", "/l", "--also-read", "/m", "--", "c"},
+       "--once-per is not for"},
       {{"read", "--once-per", "1h", "/l", "--", "c"}, "'--once-per' is not an option of read"},
       {{"exclusive", "--once-per", "0", "/l", "--", "c"}, "more than 0"},
       {{"exclusive", "--reserve", "x", "--on-lost", "stop", "/l", "--", "c"}, "no lease"},
@@ -321,7 +324,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"inspect", "--history", "--dot", "/l"}, "cannot be used together"},
       {{"inspect", "--history", "--mine", "/l"}, "--mine"},
       {{"inspect", "--history", "--quiet", "/l"}, "--quiet"},
-      {{"inspect", "-n", "3", "/l"}, "only for --history"},
+      {{"inspect", "--runs", "3", "/l"}, "only for --history"},
       {{"release", "/l", "--reserve", "a b"}, "invalid ID 'a b'"},
       {{"release", "/l", "--reserve", "x", "--all"}, "cannot be used together"},
       {{"release", "/l", "--reserve", "x", "--force"}, "--force cannot be used with --reserve"},

@@ -30,7 +30,7 @@ lock::LockSurvey Free(int status = 0) {
   SetLastRun(lock,
              {.contender = "x",
               .token = 1,
-              .ran = std::chrono::minutes(1),
+              .duration = std::chrono::minutes(1),
               .status = status,
               .host = "web1"},
              kNoon);
@@ -141,7 +141,7 @@ TEST_CASE("A last run that failed or was lost is critical, if that is asked for"
       .began = protocol::ServerTime(kNoon), .host = "web2", .token = 5, .contender = gone};
   const lock::RunRecord ended{.end = lock::RunRecord::End::kEnded,
                               .began = protocol::ServerTime(kNoon),
-                              .ran = std::chrono::minutes(1),
+                              .duration = std::chrono::minutes(1),
                               .status = 0,
                               .host = "web1",
                               .token = 6};

@@ -54,7 +54,7 @@ TEST_CASE("A busy lock is printed in full") {
   CHECK(lock["kind"] == "readwrite");
   CHECK(lock["held"] == true);
   CHECK(lock["lastRun"] == json::parse(R"({"host":"build5.example","mode":"write",
-      "token":"8589934700","ended":"2024-03-01T12:02:10.000Z","seconds":837.25,"status":1})"));
+      "token":"8589934700","ended":"2024-03-01T12:02:10.000Z","duration":837.25,"status":1})"));
   // Stray znodes are not printed.
   REQUIRE(lock["contenders"].size() == 5);
   CHECK(lock["contenders"][0]["sinceExact"] == true);

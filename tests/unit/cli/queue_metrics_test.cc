@@ -31,7 +31,7 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
   SetLastRun(free,
              {.contender = "x",
               .token = 1,
-              .ran = std::chrono::milliseconds(1250),
+              .duration = std::chrono::milliseconds(1250),
               .status = 0,
               .host = "web1"},
              kNoon);
@@ -71,7 +71,7 @@ TEST_CASE("The last run is the newest of the history and of the release record")
   const lock::RunRecord lost{.end = lock::RunRecord::End::kLost, .token = 5};
   const lock::RunRecord failed{.end = lock::RunRecord::End::kEnded,
                                .began = protocol::ServerTime(kNoon),
-                               .ran = std::chrono::minutes(1),
+                               .duration = std::chrono::minutes(1),
                                .status = 3,
                                .token = 6};
   history.Enter(lost);

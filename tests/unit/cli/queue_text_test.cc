@@ -66,7 +66,7 @@ TEST_CASE("An empty lock is shown as free, with its last run") {
                    {.contender = OurName("b7", "lock-", 3),
                     .mode = protocol::Mode::kExclusive,
                     .token = 17,
-                    .ran = std::chrono::milliseconds(95500),
+                    .duration = std::chrono::milliseconds(95500),
                     .status = 0,
                     .host = "b7"},
                    test::kNoon);
@@ -95,7 +95,7 @@ TEST_CASE("A queue is shown as a table, followed by who waits for whom") {
 TEST_CASE("While a lock with a history is held, it is shown how long runs take") {
   lock::RunHistory history;
   history.Enter({.end = lock::RunRecord::End::kEnded,
-                 .ran = std::chrono::minutes(4),
+                 .duration = std::chrono::minutes(4),
                  .status = 0,
                  .host = "b7",
                  .token = 1});
@@ -261,11 +261,11 @@ TEST_CASE("With the names it is shown which commands have a cgroup of their own"
                   Contender(OurName("b7", "lock-", 2), 2, data(false)),
                   Contender(OurName("b7", "lock-", 3), 3, data(std::nullopt))};
   const std::string text = Render({Found(lock)}, {.with_names = true});
-  CHECK_THAT(text, Catch::Contains("  CGROUP  CONTENDER\n") &&
-                       Catch::Contains("  yes     " + OurName("b7", "lock-", 1) + "\n") &&
-                       Catch::Contains("  no      " + OurName("b7", "lock-", 2) + "\n") &&
-                       Catch::Contains("  -       " + OurName("b7", "lock-", 3) + "\n"));
-  CHECK_THAT(Render({Found(lock)}), !Catch::Contains("CGROUP"));
+  CHECK_THAT(text, Catch::Contains("  CONTAINED  CONTENDER\n") &&
+                       Catch::Contains("  yes        " + OurName("b7", "lock-", 1) + "\n") &&
+                       Catch::Contains("  no         " + OurName("b7", "lock-", 2) + "\n") &&
+                       Catch::Contains("  -          " + OurName("b7", "lock-", 3) + "\n"));
+  CHECK_THAT(Render({Found(lock)}), !Catch::Contains("CONTAINED"));
 }
 
 TEST_CASE("A stray znode is shown last and without a position") {
@@ -311,7 +311,7 @@ TEST_CASE("On a screen the table has all rows that the lines around it leave") {
   };
   lock::RunHistory history;
   history.Enter({.end = lock::RunRecord::End::kEnded,
-                 .ran = std::chrono::minutes(4),
+                 .duration = std::chrono::minutes(4),
                  .status = 0,
                  .host = "b7",
                  .token = 1});

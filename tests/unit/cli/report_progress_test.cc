@@ -94,7 +94,7 @@ TEST_CASE("A history says how long runs take") {
   lock::RunHistory history;
   std::int64_t token = 0;
   const auto add = [&](std::chrono::milliseconds ran, std::optional<int> status, End end) {
-    history.Enter({.end = end, .ran = ran, .status = status, .token = ++token});
+    history.Enter({.end = end, .duration = ran, .status = status, .token = ++token});
   };
   const auto text = [&] { return RunsTakeText(history.Format(100)); };
   CHECK(text().empty());

@@ -56,10 +56,10 @@ HistoryView History() {
   RunView lost = run(2, "db2", seconds(3));
   lost.state = RunState::kLost;
   RunView failed = run(1, "db3.example.org", minutes(12) + seconds(41));
-  failed.run.ran = seconds(2);
+  failed.run.duration = seconds(2);
   failed.run.status = 1;
   RunView succeeded = run(0, "db1", seconds(0));
-  succeeded.run.ran = hours(1) + minutes(3);
+  succeeded.run.duration = hours(1) + minutes(3);
   succeeded.run.status = 0;
   return {.success = std::nullopt, .runs = {running, lost, failed, succeeded}};
 }

@@ -92,7 +92,7 @@ TEST_CASE("The JSON has the same conclusions as the text") {
   const json parsed = json::parse(ServersReportJson(report));
   CHECK(parsed["servers"].size() == 3);
   CHECK(parsed["servers"][0]["commit"]["worst"] == 0.0051);
-  CHECK(parsed["servers"][1]["clock"]["ahead"] == 0.013);
+  CHECK(parsed["servers"][1]["clock"]["offset"] == 0.013);
   CHECK(parsed["servers"][2]["reached"] == false);
   const std::string text = Text(report);
   for (const json& finding : parsed["findings"]) {

@@ -314,7 +314,7 @@ TEST_CASE("Readers that hold together are not counted as waiting") {
 TEST_CASE("The history is read once, with the holder, and says how long runs take") {
   Waiter waiter(ProgressStyle::kPlain);
   lock::RunHistory history;
-  history.Enter({.end = lock::RunRecord::End::kEnded, .ran = 4min, .status = 0, .token = 1});
+  history.Enter({.end = lock::RunRecord::End::kEnded, .duration = 4min, .status = 0, .token = 1});
   waiter.servers.Put("/l/last-run", 0, false, history.Format(10));
   waiter.Pass(1s);
   CHECK_THAT(waiter.Said(), Catch::EndsWith(" for 1m1s; runs take 4m\n"));

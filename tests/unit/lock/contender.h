@@ -80,7 +80,7 @@ struct Contender {
     NobodyTold nobody;
     {
       Hold hold(store, clock, {ticket()}, std::chrono::seconds(5), nobody);
-      hold.Release({.ran = std::chrono::milliseconds(1500), .status = 3, .host = "host"});
+      hold.Release({.duration = std::chrono::milliseconds(1500), .status = 3, .host = "host"});
       store.Run();
     }
     Leave(servers);

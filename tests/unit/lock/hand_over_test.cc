@@ -60,7 +60,7 @@ TEST_CASE("A release writes a record and deletes the contender") {
   CHECK(RecordIn(world) == protocol::ReleaseRecord{.contender = Name(self.ticket().path),
                                                    .mode = mode,
                                                    .token = self.ticket().token,
-                                                   .ran = 1500ms,
+                                                   .duration = 1500ms,
                                                    .status = 3,
                                                    .host = "host"});
   CHECK(world.servers.Children("/l").empty());

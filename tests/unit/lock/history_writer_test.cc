@@ -87,7 +87,7 @@ struct Runner {
   /// As a run does it: enters the end, releases, and closes the session.
   void Finish(int status = 0) {
     bench.clock.Set(bench.clock.Now() + 3s);
-    const FinishedRun run{.ran = 3s, .status = status, .host = "db1"};
+    const FinishedRun run{.duration = 3s, .status = status, .host = "db1"};
     while (!bench.is_semaphore && !writer->IsSettled()) Serve();
     writer->Release(*hold, run);
     store.Run();
@@ -173,7 +173,7 @@ TEST_CASE("A run enters its beginning, and its end together with the release") {
   const RunHistory ended = bench.History();
   REQUIRE(ended.entries().size() == 1);
   CHECK(ended.entries().front().run.end == End::kEnded);
-  CHECK(ended.entries().front().run.ran == 3s);
+  CHECK(ended.entries().front().run.duration == 3s);
   CHECK(ended.entries().front().run.status == 3);
   CHECK_FALSE(ended.success());
   CHECK(bench.servers.nodes.at("/l").data.find(" 3.000 3 db1") != std::string::npos);
@@ -210,7 +210,7 @@ TEST_CASE("A run that no server could enter before it ended is reported as not k
   run.Begin();
   if (has_asked) run.writer->OnReady(0);  // no answer arrives
   run.store.Disconnect();
-  const auto writes = run.writer->End({.ran = 3s, .host = "db1"});
+  const auto writes = run.writer->End({.duration = 3s, .host = "db1"});
   CHECK_FALSE(writes.at(0));
   REQUIRE(run.writer->unkept().size() == 1);
   CHECK(run.writer->unkept().front().lock == "/l");
@@ -383,7 +383,7 @@ TEST_CASE("An end that was not written in time after a refused release is report
   run.Begin();
   run.Serve();
   bench.servers.Write("/l/last-run", "mine");
-  run.writer->Release(*run.hold, {.ran = 3s, .status = 0, .host = "db1"});
+  run.writer->Release(*run.hold, {.duration = 3s, .status = 0, .host = "db1"});
   run.store.Step();  // the release is refused, and the write has no answer yet
   REQUIRE_FALSE(run.writer->IsReleaseOver());
   run.writer->EndRelease();

@@ -298,7 +298,7 @@ TEST_CASE("With a session time-out below four seconds the lock is lost") {
 TEST_CASE("A lock that is still held is released with a record") {
   Held held;
   held.Pass(20s);
-  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);
+  CHECK(held.hold->Release({.duration = 20s, .status = 0, .host = "h"}) == 1);
   held.store.Run();
   CHECK(held.servers.nodes.at("/l").data == "zklock/1 host-lock-0000000000 exclusive " +
                                                 std::to_string(held.ticket.token) + " 20.000 0 h");
@@ -323,7 +323,7 @@ TEST_CASE("A lock that is lost or no longer proven is released without a record"
   }
   SECTION("the lease has ended while we slept") { held.clock.Advance(29s); }
   const std::size_t before = held.store.requests_sent();
-  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 0);
+  CHECK(held.hold->Release({.duration = 20s, .status = 0, .host = "h"}) == 0);
   held.store.Run();
   CHECK(held.store.requests_sent() == before);
   CHECK(held.servers.nodes.at("/l").data == "zklock/1");
@@ -332,7 +332,7 @@ TEST_CASE("A lock that is lost or no longer proven is released without a record"
 TEST_CASE("A contender whose deletion was not noticed leaves no record either") {
   Held held;
   held.servers.Remove(held.ticket.path);
-  CHECK(held.hold->Release({.ran = 20s, .status = 0, .host = "h"}) == 1);
+  CHECK(held.hold->Release({.duration = 20s, .status = 0, .host = "h"}) == 1);
   held.store.Run();
   CHECK(held.servers.nodes.at("/l").data == "zklock/1");
 }

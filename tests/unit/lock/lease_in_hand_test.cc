@@ -542,7 +542,7 @@ TEST_CASE("A holder reads LOCK's version over the next connection if the answer 
   self.store.PlaceFault("get /l", GENERATE(Fault::kNotDone, Fault::kReplyLost));
   hold.OnReady(0);
   self.store.Run();
-  hold.Release({.ran = 1s, .host = "host"});
+  hold.Release({.duration = 1s, .host = "host"});
   self.store.Run();
   CHECK(RecordedIn(queue.world) == Name(self.ticket().path));
 }

@@ -182,7 +182,7 @@ TEST_CASE("The end of a reservation is written by the transaction that releases 
   CheckReleased(bench, release);
   RunRecord ended = bench.begun;
   ended.end = RunRecord::End::kEnded;
-  ended.ran = 60s;
+  ended.duration = 60s;
   ended.contender.clear();
   CHECK(bench.EntryOf(50) == ended);
   CHECK(bench.EntryOf(40) == bench.other);
@@ -235,7 +235,7 @@ TEST_CASE("A reservation is released once with its end, whatever reply is lost")
     const ReservationRelease release = bench.Release();
     CheckReleased(bench, release);
     CHECK(bench.HasEnd());
-    CHECK(bench.EntryOf(50).ran == 60s);
+    CHECK(bench.EntryOf(50).duration == 60s);
     CHECK_FALSE(release.unkept);
   }
 }
@@ -244,13 +244,13 @@ TEST_CASE("After another holder's write the end is written again") {
   HistoryBench bench(GENERATE(false, true));
   bench.store.Before("write ", [&] {
     bench.other.end = RunRecord::End::kEnded;
-    bench.other.ran = 5s;
+    bench.other.duration = 5s;
     bench.PutHistory({bench.other, bench.begun});
   });
   const ReservationRelease release = bench.Release();
   CheckReleased(bench, release);
   CHECK(bench.HasEnd());
-  CHECK(bench.EntryOf(40).ran == 5s);
+  CHECK(bench.EntryOf(40).duration == 5s);
 }
 
 TEST_CASE("A reservation is not kept by others that write its history again and again") {

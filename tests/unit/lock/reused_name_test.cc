@@ -133,7 +133,7 @@ TEST_CASE("A release never deletes by the name, and leaves the record") {
   Holder holder;
   const bool replaced = GENERATE(false, true);
   if (replaced) Replace(holder.world.servers);
-  CHECK(holder.hold->Release({.ran = 1s, .status = 0, .host = "h"}) == 0);
+  CHECK(holder.hold->Release({.duration = 1s, .status = 0, .host = "h"}) == 0);
   holder.self.store.Run();
   for (const std::string& request : holder.self.store.log()) {
     CHECK_THAT(request, !Catch::Contains("delete"));

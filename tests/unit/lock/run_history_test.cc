@@ -10,13 +10,13 @@ using namespace std::chrono_literals;
 using End = RunRecord::End;
 
 const std::string kRun =
-    R"({"began":1789000000123,"host":"db1","label":"nightly","mode":"exclusive","ran":1234,"status":3,"token":42,"user":"ci","waited":12})";
+    R"({"began":1789000000123,"duration":1234,"host":"db1","label":"nightly","mode":"exclusive","status":3,"token":42,"user":"ci","waited":12})";
 
 RunRecord Run() {
   return {.end = End::kEnded,
           .began = protocol::ServerTime(1'789'000'000'123),
           .waited = 12ms,
-          .ran = 1234ms,
+          .duration = 1234ms,
           .status = 3,
           .host = "db1",
           .user = "ci",
@@ -93,7 +93,7 @@ TEST_CASE("Data that is no history is not understood") {
 
 TEST_CASE("Fields that are missing or impossible are unknown") {
   const RunHistory history = Parsed(R"(
-{"began":1,"token":1,"mode":"write","ran":-1,"status":256,"waited":"long","host":7})");
+{"began":1,"token":1,"mode":"write","duration":-1,"status":256,"waited":"long","host":7})");
   const RunRecord& run = history.entries().front().run;
   CHECK(run ==
         RunRecord{.began = protocol::ServerTime(1), .token = 1, .mode = protocol::Mode::kWrite});
@@ -118,10 +118,10 @@ TEST_CASE("The end of somebody else's run is entered once, and the rest of its e
   RunHistory history = Parsed("\n" + line + "\n" + kRun);
   history.EnterEnd(1, 5s);
   const std::string ended =
-      R"({"began":1,"mode":"exclusive","node":{"a":[1]},"ran":5000,"token":1})";
+      R"({"began":1,"duration":5000,"mode":"exclusive","node":{"a":[1]},"token":1})";
   CHECK(history.Format(32) == "\n" + ended + "\n" + kRun);
   CHECK(history.Find(1)->end == End::kEnded);
-  CHECK(history.Find(1)->ran == 5s);
+  CHECK(history.Find(1)->duration == 5s);
   history.EnterEnd(1, 6s);
   history.EnterEnd(42, 6s);
   history.EnterEnd(7, 6s);
@@ -148,7 +148,7 @@ TEST_CASE("The end of a run replaces its beginning, and no run is entered twice"
   RunHistory history;
   RunRecord begun = Run();
   begun.end = End::kNone;
-  begun.ran.reset();
+  begun.duration.reset();
   begun.status.reset();
   begun.contender = "x";
   history.Enter(begun);

@@ -250,7 +250,7 @@ TEST_CASE("A clock's offset is corrected by half of the round trip") {
   for (auto stamped = 1000000us; stamped <= 1040000us; stamped += 100us) {
     const auto cut = std::chrono::floor<std::chrono::milliseconds>(stamped);
     const ClockOffset same = OffsetOf(cut, 1040ms, 40ms);
-    CHECK(std::chrono::abs(same.ahead) <= same.uncertainty);
+    CHECK(std::chrono::abs(same.offset) <= same.uncertainty);
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("The record of a start is parsed as it was formatted, and nothing else
 TEST_CASE("The newest success is the last run, or an older recorded one") {
   const LastSuccess kept{ServerTime(5000), "a"};
   ReleaseRecord record{
-      .contender = "x", .token = 1, .ran = ServerTime(2000), .status = 0, .host = "b"};
+      .contender = "x", .token = 1, .duration = ServerTime(2000), .status = 0, .host = "b"};
   CHECK(NewestSuccess(kept, std::nullopt, {}) == kept);
   CHECK_FALSE(NewestSuccess(std::nullopt, std::nullopt, {}));
   CHECK(NewestSuccess(std::nullopt, record, ServerTime(9000)) ==

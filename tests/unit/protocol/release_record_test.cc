@@ -12,7 +12,7 @@ using namespace std::string_literals;
 const ReleaseRecord kNightly{.contender = "b7-0f8fad5b-d9cb-469f-a165-70867728950e-lock-0000000003",
                              .mode = Mode::kExclusive,
                              .token = 4294967342,
-                             .ran = 83'042ms,
+                             .duration = 83'042ms,
                              .status = 3,
                              .host = "b7.example.org"};
 constexpr const char* kNightlyText =
@@ -55,10 +55,10 @@ TEST_CASE("Names are made single words and cut to the maximum length") {
   CHECK(ParseLockData(FormatLockData({record}))->last_release->host == "-");
   record.host = std::string(5000, 'h');
   CHECK(ParseLockData(FormatLockData({record}))->last_release->host == std::string(255, 'h'));
-  record.ran = -1ms;
-  CHECK(ParseLockData(FormatLockData({record}))->last_release->ran == 0ms);
-  record.ran = std::chrono::milliseconds::max();
-  CHECK(ParseLockData(FormatLockData({record}))->last_release->ran == 1'000'000'000'000'000ms);
+  record.duration = -1ms;
+  CHECK(ParseLockData(FormatLockData({record}))->last_release->duration == 0ms);
+  record.duration = std::chrono::milliseconds::max();
+  CHECK(ParseLockData(FormatLockData({record}))->last_release->duration == 1'000'000'000'000'000ms);
 }
 
 TEST_CASE("Data that zklock would not have written is not accepted") {
