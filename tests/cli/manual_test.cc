@@ -6,6 +6,7 @@
 
 #include "cli/documents.h"
 #include "cli/zklock.h"
+#include "support/source.h"
 
 namespace zklock::test {
 namespace {
@@ -47,14 +48,22 @@ TEST_CASE("zklock(1) has README's examples") {
 
 TEST_CASE("no line of a manual page is lost because it looks like a macro") {
   const std::regex macro(R"(\.([A-Z][a-z0-9]( .*)?|\\".*))");
-  for (const std::string page :
-       {"zklock.1", "zklock-inspect.1", "zklock-release.1", "zklock-protocol.7"}) {
+  for (const std::string page : {"zklock.1", "zklock-inspect.1", "zklock-release.1",
+                                 "zklock-protocol.7", "zklock-recipes.7"}) {
     for (const std::string& line : Lines(ReadSource("man/" + page))) {
       if (!line.starts_with(".") && !line.starts_with("'")) continue;
       CAPTURE(page, line);
       CHECK(std::regex_match(line, macro));
     }
   }
+}
+
+TEST_CASE("the recipes of zklock-recipes(7) work as they are printed") {
+  const Finished finished =
+      Run({.argv = {"/usr/bin/python3", "-B", SourcePath("tests/cli/recipes.py"), Binary(),
+                    TestServers()}});
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(0));
 }
 
 }  // namespace
