@@ -302,6 +302,11 @@ bool Grammar::IsArgument(std::string_view name) const {
   return value != nullptr && value->origin == Origin::kArgument;
 }
 
+bool Grammar::IsOn(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->WasGiven() && (!value->spec->IsFlag() || value->flag);
+}
+
 void Grammar::KeepStronger(std::string_view one, std::string_view other) {
   if (!WasGiven(one) || !WasGiven(other)) return;
   const Origin first = Value(one).origin;
@@ -311,6 +316,31 @@ void Grammar::KeepStronger(std::string_view one, std::string_view other) {
   for (OptionValue& value : values_) {
     if (value.spec->Name() == weaker) value = DefaultOf(*value.spec);
   }
+}
+
+void Grammar::CheckRules() const {
+  for (const OptionRule& rule : OptionRules()) {
+    if ((rule.subcommands & subcommand_.bit) == 0) continue;
+    for (const std::string_view option : NamesIn(rule.options)) {
+      if (rule.only_arguments ? IsArgument(option) : IsOn(option)) CheckRule(rule, option);
+    }
+  }
+}
+
+/// `option`, one of those of the rule, was given.
+void Grammar::CheckRule(const OptionRule& rule, std::string_view option) const {
+  const bool excludes = rule.kind == OptionRule::Kind::kExcludes;
+  std::string missing;
+  for (const std::string_view other : NamesIn(rule.others)) {
+    const bool is_on = other != option && IsOn(other);
+    if (excludes && is_on) {
+      const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
+      Reject(option, fmt::format(message::kExclude, option, other) + why);
+    }
+    if (!excludes && is_on) return;
+    missing += (missing.empty() ? "" : " or ") + std::string(other);
+  }
+  if (!excludes) Reject(option, fmt::format(message::kRequires, option, missing));
 }
 
 void Grammar::Store(OptionFields& fields) const {

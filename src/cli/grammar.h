@@ -32,6 +32,8 @@ class Grammar {
 
   /// `name` is as in OptionSpec::Name, also where the subcommand has no such option.
   [[nodiscard]] bool WasGiven(std::string_view name) const;
+  /// Whether it was given, and not as a flag that a file turns off.
+  [[nodiscard]] bool IsOn(std::string_view name) const;
   /// Whether the option is an argument: then it is meant for this run, not for all of them.
   [[nodiscard]] bool IsArgument(std::string_view name) const;
   /// The value of an option that the subcommand has.
@@ -42,6 +44,8 @@ class Grammar {
   /// Of two options that cannot be used together only the one from the stronger origin stays given;
   /// an error if both have the same origin.
   void KeepStronger(std::string_view one, std::string_view other);
+  /// Checks the table's rules on options that were given together.
+  void CheckRules() const;
   /// Checks all values, and stores those that the table has a field for.
   void Store(OptionFields& fields) const;
 
@@ -76,6 +80,7 @@ class Grammar {
   /// The option of the subcommand that `word` names; null if there is none.
   [[nodiscard]] const OptionSpec* SpecOf(std::string_view word) const;
   [[nodiscard]] const OptionValue* Find(std::string_view name) const;
+  void CheckRule(const OptionRule& rule, std::string_view option) const;
 
   const SubcommandSpec& subcommand_;
   std::unique_ptr<Parser> parser_;

@@ -46,6 +46,7 @@ inline constexpr char kNeedsValue[] = "option {} requires a value";
 inline constexpr char kTakesNoValue[] = "{} takes no value, such as '{}'";
 inline constexpr char kUnreadable[] = "{}: cannot be read as an option and its value";
 inline constexpr char kExclude[] = "{} and {} cannot be used together";
+inline constexpr char kRequires[] = "{} requires {}";
 inline constexpr char kNoDuration[] = "{}: invalid duration '{}' (examples: 90, 1.5, 500ms, 1h30m)";
 inline constexpr char kZero[] = "{} must be more than 0, such as 500ms or 30s";
 inline constexpr char kTooLong[] = "{}: '{}' is too long; the maximum is {}";
@@ -110,13 +111,8 @@ inline constexpr char kPermitsShared[] =
 inline constexpr char kPermitsDialect[] = "--permits works only with --dialect curator";
 inline constexpr char kNotForReaders[] = "{} is not for readers: use exclusive, write or try";
 inline constexpr char kHistorySimple[] = "--history does not work with --dialect simple";
-inline constexpr char kForHistory[] = "{} is only for --history";
 inline constexpr char kNoReservationId[] =
     "{}: invalid ID '{}'; expected 1 to 64 of A-Z a-z 0-9 . _ : @ -";
-inline constexpr char kForReservation[] = "--for requires --reserve";
-inline constexpr char kReasonForWhat[] = "--reason requires --reserve or --preempt";
-inline constexpr char kNothingEndsIt[] =
-    "--on-lost cannot be used with {}: no lease ends a command under a reservation";
 inline constexpr char kOfNoCommand[] = "{} is for a command, and none is given";
 inline constexpr char kReserveDialect[] = "{} does not work with --dialect simple";
 inline constexpr char kAclNeedsCredentials[] = "--acl creator needs credentials: see --auth-file";
@@ -128,8 +124,6 @@ inline constexpr char kCannotAppend[] = "cannot append to --events {}";
 // --hold.
 inline constexpr char kHoldsOnly[] =
     "--hold takes no command: the lock is held for the calling shell";
-inline constexpr char kForCommand[] = "{} is for a command, and --hold runs none";
-inline constexpr char kForHold[] = "{} requires --hold";
 inline constexpr char kNoProcessNumber[] = "--owner-pid: invalid process ID '{}' (in a shell: $$)";
 inline constexpr char kNoSuchProcess[] =
     "--hold: there is no process {}; name one by --owner-pid (in a shell: --owner-pid $$)";
@@ -174,28 +168,14 @@ inline constexpr char kWaitsForOwner[] =
     "for itself forever; name a process that does";
 
 // Options of inspect and release.
-inline constexpr char kPrintsNothing[] =
-    "{} prints nothing, and cannot be used with --json, --dot or --watch";
 inline constexpr char kReportTakesNoLock[] =
     "--servers-report takes no LOCK: it is about the servers";
-inline constexpr char kForCheck[] = "{} requires --check";
-inline constexpr char kForPrometheus[] = "{} requires --prometheus";
 inline constexpr char kNoOutput[] = "--output is empty; name a file";
 inline constexpr char kNoDurationLimit[] =
     "{}: invalid duration '{}'; expected [WARN:]CRIT (examples: 2h, 30m:2h)";
 inline constexpr char kLimitOrder[] = "{} '{}': WARN is more than CRIT";
-inline constexpr char kOneTarget[] =
-    "--contender, --position, --host, --holders, --all and --reserve cannot be used together";
-inline constexpr char kPositionAsks[] =
-    "--yes cannot be used with --position: the queue may have moved; use --contender";
-inline constexpr char kReleasedAtOnce[] =
-    "{} cannot be used with --reserve: a reservation is released at once";
 inline constexpr char kNoName[] =
     "--contender '{}' is not the name of a znode; 'zklock inspect -v' shows the names";
-inline constexpr char kForceDoesNotWait[] =
-    "--wait-released waits for contenders that are asked to release; --force asks none";
-inline constexpr char kWhose[] =
-    "no contender given: use --contender NAME, --host NAME, --holders or --all";
 
 // Configuration files: after the file and the line.
 inline constexpr char kFileUnread[] = "{}: cannot be read: {}; see --config";

@@ -729,6 +729,56 @@ constexpr OptionSpec kTable[] = {
      .subcommands = kRelease, .in_file = true,
      .store = EnumFlag<&OptionFields::verbosity, Verbosity::kVerbose>},
 };
+
+using enum OptionRule::Kind;
+
+constexpr bool kOnlyArguments = true;
+constexpr std::string_view kViews =
+    "--json --dot --watch --mine --servers-report --history --check --prometheus";
+constexpr std::string_view kTargets =
+    "--contender --position --host --holders --all --reserve";
+
+constexpr OptionRule kRules[] = {
+    {kTry, "--read", kExcludes, "--write"},
+    {kRuns, "--stop-signal --on-lost --descendants --contain --publish-command --events", kExcludes,
+     "--hold", "it runs no command", kOnlyArguments},
+    {kRuns, "--owner-pid --on-lost-signal", kRequires, "--hold"},
+    {kQueues, "--reserve --wait --max-queue --supersede --preempt", kExcludes, "--resume", "",
+     kOnlyArguments},
+    {kTry, "--reserve", kExcludes, "--resume"},
+    {kRuns, "--for --reason", kExcludes, "--resume"},
+    {kRuns, "--for", kRequires, "--reserve"},
+    {kQueues, "--reason", kRequires, "--reserve --preempt"},
+    {kTry, "--reason", kRequires, "--reserve"},
+    {kRuns, "--reserve --resume", kExcludes, "--hold"},
+    {kRuns, "--on-lost", kExcludes, "--reserve --resume",
+     "no lease ends a command under a reservation", kOnlyArguments},
+    {kExclusive | kWrite | kTry, "--min-interval --once-per", kExcludes,
+     "--hold --reserve --resume"},
+    {kRead, "--min-interval", kExcludes, "--hold --reserve --resume"},
+    {kQueues, "--permits", kExcludes, "--supersede"},
+    {kExclusive | kWrite | kTry, "--permits", kExcludes, "--min-interval --once-per"},
+
+    {kInspect, "--json", kExcludes, "--dot"},
+    {kInspect, "--dot", kExcludes, "--watch"},
+    {kInspect, "--check --prometheus", kExcludes, kViews},
+    {kInspect, "--max-held --max-wait --max-waiting --max-age --last-run", kRequires, "--check"},
+    {kInspect, "--output", kRequires, "--prometheus"},
+    {kInspect, "--runs", kRequires, "--history"},
+    {kInspect, "--history", kExcludes, "--dot --watch"},
+    {kInspect, "--servers-report", kExcludes, "--dot --watch --mine --history"},
+    {kInspect, "--mine", kExcludes, "--json --dot --watch --history", "it prints nothing"},
+    {kInspect, "--quiet", kExcludes, "--json --dot --watch --history --check --prometheus",
+     "it prints nothing", kOnlyArguments},
+
+    {kRelease, kTargets, kExcludes, kTargets},
+    {kRelease, "--yes", kExcludes, "--position", "the queue may have moved; use --contender"},
+    {kRelease, "--force --wait-released --reason", kExcludes, "--reserve",
+     "a reservation is released at once"},
+    {kRelease, "--wait-released", kExcludes, "--force", "it asks nobody to release"},
+    {kRelease, "--force --wait-released --reason", kRequires,
+     "--contender --position --host --holders --all"},
+};
 // clang-format on
 
 constexpr std::string_view kRunArguments = "[OPTIONS] LOCK... -- COMMAND [ARG...]";
@@ -779,6 +829,17 @@ std::vector<std::string> OptionSpec::Choices() const {
     rest.remove_prefix(std::min(bar + 1, rest.size()));
   }
   return words;
+}
+
+std::span<const OptionRule> OptionRules() { return kRules; }
+
+std::vector<std::string_view> NamesIn(std::string_view list) {
+  std::vector<std::string_view> names;
+  while (!list.empty()) {
+    names.push_back(list.substr(0, list.find(' ')));
+    list.remove_prefix(std::min(list.size(), names.back().size() + 1));
+  }
+  return names;
 }
 
 std::span<const OptionSpec> OptionTable() { return kTable; }

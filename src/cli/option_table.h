@@ -246,6 +246,22 @@ struct OptionSpec {
   [[nodiscard]] std::vector<std::string> Choices() const;
 };
 
+/// What each of some options excludes or requires among the others of its subcommand, whatever
+/// their values are. Names are as in OptionSpec::Name, separated by blanks.
+struct OptionRule {
+  enum class Kind {
+    kExcludes,  ///< each of `others`, but not itself
+    kRequires,  ///< one of `others`
+  };
+  Subcommands subcommands = 0;
+  std::string_view options;
+  Kind kind = Kind::kExcludes;
+  std::string_view others;
+  std::string_view why;  ///< the end of the message; may be empty
+  /// The options count only as arguments: in a file they are defaults of all runs.
+  bool only_arguments = false;
+};
+
 /// An option's value in one run.
 struct OptionValue {
   const OptionSpec* spec = nullptr;
@@ -262,6 +278,10 @@ struct OptionValue {
 
 /// The table, in the order of the help.
 [[nodiscard]] std::span<const OptionSpec> OptionTable();
+/// In the order in which they are checked.
+[[nodiscard]] std::span<const OptionRule> OptionRules();
+/// The names in a list of OptionRule.
+[[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
 /// The rows of a subcommand.
 [[nodiscard]] std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand);
 /// The names that a configuration file can set, in the order of the table.

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,29 +11,6 @@
 
 namespace zklock::cli {
 namespace {
-
-void CheckTarget(const Grammar& grammar, const ReleaseOptions& options) {
-  constexpr const char* kTargets[] = {"--contender", "--position", "--host",
-                                      "--holders",   "--all",      "--reserve"};
-  const auto targets = std::count_if(std::begin(kTargets), std::end(kTargets),
-                                     [&](const char* one) { return grammar.WasGiven(one); });
-  if (targets > 1) throw grammar.Error(message::kOneTarget);
-  // Between inspect and this call the queue may have moved.
-  if (options.target == ReleaseOptions::Target::kPosition && options.yes) {
-    throw grammar.Error(message::kPositionAsks);
-  }
-  if (options.target == ReleaseOptions::Target::kReservation) {
-    for (const char* option : {"--force", "--wait-released", "--reason"}) {
-      if (!grammar.WasGiven(option)) continue;
-      throw grammar.Error(fmt::format(message::kReleasedAtOnce, option));
-    }
-  }
-  if (options.force && options.wait) throw grammar.Error(message::kForceDoesNotWait);
-  if (options.target != ReleaseOptions::Target::kOwn) return;
-  if (options.force || options.wait || !options.reason.empty()) {
-    throw grammar.Error(message::kWhose);
-  }
-}
 
 /// The LOCKs, absolute and checked, in the order of their paths.
 std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& root) {
@@ -55,6 +31,7 @@ ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool ha
   grammar.RequireLock();
   OptionFields fields;
   grammar.Store(fields);
+  grammar.CheckRules();
   ReleaseOptions& options = fields.release;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
@@ -63,7 +40,6 @@ ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool ha
   } else {
     options.lock = grammar.ReadLock(options.server.root);
   }
-  CheckTarget(grammar, options);
   return std::move(options);
 }
 

@@ -9,23 +9,11 @@
 namespace zklock::cli {
 namespace {
 
-std::string CannotCombine(std::string_view one, std::string_view other) {
-  return fmt::format(message::kExclude, one, other);
-}
-
 std::vector<std::string> ReadCommand(const Grammar& grammar,
                                      const std::optional<std::vector<std::string>>& command) {
   if (grammar.WasGiven("--hold")) {
     if (command || grammar.WasGiven("-c")) throw grammar.Error(message::kHoldsOnly);
-    for (const char* option : {"--stop-signal", "--on-lost", "--descendants", "--contain",
-                               "--publish-command", "--events"}) {
-      if (!grammar.IsArgument(option)) continue;
-      throw grammar.Error(fmt::format(message::kForCommand, option));
-    }
     return {};
-  }
-  for (const char* option : {"--owner-pid", "--on-lost-signal"}) {
-    if (grammar.WasGiven(option)) throw grammar.Error(fmt::format(message::kForHold, option));
   }
   if (grammar.WasGiven("-c")) {
     if (command) throw grammar.Error(message::kTwoCommands);
@@ -45,12 +33,9 @@ std::vector<std::string> ReadCommand(const Grammar& grammar,
 
 protocol::Mode ModeOf(const Grammar& grammar, Subcommands subcommand) {
   using protocol::Mode;
-  const bool is_try = subcommand == kTry;
-  const bool read = is_try && grammar.WasGiven("--read");
-  const bool write = is_try && grammar.WasGiven("--write");
-  if (read && write) throw grammar.Error(CannotCombine("--read", "--write"));
-  if (read || subcommand == kRead) return Mode::kRead;
-  return write || subcommand == kWrite ? Mode::kWrite : Mode::kExclusive;
+  if (subcommand == kRead || grammar.WasGiven("--read")) return Mode::kRead;
+  const bool writes = subcommand == kWrite || grammar.WasGiven("--write");
+  return writes ? Mode::kWrite : Mode::kExclusive;
 }
 
 /// The LOCKs, each in its mode, in the order of their paths.
@@ -92,19 +77,10 @@ void CheckDialect(const Grammar& grammar, const RunOptions& options) {
   if (options.supersede || options.max_queue) grammar.Reject("--dialect", message::kSimpleQueue);
 }
 
-/// The option that names the ID.
-const char* ReserveName(const RunOptions& options) {
-  return options.resumes ? "--resume" : "--reserve";
-}
-
 void CheckIntervals(const Grammar& grammar, const RunOptions& options) {
+  if (!HasMode(options, protocol::Mode::kRead)) return;
   for (const std::string_view option : options.Intervals()) {
-    const std::string wrong =
-        HasMode(options, protocol::Mode::kRead) ? fmt::format(message::kNotForReaders, option)
-        : options.hold                          ? CannotCombine("--hold", option)
-        : !options.reserve.empty()              ? CannotCombine(option, ReserveName(options))
-                                                : "";
-    if (!wrong.empty()) grammar.Reject(option, wrong);
+    grammar.Reject(option, fmt::format(message::kNotForReaders, option));
   }
 }
 
@@ -124,25 +100,9 @@ void CheckHistory(const Grammar& grammar, RunOptions& options) {
 }
 
 void CheckReserve(const Grammar& grammar, RunOptions& options) {
-  if (options.resumes) {
-    for (const char* option : {"--reserve", "--wait", "--max-queue", "--supersede", "--preempt"}) {
-      if (!grammar.IsArgument(option)) continue;
-      throw grammar.Error(CannotCombine("--resume", option));
-    }
-  }
-  if (options.reserve.empty() || options.resumes) {
-    if (grammar.WasGiven("--for")) throw grammar.Error(message::kForReservation);
-    if (grammar.WasGiven("--reason") && options.preempt == Preempt::kNobody) {
-      throw grammar.Error(message::kReasonForWhat);
-    }
-  }
   if (options.reserve.empty()) return;
-  const std::string name = ReserveName(options);
-  if (options.hold) throw grammar.Error(CannotCombine("--hold", name));
-  if (grammar.IsArgument("--on-lost")) {
-    throw grammar.Error(fmt::format(message::kNothingEndsIt, name));
-  }
   if (options.dialect == protocol::Dialect::kSimple) {
+    const char* const name = options.resumes ? "--resume" : "--reserve";
     grammar.Reject("--dialect", fmt::format(message::kReserveDialect, name));
   }
   options.no_nest = true;  // what a zklock above us holds is not reserved
@@ -150,7 +110,8 @@ void CheckReserve(const Grammar& grammar, RunOptions& options) {
 
 void CheckPreempt(const Grammar& grammar, const RunOptions& options) {
   if (options.preempt == Preempt::kNobody) return;
-  const std::string wrong = options.try_only ? CannotCombine("--preempt", "--nonblock")
+  const std::string wrong = options.try_only
+                                ? fmt::format(message::kExclude, "--preempt", "--nonblock")
                             : options.dialect == protocol::Dialect::kSimple
                                 ? fmt::format(message::kReserveDialect, "--preempt")
                                 : "";
@@ -163,9 +124,7 @@ void CheckPermits(const Grammar& grammar, const RunOptions& options) {
       options.locks.size() > 1                                   ? message::kPermitsOneLock
       : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
       : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
-      : options.supersede            ? CannotCombine("--permits", "--supersede")
-      : !options.Intervals().empty() ? CannotCombine("--permits", options.Intervals().front())
-                                     : "";
+                                                                 : "";
   if (!wrong.empty()) grammar.Reject("--permits", wrong);
 }
 
@@ -185,6 +144,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
 
   OptionFields fields;
   grammar.Store(fields);
+  grammar.CheckRules();
   RunOptions& options = fields.run;
   options.command = command_words;
   options.server = std::move(fields.server);

@@ -1,7 +1,9 @@
 // Help, manual pages, completions, README and the code agree: on the options of the table, the
 // subcommands, and the exit statuses, which are listed here.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,40 @@ TEST_CASE("each option has help, and a variable or a place in a file only with a
     if (option.in_file || !option.environment.empty()) CHECK_FALSE(option.name.empty());
     if (option.IsFlag()) CHECK((option.fallback.empty() && option.environment.empty()));
   }
+}
+
+TEST_CASE("what zklock(1) calls an option that excludes others is a rule of the table") {
+  const auto is_rule = [](const std::string& one, const std::string& other) {
+    const auto names = [](std::string_view list, const std::string& name) {
+      const auto all = cli::NamesIn(list);
+      return std::find(all.begin(), all.end(), name) != all.end();
+    };
+    return std::any_of(cli::OptionRules().begin(), cli::OptionRules().end(),
+                       [&](const cli::OptionRule& rule) {
+                         return rule.kind == cli::OptionRule::Kind::kExcludes &&
+                                ((names(rule.options, one) && names(rule.others, other)) ||
+                                 (names(rule.options, other) && names(rule.others, one)));
+                       });
+  };
+  // These depend on a value: a nonblocking run also is --wait 0, and a LOCK for reading a reader.
+  const Set by_value = {"--nonblock", "--also-read"};
+  std::size_t pairs = 0;
+  std::string option;
+  const Words lines = Lines(ReadSource("man/zklock.1"));
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    std::smatch item;
+    if (std::regex_search(lines[i], item, std::regex("^\\.It (?:Fl . , )?Fl (-[a-z-]+)"))) {
+      option = "-" + item[1].str();
+    }
+    if (lines[i - 1] != "Not with" || !lines[i].starts_with(".Fl ")) continue;
+    for (const std::string& other : Matches(lines[i], "(-[a-z-]+)")) {
+      CAPTURE(option, other);
+      if (by_value.contains("-" + other)) continue;
+      CHECK(is_rule(option, "-" + other));
+      ++pairs;
+    }
+  }
+  CHECK(pairs > 12);
 }
 
 TEST_CASE("no two options of a subcommand have the same name") {

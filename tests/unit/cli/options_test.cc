@@ -1,11 +1,14 @@
 #include "cli/command_line.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "support/temporary.h"
 
 namespace zklock::cli {
 namespace {
@@ -266,7 +269,6 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "-w", "", "/l", "--", "c"}, "invalid duration ''"},
       {{"exclusive", "-n", "-w", "1", "/l", "--", "c"}, "cannot be used together"},
       {{"try", "--wait", "1", "/l", "--", "c"}, "'--wait' is not an option of try"},
-      {{"try", "--read", "--write", "/l", "--", "c"}, "cannot be used together"},
       {{"exclusive", "--also-read", "--", "c"}, "--also-read requires a value"},
       {{"exclusive", "--permits", "0", "/l", "--", "c"},
        "--permits: invalid number '0'; expected 1 to 2147483647"},
@@ -297,15 +299,7 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "--reserve", std::string(65, 'x'), "/l"}, "expected 1 to 64"},
       {{"exclusive", "--reserve", "x", "--for", "0", "/l"}, "--for must be more than 0"},
       {{"exclusive", "--reserve", "x", "--for", "401d", "/l"}, "the maximum is 400d"},
-      {{"exclusive", "--for", "1h", "/l", "--", "c"}, "--for requires --reserve"},
-      {{"exclusive", "--reason", "x", "/l", "--", "c"}, "--reason requires --reserve"},
       {{"exclusive", "--reserve", "x", "/l", "--"}, "no command given"},
-      {{"exclusive", "--reserve", "x", "--hold", "/l"}, "--hold and --reserve cannot be used"},
-      {{"exclusive", "--reserve", "x", "--min-interval", "1h", "/l"}, "cannot be used together"},
-      {{"exclusive", "--reserve", "x", "--once-per", "1h", "/l"}, "cannot be used together"},
-      {{"exclusive", "--hold", "--once-per", "1h", "/l"}, "--hold and --once-per cannot be used"},
-      {{"exclusive", "--once-per", "1h", "--permits", "2", "/l", "--", "c"},
-       "--permits and --once-per cannot be used"},
       {{"write", "--once-per", "1h", "/l", "--also-read", "/m", "--", "c"},
        "--once-per is not for"},
       {{"read", "--once-per", "1h", "/l", "--", "c"}, "'--once-per' is not an option of read"},
@@ -321,24 +315,10 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
       {{"exclusive", "--history", "8", "--dialect", "simple", "/l", "--", "c"}, "simple"},
       {{"inspect", "--history"}, "no LOCK given"},
       {{"inspect", "--history", "/"}, "LOCK '/'"},
-      {{"inspect", "--history", "--dot", "/l"}, "cannot be used together"},
-      {{"inspect", "--history", "--mine", "/l"}, "--mine"},
-      {{"inspect", "--history", "--quiet", "/l"}, "--quiet"},
-      {{"inspect", "--runs", "3", "/l"}, "only for --history"},
       {{"release", "/l", "--reserve", "a b"}, "invalid ID 'a b'"},
-      {{"release", "/l", "--reserve", "x", "--all"}, "cannot be used together"},
-      {{"release", "/l", "--reserve", "x", "--force"}, "--force cannot be used with --reserve"},
       {{"release", "/l", "/m", "--all"}, "release takes one at a time"},
       {{"inspect", "/l", "--", "c"}, "runs no command"},
-      {{"release", "/l", "--force"}, "--contender"},
-      {{"release", "/l", "--holders", "--all"}, "cannot be used together"},
       {{"exclusive", "--hold", "/l", "--", "c"}, "--hold"},
-      {{"exclusive", "--hold", "--stop-signal", "INT", "/l"}, "--stop-signal is for a command"},
-      {{"exclusive", "--hold", "--on-lost", "stop", "/l"}, "--on-lost is for a command"},
-      {{"read", "--hold", "--descendants=kill", "/l"}, "--descendants is for a command"},
-      {{"try", "--hold", "--publish-command", "/l"}, "--publish-command is for a command"},
-      {{"write", "--events", "/tmp/e", "--hold", "/l"}, "--events is for a command"},
-      {{"exclusive", "--owner-pid", "7", "/l", "--", "c"}, "--owner-pid"},
       {{"exclusive", "--hold", "--on-lost-signal", "BOO", "/l"}, "'BOO'"},
       {{"release", "/l", "--contender", "a/b", "--force"}, "'a/b'"},
   };
@@ -348,6 +328,59 @@ TEST_CASE("A usage error says what is wrong, and with which word") {
   }
 }
 
+TEST_CASE("Options that exclude or require each other are refused in each subcommand") {
+  std::size_t refused = 0;
+  const auto error_of = [&](const SubcommandSpec& subcommand,
+                            std::initializer_list<std::string_view> options) {
+    Words words = {std::string(subcommand.name)};
+    bool holds = false;
+    for (const std::string_view name : options) {
+      const auto rows = OptionsOf(subcommand.bit);
+      const auto row = std::find_if(rows.begin(), rows.end(),
+                                    [&](const OptionSpec* one) { return one->Name() == name; });
+      CAPTURE(subcommand.name, name);
+      REQUIRE(row != rows.end());
+      words.emplace_back(name);
+      const auto choices = (*row)->Choices();
+      if (!(*row)->IsFlag()) words.push_back(choices.empty() ? "1" : choices.front());
+      holds = holds || name == "--hold";
+    }
+    words.emplace_back("/l");
+    if (subcommand.RunsCommand() && !holds) words.insert(words.end(), {"--", "c"});
+    ++refused;
+    return ErrorOf(words);
+  };
+  for (const OptionRule& rule : OptionRules()) {
+    for (const SubcommandSpec& subcommand : SubcommandTable()) {
+      if ((subcommand.bit & rule.subcommands) == 0) continue;
+      for (const std::string_view option : NamesIn(rule.options)) {
+        if (rule.kind == OptionRule::Kind::kRequires) {
+          CHECK_THAT(error_of(subcommand, {option}),
+                     Catch::StartsWith(std::string(option) + " requires "));
+          for (const std::string_view other : NamesIn(rule.others)) {
+            CHECK(error_of(subcommand, {option, other}).find(" requires ") == std::string::npos);
+          }
+          continue;
+        }
+        for (const std::string_view other : NamesIn(rule.others)) {
+          if (other == option) continue;
+          const std::string error = error_of(subcommand, {option, other});
+          CHECK_THAT(error, Catch::Contains(std::string(option)) &&
+                                Catch::Contains(std::string(other)) &&
+                                Catch::Contains(" cannot be used together"));
+        }
+      }
+    }
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("A file turns off an option that another excludes") {
+  test::TemporaryDirectory directory;
+  const std::string file = directory.Write("zklock.conf", "supersede = no\n");
+  CHECK(ParseRun({"exclusive", "--config", file, "--permits", "2", "/l", "--", "c"}).permits == 2);
+}
+
 TEST_CASE("--servers-report is about the servers, and excludes what is about locks") {
   CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report"})).servers_report);
   CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report", "--json"})).form ==
@@ -355,10 +388,6 @@ TEST_CASE("--servers-report is about the servers, and excludes what is about loc
   CHECK(std::get<InspectOptions>(Parse({"inspect", "--servers-report", "-q"})).by_status);
   CHECK_THAT(ErrorOf({"inspect", "--servers-report", "/l"}), Catch::Contains("takes no LOCK"));
   CHECK_THAT(ErrorOf({"inspect", "--server-report"}), Catch::Contains("'--servers-report'"));
-  for (const char* other : {"--dot", "--watch", "--mine"}) {
-    CHECK_THAT(ErrorOf({"inspect", "--servers-report", other}),
-               Catch::Contains(std::string("--servers-report and ") + other));
-  }
 }
 
 TEST_CASE("inspect shows the root without a LOCK, and everything with /") {
