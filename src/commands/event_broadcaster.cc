@@ -41,10 +41,14 @@ void QueueEvents::OnJoining(const lock::LockName& lock, const std::string& queue
 /// Whoever may delete a contender or write LOCK's record can let two holders run. Servers answer in
 /// order: the report precedes the answer to the create. A LOCK that does not exist is joined again.
 void QueueEvents::ReportIfOpen(const lock::LockName& lock, const std::string& queue) {
-  session_.GetOpenRights(queue, [&events = events_, reported = open_, name = lock.display_path()](
-                                    const zookeeper::OpenRightsReply& reply) {
-    std::string rights = reply.may_write ? "WRITE" : "";
-    if (reply.may_delete) rights += rights.empty() ? "DELETE" : ", DELETE";
+  session_.GetAcl(queue, [&events = events_, reported = open_,
+                          name = lock.display_path()](const zookeeper::AclReply& reply) {
+    unsigned open = 0;
+    for (const zookeeper::AclEntry& entry : reply.entries) {
+      if (entry.scheme == "world") open |= entry.rights;
+    }
+    std::string rights = (open & zookeeper::kMayWrite) != 0 ? "WRITE" : "";
+    if ((open & zookeeper::kMayDelete) != 0) rights += rights.empty() ? "DELETE" : ", DELETE";
     if (rights.empty() || !reported->insert(name).second) return;
     events.Publish(cli::OpenLockEvent{name, rights});
   });

@@ -119,6 +119,14 @@ Error Calls::Check(const std::vector<ContenderId>& contenders) {
       .error;
 }
 
+zookeeper::AclReply Calls::GetAcl(const std::string& path) {
+  return Ask<zookeeper::AclReply>([&](auto done) { store().GetAcl(path, std::move(done)); });
+}
+
+Error Calls::CheckCreate(const std::string& path) {
+  return Ask<Reply>([&](auto done) { store().CheckCreate(path, std::move(done)); }).error;
+}
+
 zookeeper::SetReply Calls::Stamp(const std::string& path) {
   return Ask<zookeeper::SetReply>([&](auto done) { store().Stamp(path, std::move(done)); });
 }

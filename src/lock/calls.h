@@ -82,10 +82,16 @@ class Calls final : public ServerOperation {
       const std::vector<std::string>& checked);
   /// As CheckContenders.
   [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
+  [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
+  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path);
   [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
   /// What is read afterwards is at least as new as this. Not waited for: replies keep the order.
   void Sync(const std::string& path);
 
+  /// For requests that the caller sends itself.
+  using ServerOperation::store;
+  /// Waits until these have their answers.
+  void Await(const std::function<bool()>& has_answer);
   /// Waits, however long, until what the last Get() with a watch has read changes.
   void AwaitChange();
 
@@ -115,7 +121,6 @@ class Calls final : public ServerOperation {
 
   void Begin() override { is_connected_ = true; }
   void AwaitConnection();
-  void Await(const std::function<bool()>& has_answer);
   /// Throws ConnectionLost unless the connection is still the one over which the work began.
   void RequireConnection() const;
   template <typename R, typename F>

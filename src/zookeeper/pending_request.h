@@ -32,7 +32,7 @@ struct PendingRequest {
   std::string fields;          // of the answer; see ReplyCheck::Expect()
   std::function<int(PendingRequest&, zhandle_t*)> send;
   std::variant<Done<Reply>, Done<CreateReply>, Done<SetReply>, Done<GetReply>, Done<ListReply>,
-               Done<OpenRightsReply>>
+               Done<AclReply>>
       done;
   std::function<void()> deliver;
   // The library reads and writes these until the answer to a multi arrives.

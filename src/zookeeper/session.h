@@ -115,13 +115,12 @@ class Session final : public Store, public EventSource {
                       const std::vector<std::string>& checked, Done<Reply> done) override;
   void Sync(const std::string& path, Done<Reply> done) override;
   void Check(const std::vector<std::string>& paths, Done<Reply> done) override;
+  void GetAcl(const std::string& path, Done<AclReply> done) override;
+  void CheckCreate(const std::string& path, Done<Reply> done) override;
   void Stamp(const std::string& path, Done<SetReply> done) override;
   void SetHolding(TimePoint stop) override { stop_time_ = stop; }
   void GiveUpServer() override;
   void Renew() override;
-
-  /// A request like those of Store, in the same order.
-  void GetOpenRights(const std::string& path, Done<OpenRightsReply> done);
 
   // EventSource
   Interest GetInterest() override;

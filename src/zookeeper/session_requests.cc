@@ -243,16 +243,15 @@ void Session::OnGot(int result, const char* value, int size, const ::Stat* stat,
 
 void Session::OnGotAcl(int result, ::ACL_vector* acl, ::Stat* /*stat*/, const void* data) {
   auto* pending = static_cast<PendingRequest*>(const_cast<void*>(data));
-  OpenRightsReply reply;
+  AclReply reply;
   if (result == ZOK && acl != nullptr) {
     for (int i = 0; i < acl->count; ++i) {
       const ACL& entry = acl->data[i];
-      if (std::string_view(entry.id.scheme) != "world") continue;
-      reply.may_write = reply.may_write || (entry.perms & ZOO_PERM_WRITE) != 0;
-      reply.may_delete = reply.may_delete || (entry.perms & ZOO_PERM_DELETE) != 0;
+      reply.entries.push_back(
+          {entry.id.scheme, entry.id.id, static_cast<unsigned>(entry.perms & ZOO_PERM_ALL)});
     }
   }
-  pending->session->Complete(*pending, result, reply);
+  pending->session->Complete(*pending, result, std::move(reply));
 }
 
 void Session::OnListed(int result, const ::String_vector* names, const void* data) {
@@ -343,9 +342,9 @@ void Session::Get(const std::string& path, Watch watch, Done<GetReply> done) {
   Request(std::move(pending));
 }
 
-void Session::GetOpenRights(const std::string& path, Done<OpenRightsReply> done) {
+void Session::GetAcl(const std::string& path, Done<AclReply> done) {
   auto pending = std::make_unique<PendingRequest>();
-  pending->operation = "GetOpenRights";
+  pending->operation = "GetAcl";
   pending->fields = "aS";
   pending->done = std::move(done);
   pending->send = [=](PendingRequest& request, zhandle_t* handle) {
@@ -506,6 +505,21 @@ void Session::Check(const std::vector<std::string>& paths, Done<Reply> done) {
   pending->results.resize(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     zoo_check_op_init(&pending->operations[i], pending->paths[i].c_str(), -1);
+  }
+  pending->send = SendMulti;
+  Request(std::move(pending));
+}
+
+void Session::CheckCreate(const std::string& path, Done<Reply> done) {
+  auto pending = std::make_unique<PendingRequest>();
+  pending->operation = "CheckCreate";
+  pending->done = std::move(done);
+  pending->paths = {path};
+  pending->operations.resize(2);
+  pending->results.resize(2);
+  for (zoo_op_t& operation : pending->operations) {
+    zoo_create_op_init(&operation, pending->paths[0].c_str(), "", 0, ToAclVector(access_.acl),
+                       ZOO_EPHEMERAL, nullptr, 0);
   }
   pending->send = SendMulti;
   Request(std::move(pending));

@@ -66,10 +66,22 @@ struct GetReply : Reply {
 struct ListReply : Reply {
   protocol::Children children;
 };
-/// What everyone may do with a znode, whatever their credentials (the ACL's world:anyone).
-struct OpenRightsReply : Reply {
-  bool may_write = false;
-  bool may_delete = false;  ///< its children
+
+// Rights in an ACL, as bits: those of the wire protocol.
+inline constexpr unsigned kMayRead = 1;
+inline constexpr unsigned kMayWrite = 2;
+inline constexpr unsigned kMayCreate = 4;  ///< children
+inline constexpr unsigned kMayDelete = 8;  ///< children
+inline constexpr unsigned kMayAdmin = 16;  ///< set the ACL
+
+/// The rights that an ACL grants to one identity: "world" and "anyone" for everyone.
+struct AclEntry {
+  std::string scheme;
+  std::string id;  ///< of "digest" USER:HASH, for most readers without the hash
+  unsigned rights = 0;
+};
+struct AclReply : Reply {
+  std::vector<AclEntry> entries;
 };
 
 template <typename R>
@@ -88,6 +100,10 @@ enum class NodeKind {
 
 /// For a write or a delete regardless of the version.
 inline constexpr std::int32_t kAnyVersion = -1;
+
+/// For a write or a delete that the servers refuse in any case: kBadVersion shows that it would be
+/// allowed. No znode has this version.
+inline constexpr std::int32_t kNoVersion = -2;
 
 /// A znode that becomes persistent, for Store::MakePersistent().
 struct Conversion {
@@ -181,6 +197,10 @@ class Store {
   /// The committed heartbeat: a multi of check(path, -1). It is committed by a quorum, triggers no
   /// watch, and fails with kNoNode if one of the znodes is gone.
   virtual void Check(const std::vector<std::string>& paths, Done<Reply> done) = 0;
+  virtual void GetAcl(const std::string& path, Done<AclReply> done) = 0;
+  /// Whether this session may create the ephemeral znode `path`: one transaction that creates it
+  /// twice, which the servers never do. kNodeExists: it may. Any other error: why not.
+  virtual void CheckCreate(const std::string& path, Done<Reply> done) = 0;
   /// For the servers' clock: one transaction that creates the ephemeral znode `path` and deletes it
   /// again. Nobody sees the znode, and nothing is left whatever happens. Answered with its
   /// metadata.

@@ -235,6 +235,33 @@ TEST_CASE("znodes are made persistent all together, and outlive the session") {
   }
 }
 
+TEST_CASE("an ACL is read, and whether it lets us create a znode, without creating one") {
+  Client client({TestServers()}, 10s);
+  client.Connect();
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("check-create"));
+  const auto before = tree.Get(lock);
+  const auto check = [&](const std::string& path) {
+    return Answer<Reply>(client, [&](auto done) { client.session().CheckCreate(path, done); })
+        .error;
+  };
+  CHECK(check(lock + "/x") == Error::kNodeExists);
+  CHECK(check(lock + "/x") == Error::kNodeExists);
+  CHECK(check(lock + "/missing/x") == Error::kNoNode);
+  tree.SetAcl(lock, {{"alice:tulip", kWrite | kCreate}, {"", kRead | kAdmin}});
+  CHECK(check(lock + "/x") == Error::kNoAuth);
+  CHECK(tree.Get(lock)->children_zxid == before->children_zxid);
+  const auto acl =
+      Answer<zookeeper::AclReply>(client, [&](auto done) { client.session().GetAcl(lock, done); });
+  REQUIRE(acl.entries.size() == 2);
+  CHECK(acl.entries[0].scheme == "digest");
+  CHECK_THAT(acl.entries[0].id, Catch::StartsWith("alice:"));
+  CHECK(acl.entries[0].rights == (zookeeper::kMayWrite | zookeeper::kMayCreate));
+  CHECK(acl.entries[1].scheme == "world");
+  CHECK(acl.entries[1].id == "anyone");
+  CHECK(acl.entries[1].rights == (zookeeper::kMayRead | zookeeper::kMayAdmin));
+}
+
 TEST_CASE("a check succeeds while all of its znodes exist") {
   Tree tree;
   const std::string lock = MadeLock(tree, "check");

@@ -391,6 +391,27 @@ void FakeStore::Stamp(const std::string& path, zookeeper::Done<SetReply> done) {
   });
 }
 
+void FakeStore::GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclReply> done) {
+  Send<zookeeper::AclReply>("acl " + path, false, std::move(done),
+                            [=, this](zookeeper::AclReply& reply) {
+                              const auto node = servers_.nodes.find(path);
+                              if (node == servers_.nodes.end()) return Error::kNoNode;
+                              const unsigned rights = node->second.writable ? 31 : 1;
+                              reply.entries = {{"world", "anyone", rights}};
+                              return Error::kNone;
+                            });
+}
+
+void FakeStore::CheckCreate(const std::string& path, zookeeper::Done<Reply> done) {
+  Send<Reply>("check create " + path, false, std::move(done), [=, this](Reply&) {
+    const auto parent = servers_.nodes.find(ParentOf(path));
+    if (parent == servers_.nodes.end()) return Error::kNoNode;
+    if (!parent->second.writable) return Error::kNoAuth;
+    if (parent->second.owner != 0) return Error::kNoChildrenForEphemerals;
+    return Error::kNodeExists;
+  });
+}
+
 void FakeStore::Check(const std::vector<std::string>& paths, zookeeper::Done<Reply> done) {
   std::string text = "check";
   for (const std::string& path : paths) text += " " + path;

@@ -178,6 +178,8 @@ class FakeStore final : public zookeeper::Store {
   void Sync(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
   void Check(const std::vector<std::string>& paths,
              zookeeper::Done<zookeeper::Reply> done) override;
+  void GetAcl(const std::string& path, zookeeper::Done<zookeeper::AclReply> done) override;
+  void CheckCreate(const std::string& path, zookeeper::Done<zookeeper::Reply> done) override;
   void Stamp(const std::string& path, zookeeper::Done<zookeeper::SetReply> done) override;
   void SetHolding(TimePoint stop) override { stop_time = stop; }
   void GiveUpServer() override { given_up_ = true; }
