@@ -41,27 +41,6 @@ using process::LinkState;
 constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
                                                        "runuser", "env",  "timeout"};
 
-process::Owner FindOwner(const cli::RunOptions& options) {
-  const std::string subcommand(protocol::ModeName(options.locks.front().mode));
-  auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
-                                 : process::Owner::Parent();
-  if (!owner) {
-    throw cli::UsageError(
-        fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
-        subcommand);
-  }
-  const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
-                                                            owner->name()) != kWrappers.end();
-  if (!options.owner_pid && is_wrapper) {
-    throw cli::UsageError(fmt::format(cli::message::kUnclearOwner, owner->name(), owner->id().pid),
-                          subcommand);
-  }
-  if (owner->Signal(0) != 0) {
-    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid), subcommand);
-  }
-  return *std::move(owner);
-}
-
 /// The front: the zklock that the user waits for. It ends when the keeper holds, or has ended.
 int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
   process::EventLoop loop;
@@ -288,6 +267,27 @@ class Keeper {
 };
 
 }  // namespace
+
+process::Owner FindOwner(const cli::RunOptions& options) {
+  const std::string subcommand(protocol::ModeName(options.locks.front().mode));
+  auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
+                                 : process::Owner::Parent();
+  if (!owner) {
+    throw cli::UsageError(
+        fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
+        subcommand);
+  }
+  const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
+                                                            owner->name()) != kWrappers.end();
+  if (!options.owner_pid && is_wrapper) {
+    throw cli::UsageError(fmt::format(cli::message::kUnclearOwner, owner->name(), owner->id().pid),
+                          subcommand);
+  }
+  if (owner->Signal(0) != 0) {
+    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid), subcommand);
+  }
+  return *std::move(owner);
+}
 
 int HoldForOwner(const cli::RunOptions& options, process::Signals& signals,
                  process::MessageSink& sink) {

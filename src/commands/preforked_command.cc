@@ -27,21 +27,26 @@ void PreforkedCommand::RequireCgroup() {
   if (no_cgroup_) throw process::CgroupUnavailable(*no_cgroup_);
 }
 
+std::variant<process::OwnCgroup, process::NoCgroup> FindCgroupParent(cli::Contain contain) {
+  auto found = process::FindOwnCgroup();
+  const auto* const own = std::get_if<process::OwnCgroup>(&found);
+  if (own == nullptr) return found;
+  if (!own->is_delegated && contain == cli::Contain::kAuto) {
+    return process::NoCgroup{process::NoCgroup::Why::kNotDelegated, own->directory};
+  }
+  if (const auto obstacle = process::FindObstacle(own->directory)) return *obstacle;
+  return found;
+}
+
 void PreforkedCommand::FindCgroup() {
   const cli::Contain contain = context_.options.contain;
   if (contain == cli::Contain::kOff || std::exchange(has_searched_, true)) return;
-  const auto found = process::FindOwnCgroup();
+  const auto found = FindCgroupParent(contain);
   if (const auto* none = std::get_if<process::NoCgroup>(&found)) {
     no_cgroup_ = *none;
     return;
   }
   const auto& own = std::get<process::OwnCgroup>(found);
-  if (!own.is_delegated && contain == cli::Contain::kAuto) {
-    no_cgroup_ = process::NoCgroup{process::NoCgroup::Why::kNotDelegated, own.directory};
-    return;
-  }
-  no_cgroup_ = process::FindObstacle(own.directory);
-  if (no_cgroup_) return;
   if (!own.is_delegated) context_.report.Undelegated(own.directory);
   cgroup_parent_ = own.directory;
   for (const std::string& parent : process::OrphanParents(cgroup_parent_)) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "base/clock.h"
 #include "commands/run_context.h"
@@ -14,6 +15,11 @@
 #include "zookeeper/session.h"
 
 namespace zklock::commands {
+
+/// The cgroup in which that of a command is made, as far as can be seen without making one, by
+/// --contain, which is not off; or why it gets none.
+[[nodiscard]] std::variant<process::OwnCgroup, process::NoCgroup> FindCgroupParent(
+    cli::Contain contain);
 
 /// The command of a run and its guard, forked before the first contender is created, while the
 /// servers make the session: if zklock is killed from then on, the guard closes the session. It has
