@@ -63,20 +63,6 @@ OptionValue DefaultOf(const OptionSpec& option) {
   return {.spec = &option, .text = std::string(option.fallback)};
 }
 
-std::string OriginText(const OptionValue& value) {
-  switch (value.origin) {
-    case Origin::kDefault:
-      return "default";
-    case Origin::kConfig:
-      return value.place;
-    case Origin::kEnvironment:
-      return fmt::format("${}", value.spec->environment);
-    case Origin::kArgument:
-      break;
-  }
-  return "argument";
-}
-
 }  // namespace
 
 struct Grammar::Parser {
@@ -410,7 +396,7 @@ std::string Grammar::ShowConfig() const {
     line += value.spec->name;
     line += " = " + written.value_or(Printable(shown));
     line.resize(std::max(line.size(), kOriginColumn), ' ');
-    line += "  # " + OriginText(value);
+    line += "  # " + value.OriginText();
     if (!written) line += ", cannot be set in a file";
     text += line + "\n";
   }

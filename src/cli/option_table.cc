@@ -145,6 +145,8 @@ std::string Servers(const OptionValue& value, OptionFields& fields) {
     return fmt::format(message::kBadServers, value.text, ServersText(*bad));
   }
   fields.server.servers = std::get<zookeeper::ServerList>(std::move(list));
+  fields.server.servers_text = value.text;
+  fields.server.servers_origin = value.OriginText();
   fields.server.names_no_server = !value.WasGiven();
   const std::string& chroot = fields.server.servers.chroot;
   return chroot.empty() ? "" : PathFault("the chroot", chroot);
@@ -704,6 +706,9 @@ constexpr OptionSpec kTable[] = {
      .store = Choice<&RunOptions::progress, ProgressStyle::kAuto, ProgressStyle::kBar,
                      ProgressStyle::kPlain, ProgressStyle::kNone>},
 
+    {.name = "dry-run", .help = "only show what would be done, and do nothing",
+     .section = Section::kOutput, .is_common = true,
+     .subcommands = kRuns | kRelease, .store = Flag<&OptionFields::dry_run>},
     {.letter = 'q', .name = "quiet", .help = "report only defects and lost locks",
      .section = Section::kOutput, .is_common = true,
      .subcommands = kRuns, .in_file = true,
@@ -840,6 +845,20 @@ std::vector<std::string_view> NamesIn(std::string_view list) {
     list.remove_prefix(std::min(list.size(), names.back().size() + 1));
   }
   return names;
+}
+
+std::string OptionValue::OriginText() const {
+  switch (origin) {
+    case Origin::kDefault:
+      return "default";
+    case Origin::kConfig:
+      return place;
+    case Origin::kEnvironment:
+      return fmt::format("${}", spec->environment);
+    case Origin::kArgument:
+      break;
+  }
+  return "argument";
 }
 
 std::span<const OptionSpec> OptionTable() { return kTable; }

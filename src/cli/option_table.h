@@ -25,6 +25,8 @@ struct ServerOptions {
   zookeeper::ServerList servers;
   zookeeper::Access access;
   process::TransportSpec transport;
+  std::string servers_text;      ///< `servers`, as the user wrote them
+  std::string servers_origin;    ///< see OptionValue::OriginText
   bool names_no_server = false;  ///< `servers` is the default
   std::string root;              ///< the znode that relative LOCKs are below
   bool has_own_root = false;     ///< `root` is not the default
@@ -98,6 +100,7 @@ struct RunOptions {
   std::string events_place;  ///< file and line, if a configuration file sets it
   std::string label;
   bool publish_command = false;
+  bool dry_run = false;                   ///< only show what would happen
   bool hold = false;                      ///< no command: hold for the owner
   std::optional<std::int64_t> owner_pid;  ///< none: the parent
   int on_lost_signal = 0;                 ///< sent to the owner when the lock is lost
@@ -170,12 +173,14 @@ struct ReleaseOptions {
   std::string reason;                   ///< shown to the loser
   bool wait = false;                    ///< until the contenders that were asked are gone
   bool yes = false;                     ///< do not ask for confirmation
+  bool dry_run = false;                 ///< only show what would be released
 };
 
 /// What the rows of the table store into; each subcommand uses its part.
 struct OptionFields {
   ServerOptions server;
   Verbosity verbosity = Verbosity::kNormal;
+  bool dry_run = false;
   RunOptions run;
   InspectOptions inspect;
   ReleaseOptions release;
@@ -272,6 +277,8 @@ struct OptionValue {
   std::string place;  ///< file and line in a configuration file
 
   [[nodiscard]] bool WasGiven() const { return origin != Origin::kDefault; }
+  /// "default", "$ZKLOCK_SERVERS", "/etc/zklock.conf:3", "argument".
+  [[nodiscard]] std::string OriginText() const;
   /// Whether it was given or has a default.
   [[nodiscard]] bool IsSet() const { return WasGiven() || !text.empty(); }
 };

@@ -35,6 +35,7 @@ ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool ha
   ReleaseOptions& options = fields.release;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
+  options.dry_run = fields.dry_run;
   if (options.target == ReleaseOptions::Target::kReservation) {
     options.locks = ReadLocks(grammar, options.server.root);
   } else {

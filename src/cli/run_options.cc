@@ -149,6 +149,7 @@ ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
   options.command = command_words;
   options.server = std::move(fields.server);
   options.verbosity = fields.verbosity;
+  options.dry_run = fields.dry_run;
   options.locks = ReadLocks(grammar, subcommand.bit, options.server.root);
   options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
   // A deadline that has passed at once would be noticed before the answer that the lock is free.

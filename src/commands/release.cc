@@ -18,6 +18,7 @@
 #include "cli/queue_view.h"
 #include "cli/report_queue.h"
 #include "commands/console.h"
+#include "commands/dry_run.h"
 #include "commands/exit.h"
 #include "commands/own_locks.h"
 #include "commands/short_session.h"
@@ -170,18 +171,30 @@ lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
 /// was there.
 std::optional<bool> ReleaseOne(const cli::ReleaseOptions& options,
                                const cli::ContenderView& contender, ShortSession& session,
-                               cli::Report& report) {
+                               process::Signals& signals, cli::Report& report) {
   const lock::LockName queue = QueueOf(options, contender);
+  const auto edit = EditFor(contender, RequestOf(options));
+  if (!options.force && !edit) {
+    report.Error(cli::CannotBeAsked(contender));
+    return std::nullopt;
+  }
+  if (options.dry_run) {
+    const bool is_there = session.Ask([&](lock::Calls& calls) {
+      return options.force ? lock::MayDelete(calls, queue, contender.path)
+                           : lock::MayRequestRelease(calls, queue, contender.path);
+    });
+    if (!is_there) return false;
+    PrintRows(cli::ReleaseRows(options.force ? cli::ReleaseAction::kDeleteContender
+                                             : cli::ReleaseAction::kAskProgram,
+                               cli::Meant(options.lock, contender)),
+              signals, report);
+    return true;
+  }
   if (options.force) {
     const bool was_there = session.Ask(
         [&](lock::Calls& calls) { return lock::DeleteContender(calls, queue, IdOf(contender)); });
     if (was_there) report.Say(cli::ForcedOut(options.lock, contender.name));
     return was_there;
-  }
-  const auto edit = EditFor(contender, RequestOf(options));
-  if (!edit) {
-    report.Error(cli::CannotBeAsked(contender));
-    return std::nullopt;
   }
   const bool was_there = session.Ask([&](lock::Calls& calls) {
     return lock::RequestRelease(calls, queue, IdOf(contender), *edit);
@@ -198,12 +211,12 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
   bool all_can = targets.all;
   // The last first, so that no waiter among them acquires what another releases.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
-    const auto was_there = ReleaseOne(options, *one, session, report);
+    const auto was_there = ReleaseOne(options, *one, session, signals, report);
     all_can = all_can && was_there;
     if (was_there && *was_there) releasing.push_back(*one);
     if (was_there && !*was_there) report.Say(cli::NotThere(options.lock, one->name));
   }
-  if (options.wait) {
+  if (options.wait && !options.dry_run) {
     for (const cli::ContenderView& contender : releasing) {
       session.Ask([&](lock::Calls& calls) {
         lock::WaitUntilGone(calls, QueueOf(options, contender), IdOf(contender));
@@ -221,13 +234,21 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
   ShortSession session(options.server, signals, report);
   std::optional<pid_t> silent;
   for (const OwnHold& hold : FindOwnHolds(session, LockOf(options), getpid())) {
-    const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRelease,
-                                          options.server.connect_timeout, signals, report);
+    using Kind = protocol::NestingRequest::Kind;
+    const HolderAnswer answer =
+        AskHolder(hold.claim, options.dry_run ? Kind::kMayRelease : Kind::kRelease,
+                  options.server.connect_timeout, signals, report);
     if (const auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
       // The keeper releases it as soon as nothing runs under it any more.
       const protocol::NestingRelease& release = (*link)->release();
       if (release.runs > 0) {
         report.Say(message::kReleaseWaits, options.lock, release.runs, release.pid);
+      }
+      if (options.dry_run) {
+        PrintRows(cli::ReleaseRows(cli::ReleaseAction::kReleaseLock,
+                                   cli::OwnHoldText(options.lock, hold.claim.holder.pid)),
+                  signals, report);
+        return kExitOk;
       }
       ShortSession waiting(options.server, signals, report);
       waiting.Ask([&](lock::Calls& calls) {
@@ -254,7 +275,7 @@ int ReleaseOwn(const cli::ReleaseOptions& options, process::Signals& signals, cl
 
 /// Releases the reservations for an ID in one LOCK. Returns the exit status: success or conflict.
 int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions& options,
-                          ShortSession& session, cli::Report& report) {
+                          ShortSession& session, process::Signals& signals, cli::Report& report) {
   const auto holders = session.Ask(
       [&](lock::Calls& calls) { return lock::ReadHolders(calls, lock, lock::kAllHolders); });
   bool released = false;
@@ -268,6 +289,16 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
       others += (others.empty() ? "" : ", ") + id;
       continue;
     }
+    if (options.dry_run) {
+      const bool is_there = session.Ask(
+          [&](lock::Calls& calls) { return lock::MayDelete(calls, lock, holder.path); });
+      if (!is_there) continue;
+      PrintRows(cli::ReleaseRows(cli::ReleaseAction::kReleaseLock,
+                                 cli::ReservationHoldText(lock.display_path(), *reserved)),
+                signals, report);
+      released = true;
+      continue;
+    }
     const auto release = session.Ask([&](lock::Calls& calls) {
       return lock::ReleaseReservation(calls, lock, holder.path, options.reserve);
     });
@@ -276,6 +307,7 @@ int ReleaseReservationsIn(const lock::LockName& lock, const cli::ReleaseOptions&
       report.NoHistory({lock.display_path(), *release.unkept});
     }
   }
+  if (released && options.dry_run) return kExitOk;
   if (released) {
     report.Write(cli::Level::kVerbose,
                  fmt::format(message::kReservationReleased, lock.display_path(), options.reserve));
@@ -297,7 +329,8 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
   int status = kExitOk;
   for (const std::string& path : options.locks) {
     try {
-      const int ended = ReleaseReservationsIn(LockOf(options, path), options, session, report);
+      const int ended =
+          ReleaseReservationsIn(LockOf(options, path), options, session, signals, report);
       status = std::max(status, ended);
     } catch (const Exit& exit) {
       if (exit.status() != kExitRefused) throw;
@@ -311,8 +344,14 @@ int ReleaseReservations(const cli::ReleaseOptions& options, process::Signals& si
 }  // namespace
 
 int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::Report& report) {
+  if (options.dry_run) {
+    PrintRows({cli::ServersRow(options.server), cli::IdentityRow(options.server)}, signals, report);
+  }
   if (options.target == Target::kOwn) return ReleaseOwn(options, signals, report);
   if (options.target == Target::kReservation) return ReleaseReservations(options, signals, report);
+  if (options.dry_run) {
+    return ReleaseAll(options, FindTargets(options, signals, report), signals, report);
+  }
   if (!options.yes && !CanAsk()) {
     report.Error(message::kNoTerminal);
     return kExitUsage;

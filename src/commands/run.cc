@@ -14,6 +14,7 @@
 #include "cli/run_messages.h"
 #include "commands/acquire_locks.h"
 #include "commands/console.h"
+#include "commands/dry_run.h"
 #include "commands/exit.h"
 #include "commands/keeper.h"
 #include "commands/locked_run.h"
@@ -111,6 +112,7 @@ int RunCommand(RunContext& context) {
 }  // namespace
 
 int Run(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
+  if (options.dry_run) return DryRun(options, signals, sink);
   if (options.hold) return HoldForOwner(options, signals, sink);
   signals.AddWindowChanges();
   RunContext context(options, signals, sink);

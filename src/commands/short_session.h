@@ -44,6 +44,9 @@ class ShortSession {
     }
   }
 
+  /// Reports the failure, and throws Exit.
+  [[noreturn]] void Fail(const lock::OperationFailure& failure);
+
   /// Runs an operation to its end. Throws Exit as Ask() does.
   void Run(lock::ServerOperation& operation);
   /// Runs an operation to its end, until `is_left`, or until a signal stops it: then returns the
@@ -62,7 +65,6 @@ class ShortSession {
 
  private:
   void Serve(EventSource& source, const std::function<bool()>& is_done);
-  [[noreturn]] void Fail(const lock::OperationFailure& failure);
   [[nodiscard]] cli::RunEnd EndOf(const lock::OperationFailure& failure);
 
   const cli::ServerOptions& options_;

@@ -17,6 +17,14 @@ void RequireRead(const GetReply& read, const LockName& lock, const ContenderId& 
                         lock.DisplayPath(contender.path));
 }
 
+OperationFailed CannotDelete(Error error, const LockName& lock) {
+  return {error, "delete a contender in", lock.display_path(), "DELETE", lock.display_path()};
+}
+
+OperationFailed CannotWrite(Error error, const LockName& lock, const std::string& path) {
+  return {error, "write to a contender in", lock.display_path(), "WRITE", lock.DisplayPath(path)};
+}
+
 }  // namespace
 
 bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender) {
@@ -35,10 +43,7 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
       if (error == Error::kNone) return true;
       may_be_done = may_have_been_done;
       if (error == Error::kNoNode) return may_be_done;
-      if (error != Error::kBadVersion) {
-        throw OperationFailed(error, "delete a contender in", lock.display_path(), "DELETE",
-                              lock.display_path());
-      }
+      if (error != Error::kBadVersion) throw CannotDelete(error, lock);
     }
   });
 }
@@ -53,12 +58,23 @@ bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& conte
       const Error error = calls.Set(contender.path, edit(read.data), read.stat.version);
       if (error == Error::kNone) return true;
       if (error == Error::kNoNode) return false;
-      if (error != Error::kBadVersion) {
-        throw OperationFailed(error, "write to a contender in", lock.display_path(), "WRITE",
-                              lock.DisplayPath(contender.path));
-      }
+      if (error != Error::kBadVersion) throw CannotWrite(error, lock, contender.path);
     }
   });
+}
+
+bool MayDelete(Calls& calls, const LockName& lock, const std::string& path) {
+  const Error error = calls.Repeat([&] { return calls.Delete(path, zookeeper::kNoVersion); });
+  if (error != Error::kNoNode && error != Error::kBadVersion) throw CannotDelete(error, lock);
+  return error == Error::kBadVersion;
+}
+
+bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path) {
+  const Error error = calls.Repeat([&] { return calls.Set(path, "", zookeeper::kNoVersion); });
+  if (error != Error::kNoNode && error != Error::kBadVersion) {
+    throw CannotWrite(error, lock, path);
+  }
+  return error == Error::kBadVersion;
 }
 
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender) {

@@ -29,6 +29,11 @@ bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& cont
 bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
                     const std::function<std::string(const std::string&)>& edit);
 
+/// The same two without effect, for --dry-run: whether the contender at `path` is there. As they
+/// do, they throw if the servers would not let us.
+[[nodiscard]] bool MayDelete(Calls& calls, const LockName& lock, const std::string& path);
+[[nodiscard]] bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path);
+
 /// Waits until a contender is gone, however long that takes. Does not wait for a later contender
 /// with the same name.
 void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);

@@ -162,13 +162,13 @@ void NestingServer::Answer(Connection& connection, const NestingRequest& request
     if (before_run_) before_run_(socket);
     connection.runs = SendText(socket, FormatNesting(lease_));
     if (connection.runs) return;
-  } else if (request.kind == NestingRequest::Kind::kRelease &&
+  } else if (request.kind != NestingRequest::Kind::kRun &&
              std::find(nodes_.begin(), nodes_.end(), request.node) != nodes_.end() &&
              !IsBelowRun(connection.peer.pid)) {
     // A release by a descendant of a nested run would wait for that run, and the run for the
     // release.
     const std::vector<pid_t> runs = Runs();
-    release_requested_ = true;
+    if (request.kind == NestingRequest::Kind::kRelease) release_requested_ = true;
     SendText(socket, FormatNesting(protocol::NestingRelease{
                          runs.size(), runs.empty() ? 0 : static_cast<std::int64_t>(runs.front())}));
   } else {

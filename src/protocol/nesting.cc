@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kRun = "run ";
 constexpr std::string_view kRelease = "release ";
+constexpr std::string_view kMayRelease = "may-release ";
 constexpr std::string_view kLease = "lease ";
 constexpr std::string_view kReleasing = "releasing ";
 
@@ -36,8 +37,15 @@ std::string Join(std::string_view prefix, std::int64_t first, std::int64_t secon
 }  // namespace
 
 std::string FormatNesting(const NestingRequest& request) {
-  const bool runs = request.kind == NestingRequest::Kind::kRun;
-  return std::string(runs ? kRun : kRelease) + request.node;
+  switch (request.kind) {
+    case NestingRequest::Kind::kRun:
+      return std::string(kRun) + request.node;
+    case NestingRequest::Kind::kRelease:
+      return std::string(kRelease) + request.node;
+    case NestingRequest::Kind::kMayRelease:
+      break;
+  }
+  return std::string(kMayRelease) + request.node;
 }
 
 std::string FormatNesting(const NestingLease& lease) {
@@ -52,6 +60,8 @@ std::optional<NestingRequest> ParseNestingRequest(std::string_view text) {
   NestingRequest request;
   if (TakePrefix(text, kRelease)) {
     request.kind = NestingRequest::Kind::kRelease;
+  } else if (TakePrefix(text, kMayRelease)) {
+    request.kind = NestingRequest::Kind::kMayRelease;
   } else if (!TakePrefix(text, kRun)) {
     return std::nullopt;
   }

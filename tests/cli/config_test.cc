@@ -480,7 +480,7 @@ TEST_CASE("a file can set every option except those for a single run") {
   }
   for (const char* single_run :
        {"help", "config", "nonblock", "no-nest", "also-read", "also-write", "hold", "owner-pid",
-        "on-lost-signal", "reserve", "resume", "for", "reason", "preempt"}) {
+        "on-lost-signal", "reserve", "resume", "for", "reason", "preempt", "dry-run"}) {
     CAPTURE(single_run);
     CHECK(options.erase(single_run) == 1);
   }

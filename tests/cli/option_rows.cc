@@ -189,12 +189,25 @@ std::string Name(Situation situation) {
   return "no server";
 }
 
+/// It never waits, and prints its findings.
+Row DryRunRow() {
+  const Outcome free = {0, "result    would "};
+  return {"--dry-run",
+          {"--dry-run"},
+          {{kFree, free},
+           {kBusy, {kConflict, "result    would "}},
+           {kNested, free},
+           {kHeldByShell, free},
+           {kNoServer, {kUnavailable, "servers "}}}};
+}
+
 Rows RunRows(const std::string& subcommand) {
   Outcomes usual = Usual("ran\n");
   if (subcommand == "try") usual.erase(kFreed);
   Rows rows = CommonRows(usual, subcommand) + LockRows(subcommand, usual) + CommandRows(usual);
   for (Row& row : rows) row.decides_to_wait = subcommand == "try";
   rows = rows + WaitRows(subcommand, usual);
+  rows.push_back(DryRunRow());
   if (subcommand == "try") {
     for (Row& row : rows) row.outcomes.erase(kFreed);
   }
@@ -257,6 +270,12 @@ Rows ReleaseRows() {
   };
   for (Row& row : rows) row.talks = true;
   rows.push_back({"--yes", {"--yes"}, own});
+  rows.push_back({"--dry-run",
+                  {"--dry-run"},
+                  {{kFree, {kConflict, "servers "}},
+                   {kBusy, {kConflict, "servers "}},
+                   {kHeldByShell, {0, "would release"}},
+                   {kNoServer, {kUnavailable, "servers "}}}});
   rows.push_back({"--reserve", {"--reserve", "id"}, But(own, {{kHeldByShell, {kConflict}}})});
   rows = rows + CommonRows(own, "release");
   for (Row& row : rows) {

@@ -137,10 +137,13 @@ TEST_CASE("A release is accepted once, and not from a descendant of a nested run
     const auto link = nesting.Ask();
     nesting.RunUntil([&] { return link->state() == State::kHeld; });
     CHECK(nesting.Answer(Kind::kRelease) == State::kRefused);
+    CHECK(nesting.Answer(Kind::kMayRelease) == State::kRefused);
     CHECK_FALSE(nesting.server.release_requested());
     nesting.loop.Remove(*link);
   }
   nesting.RunUntil([&] { return nesting.server.Runs().empty(); });
+  CHECK(nesting.Answer(Kind::kMayRelease) == State::kReleasing);
+  CHECK_FALSE(nesting.server.release_requested());
   CHECK(nesting.Answer(Kind::kRelease) == State::kReleasing);
   CHECK(nesting.server.release_requested());
 }
@@ -149,7 +152,7 @@ TEST_CASE("A process that is no descendant of the owner may neither run nor rele
   const test::Child owner = test::Child::Start({.argv = {"sleep", "1000"}});
   Nesting nesting(ReadProcessStat(owner.pid())->id);
   nesting.server.Open({kNode}, LeaseOf(30));
-  for (const Kind kind : {Kind::kRun, Kind::kRelease}) {
+  for (const Kind kind : {Kind::kRun, Kind::kRelease, Kind::kMayRelease}) {
     const State state = nesting.Answer(kind);
     CHECK((state == State::kRefused || state == State::kEnded));
   }

@@ -12,8 +12,10 @@ TEST_CASE("Messages between nested zklocks are parsed as they were formatted") {
   const NestingRequest run{NestingRequest::Kind::kRun, "/a b/c-lock-0000000001"};
   CHECK(FormatNesting(run) == "run /a b/c-lock-0000000001");
   CHECK(ParseNestingRequest(FormatNesting(run)) == run);
-  const NestingRequest release{NestingRequest::Kind::kRelease, "/a/c"};
-  CHECK(ParseNestingRequest(FormatNesting(release)) == release);
+  for (const auto kind : {NestingRequest::Kind::kRelease, NestingRequest::Kind::kMayRelease}) {
+    const NestingRequest release{kind, "/a/c"};
+    CHECK(ParseNestingRequest(FormatNesting(release)) == release);
+  }
   const NestingLease lease{TimePoint(seconds(12)), seconds(30)};
   CHECK(FormatNesting(lease) == "lease 12000000000 30000000000");
   CHECK(ParseNestingLease(FormatNesting(lease)) == lease);

@@ -1,0 +1,405 @@
+// --dry-run: what it shows, that its status says whether the command could run, and that nothing is
+// created, asked or released.
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "cli/dry_run_text.h"
+#include "cli/zklock.h"
+#include "support/cgroup.h"
+#include "support/temporary.h"
+
+namespace zklock::test {
+namespace {
+
+Finished DryRun(Words words, const Words& locks, const std::string& user = "") {
+  words.insert(words.begin() + 1, "--dry-run");
+  words.insert(words.end(), locks.begin(), locks.end());
+  words.insert(words.end(), {"--", "true"});
+  ChildOptions options = Zklock(words);
+  if (!user.empty()) options.also_environment.push_back("ZKLOCK_AUTH=digest:" + user);
+  return Run(std::move(options));
+}
+
+/// The last row of the output.
+std::string ResultOf(const Finished& finished) {
+  const std::size_t result = finished.out.rfind("\nresult    ");
+  return result == std::string::npos ? "" : finished.out.substr(result + 11);
+}
+
+/// Checks the status and the result, and that there is no message.
+void CheckResult(const Finished& finished, int status, const std::string& result) {
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(status));
+  CHECK(ResultOf(finished) == result + "\n");
+  CHECK(finished.err.empty());
+}
+
+void CheckError(const Finished& finished, int status, const std::string& message) {
+  CAPTURE(finished.out, finished.err);
+  CHECK(finished.exit == Exited(status));
+  CHECK(ResultOf(finished) == "would not run: error (status " + std::to_string(status) + ")\n");
+  CHECK_THAT(finished.err, Catch::Contains(message));
+}
+
+}  // namespace
+
+TEST_CASE("a dry run shows servers, command, rights and queue, and creates nothing") {
+  Tree tree;
+  const std::string parent = tree.Create(NewLock("dry"));
+  const std::string lock = parent + "/a/lock";
+  const auto before = tree.Get(parent);
+  const TemporaryDirectory directory;
+  const Finished finished = DryRun({"exclusive", "--events", directory.Path("events")}, {lock});
+  CHECK(tree.Children(parent).empty());
+  CHECK(tree.Get(parent)->children_zxid == before->children_zxid);
+  CHECK_FALSE(std::filesystem::exists(directory.Path("events")));
+  CheckResult(finished, 0, "would run at once");
+  for (const std::string& line :
+       {"servers   " + TestServers() + " ($ZKLOCK_SERVERS)\n",
+        std::string("identity  a caller without credentials\n"),
+        std::string("command   /usr/bin/true\n"), lock + ": free (it does not exist)\n",
+        "rights    those of " + parent + ", where it would be created:\n          everyone: all\n",
+        std::string("access    granted\n"), std::string("mode      exclusive\n")}) {
+    CHECK_THAT(finished.out, Catch::Contains(line));
+  }
+}
+
+TEST_CASE("a dry run in a LOCK that exists leaves it as it is") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("dry-there"));
+  const auto before = tree.Get(lock);
+  CheckResult(DryRun({"write", "--min-interval", "1h"}, {lock}), 0, "would run at once");
+  CheckResult(DryRun({"exclusive", "--reserve", "id"}, {lock}), 0, "would run at once");
+  CheckResult(DryRun({"try", "--once-per", "1h", "--history", "4"}, {lock}), 0,
+              "would run at once");
+  CHECK(tree.Get(lock)->children_zxid == before->children_zxid);
+  CHECK(tree.Get(lock)->data_zxid == before->data_zxid);
+}
+
+TEST_CASE("a dry run names where the list of servers comes from") {
+  const auto first_line = [](Words words, const Words& variables) {
+    words.insert(words.begin(), "release");
+    words.insert(words.end(), {"--dry-run", "--connect-timeout", "1ms", "/t/x"});
+    ChildOptions options = Zklock(words);
+    std::erase_if(*options.environment,
+                  [](const std::string& one) { return one.starts_with("ZKLOCK_SERVERS="); });
+    options.also_environment = variables;
+    return Lines(Run(std::move(options)).out).front();
+  };
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("config", "\nservers = 127.0.0.1:1\n");
+  CHECK(first_line({}, {}) == "servers   127.0.0.1:2181 (default)");
+  CHECK(first_line({"-z", "127.0.0.1:1"}, {}) == "servers   127.0.0.1:1 (argument)");
+  CHECK(first_line({"--config", file}, {}) == "servers   127.0.0.1:1 (" + file + ":2)");
+  CHECK(first_line({}, {"ZKLOCK_SERVERS=127.0.0.1:1,[::1]:2/a"}) ==
+        "servers   127.0.0.1:1,[::1]:2/a ($ZKLOCK_SERVERS)");
+}
+
+TEST_CASE("a dry run says who is ahead, and how many more") {
+  const std::string lock = NewLock("dry-busy");
+  const Child holder = StartHolder({"read", "--label", "nightly"}, lock);
+  const Finished read = DryRun({"read"}, {lock});
+  CheckResult(read, 0, "would run at once");
+  CHECK_THAT(read.out,
+             Catch::Contains(lock + ": held by 1, 0 waiting") && Catch::Contains("nightly"));
+  const Child waiter = StartWaiter({"write", "--label", "second"}, lock);
+  const auto check = [&](const Words& words, int status, const std::string& begin,
+                         const std::string& end) {
+    const Finished finished = DryRun(words, {lock});
+    CAPTURE(words, finished.out);
+    CHECK(finished.exit == Exited(status));
+    CHECK(finished.err.empty());
+    CHECK_THAT(ResultOf(finished), Catch::StartsWith(begin) && Catch::EndsWith(end));
+  };
+  const std::string more = "'nightly') is ahead, and 1 more";
+  check({"exclusive"}, 75, "would wait for " + lock + ": sh (pid ", more + "\n");
+  check({"exclusive", "--wait", "90"}, 75, "would wait for " + lock + ", at most 1m30s: sh (pid ",
+        more + "\n");
+  check({"try", "-E", "3"}, 3, "would not run: " + lock + " is taken: sh (pid ", more + "\n");
+  check({"read"}, 75, "would wait for " + lock + ": sh (pid ", "'second') is ahead, and 1 more\n");
+  check({"write", "--preempt", "waiters"}, 75, "would wait for ",
+        more + "; it would ask the waiters to leave\n");
+  check({"write", "--preempt", "all"}, 75, "would wait for ",
+        more + "; it would ask all of them to leave\n");
+  check({"exclusive", "--max-queue", "1"}, 75, "would not run: " + lock + " already has 1 or more",
+        "(--max-queue)\n");
+  check({"exclusive", "--max-queue", "2"}, 75, "would wait for ", more + "\n");
+}
+
+TEST_CASE("of a long queue a dry run shows the beginning") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("dry-long"));
+  for (int i = 0; i < 20; ++i) {
+    (void)tree.Create(lock + "/h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-",
+                      ZnodeKind::kEphemeralSequential);
+  }
+  const Finished finished = DryRun({"exclusive"}, {lock});
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.out, Catch::Contains(lock + ": held by 1, 19 waiting\n") &&
+                               Catch::Contains("\n... and 4 more\n"));
+  CHECK_THAT(ResultOf(finished), Catch::EndsWith(" is ahead, and 19 more\n"));
+}
+
+TEST_CASE("a dry run shows each of several LOCKs, and names all that are in the way") {
+  Tree tree;
+  const std::string parent = tree.Create(NewLock("dry-set"));
+  const std::string one = parent + "/1";
+  const std::string two = parent + "/2";
+  const std::string three = parent + "/3";
+  const Child first = StartHolder(one);
+  const Child third = StartHolder({"read"}, three);
+  const Finished finished = DryRun({"exclusive"}, {one, two, three});
+  CAPTURE(finished.out);
+  CHECK(finished.exit == Exited(75));
+  CHECK_THAT(finished.out, Catch::Contains("\n" + one + ": held by 1") &&
+                               Catch::Contains("\n" + two + ": free") &&
+                               Catch::Contains("\n" + three + ": held by 1"));
+  CHECK_THAT(ResultOf(finished), Catch::Contains("would wait for " + one) &&
+                                     Catch::Contains("\n          would wait for " + three) &&
+                                     !Catch::Contains("would wait for " + two));
+}
+
+TEST_CASE("a dry run compares the ACL with the caller: 77 if it may not queue") {
+  Tree tree;
+  const std::string lock = tree.Create(NewLock("dry-acl"));
+  tree.SetAcl(lock, {{"alice:tulip", kRead | kWrite | kCreate | kDelete | kAdmin},
+                     {"bob:rose", kRead | kCreate},
+                     {"", kRead}});
+  const auto before = tree.Get(lock);
+  const Finished alice = DryRun({"exclusive"}, {lock}, "alice:tulip");
+  CheckResult(alice, 0, "would run at once");
+  CHECK_THAT(alice.out, Catch::Contains("identity  digest:alice\n"));
+  for (const char* line : {" digest:alice: all\n", " digest:bob: read, create\n",
+                           " everyone: read\n", "\naccess    granted\n"}) {
+    CHECK_THAT(alice.out, Catch::Contains(line));
+  }
+  CheckResult(DryRun({"exclusive"}, {lock}, "bob:rose"), 0, "would run at once");
+  for (const char* user : {"", "alice:wrong"}) {
+    const Finished other = DryRun({"exclusive"}, {lock}, user);
+    CheckError(other, 77, "zklock: cannot queue in " + lock + ": not authorised: CREATE on");
+    CHECK_THAT(other.out, Catch::Contains("access    denied\n"));
+  }
+  const Finished below = DryRun({"exclusive"}, {lock + "/a/b"});
+  CheckError(below, 77, "zklock: cannot make " + lock + "/a/b: not authorised");
+  CHECK(tree.Get(lock)->children_zxid == before->children_zxid);
+}
+
+TEST_CASE("after an error in one LOCK a dry run shows the others") {
+  Tree tree;
+  const std::string closed = tree.Create(NewLock("dry-closed"));
+  const std::string other = tree.Create(closed + "/open");
+  tree.SetAcl(closed, kRead);
+  const Child holder = StartHolder(other);
+  const Finished finished = DryRun({"exclusive"}, {closed, other});
+  CHECK(finished.exit == Exited(77));
+  CHECK_THAT(finished.out,
+             Catch::Contains("\n" + other + ": held by 1") &&
+                 Catch::Contains("error (status 77)\n          would wait for " + other));
+}
+
+TEST_CASE("a dry run has the status of a command that cannot be executed") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("script", "");
+  const std::string lock = NewLock("dry-command");
+  const auto run = [&](const std::string& command) {
+    return RunZklock({"exclusive", "--dry-run", lock, "--", command});
+  };
+  CheckError(run("no-such-command"), 127, "zklock: no-such-command: command not found");
+  CheckError(run(file), 126, "zklock: " + file + ": cannot execute");
+  CHECK_THAT(run("no-such-command").out, Catch::Contains("access    granted"));
+}
+
+TEST_CASE("a dry run knows reservations, with their reason, and when they are its own") {
+  const std::string lock = NewLock("dry-reserved");
+  const std::string busy = "would wait for " + lock + ": it is reserved for job: the freeze";
+  const auto reserve = [&](const Words& more) {
+    Words words = {"write", "--reserve", "job", "--reason", "the freeze", lock};
+    words.insert(words.begin() + 1, more.begin(), more.end());
+    REQUIRE(RunZklock(words).exit == Exited(0));
+  };
+  CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 75,
+              "would not run: " + lock + " is not reserved for job (any more)");
+  reserve({});
+  CheckResult(DryRun({"exclusive"}, {lock}), 75, busy);
+  CheckResult(DryRun({"write", "--reserve", "other"}, {lock}), 75, busy);
+  CheckResult(DryRun({"write", "--reserve", "job"}, {lock}), 0, "would run at once");
+  CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 0, "would run at once");
+  CheckError(DryRun({"exclusive", "--reserve", "job"}, {lock}), 78, "with this ID as write");
+  const auto release = [&](const Words& more) {
+    Words words = {"release", "--reserve", "job", lock};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunZklock(words);
+  };
+  const Finished released = release({"--dry-run"});
+  CHECK(released.exit == Exited(0));
+  CHECK_THAT(released.out, Catch::EndsWith("result    would release: " + lock +
+                                           ", which is reserved for job: the freeze\n"));
+  CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 0, "would run at once");
+  CHECK(release({}).exit == Exited(0));
+  // One that has ended is in nobody's way, though nobody has deleted it yet.
+  reserve({"--for", "1ms"});
+  CheckResult(DryRun({"exclusive"}, {lock}), 0, "would run at once");
+  CheckResult(DryRun({"write", "--resume", "job"}, {lock}), 75,
+              "would not run: " + lock + " is not reserved for job (any more)");
+}
+
+TEST_CASE("a dry run knows when a run would be too soon") {
+  const std::string lock = NewLock("dry-interval");
+  for (const char* option : {"--once-per", "--min-interval"}) {
+    REQUIRE(RunZklock({"exclusive", option, "1ms", lock, "--", "true"}).exit == Exited(0));
+    const Finished finished = DryRun({"exclusive", option, "1h"}, {lock});
+    CHECK(finished.exit == Exited(75));
+    CHECK_THAT(ResultOf(finished),
+               Catch::StartsWith("would not run: " + lock + " last ") &&
+                   Catch::EndsWith(std::string("is within ") + option + " 1h\n"));
+    CheckResult(DryRun({"exclusive", option, "1ms"}, {lock}), 0, "would run at once");
+  }
+  Tree tree;
+  tree.SetData(lock + "/last-start", "another program's");
+  CheckError(DryRun({"exclusive", "--once-per", "1h"}, {lock}), 78, "last-start");
+}
+
+TEST_CASE("a dry run knows permits and dialects") {
+  const std::string lock = NewLock("dry-permits");
+  const Words permits = {"exclusive", "--permits", "2"};
+  CheckResult(DryRun(permits, {lock}), 0, "would run at once");
+  const Child one = StartHolder(permits, lock);
+  CheckResult(DryRun(permits, {lock}), 0, "would run at once");
+  const Child two = StartHolder(permits, lock);
+  const Finished full = DryRun(permits, {lock});
+  CHECK(full.exit == Exited(75));
+  CHECK_THAT(full.out, Catch::Contains(": 2 of 2 permits used") &&
+                           Catch::Contains("mode      a permit of 2\n"));
+  CheckError(DryRun({"exclusive", "--permits", "3"}, {lock}), 78, "use --permits 2");
+  CheckError(DryRun({"exclusive"}, {lock}), 78, "use --permits");
+
+  for (const std::string dialect : {"kazoo", "simple"}) {
+    const std::string other = NewLock("dry-" + dialect);
+    const Words words = {"exclusive", "--dialect", dialect};
+    CheckResult(DryRun(words, {other}), 0, "would run at once");
+    const Child holder = StartHolder(words, other);
+    const Finished busy = DryRun(words, {other});
+    CHECK(busy.exit == Exited(75));
+    CHECK_THAT(ResultOf(busy), Catch::StartsWith("would wait for " + other + ": sh (pid "));
+    CheckError(DryRun({"exclusive"}, {other}), 78, other);
+  }
+}
+
+TEST_CASE("a dry run is refused by a znode that no session owns, as a run is") {
+  Tree tree;
+  const std::string lock = NewLock("dry-stray");
+  const std::string stray = "h-6fa459ea-ee8a-4ca4-894e-db77e160355e-lock-0000000000";
+  tree.Create(lock + "/" + stray);
+  CheckError(DryRun({"exclusive"}, {lock}), 78, stray);
+  CHECK(RunZklock({"exclusive", lock, "--", "true"}).exit == Exited(78));
+}
+
+TEST_CASE("a dry run leaves no cgroup behind, and says which a command would get") {
+  const TestCgroup cgroup;
+  if (!cgroup.works()) {
+    WARN("needs root and a cgroup hierarchy: not tested");
+    return;
+  }
+  const auto run = [&](const Words& words) {
+    Words all = {"exclusive", "--dry-run", NewLock("dry-cgroup"), "--", "true"};
+    all.insert(all.begin() + 1, words.begin(), words.end());
+    ChildOptions options = Zklock(all);
+    options.prepare = [&cgroup] {
+      ResetSignals();
+      cgroup.Enter();
+    };
+    return Run(std::move(options));
+  };
+  CheckResult(run({}), 0, "would run at once");
+  CHECK_THAT(run({}).out, Catch::Contains("contain   in a new cgroup in " + cgroup.path() + "\n"));
+  CHECK_THAT(run({"--contain", "off"}).out, Catch::Contains("without a cgroup (--contain off)"));
+  CHECK(run({"--contain", "require"}).exit == Exited(0));
+  for (const auto& entry : std::filesystem::directory_iterator(cgroup.path())) {
+    CHECK_FALSE(entry.is_directory());
+  }
+}
+
+TEST_CASE("release --dry-run shows whom it would ask or delete, and does neither") {
+  Tree tree;
+  const std::string lock = NewLock("dry-release");
+  Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  const auto before = tree.Children(lock);
+  REQUIRE(before.size() == 2);
+  const Finished asked = RunZklock({"release", "--dry-run", "--all", lock});
+  CHECK(asked.exit == Exited(0));
+  CHECK(asked.err.empty());
+  for (const std::string& name : before) {
+    CHECK_THAT(asked.out, Catch::Contains("result    would ask: " + name));
+  }
+  const Finished forced = RunZklock({"release", "--dry-run", "--holders", "--force", lock});
+  CHECK(forced.exit == Exited(0));
+  CHECK(forced.err.empty());
+  CHECK_THAT(forced.out, Catch::Contains("result    would delete: " + InQueueOrder(before)[0]));
+  CHECK(RunZklock({"release", "--dry-run", "--position", "3", lock}).exit == Exited(75));
+  CHECK(tree.Children(lock) == before);
+  for (const std::string& name : before) {
+    const auto znode = tree.Get(lock + "/" + name);
+    CHECK(znode->data_zxid == znode->created_zxid);
+  }
+}
+
+TEST_CASE("release --dry-run by a user without the right exits with 77") {
+  const std::string parent = Tree().Create(NewLock("dry-right"));
+  const std::string lock = parent + "/lock";
+  ChildOptions options = HolderOptions({"exclusive"}, lock);
+  options.also_environment.emplace_back("ZKLOCK_AUTH=digest:alice:tulip");
+  Child holder = Child::Start(options);
+  REQUIRE(holder.ReadLine() == "held");
+  for (const Words& words : {Words{"--holders"}, Words{"--holders", "--force"}}) {
+    Words all = {"release", "--dry-run", lock};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished finished = RunZklock(all);
+    CHECK(finished.exit == Exited(77));
+    CHECK_THAT(finished.err, Catch::Contains(": not authorised: "));
+    CHECK(finished.out.find("would") == std::string::npos);
+  }
+}
+
+TEST_CASE("release --dry-run of a shell's own hold releases nothing") {
+  ChildOptions options = Zklock({});
+  options.argv = {"sh", "-c",
+                  "$Z exclusive --hold $L; $Z exclusive --dry-run $L -- true | grep '^[hr]';"
+                  "$Z release --dry-run $L; echo $?;"
+                  "$Z inspect --mine $L; echo $?;"
+                  "$Z exclusive $L -- $Z release --dry-run $L; echo $?"};
+  options.also_environment = {"Z=" + Binary(), "L=" + NewLock("dry-own")};
+  const Finished finished = Run(std::move(options));
+  CAPTURE(finished.err);
+  const Words lines = Lines(finished.out);
+  REQUIRE(lines.size() == 11);
+  CHECK(lines[1] == "holder    this shell, for this run too (--hold)");
+  CHECK(lines[2] == "result    would run at once");
+  CHECK_THAT(lines[5], Catch::StartsWith("result    would release: ") &&
+                           Catch::EndsWith(" holds for this shell"));
+  CHECK(lines[6] == "0");
+  CHECK(lines[7] == "0");
+  CHECK(lines[10] == "64");
+}
+
+TEST_CASE("the rows of a dry run are wrapped at blanks") {
+  const std::vector<cli::DryRunRow> rows = {{"command", "/usr/bin/make"},
+                                            {"contain", "without a cgroup of its own \x1b"}};
+  CHECK(cli::FormatRows(rows, 40, false) ==
+        "command   /usr/bin/make\n"
+        "contain   without a cgroup of its own\n"
+        "          \\x1b\n");
+  CHECK(cli::FormatRows({{"servers", "zk1.example.org:2181,zk2.example.org:2181 (default)"}}, 10,
+                        false) ==
+        "servers   zk1.example.org:2181,zk2.example.org:2181\n"
+        "          (default)\n");
+  CHECK(cli::FormatRows(rows, 0, true) ==
+        "\x1b[1mcommand\x1b[0m   /usr/bin/make\n"
+        "\x1b[1mcontain\x1b[0m   without a cgroup of its own \\x1b\n");
+}
+
+}  // namespace zklock::test
