@@ -7,6 +7,9 @@ add_executable(simulate ${simulation_sources} tests/support/request_script.cc)
 target_include_directories(simulate PRIVATE tests)
 target_compile_options(simulate PRIVATE -Wconversion -O2)
 target_link_libraries(simulate PRIVATE zklock_flags zklock_core)
+foreach(call IN ITEMS poll send socket fcntl dup3 setsockopt shutdown close)
+  target_link_options(simulate PRIVATE -Wl,--wrap=${call})
+endforeach()
 target_link_options(simulate PRIVATE $<$<BOOL:${ZKLOCK_LTO}>:-fno-lto>)
 
 # They compare the simulated servers with real ones.

@@ -1,7 +1,8 @@
 #include "simulation/client_library.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <zookeeper/proto.h>
 #include <zookeeper/zookeeper.h>
 
@@ -22,9 +23,11 @@
 // servers. They are linked in place of the library's: if one were missing, the linker would find it
 // there, with all the others a second time.
 //
-// A connection has a real socket, since src/zookeeper looks into it: at the first bytes of the
+// A connection has a socket, since src/zookeeper looks into it: at the first bytes of the
 // handshake, and, once it has taken the socket away to close the session, at the heads of the
 // replies. What arrives is one frame of 24 bytes, the head of a reply, and its content in `inbox`.
+// The descriptors of these sockets, and the system calls for them, are simulated too: the real ones
+// took a third of the time.
 
 namespace zklock::simulation {
 
@@ -57,21 +60,11 @@ std::int32_t Get32(const char* from) {
   return static_cast<std::int32_t>(value);
 }
 
-/// The far end of a connection's socket. It outlives the library's handle while src/ still reads.
+/// A connection's socket. It outlives the library's handle while src/ still reads.
 class Socket final : public Client {
  public:
-  explicit Socket(Process* owner) : owner_(owner) {
-    std::array<int, 2> pair{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
-      throw std::runtime_error("socketpair");
-    }
-    near = pair[0];
-    far_ = pair[1];
-  }
-  ~Socket() override {
-    HangUp();
-    if (far_ >= 0) close(far_);
-  }
+  explicit Socket(Process* owner) : owner_(owner) {}
+  ~Socket() override { HangUp(); }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
@@ -97,7 +90,7 @@ class Socket final : public Client {
     Arrive(kFrame - 4, kWatchXid, 0, 0, Watched{type, path});
   }
   void OnClosed() override {
-    if (far_ >= 0) close(std::exchange(far_, -1));
+    is_closed = true;
     connection.reset();
     owner_->Wake();
   }
@@ -117,18 +110,19 @@ class Socket final : public Client {
   }
   /// The socket was taken from the library. Sends the close of the session, if it was written.
   void TakeClose() {
-    std::array<char, 64> bytes{};
-    const ssize_t size = read(far_, bytes.data(), bytes.size());
-    if (size == 12 && Get32(bytes.data() + 8) == kCloseSession) {
-      return Send(
-          {.kind = Request::Kind::kCloseSession, .xid = Get32(bytes.data() + 4), .ops = {}});
+    if (sent.size() == 12 && Get32(sent.data() + 8) == kCloseSession) {
+      return Send({.kind = Request::Kind::kCloseSession, .xid = Get32(sent.data() + 4), .ops = {}});
     }
     HangUp();
   }
 
-  int near = -1;  ///< the descriptor that the library gives out
+  int near = -1;        ///< the descriptor that the library gives out
+  int descriptors = 0;  ///< how many refer to it
   bool is_connected = false;
+  bool is_closed = false;  ///< by the server
   int error = 0;
+  std::string received;  ///< frames that nobody has read
+  std::string sent;      ///< by src/ itself
   std::shared_ptr<Connection> connection;
   std::deque<Arrival> inbox;
 
@@ -141,14 +135,11 @@ class Socket final : public Client {
     Put32(frame.data() + 16, error_code);
     Put32(frame.data() + 20, type);
     inbox.push_back(std::move(arrival));
-    if (far_ < 0 || send(far_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-                        static_cast<ssize_t>(frame.size())) {
-      return HangUp();  // nobody reads any more
-    }
+    if (descriptors == 0) return HangUp();  // nobody reads any more
+    received.append(frame.data(), frame.size());
     owner_->Wake();
   }
 
-  int far_ = -1;
   Process* owner_;
 };
 
@@ -159,8 +150,22 @@ struct Completion {
   std::set<std::string>* watchers = nullptr;  // where a success sets a watch
 };
 
-std::map<int, Socket*> connecting;            // by descriptor
-std::deque<std::shared_ptr<Socket>> sockets;  // all of this world that may be read
+constexpr int kFirstDescriptor = 1 << 20;  // no real one is as large
+int next_descriptor = kFirstDescriptor;
+std::map<int, std::shared_ptr<Socket>> descriptors;  // null: a socket that was never connected
+std::deque<std::shared_ptr<Socket>> sockets;         // all that the servers may know
+
+int OpenDescriptor(const std::shared_ptr<Socket>& socket) {
+  descriptors[next_descriptor] = socket;
+  if (socket != nullptr) ++socket->descriptors;
+  return next_descriptor++;
+}
+
+void CloseDescriptor(int fd) {
+  const auto socket = std::move(descriptors.at(fd));
+  descriptors.erase(fd);
+  if (socket != nullptr) --socket->descriptors;
+}
 
 }  // namespace
 
@@ -169,14 +174,19 @@ zookeeper::Endpoint EndpointOf(int server) {
   return {address, address};
 }
 
-bool IsWritable(int fd) {
-  const auto found = connecting.find(fd);
-  return found == connecting.end() || found->second->is_connected;
+short ReadyEvents(int fd, short asked) {
+  const auto found = descriptors.find(fd);
+  if (found == descriptors.end() || found->second == nullptr) return 0;
+  const Socket& socket = *found->second;
+  int ready = 0;
+  if (!socket.received.empty() || socket.is_closed) ready |= POLLIN;
+  if (socket.is_connected) ready |= socket.is_closed ? POLLOUT | POLLHUP : POLLOUT;
+  return static_cast<short>(ready & (asked | POLLHUP));
 }
 
 void CloseAllSockets() {
   sockets.clear();
-  connecting.clear();
+  descriptors.clear();
 }
 
 }  // namespace zklock::simulation
@@ -211,9 +221,8 @@ struct _zhandle {
   int Fail(int result, int error) {
     state = ZOO_NOTCONNECTED_STATE;
     if (socket != nullptr) {
-      sim::connecting.erase(socket->near);
       socket->HangUp();
-      close(socket->near);
+      sim::CloseDescriptor(socket->near);
       socket.reset();
     }
     errno = error;
@@ -337,7 +346,7 @@ int zookeeper_interest(zhandle_t* zh, int* fd, int* interest, struct timeval* tv
     });
     zh->socket = std::make_shared<sim::Socket>(zh->process);
     sim::sockets.push_back(zh->socket);
-    sim::connecting[zh->socket->near] = zh->socket.get();
+    zh->socket->near = sim::OpenDescriptor(zh->socket);
     zh->socket->connection =
         sim::ensemble->Connect(zh->process->place(), zh->server, zh->socket.get());
     zh->state = ZOO_CONNECTING_STATE;
@@ -368,7 +377,6 @@ int zookeeper_process(zhandle_t* zh, int events) {
   if (zh->socket == nullptr) return ZINVALIDSTATE;
   if (zh->state == ZOO_CONNECTING_STATE && (events & ZOOKEEPER_WRITE) != 0) {
     if (zh->socket->error != 0) return zh->Fail(ZCONNECTIONLOSS, zh->socket->error);
-    sim::connecting.erase(zh->socket->near);
     zh->state = ZOO_ASSOCIATING_STATE;
     zh->last_sent = world->now();
     if (zh->socket->connection != nullptr) {
@@ -377,29 +385,28 @@ int zookeeper_process(zhandle_t* zh, int events) {
     return ZOK;
   }
   if ((events & ZOOKEEPER_READ) == 0) return ZNOTHING;
-  std::array<char, sim::kFrame> frame{};
-  // Not recv(), which src/ has replaced to check what the real library receives.
-  const ssize_t size = read(zh->socket->near, frame.data(), frame.size());
-  if (size < 0 && errno == EAGAIN) return ZNOTHING;
-  if (size < 0) {
+  sim::Socket& socket = *zh->socket;
+  if (sim::descriptors.at(socket.near) != zh->socket) {
     // The descriptor is that of another socket now: src/ has taken ours.
-    zh->socket->TakeClose();
-    close(zh->socket->near);
+    socket.TakeClose();
+    sim::CloseDescriptor(socket.near);
     zh->socket.reset();
     zh->state = ZOO_NOTCONNECTED_STATE;
     zh->Complete(ZCONNECTIONLOSS);
     errno = EHOSTDOWN;
     return ZCONNECTIONLOSS;
   }
-  if (size == 0) {
+  if (socket.received.empty()) {
+    if (!socket.is_closed) return ZNOTHING;
     const int result = zh->Fail(ZCONNECTIONLOSS, EHOSTDOWN);
     zh->Complete(ZCONNECTIONLOSS);
     errno = EHOSTDOWN;
     return result;
   }
   zh->last_received = world->now();
-  const sim::Arrival arrival = std::move(zh->socket->inbox.front());
-  zh->socket->inbox.pop_front();
+  socket.received.erase(0, sim::kFrame);
+  const sim::Arrival arrival = std::move(socket.inbox.front());
+  socket.inbox.pop_front();
   std::visit([zh](const auto& one) { zh->Receive(one); }, arrival);
   return zh->state == ZOO_EXPIRED_SESSION_STATE ? ZSESSIONEXPIRED : ZOK;
 }
@@ -559,6 +566,66 @@ int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* r
   };
   const std::string first = request.ops.front().path;
   return zh->Send(std::move(request), done, first.c_str(), nullptr);
+}
+
+// ---- system calls ------------------------------------------------------------------------------
+//
+// The linker gives us every call of these, and src/zookeeper's check of what the library receives
+// every call of recv().
+
+ssize_t recv(int fd, void* buffer, size_t size, int flags) {
+  const auto& socket = sim::descriptors.at(fd);
+  if (socket == nullptr) {
+    errno = ENOTCONN;
+    return -1;
+  }
+  if (socket->received.empty() && !socket->is_closed) {
+    errno = EAGAIN;
+    return -1;
+  }
+  const std::size_t count = socket->received.copy(static_cast<char*>(buffer), size);
+  if ((flags & MSG_PEEK) == 0) socket->received.erase(0, count);
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t __wrap_send(int fd, const void* bytes, size_t size, int /*flags*/) {  // NOLINT
+  sim::descriptors.at(fd)->sent.append(static_cast<const char*>(bytes), size);
+  return static_cast<ssize_t>(size);
+}
+
+int __wrap_poll(pollfd* fds, nfds_t count, int /*timeout*/) {  // NOLINT
+  int ready = 0;
+  for (nfds_t i = 0; i < count; ++i) {
+    fds[i].revents = sim::ReadyEvents(fds[i].fd, fds[i].events);
+    if (fds[i].revents != 0) ++ready;
+  }
+  return ready;
+}
+
+int __wrap_socket(int /*domain*/, int /*type*/, int /*protocol*/) {  // NOLINT
+  return sim::OpenDescriptor(nullptr);
+}
+
+int __wrap_fcntl(int fd, int command, int /*argument*/) {  // NOLINT
+  return command == F_DUPFD_CLOEXEC ? sim::OpenDescriptor(sim::descriptors.at(fd)) : 0;
+}
+
+int __wrap_dup3(int from, int to, int /*flags*/) {  // NOLINT
+  const auto socket = sim::descriptors.at(from);
+  sim::CloseDescriptor(to);
+  sim::descriptors[to] = socket;
+  if (socket != nullptr) ++socket->descriptors;
+  return to;
+}
+
+int __wrap_setsockopt(int, int, int, const void*, socklen_t) { return 0; }  // NOLINT
+int __wrap_shutdown(int, int) { return 0; }                                 // NOLINT
+
+int __real_close(int fd);   // NOLINT
+int __wrap_close(int fd) {  // NOLINT
+  if (fd < sim::kFirstDescriptor) return __real_close(fd);
+  sim::CloseDescriptor(fd);
+  return 0;
 }
 
 }  // extern "C"

@@ -1,7 +1,5 @@
 #include "simulation/process.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -118,20 +116,16 @@ void Process::Sleep(Time span) {
 
 bool Process::Ask(std::vector<Entry>& entries, TimePoint& wake) {
   entries = sources_;
-  std::vector<pollfd> polled;
   for (Entry& one : entries) {
     one.interest = one.source->GetInterest();
     wake = std::min(wake, one.interest.wake);
-    polled.push_back({one.interest.fd, one.interest.events, 0});
   }
   // Whatever makes a descriptor ready also wakes us.
   if (!may_be_ready_) return false;
-  poll(polled.data(), polled.size(), 0);
   bool is_ready = false;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    entries[i].revents = polled[i].revents;
-    if (polled[i].fd >= 0 && !IsWritable(polled[i].fd)) entries[i].revents &= ~(POLLOUT | POLLHUP);
-    is_ready = is_ready || entries[i].revents != 0;
+  for (Entry& one : entries) {
+    one.revents = ReadyEvents(one.interest.fd, one.interest.events);
+    is_ready = is_ready || one.revents != 0;
   }
   may_be_ready_ = is_ready;
   return is_ready;

@@ -93,7 +93,7 @@ class Process {
 };
 
 // client_library.cc.
-/// Whether a descriptor that a library's connection gave out is writable: once it is connected.
-[[nodiscard]] bool IsWritable(int fd);
+/// As poll(2) does for one descriptor. Writable: once it is connected.
+[[nodiscard]] short ReadyEvents(int fd, short asked);
 
 }  // namespace zklock::simulation
