@@ -81,6 +81,9 @@ int Answer(const Arguments& arguments) {
   return 0;
 }
 
+// Between the lines that a long run prints, in case that it is interrupted.
+constexpr double kReportInterval = 300;  // s
+
 struct Figures {
   std::map<std::string, std::int64_t> counts;
   std::int64_t seeds = 0;
@@ -122,19 +125,24 @@ bool Live(std::uint64_t seed, const Arguments& arguments, Figures& figures, std:
   return problem.empty();
 }
 
-void Print(const Figures& figures) {
+void PrintTotals(const Figures& figures) {
   const double hours = static_cast<double>(figures.virtual_time) / 3.6e12;
   fmt::print(
       "{} seeds, {:.1f} virtual hours, {} events in {:.1f} s: {:.2f} hours and {:.0f} events a "
       "second\n",
       figures.seeds, hours, figures.events, figures.seconds, hours / figures.seconds,
       static_cast<double>(figures.events) / figures.seconds);
+}
+
+void Print(const Figures& figures) {
+  PrintTotals(figures);
   for (const auto& [kind, count] : figures.counts) fmt::print("{:>10}  {}\n", count, kind);
 }
 
 int Main(const Arguments& arguments) {
   Figures figures;
   const double began = Now();
+  double next_report = kReportInterval;
   bool is_fine = true;
   std::uint64_t hash = 0;
   const auto live = [&](std::uint64_t seed) {
@@ -143,8 +151,13 @@ int Main(const Arguments& arguments) {
       fmt::print("replay: scripts/simulate --profile {} --seed {} --trace\n", arguments.profile,
                  seed);
     }
+    figures.seconds = Now() - began;
     if (arguments.progress) {
-      fmt::print(stderr, "\r{} seeds, {:.0f} s ", figures.seeds, Now() - began);
+      fmt::print(stderr, "\r{} seeds, {:.0f} s ", figures.seeds, figures.seconds);
+    } else if (figures.seconds > next_report) {
+      fmt::print("up to seed {}: ", seed);
+      PrintTotals(figures);
+      next_report = figures.seconds + kReportInterval;
     }
     std::fflush(stdout);
     return is_fine;

@@ -381,7 +381,7 @@ void Ensemble::CommitUpTo(Server& server, std::size_t entries) {
       throw std::logic_error("the simulated servers have committed different entries");
     }
     if (is_first) {
-      world->Trace("{:x}: {}", txn->zxid, Describe(*txn));
+      world->Trace("{:x}: {}", txn->zxid, world->traces() ? Describe(*txn) : "");
       before_commit(*txn);
       for (const Change& change : txn->changes) truth_.Apply(change, *txn);
       truth_.ApplySession(*txn);

@@ -27,7 +27,13 @@ World::World(std::uint64_t seed, bool trace) : random(seed), traces_(trace) { wo
 World::~World() { world = nullptr; }
 
 void World::At(Time time, std::function<void()> run) {
-  queue_.push_back({std::max(time, now_), planned_++, std::move(run)});
+  if (free_runs_.empty()) {
+    free_runs_.push_back(runs_.size());
+    runs_.emplace_back();
+  }
+  runs_[free_runs_.back()] = std::move(run);
+  queue_.push_back({std::max(time, now_), planned_++, free_runs_.back()});
+  free_runs_.pop_back();
   std::push_heap(queue_.begin(), queue_.end(), IsLater);
 }
 
@@ -37,12 +43,14 @@ bool World::Step(Time until) {
     return false;
   }
   std::pop_heap(queue_.begin(), queue_.end(), IsLater);
-  Event event = std::move(queue_.back());
+  const Event event = queue_.back();
   queue_.pop_back();
   now_ = event.time;
   ++events;
   Note(static_cast<std::uint64_t>(event.time) ^ event.number << 40U);
-  event.run();
+  const auto run = std::exchange(runs_[event.run], nullptr);
+  free_runs_.push_back(event.run);
+  run();
   return true;
 }
 

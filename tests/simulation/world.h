@@ -68,6 +68,7 @@ class World {
   /// Mixes a decision into the hash of this life.
   void Note(std::uint64_t what);
   void Note(const std::string& what);
+  [[nodiscard]] bool traces() const { return traces_; }
   /// Notes the moment, and prints a line with --trace.
   template <typename... Arguments>
   void Trace(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -86,7 +87,7 @@ class World {
   struct Event {
     Time time;
     std::uint64_t number;
-    std::function<void()> run;
+    std::size_t run;  ///< in `runs_`, so that the heap moves little
   };
   static bool IsLater(const Event& one, const Event& other) {
     return one.time != other.time ? one.time > other.time : one.number > other.number;
@@ -97,6 +98,8 @@ class World {
   bool traces_;
   std::uint64_t planned_ = 0;
   std::vector<Event> queue_;  // a heap
+  std::vector<std::function<void()>> runs_;
+  std::vector<std::size_t> free_runs_;
 };
 
 /// The one that is being simulated. The client library's functions have no other way to find it.
