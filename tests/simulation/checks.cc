@@ -166,6 +166,8 @@ void Checks::OnDeleted(const std::string& path, const Txn& txn) {
     // A heartbeat finds out, or the lease ends.
     const Time timeout = servers_.truth().sessions().at(node->owner) * kMillisecond;
     noticed_by_[node->czxid] = world->now() + timeout + kSecond;
+    const bool expired = txn.kind == Txn::Kind::kCloseSession && txn.server < 0;
+    if (expired && servers_.unknown_grants.contains(node->owner)) Excuse(path);
     if (excused_.contains(path)) robbed_.insert(node->owner);
   }
   for (const auto& one : commands_) {

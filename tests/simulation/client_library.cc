@@ -256,6 +256,10 @@ void _zhandle::Receive(const sim::Accepted& accepted) {
   id.client_id = accepted.session;
   std::memcpy(id.passwd, "a secret of 16 b", sizeof id.passwd);
   timeout_ms = accepted.timeout_ms;
+  auto& unknown = sim::ensemble->unknown_grants;
+  if (const auto one = unknown.find(id.client_id); one != unknown.end()) {
+    if (timeout_ms <= one->second) unknown.erase(one);
+  }
   state = ZOO_CONNECTED_STATE;
 }
 

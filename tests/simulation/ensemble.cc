@@ -116,7 +116,7 @@ void Ensemble::OnGreeting(Server& server, const std::shared_ptr<Connection>& con
   }
   // An older connection of this session ends.
   CloseConnections(server, session);
-  if (server.role == Server::Role::kFollowing) server.touched[session] = timeout;
+  if (timeout < timeout_ms) unknown_grants[session] = timeout;
   ToLeader(server, [=, this, from = server.id](Server& leader) {  // REVALIDATE
     const bool is_valid = Touch(leader, session, timeout);
     if (is_valid) leader.tracked[session].owner = from;
