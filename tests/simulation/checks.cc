@@ -35,6 +35,26 @@ void Command::Watch(const std::shared_ptr<Command>& command) {
   });
 }
 
+void Command::Extend(const std::shared_ptr<Command>& command, Time end) {
+  command->lease_end = end;
+  Watch(command);
+  for (const auto& one : command->nested) Extend(one, end);
+}
+
+Time Command::EndBy(const std::shared_ptr<Command>& command, Time end) {
+  command->is_ending = true;
+  command->own_end = std::min(command->own_end, end);
+  Watch(command);
+  Time last = std::min(command->own_end, command->lease_end);
+  for (const auto& one : command->nested) last = std::max(last, EndBy(one, end));
+  return last;
+}
+
+bool Command::IsOverWithNested() const {
+  return is_over &&
+         std::all_of(nested.begin(), nested.end(), [](const auto& one) { return one->is_over; });
+}
+
 Checks::Checks(Ensemble& servers) : servers_(servers) {
   servers_.before_commit = [this](const Txn& txn) { BeforeCommit(txn); };
 }
@@ -53,7 +73,7 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
   for (const lock::Ticket& ticket : command->tickets) {
     if (!command->is_foreign) {
       CheckQueue(*command, ticket);
-      CheckToken(ticket, command->permits.has_value());
+      if (!command->is_nested) CheckToken(ticket, command->permits.has_value());
     }
     CheckOverlap(*command, ticket);
     if (command->once_per) CheckStart(*command, ticket);
@@ -71,6 +91,7 @@ void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) co
     if (other.get() == &command || other->is_excused || other->is_over) continue;
     for (const lock::Ticket& held : other->tickets) {
       if (held.lock.path != ticket.lock.path) continue;
+      if (command.is_nested && held.path == ticket.path) continue;
       ++others;
       if (command.permits || (Reads(held) && Reads(ticket))) continue;
       throw Violation("overlap: " + command.name + " starts under " + ticket.path + " while " +

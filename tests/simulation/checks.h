@@ -31,11 +31,19 @@ struct Command {
   std::optional<Duration> min_interval{};
   bool once_per = false;
   bool is_over = false;
+  bool is_nested = false;  ///< under the lock of another one
+  bool is_ending = false;  ///< its zklock lets nothing more run under the lock
+  std::vector<std::shared_ptr<Command>> nested{};
   /// Its contender was deleted by force. The next one may hold before this command has ended.
   bool is_excused = false;
 
   /// Plans its end anew after a change of the times.
   static void Watch(const std::shared_ptr<Command>& command);
+  /// The lease was renewed: it and those nested below it may run until `end`.
+  static void Extend(const std::shared_ptr<Command>& command, Time end);
+  /// It and those nested below it end, at `end` at the latest. Returns when all have ended.
+  static Time EndBy(const std::shared_ptr<Command>& command, Time end);
+  [[nodiscard]] bool IsOverWithNested() const;
 };
 
 /// The promises, checked whenever something is committed and whenever a command starts.

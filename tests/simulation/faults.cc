@@ -425,9 +425,9 @@ Profile DrawProfile(Random& random, std::string name) {
       random.Pick(std::vector<Time>{kSecond, 4 * kSecond, 4 * kSecond, 20 * kSecond});
   if (random.Chance(0.2)) profile.preempting = random.Pick(std::vector<double>{0.1, 0.4});
   std::vector<std::string> abilities = {
-      "exclusive", "exclusive", "read",      "write",   "try",        "wait",
-      "set",       "max-queue", "supersede", "permits", "history",    "min-interval",
-      "kazoo",     "simple",    "reserve",   "curator", "reserve-set"};
+      "exclusive", "exclusive", "read",        "write",   "try",          "wait",  "set",
+      "max-queue", "supersede", "permits",     "history", "min-interval", "kazoo", "simple",
+      "reserve",   "curator",   "reserve-set", "nested",  "below"};
   std::vector<std::string> faults;
   for (const Fault& one : kFaults) faults.emplace_back(one.name);
   double density = 0.3;
@@ -490,6 +490,10 @@ Profile DrawProfile(Random& random, std::string name) {
     moments = {Moment::kConverting, Moment::kConverted, Moment::kCreated, Moment::kDeleted};
   } else if (name == "permits") {
     abilities = {"permits", "permits", "permits", "try"};
+  } else if (name == "nesting") {
+    abilities = {"nested", "nested", "below", "exclusive", "simple"};
+    faults.insert(faults.end(), {"kill", "stop", "remove"});
+    profile.commands = {300 * kMillisecond, 3 * kSecond, 12 * kSecond};
   } else if (name == "sharing") {
     abilities = {"curator", "exclusive", "kazoo", "simple"};
   }

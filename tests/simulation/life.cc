@@ -60,7 +60,8 @@ Life::Life(std::uint64_t seed, const std::string& profile_name, bool trace)
     server.fsync = usual_fsync;
     server.clock_offset_ms = random.Between(-20, 20);
   }
-  ensemble.container_interval = random.Pick(std::vector<Time>{5 * kSecond, 60 * kSecond});
+  ensemble.container_interval =
+      random.Pick(std::vector<Time>{300 * kMillisecond, 5 * kSecond, 60 * kSecond});
   ensemble.on_accept = [this](std::int64_t session) {
     if (!accepted_.insert(session).second) reconnects_.insert(session);
     OnMoment(Moment::kAccepted, session);
@@ -214,17 +215,15 @@ void Life::KillRun(Run& run, bool with_guard) {
   const auto command = std::exchange(run.command, nullptr);
   const auto page = run.page;
   if (!with_guard) {
-    if (command) command->is_over = true;
+    // What is nested has guards of its own.
+    if (command) command->is_over = command->is_ending = true;
     return;
   }
   // The guard ends the command, at the latest with the lease, and then closes the session.
   const Place place = run.process->place();
   Time end = world.now() + world.random.Around(5 * kMillisecond);
-  if (command && !command->is_over) {
-    command->own_end =
-        std::min(command->own_end, world.random.Chance(0.5) ? end : command->lease_end);
-    Command::Watch(command);
-    end = std::min(command->own_end, command->lease_end);
+  if (command && !command->IsOverWithNested()) {
+    end = Command::EndBy(command, world.random.Chance(0.5) ? end : command->lease_end);
   }
   if (!page) return;
   world.At(end + 1, [this, page, place, name = run.name] {
@@ -253,8 +252,7 @@ void Life::Drain() {
   ReleaseAll();
   for (const Run* run : LiveRuns()) {
     if (!run->command) continue;
-    run->command->own_end = std::min(run->command->own_end, world.now() + 10 * kSecond);
-    Command::Watch(run->command);
+    (void)Command::EndBy(run->command, world.now() + 10 * kSecond);
   }
   const Time end = world.now() + kDrainTime;
   while (world.now() < end) {
@@ -266,8 +264,9 @@ void Life::Drain() {
   for (const Run* run : LiveRuns()) {
     throw Violation(run->name + " has not ended long after the faults");
   }
-  // The sessions of those that were killed expire.
-  const Time last = world.now() + 120 * kSecond;
+  // The sessions of those that were killed expire, and containers are deleted, one level after the
+  // other.
+  const Time last = world.now() + 150 * kSecond;
   while (world.Step(last)) {
   }
   CheckIdle();
@@ -296,6 +295,9 @@ void Life::ReleaseAll() {
 void Life::CheckIdle() {
   for (const auto& [path, node] : ensemble.truth().nodes()) {
     if (node.owner != 0) throw Violation(path + " is left, though nobody lives");
+    // A container that has never had a child stays.
+    if (path == kParent && node.created > 0 && node.children.empty())
+      throw Violation(path + " is left, which a run has made above its LOCK");
   }
   if (!checks.reservations().empty()) {
     throw Violation(checks.reservations().begin()->first + " is left, though it was released");

@@ -34,6 +34,10 @@ inline constexpr int kMoments = 10;
 /// What a run with --preempt calls itself.
 inline constexpr char kPreemptor[] = "preemptor";
 
+/// A znode that nobody locks, and a LOCK below it: those that lock this one make both.
+inline constexpr char kParent[] = "/p";
+inline constexpr char kLockBelowParent[] = "/p/q";
+
 /// What one run of zklock was told.
 struct RunOptions {
   std::vector<std::string> locks{};
@@ -51,6 +55,7 @@ struct RunOptions {
   std::string reserve{};
   std::optional<std::chrono::milliseconds> reserve_for{};
   bool resumes = false;
+  int nests = 0;              ///< how many runs of zklock its command starts
   bool preempts = false;      ///< --preempt waiters
   bool preempts_all = false;  ///< --preempt all
   Duration timeout{};         ///< of the session
@@ -169,6 +174,8 @@ void RunOtherProgram(Process& process, Life& life, Run& run);
 /// `zklock release` of a reservation.
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
                 const std::string& id);
+/// A run of zklock in the command of another one. It is told that this one holds the lock.
+void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer);
 /// Closes the session of a run whose zklock is gone.
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials);
 

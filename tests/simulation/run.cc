@@ -8,6 +8,7 @@
 #include "lock/acquire_set.h"
 #include "lock/calls.h"
 #include "lock/contender_data.h"
+#include "lock/contender_operations.h"
 #include "lock/existing_reservations.h"
 #include "lock/history_writer.h"
 #include "lock/hold.h"
@@ -39,6 +40,13 @@ std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", first, last);
 }
 
+void CloseSession(Process& process, zookeeper::Session& session, Duration patience) {
+  session.BeginClose();
+  const TimePoint deadline = VirtualClock().Now() + patience;
+  while (!session.IsClosed() && VirtualClock().Now() < deadline) process.RunOnce(deadline);
+  process.Remove(session);
+}
+
 /// By Fault "forge-reservation".
 bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
 
@@ -66,8 +74,7 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
   void OnLease(TimePoint end, Duration /*grace*/) override {
     lease_end = TimeOf(end);
     if (command) {
-      command->lease_end = lease_end;
-      Command::Watch(command);
+      Command::Extend(command, lease_end);
     }
   }
 
@@ -485,22 +492,28 @@ class ZklockRun {
     observer_.command = run_.command;
     life_.checks.Begin(run_.command);
     Command::Watch(run_.command);
+    for (int i = 0; i < options_.nests; ++i) {
+      world->After(world->random.Around(kSecond), [this_life = &life_, place = process_.place(),
+                                                   outer = run_.command] {
+        this_life->Spawn("nested in " + outer->name, place, [this_life, outer](Process& process) {
+          RunNested(process, *this_life, outer);
+        });
+      });
+    }
     return true;
   }
 
   void Supervise(lock::Hold& hold, TimePoint began) {
     bool is_ending = false;
     if (history_) ServeFirst(*history_);
-    while (!run_.command->is_over) {
+    while (!run_.command->IsOverWithNested()) {
       process_.RunOnce();
       if (history_) history_->Begin(began);
       const bool ends = hold.loss() || observer_.is_asked_to_leave || run_.is_told_to_end;
       if (!ends || std::exchange(is_ending, true)) continue;
       CheckLoss(hold);
       // What the guard ends may take all of the grace.
-      run_.command->own_end = std::min(
-          run_.command->own_end, world->now() + world->random.Between(0, hold.grace().count()));
-      Command::Watch(run_.command);
+      Command::EndBy(run_.command, world->now() + world->random.Between(0, hold.grace().count()));
     }
     if (history_) process_.Remove(*history_);
     observer_.command.reset();
@@ -563,10 +576,7 @@ class OtherProgram final : public zookeeper::StoreListener {
     while (!session_.IsConnected() && clock_.Now() < deadline) process_.RunOnce(deadline);
     std::string outcome = "other program: gave up";
     if (session_.IsConnected() && Queue() && Hold()) outcome = "other program: done";
-    session_.BeginClose();
-    const TimePoint close_deadline = clock_.Now() + 10s;
-    while (!session_.IsClosed() && clock_.Now() < close_deadline) process_.RunOnce(close_deadline);
-    process_.Remove(session_);
+    CloseSession(process_, session_, 10s);
     return outcome;
   }
 
@@ -692,12 +702,55 @@ void RunRelease(Process& process, Life& life, const std::string& lock, const std
         throw Violation("the release of " + path + " fails");
       }
     }
-    session.BeginClose();
-    const TimePoint deadline = clock.Now() + kCloseTimeout;
-    while (!session.IsClosed() && clock.Now() < deadline) process.RunOnce(deadline);
-    process.Remove(session);
+    CloseSession(process, session, kCloseTimeout);
     if (is_done) return;
   }
+}
+
+// Its own zklock and guard are as good as the outer ones: it runs until the end of the outer lease
+// at most. What it has been told may be old: its process may have outlived the lock.
+void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& outer) {
+  const lock::Ticket ticket = life.world.random.Pick(outer->tickets);
+  const auto is_there = [&] {
+    const Znode* const node = life.ensemble.truth().Find(ticket.path);
+    return node != nullptr && node->czxid == ticket.token;
+  };
+  const VirtualClock clock;
+  zookeeper::Session session(life.Endpoints(), 10s, clock);
+  process.Add(session);
+  lock::Calls calls(session, clock, 15s, Serving(process));
+  const bool was_there = is_there();
+  bool is_held = false;
+  try {
+    is_held = lock::AreHeld(calls, ticket.lock, {ticket.id()});
+    if (is_held ? !was_there : is_there()) {
+      throw Violation(fmt::format("{} is told that {} {}", process.name(), ticket.path,
+                                  is_held ? "is held" : "is not held"));
+    }
+  } catch (const lock::OperationFailed&) {
+    world->Count("nested: not checked");
+  }
+  CloseSession(process, session, kCloseTimeout);
+  // The outer one answers over a socket of its host.
+  const bool is_accepted = is_held && !outer->is_over && !outer->is_ending &&
+                           !outer->process->IsStopped() && clock.Now() < PointOf(outer->lease_end);
+  world->Count(is_accepted ? "nested: runs" : "nested: queues");
+  if (!is_accepted) return;
+  const Time length = world->random.Around(world->random.Pick(life.profile.commands));
+  const auto command =
+      std::make_shared<Command>(Command{.name = process.name(),
+                                        .tickets = {ticket},
+                                        .permits = {},
+                                        .own_end = world->now() + std::min(length, 20 * kSecond),
+                                        .lease_end = outer->lease_end,
+                                        .process = &process,
+                                        .is_nested = true});
+  world->Trace("{} runs under {}", command->name, ticket.path);
+  outer->nested.push_back(command);
+  life.checks.Begin(command);
+  Command::Watch(command);
+  while (!command->is_over) process.RunOnce();
+  outer->process->Wake();
 }
 
 void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& credentials) {
@@ -735,6 +788,20 @@ RunOptions DrawOptions(Life& life) {
   }
   if (ability != "simple" && random.Chance(profile.preempting)) {
     (random.Chance(0.3) ? options.preempts_all : options.preempts) = true;
+  }
+  if (ability == "below") {
+    // A LOCK below another one, or below znodes that are made for it.
+    options.locks = {random.Pick(std::vector<std::string>{"/l0/b", "/l0/b/c", kLockBelowParent})};
+  }
+  if (ability == "nested") {
+    options.nests = static_cast<int>(random.Between(1, 2));
+    if (random.Chance(0.3)) options.mode = protocol::Mode::kRead;
+    if (random.Chance(0.3)) options.locks = {"/l0", "/l0/b"};
+    if (random.Chance(0.3)) {
+      options.locks = {"/x"};
+      options.mode = protocol::Mode::kExclusive;
+      options.dialect = protocol::Dialect::kSimple;
+    }
   }
   if (ability == "permits") {
     options.locks = {"/s"};
