@@ -29,8 +29,7 @@ std::string_view OwnContender::name() const {
 }
 
 void OwnContender::Create(zookeeper::Done<CreateReply> done) {
-  create_sent_ = true;
-  create_sent_at_ = clock_.Now();
+  if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
   const bool reserves = request_.reserve && !request_.is_for_turnstile();
   const std::string prefix =
       request_.permits

@@ -74,8 +74,8 @@ class OwnContender {
   std::function<std::string()> make_uuid_;
 
   std::string uuid_;
-  bool create_sent_ = false;  ///< a create with uuid_ was sent, and is not known to have failed
-  TimePoint create_sent_at_{};
+  bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
+  TimePoint create_sent_at_{};  ///< the first of these creates: it may have been done
   std::optional<Ticket> ticket_;
   CallbackScope scope_;
 };
