@@ -24,18 +24,28 @@ milliseconds AskServersTime(Calls& calls, const LockName& lock) {
 
 }  // namespace
 
+// Another run may renew a reservation after its end was read. It has ended if that end is over by a
+// time that was asked for before the read.
+
 std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
                                                 const std::string& id) {
-  // Only of a holder: anyone who may create znodes can forge a reservation further back.
-  for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
-    const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
-    if (!reserved || reserved->reservation.id != id) continue;
-    const bool has_ended = reserved->until && calls.Repeat([&] {
-      return AskServersTime(calls, lock) >= *reserved->until;
-    });
-    if (!has_ended) return ReservedLock{lock, holder.path, *reserved};
+  std::optional<milliseconds> before;
+  for (;;) {
+    std::optional<milliseconds> now;
+    // Only of a holder: anyone who may create znodes can forge a reservation further back.
+    for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
+      const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
+      if (!reserved || reserved->reservation.id != id) continue;
+      if (reserved->until) {
+        if (before && *before >= *reserved->until) continue;
+        now = calls.Repeat([&] { return AskServersTime(calls, lock); });
+        if (*now >= *reserved->until) continue;
+      }
+      return ReservedLock{lock, holder.path, *reserved};
+    }
+    if (!now) return std::nullopt;
+    before = now;
   }
-  return std::nullopt;
 }
 
 std::optional<std::vector<ReservedLock>> RenewReservations(
@@ -44,10 +54,12 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
   paths.reserve(reserved.size());
   for (const ReservedLock& one : reserved) paths.push_back(one.path);
   return calls.Repeat([&]() -> std::optional<std::vector<ReservedLock>> {
+    std::optional<milliseconds> before;
     for (;;) {
       std::vector<ReservedLock> renewed = reserved;
       std::vector<zookeeper::DataWrite> writes;
       std::optional<milliseconds> now;
+      bool may_have_ended = false;
       const auto read = calls.GetAll(paths);
       for (std::size_t i = 0; i < read.size(); ++i) {
         ReservedLock& one = renewed[i];
@@ -62,8 +74,9 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
         one.reserved = *found;
         if (!found->until) continue;
+        if (before && *before >= *found->until) return std::nullopt;
         if (!now) now = AskServersTime(calls, one.lock);
-        if (*now >= *found->until) return std::nullopt;
+        may_have_ended = may_have_ended || *now >= *found->until;
         const milliseconds altogether =
             std::min(*now + lasts - found->since, protocol::kLongestReservation);
         if (found->since + altogether <= *found->until) continue;
@@ -73,6 +86,8 @@ std::optional<std::vector<ReservedLock>> RenewReservations(
         writes.push_back(
             {one.path, WithTimeToLast(read[i].data, altogether), read[i].stat.version});
       }
+      before = now;
+      if (may_have_ended) continue;
       if (writes.empty()) return renewed;
       const Error error = calls.Write(writes);
       if (error == Error::kNone) return renewed;

@@ -348,12 +348,20 @@ class ZklockRun {
   /// As commands/reserve, with --resume.
   std::string Resume() {
     lock::Calls calls(session_, clock_, options_.connect_timeout, Serving(process_));
+    const auto before = life_.checks.reservations();
     std::string outcome = "resumed";
     try {
       const lock::LockName lock{.path = options_.locks.front(), .chroot = ""};
       const auto found = lock::FindHeldReservation(calls, lock, options_.reserve);
       if (found) RequireFirstIfForged(*found);
-      if (!found) outcome = "not reserved";
+      if (!found) {
+        outcome = "not reserved";
+        for (const auto& [path, one] : before) {
+          if (one.lock != lock.path || one.id != options_.reserve) continue;
+          if (life_.checks.MayHaveEnded(path)) continue;
+          throw Violation(run_.name + " does not find " + path + ", which stands");
+        }
+      }
     } catch (const lock::OperationFailed& failed) {
       outcome = fmt::format("not resumed {}", failed.failure().index());
     }
