@@ -779,6 +779,29 @@ TEST_CASE("A wait that ends without a connection is a conflict only if a server 
   }
 }
 
+// The leader has proposed the first create when the next connection's server lists the queue.
+TEST_CASE("A contender that appears late counts from when its create was sent") {
+  World world;
+  Contender self(world.servers, world.clock);
+  const TimePoint before = world.clock.Now();
+  self.store.PlaceFault("create /l/host-", Fault::kNotDone);
+  self.store.Before("sync", [&] {
+    world.clock.Advance(1s);
+    const std::size_t next_create = self.store.requests_sent();  // the list has been sent
+    self.store.PlaceFault(next_create, Fault::kReplyLost);
+    self.store.Before(next_create, [&, next_create] {
+      const std::string line = self.store.log().at(next_create);
+      REQUIRE(line.starts_with("create /l/host-"));
+      world.servers.Put(line.substr(line.find('/')), self.store.session_id(), true);
+    });
+  });
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.ticket().path.ends_with("-lock-0000000000"));
+  CHECK(world.servers.nodes.at("/l").next_number == 2);
+  CHECK(self.ticket().created_after == before);
+}
+
 TEST_CASE("The time of the create and of its answer bound the servers' clock") {
   World world;
   Contender self(world.servers, world.clock);

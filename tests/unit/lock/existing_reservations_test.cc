@@ -162,6 +162,21 @@ TEST_CASE("What another run writes meanwhile is read again, and not shortened") 
   CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>{kMade + 5h, kMade + 2h});
 }
 
+TEST_CASE("A reservation that is renewed while the servers' time is asked for lasts") {
+  Bench bench(1h);
+  bench.world.servers.now_ms += std::chrono::milliseconds(1h).count() - 1;
+  bench.store.Before("stamp", [&] {
+    for (const ReservedLock& one : bench.made) {
+      const auto& node = bench.world.servers.nodes.at(one.path);
+      bench.world.servers.Write(one.path, WithTimeToLast(node.data, 5h));
+    }
+    bench.world.servers.now_ms += 2;
+  });
+  SECTION("for --resume") { CHECK(bench.Find()); }
+  SECTION("for a renewal") { CHECK(bench.Renew(2h)); }
+  CHECK(bench.Ends() == std::vector<std::optional<milliseconds>>{kMade + 5h, kMade + 5h});
+}
+
 TEST_CASE("A renewal is done after a fault at any of its requests") {
   const Fault fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
                                Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
