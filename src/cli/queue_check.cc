@@ -56,6 +56,21 @@ std::optional<Exceeded> Exceeds(std::int64_t value, const CheckLimit& limit) {
   return std::nullopt;
 }
 
+// `oldest` has been in its state for `span`.
+using Oldest = QueueTimes::Oldest;
+std::string By(const Oldest& oldest) {
+  return oldest.contender.empty() ? "" : " by " + oldest.contender;
+}
+std::string HeldText(const Oldest& oldest, const std::string& span) {
+  return fmt::format("held for {}{}", span, By(oldest));
+}
+std::string ReservedText(const Oldest& oldest, const std::string& span) {
+  return fmt::format("reserved {} ago for {}", span, oldest.contender);
+}
+std::string WaitText(const Oldest& oldest, const std::string& span) {
+  return fmt::format("one has waited for {}{}", span, By(oldest));
+}
+
 CheckResult ResultOf(CheckState state, const std::string& text, const std::string& data) {
   return {state,
           fmt::format("{} - {}{}{}\n", StateWord(state), text, data.empty() ? "" : " | ", data)};
@@ -88,11 +103,15 @@ void QueueCheck::OnEntry(const lock::QueueEntry& entry) {
 void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
   const auto waiting = static_cast<std::int64_t>(lock.waiting);
   ++locks_;
-  if (lock.IsHeld()) ++locks_held_;
+  if (lock.held > times_->reservations()) ++locks_held_;
+  if (times_->reservations() > 0) ++locks_reserved_;
   all_waiting_ += lock.waiting;
 
-  JudgeTime("held", limits_.held, times_->holder(), held_);
-  JudgeTime("one has waited", limits_.wait, times_->waiter(), wait_);
+  JudgeTime(HeldText, limits_.held, times_->holder(), held_);
+  if (times_->reservations() > 0) {
+    JudgeTime(ReservedText, limits_.held, times_->reservation(), held_);
+  }
+  JudgeTime(WaitText, limits_.wait, times_->waiter(), wait_);
   waiting_.Take(waiting);
   if (limits_.waiting) {
     if (const auto exceeded = Exceeds(waiting, *limits_.waiting)) {
@@ -104,22 +123,22 @@ void QueueCheck::OnLockEnd(const lock::LockSurvey& lock) {
   if (limits_.last_run) JudgeLastRun(lock);
 }
 
-void QueueCheck::JudgeTime(const std::string& what, const std::optional<CheckLimit>& limit,
+void QueueCheck::JudgeTime(TimeText text, const std::optional<CheckLimit>& limit,
                            const QueueTimes::Oldest& oldest, Largest& largest) {
   if (oldest.is_unknown) {
     largest.is_unknown = true;
     if (limit) {
       Add(CheckState::kUnknown,
-          fmt::format("{}: {} for an unknown time: a contender may not be read", path_, what));
+          fmt::format("{}: {}: a contender may not be read", path_, text({}, "an unknown time")));
     }
   }
   const std::int64_t span = oldest.since_ms ? MillisecondsSince(*oldest.since_ms, now_ms_) : 0;
   if (oldest.since_ms || !oldest.is_unknown) largest.Take(span);
   if (!limit) return;
   if (const auto exceeded = Exceeds(span, *limit)) {
-    const std::string by = oldest.contender.empty() ? "" : " by " + oldest.contender;
-    Add(exceeded->state, fmt::format("{}: {} for {}{} (more than {})", path_, what, Span(span),
-                                     OneLine(by, kWidestPath), Span(exceeded->limit)));
+    Add(exceeded->state,
+        fmt::format("{}: {} (more than {})", path_, OneLine(text(oldest, Span(span)), kWidestPath),
+                    Span(exceeded->limit)));
   }
 }
 
@@ -131,11 +150,15 @@ void QueueCheck::JudgeAge(const lock::LockSurvey& lock) {
   if (!success.is_certain && !age) age_.is_unknown = true;
 
   std::string use = lock.exists ? "free" : "free (it does not exist)";
-  if (lock.IsHeld()) {
-    const auto& holder = times_->holder();
-    use = "held";
-    if (holder.since_ms) use += " for " + Span(MillisecondsSince(*holder.since_ms, now_ms_));
-    if (!holder.contender.empty()) use += " by " + holder.contender;
+  const auto text = [this](TimeText of, const QueueTimes::Oldest& oldest) {
+    return of(oldest, Span(MillisecondsSince(*oldest.since_ms, now_ms_)));
+  };
+  if (lock.held > times_->reservations()) {
+    use = times_->holder().since_ms ? text(HeldText, times_->holder()) : "held";
+  }
+  if (times_->reservations() > 0) {
+    const std::string reserved = text(ReservedText, times_->reservation());
+    use = lock.held > times_->reservations() ? use + ", " + reserved : reserved;
   }
   if (lock.waiting != 0) use += fmt::format(", {} waiting", lock.waiting);
   if (age) use += fmt::format(", last success began {} ago", Span(*age));
@@ -184,7 +207,10 @@ void QueueCheck::EndPath(const std::string& path, const std::vector<std::string>
 
 std::string QueueCheck::Summary() const {
   if (locks_ == 1) return single_;
-  return fmt::format("{} locks, {} held, {} waiting", locks_, locks_held_, all_waiting_);
+  const std::string reserved =
+      locks_reserved_ == 0 ? "" : fmt::format(", {} reserved", locks_reserved_);
+  return fmt::format("{} locks, {} held{}, {} waiting", locks_, locks_held_, reserved,
+                     all_waiting_);
 }
 
 std::string QueueCheck::PerformanceData() const {

@@ -58,7 +58,9 @@ class QueueCheck final : public lock::SurveySink {
   };
 
   void Add(CheckState state, std::string text) { problems_.push_back({state, std::move(text)}); }
-  void JudgeTime(const std::string& what, const std::optional<CheckLimit>& limit,
+  /// What `oldest` has done for how long.
+  using TimeText = std::string (*)(const QueueTimes::Oldest& oldest, const std::string& span);
+  void JudgeTime(TimeText text, const std::optional<CheckLimit>& limit,
                  const QueueTimes::Oldest& oldest, Largest& largest);
   void JudgeAge(const lock::LockSurvey& lock);
   void JudgeLastRun(const lock::LockSurvey& lock);
@@ -73,7 +75,8 @@ class QueueCheck final : public lock::SurveySink {
   std::vector<Problem> problems_;
   Largest held_, wait_, waiting_, age_;
   std::size_t locks_ = 0;
-  std::size_t locks_held_ = 0;
+  std::size_t locks_held_ = 0;  ///< without those that are only reserved
+  std::size_t locks_reserved_ = 0;
   std::size_t all_waiting_ = 0;
   std::size_t locks_before_ = 0;  ///< at the beginning of the path
   std::string single_;            ///< the summary of the first LOCK

@@ -107,8 +107,10 @@ ordered_json ContenderJson(const ContenderView& view) {
 }
 
 /// The fields that are exact only after all contenders.
-std::string LockEnd(const lock::LockSurvey& lock) {
+std::string LockEnd(const lock::LockSurvey& lock, std::size_t reservations) {
   ordered_json end;
+  end["held"] = lock.held > reservations;
+  end["reserved"] = reservations != 0;
   end["used"] = lock.IsSemaphore() ? ordered_json(lock.held) : ordered_json(nullptr);
   end["free"] = OrNull(lock.FreePermits());
   return "]," + Dump(end).substr(1);
@@ -123,13 +125,13 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
   ordered_json head;
   head["lock"] = lock.path;
   head["kind"] = lock.kind ? ordered_json(KindName(*lock.kind)) : ordered_json(nullptr);
-  head["held"] = lock.IsHeld();
   head["permits"] = OrNull(lock.permit_limit);
   head["lastRun"] = LastRunJson(describer_->last_release());
   std::string text = Dump(head);
   text.back() = ',';  // the object continues
   text += "\"contenders\":[";
   has_contenders_ = false;
+  reservations_ = 0;
   if (form_ == Form::kLines) {
     line_ = std::move(text);
   } else {
@@ -140,6 +142,7 @@ void QueueJson::OnLock(const lock::LockSurvey& lock) {
 void QueueJson::OnEntry(const lock::QueueEntry& entry) {
   const ContenderView view = describer_->Describe(entry);
   if (view.state == ContenderState::kNoContender) return;
+  if (view.state == ContenderState::kReserved) ++reservations_;
   std::string text = (std::exchange(has_contenders_, true) ? "," : "") + Dump(ContenderJson(view));
   if (form_ == Form::kLines) {
     line_ += text;
@@ -149,8 +152,8 @@ void QueueJson::OnEntry(const lock::QueueEntry& entry) {
 }
 
 void QueueJson::OnLockEnd(const lock::LockSurvey& lock) {
-  if (form_ == Form::kArray) return out_(LockEnd(lock));
-  line_ += LockEnd(lock) + "\n";
+  if (form_ == Form::kArray) return out_(LockEnd(lock, reservations_));
+  line_ += LockEnd(lock, reservations_) + "\n";
   Known& known = known_[lock.path];
   const std::size_t hash = std::hash<std::string>()(line_);
   const bool is_new = known.hash != hash;
@@ -169,7 +172,7 @@ void QueueJson::OnEnd() {
     }
     const lock::LockSurvey free{.path = known->first};
     OnLock(free);
-    out_(std::exchange(line_, "") + LockEnd(free) + "\n");
+    out_(std::exchange(line_, "") + LockEnd(free, 0) + "\n");
     known = known_.erase(known);
   }
 }

@@ -40,6 +40,7 @@ class QueueJson final : public lock::SurveySink {
   std::optional<QueueDescriber> describer_;
   bool has_locks_ = false;
   bool has_contenders_ = false;
+  std::size_t reservations_ = 0;        ///< of the LOCK, that hold it
   std::string line_;                    // with kLines: the current LOCK's, so far
   std::map<std::string, Known> known_;  // with kLines: by LOCK
 };

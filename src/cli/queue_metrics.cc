@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/utf8.h"
 
 namespace zklock::cli {
@@ -14,8 +16,8 @@ struct Definition {
 
 /// In the order of QueueMetrics::Metric.
 constexpr std::array<Definition, 15> kDefinitions = {{
-    {"zklock_held", "Whether the lock is held."},
-    {"zklock_holders", "How many contenders hold the lock."},
+    {"zklock_held", "Whether contenders hold the lock, without reservations."},
+    {"zklock_holders", "How many contenders hold the lock, without reservations."},
     {"zklock_waiting", "How many contenders wait for the lock."},
     {"zklock_held_seconds", "For how long the oldest holder has held the lock, at most."},
     {"zklock_oldest_wait_seconds", "For how long the oldest waiter has waited."},
@@ -82,8 +84,9 @@ void QueueMetrics::OnEntry(const lock::QueueEntry& entry) {
 }
 
 void QueueMetrics::OnLockEnd(const lock::LockSurvey& lock) {
-  Add(kHeld, lock.IsHeld() ? "1" : "0");
-  Add(kHolders, std::to_string(lock.held));
+  const std::size_t holders = lock.held - std::min(times_->reservations(), lock.held);
+  Add(kHeld, holders != 0 ? "1" : "0");
+  Add(kHolders, std::to_string(holders));
   Add(kWaiting, std::to_string(lock.waiting));
   const auto add_time = [this](Metric metric, const QueueTimes::Oldest& oldest) {
     if (!oldest.since_ms && oldest.is_unknown) return;

@@ -64,13 +64,14 @@ KnownRuns RunsOf(const lock::LockSurvey& lock, const std::optional<protocol::Las
 ContenderView QueueTimes::Add(const lock::QueueEntry& entry) {
   ContenderView view = describer_.Describe(entry);
   if (view.state == ContenderState::kNoContender) return view;
-  Oldest& oldest = view.Holds() ? holder_ : waiter_;
+  const bool is_reservation = view.state == ContenderState::kReserved;
+  if (is_reservation) ++reservations_;
+  Oldest& oldest = is_reservation ? reservation_ : view.Holds() ? holder_ : waiter_;
   if (!view.since_ms) {
     oldest.is_unknown = true;
   } else if (!oldest.since_ms || *view.since_ms < *oldest.since_ms) {
     oldest.since_ms = view.since_ms;
-    const std::string name =
-        view.reserved ? "reservation " + view.reserved->reservation.id : HostAndPid(view);
+    const std::string name = view.reserved ? view.reserved->reservation.id : HostAndPid(view);
     oldest.contender = Printable(name, kWidestForeign);
   }
   return view;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,8 +34,8 @@ struct KnownRuns {
 [[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
                                const std::optional<protocol::LastRelease>& last);
 
-/// Since when a LOCK has been held and waited for. Takes the entries of one LOCK, in a survey's
-/// order.
+/// Since when a LOCK has been held, reserved and waited for. Takes the entries of one LOCK, in a
+/// survey's order.
 class QueueTimes {
  public:
   explicit QueueTimes(const lock::LockSurvey& lock) : describer_(lock) {}
@@ -42,12 +43,16 @@ class QueueTimes {
   /// The time of the contender that has been in its state for the longest.
   struct Oldest {
     std::optional<std::int64_t> since_ms;  ///< none: no contender whose time is known
-    std::string contender;                 ///< "web1:4242", or a reservation's ID; printable
+    std::string contender;                 ///< "web1:4242"; a reservation's ID; printable
     bool is_unknown = false;               ///< the time of some contender is not known
   };
 
   ContenderView Add(const lock::QueueEntry& entry);
+  /// Without reservations, although they hold too.
   [[nodiscard]] const Oldest& holder() const { return holder_; }
+  [[nodiscard]] const Oldest& reservation() const { return reservation_; }
+  /// How many of those that hold are reservations.
+  [[nodiscard]] std::size_t reservations() const { return reservations_; }
   [[nodiscard]] const Oldest& waiter() const { return waiter_; }
   [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const {
     return describer_.last_release();
@@ -56,6 +61,8 @@ class QueueTimes {
  private:
   QueueDescriber describer_;
   Oldest holder_;
+  Oldest reservation_;
+  std::size_t reservations_ = 0;
   Oldest waiter_;
 };
 

@@ -78,14 +78,16 @@ def check_lock(lock, schema, where):
         if (contender["state"] == "waiting") != waits:
             wrong.append(f"{at} waits for {contender['waitsFor']}")
     holders = [contender for contender in lock["contenders"] if contender["state"] != "waiting"]
-    if lock["held"] != bool(holders):
-        wrong.append(f"{where}.held is {lock['held']}")
+    states = {contender["state"] for contender in holders}
+    for state in ("held", "reserved"):
+        if lock[state] != (state in states):
+            wrong.append(f"{where}.{state} is {lock[state]}")
     if lock["kind"] == "semaphore":
         free = None if lock["permits"] is None else max(lock["permits"] - len(holders), 0)
         used = len(holders)
     else:
         free = used = None
-        if lock["permits"] is not None or lock["held"] != bool(names):
+        if lock["permits"] is not None or bool(holders) != bool(names):
             wrong.append(f"{where} is no semaphore but has {lock['permits']} permits")
     if (lock["used"], lock["free"]) != (used, free):
         wrong.append(f"{where} has {lock['used']} permits used and {lock['free']} free")

@@ -243,15 +243,26 @@ TEST_CASE("The performance data are the largest values of all locks") {
   CHECK(Data(Judge({later, Held()}, {}, kMinute)) == data);
 }
 
-TEST_CASE("A reservation holds, and is named, and warned of when it is overdue") {
+TEST_CASE("A reservation is not counted as held, is judged, and warned of when it is overdue") {
   lock::LockSurvey lock{.path = "/l"};
   const CheckLimits limits{.held = CheckLimit{.critical = kMinute}};
   SECTION("with an end to come") {
     lock.entries = {Reservation(OurName("web1", "reserve-lock-", 1), 1, kIn2099)};
     const CheckResult result = Judge({Found(lock)}, limits, 3 * kMinute);
     CHECK(result.line.starts_with(
-        "CRITICAL - /l: held for 2m by reservation freeze (more than 1m) | "));
-    CHECK(Judge({Found(lock)}, {}, kHour).state == CheckState::kOk);
+        "CRITICAL - /l: reserved 2m ago for freeze (more than 1m) | 'held'=120s;;60;0; "));
+    CHECK(Judge({Found(lock)}, {}, kHour + kMinute)
+              .line.starts_with("OK - /l: reserved 1h ago for freeze | "));
+    CHECK(Judge({Found(lock), Held(), Free()}, {}, kHour)
+              .line.starts_with("OK - 3 locks, 1 held, 1 reserved, 1 waiting | "));
+  }
+  SECTION("beside a reader") {
+    lock.entries = {Reservation(OurName("web1", "__READ__", 1), 1, kIn2099),
+                    Contender(OurName("web1", "__READ__", 2), 0)};
+    CHECK(Judge({Found(lock)}, {}, kHour + kMinute)
+              .line.starts_with("OK - /l: held for 1h by web1, reserved 1h ago for freeze | "));
+    CHECK(Judge({Found(lock), Free()}, {}, kHour)
+              .line.starts_with("OK - 2 locks, 1 held, 1 reserved, 0 waiting | "));
   }
   SECTION("overdue") {
     lock.entries = {Reservation(OurName("web1", "reserve-lock-", 1), 1, kNoon + 2 * kMinute)};

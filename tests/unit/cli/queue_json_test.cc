@@ -31,17 +31,17 @@ TEST_CASE("An object has the fields of the manual page, in its order") {
   CHECK(
       Render({{.path = "/l"}}) ==
       "[\n"
-      R"({"lock":"/l","kind":null,"held":false,"permits":null,"lastRun":null,"contenders":[],"used":null,"free":null})"
+      R"({"lock":"/l","kind":null,"permits":null,"lastRun":null,"contenders":[],"held":false,"reserved":false,"used":null,"free":null})"
       "\n]\n");
   CHECK(Render({Alone("/l")}) ==
         "[\n"
-        R"({"lock":"/l","kind":"mutex","held":true,"permits":null,"lastRun":null,"contenders":[)"
+        R"({"lock":"/l","kind":"mutex","permits":null,"lastRun":null,"contenders":[)"
         R"({"name":"job0000000000","program":"unknown","position":1,"state":"held",)"
         R"("mode":"exclusive","host":null,"user":null,"pid":null,)"
         R"("since":"2024-03-01T12:00:01.000Z","sinceExact":true,"command":null,"label":null,)"
         R"("contained":null,)"
         R"("token":"1","session":"0x10000001","waitsFor":null,"reservation":null,"asked":null}],)"
-        R"("used":null,"free":null})"
+        R"("held":true,"reserved":false,"used":null,"free":null})"
         "\n]\n");
 }
 
@@ -53,6 +53,7 @@ TEST_CASE("A busy lock is printed in full") {
   const json& lock = locks[0];
   CHECK(lock["kind"] == "readwrite");
   CHECK(lock["held"] == true);
+  CHECK(lock["reserved"] == false);
   CHECK(lock["lastRun"] == json::parse(R"({"host":"build5.example","mode":"write",
       "token":"8589934700","ended":"2024-03-01T12:02:10.000Z","duration":837.25,"status":1})"));
   // Stray znodes are not printed.
@@ -78,11 +79,16 @@ TEST_CASE("A contender that was asked to leave has who asked, and why") {
 }
 
 TEST_CASE("A reservation has its ID, its reason, its end and its token, and no session") {
-  const auto contender = [](const std::optional<std::int64_t>& until_ms) {
+  const auto lock = [](const std::optional<std::int64_t>& until_ms) {
     const std::string name = test::OurName("web1", "reserve-lock-", 3);
-    return json::parse(Render({Found(
-        {.path = "/l", .entries = {test::Reservation(name, 17, until_ms)}})}))[0]["contenders"][0];
+    return json::parse(
+        Render({Found({.path = "/l", .entries = {test::Reservation(name, 17, until_ms)}})}))[0];
   };
+  const auto contender = [&lock](const std::optional<std::int64_t>& until_ms) {
+    return lock(until_ms)["contenders"][0];
+  };
+  CHECK(lock({})["held"] == false);
+  CHECK(lock({})["reserved"] == true);
   const json reserved = contender(test::kNoon);
   CHECK(reserved["state"] == "reserved");
   CHECK(reserved["since"] == "2024-03-01T12:01:00.000Z");

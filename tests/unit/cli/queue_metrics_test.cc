@@ -36,12 +36,12 @@ TEST_CASE("Samples are grouped by metric, each with its help and type") {
               .host = "web1"},
              kNoon);
   const std::string text = Metrics({Found(held), free});
-  CHECK(
-      text.starts_with("# HELP zklock_held Whether the lock is held.\n"
-                       "# TYPE zklock_held gauge\n"
-                       "zklock_held{lock=\"/a\"} 1\n"
-                       "zklock_held{lock=\"/b\"} 0\n"
-                       "# HELP zklock_holders "));
+  CHECK(text.starts_with(
+      "# HELP zklock_held Whether contenders hold the lock, without reservations.\n"
+      "# TYPE zklock_held gauge\n"
+      "zklock_held{lock=\"/a\"} 1\n"
+      "zklock_held{lock=\"/b\"} 0\n"
+      "# HELP zklock_holders "));
   for (const char* const line : {
            "zklock_holders{lock=\"/a\"} 1",
            "zklock_waiting{lock=\"/a\"} 1",
@@ -111,12 +111,15 @@ TEST_CASE("The last run is the newest of the history and of the release record")
   }
 }
 
-TEST_CASE("A reservation has its start and its end, once") {
+TEST_CASE("A reservation does not count as held, and has its start and its end, once") {
   lock::LockSurvey lock{.path = "/l"};
   lock.entries = {Reservation(OurName("h", "__READ__", 1), 1, kIn2099),
                   Reservation(OurName("h", "__READ__", 2), 2, std::nullopt)};
   const std::string text = Metrics({Found(lock)});
   CHECK(HasLine(text, "zklock_reserved{lock=\"/l\"} 1"));
+  for (const std::string none : {"held", "holders", "held_seconds"}) {
+    CHECK(HasLine(text, "zklock_" + none + "{lock=\"/l\"} 0"));
+  }
   CHECK(HasLine(text,
                 "zklock_reservation_start_timestamp_seconds{lock=\"/l\",id=\"freeze\"} "
                 "1709294460"));
