@@ -38,12 +38,17 @@ inline constexpr char kLabel[] = "label '{}'";
 inline constexpr char kDataUnread[] = "its data is not readable";
 inline constexpr char kUnknownProgram[] = "of an unknown program";
 inline constexpr char kUnknownOwner[] = "of {}, which does not record the owner";
-inline constexpr char kLeaveQuestion[] = "ask {} to leave the queue? [y/N] ";
+inline constexpr char kLeaveQuestion[] = "ask {} to leave the queue of {}? [y/N] ";
 inline constexpr char kEndQuestion[] = "end {} and release {}? [y/N] ";
+inline constexpr char kRemoveQuestion[] = "remove {} from the queue of {}? [y/N] ";
 inline constexpr char kForceQuestion[] =
-    "delete {} from {}, after which two may run together? [y/N] ";
-inline constexpr char kItsCommand[] = "its command";
-inline constexpr char kTheirCommands[] = "their commands";
+    "take {} from {}, after which two may run together? [y/N] ";
+inline constexpr char kThese[] = "these {}";
+inline constexpr char kListed[] = "{}. {}: {}";
+inline constexpr char kNamedReservation[] = "the reservation {}";
+inline constexpr char kNamed[] = "contender {}";
+inline constexpr char kFor[] = "for {}";
+inline constexpr char kWaitingFor[] = "waiting for {}";
 inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";

@@ -491,13 +491,9 @@ std::string QueueText::Since(const ContenderView& contender) const {
   return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, WithYear());
 }
 
-/// Without tenths, which change while one reads.
 std::string QueueText::For(const ContenderView& contender) const {
-  if (!contender.since_ms) return std::string(kNotKnown);
-  const auto span =
-      std::chrono::milliseconds(std::max<std::int64_t>(now_ms_ - *contender.since_ms, 0));
-  return (contender.since_exact ? "" : "≤ ") +
-         FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
+  const std::string text = ForText(contender, now_ms_);
+  return text.empty() ? std::string(kNotKnown) : text;
 }
 
 bool QueueText::WithYear() const {

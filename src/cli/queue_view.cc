@@ -8,6 +8,8 @@
 #include <ctime>
 #include <utility>
 
+#include "cli/duration.h"
+
 namespace zklock::cli {
 namespace {
 
@@ -159,6 +161,15 @@ std::string HostAndPid(const ContenderView& contender) {
   std::string text = contender.data.host.value_or("");
   if (contender.data.pid) text += fmt::format(":{}", *contender.data.pid);
   return text;
+}
+
+// Without tenths, which change while one reads.
+std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
+  if (!contender.since_ms) return "";
+  const auto span =
+      std::chrono::milliseconds(std::max<std::int64_t>(now_ms - *contender.since_ms, 0));
+  return (contender.since_exact ? "" : "≤ ") +
+         FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
 }
 
 std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool with_year) {

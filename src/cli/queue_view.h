@@ -77,6 +77,9 @@ class QueueDescriber {
 [[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
 /// "build7:4242"; unknown parts are left out.
 [[nodiscard]] std::string HostAndPid(const ContenderView& contender);
+/// For how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" where only a bound is
+/// known. Empty if not even that is.
+[[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
 /// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "overdue since" in place of
 /// "until" if its end has passed.
 [[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,15 @@ namespace zklock::cli {
 
 /// A contender that a release would affect: its state, mode and owner, as far as known.
 [[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);
+/// A contender as the object of a sentence: "backup.sh (pid 31096, root on db2, for 2m,
+/// 'nightly')", as far as known.
+[[nodiscard]] std::string Described(const ContenderView& contender, std::int64_t now_ms);
+/// One of several contenders that a release would affect: "1. held: backup.sh (…)".
+[[nodiscard]] std::string Listed(const ContenderView& contender, std::int64_t now_ms);
+/// What the release of all `contenders` would do, as a question. `force`: deletes them.
+[[nodiscard]] std::string ReleaseQuestion(const std::string& lock,
+                                          const std::vector<ContenderView>& contenders, bool force,
+                                          std::int64_t now_ms);
 /// The LOCK does not, or no longer, have this child.
 [[nodiscard]] std::string NotThere(const std::string& lock, const std::string& contender);
 /// The child exists, but deleting it would release nothing.

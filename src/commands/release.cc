@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -123,24 +125,22 @@ Targets FindTargets(const cli::ReleaseOptions& options, process::Signals& signal
   throw Exit(kExitConflict);
 }
 
-/// What is about to happen to the contenders, as a question.
-std::string Question(const cli::ReleaseOptions& options, const Targets& targets) {
-  const auto& contenders = targets.contenders;
-  const bool is_one = contenders.size() == 1;
-  const char* const who = is_one ? "it" : "them";
-  if (options.force) return fmt::format(message::kForceQuestion, who, options.lock);
-  const bool ends = std::any_of(contenders.begin(), contenders.end(),
-                                [](const cli::ContenderView& one) { return one.Holds(); });
-  if (!ends) return fmt::format(message::kLeaveQuestion, who);
-  return fmt::format(message::kEndQuestion, is_one ? message::kItsCommand : message::kTheirCommands,
-                     options.lock);
-}
-
-/// Asks whether to release them. Throws Exit if not.
-void Confirm(const cli::ReleaseOptions& options, const Targets& targets, process::Signals& signals,
-             cli::Report& report) {
-  if (options.yes) return;
-  const Answer answer = AskYesNo("zklock: " + Question(options, targets), signals);
+/// Shows what is about to happen to the contenders, and asks whether to do it. Throws Exit if not.
+void Confirm(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
+             process::Signals& signals, cli::Report& report) {
+  if (options.yes) {
+    for (const auto& contender : contenders) report.Say(cli::Meant(options.lock, contender));
+    return;
+  }
+  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  // Even with --quiet: the question needs its subject.
+  if (contenders.size() > 1) {
+    for (const auto& contender : contenders) report.Error(cli::Listed(contender, now_ms));
+  }
+  const Answer answer = AskYesNo(
+      "zklock: " + cli::ReleaseQuestion(options.lock, contenders, options.force, now_ms), signals);
   if (answer.signal) throw Exit(InterruptedBy(*answer.signal, report));
   if (answer.yes) return;
   report.Say(message::kNothingReleased, options.lock);
@@ -357,15 +357,7 @@ int Release(const cli::ReleaseOptions& options, process::Signals& signals, cli::
     return kExitUsage;
   }
   const Targets targets = FindTargets(options, signals, report);
-  for (const cli::ContenderView& contender : targets.contenders) {
-    if (options.yes) {
-      report.Say(cli::Meant(options.lock, contender));
-    } else {
-      // Even with --quiet: the question needs its subject.
-      report.Error(cli::Meant(options.lock, contender));
-    }
-  }
-  Confirm(options, targets, signals, report);
+  Confirm(options, targets.contenders, signals, report);
   return ReleaseAll(options, targets, signals, report);
 }
 

@@ -51,12 +51,9 @@ std::string ReleaseNobody(Words words, int status) {
   return SaidBy(words, status);
 }
 
-/// `words` select from a holder and a waiter; without any, the waiter.
-std::string AskedAndDenied(const std::string& lock, Words words) {
-  const Child holder = StartHolder(lock);
-  const Child waiter = StartWaiter(lock);
-  if (words.empty()) words = {"--contender", InQueueOrder(Tree().Children(lock)).at(1)};
-  words.insert(words.begin(), {"release", lock});
+/// `zklock release WORDS` on a terminal; the answer is no.
+std::string Denied(Words words) {
+  words.insert(words.begin(), "release");
   Child asked = Child::StartOnTerminal(Zklock(words));
   asked.ReadUntil("[y/N] ");
   asked.Write("n\n");
@@ -66,6 +63,28 @@ std::string AskedAndDenied(const std::string& lock, Words words) {
   std::string screen = asked.out();
   std::erase(screen, '\r');
   return screen;
+}
+
+/// `words` select from a holder and a waiter; without any, the waiter.
+std::string AskedAndDenied(const std::string& lock, Words words) {
+  const Child holder = StartHolder(lock);
+  const Child waiter = StartWaiter(lock);
+  if (words.empty()) words = {"--contender", InQueueOrder(Tree().Children(lock)).at(1)};
+  words.push_back(lock);
+  return Denied(words);
+}
+
+/// Another program's holder.
+std::string DeniedForeign() {
+  const std::string lock = NewLock("said");
+  Tree tree;
+  tree.Create(lock + "/incompatible-", ZnodeKind::kEphemeralSequential, "");
+  return Denied({"--holders", lock});
+}
+
+std::string DeniedReservation() {
+  const std::string lock = Reserved();
+  return Denied({"--force", "--contender", Tree().Children(lock).at(0), lock});
 }
 
 }  // namespace
@@ -87,15 +106,18 @@ Provocations ReleaseProvocations() {
       {{Part("kUnknownOwner", "of Curator, which does not record the owner"), "kAskedCurator"},
        [] { return ReleaseUnknown(kCurator, "", true, 0); }},
       {{Part("kPermit")}, ReleasePermit},
-      {{Part("kEndQuestion", "end its command and release " + asked + "? [y/N] "),
-        Part("kItsCommand", "its command"), "kNothingReleased"},
+      {{Part("kEndQuestion"), Part("kFor"), "kNothingReleased"},
        [asked] { return AskedAndDenied(asked, {"--holders"}); }},
-      {{Part("kTheirCommands", "their commands")},
+      {{Part("kThese", "these 2"), "kListed", Part("kWaitingFor")},
        [asked] { return AskedAndDenied(asked, {"--all"}); }},
-      {{Part("kLeaveQuestion", "ask it to leave the queue? [y/N] ")},
-       [asked] { return AskedAndDenied(asked, {}); }},
-      {{Part("kForceQuestion",
-             "delete it from " + asked + ", after which two may run together? [y/N] ")},
+      {{Part("kLeaveQuestion")}, [asked] { return AskedAndDenied(asked, {}); }},
+      {{Part("kRemoveQuestion")},
+       [asked] {
+         return AskedAndDenied(asked, {"--force", "--position", "2"});
+       }},
+      {{Part("kNamed", "contender incompatible-0000000000")}, DeniedForeign},
+      {{Part("kNamedReservation", "the reservation freeze")}, DeniedReservation},
+      {{Part("kForceQuestion")},
        [asked] {
          return AskedAndDenied(asked, {"--holders", "--force"});
        }},

@@ -114,13 +114,16 @@ TEST_CASE(
   CHECK_FALSE(holder.HasEnded());
 }
 
-TEST_CASE("release requires --yes without a terminal; on one it lists its targets and asks") {
+TEST_CASE("release requires --yes without a terminal; on one it says what it will do, and asks") {
   const std::string lock = NewLock("release");
   Child holder = StartHolder({"exclusive", "--label", "nightly"}, lock);
   CHECK(RunZklock({"release", "--holders", lock}).exit == Exited(64));
   {
     Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
-    CHECK_THAT(asked.ReadUntil("[y/N] "), Catch::Contains("nightly"));
+    const std::string question = asked.ReadUntil("[y/N] ");
+    CHECK_THAT(question, Catch::StartsWith("zklock: end sh (pid ") && Catch::Contains(", for ") &&
+                             Catch::Contains(", 'nightly') and release " + lock + "? [y/N] "));
+    CHECK(question.find('\n') == std::string::npos);
     asked.Write("n\n");
     CHECK(asked.Wait() == Exited(75));
   }
@@ -128,12 +131,15 @@ TEST_CASE("release requires --yes without a terminal; on one it lists its target
   {
     const Child waiter = StartWaiter(lock);
     Child asked = Child::StartOnTerminal(Zklock({"release", "--all", lock}));
-    asked.ReadUntil("end their commands and release " + lock + "? [y/N] ");
+    CHECK_THAT(asked.ReadUntil("end these 2 and release " + lock + "? [y/N] "),
+               Catch::StartsWith("zklock: 1. held: sh (pid ") &&
+                   Catch::Contains("zklock: 2. waiting: sh (pid ") &&
+                   Catch::Contains(", waiting for "));
     asked.Write("n\n");
     CHECK(asked.Wait() == Exited(75));
   }
   Child asked = Child::StartOnTerminal(Zklock({"release", "--holders", lock}));
-  asked.ReadUntil("end its command and release " + lock + "? [y/N] ");
+  asked.ReadUntil(" and release " + lock + "? [y/N] ");
   asked.Write("y\n");
   CHECK(asked.Wait() == Exited(0));
   CHECK(holder.Wait() == Exited(76));
@@ -146,7 +152,8 @@ TEST_CASE("--position selects one by its place, on a terminal only, and --host a
   CHECK(RunZklock({"release", "--position", "2", "--yes", lock}).exit == Exited(64));
   {
     Child asked = Child::StartOnTerminal(Zklock({"release", "--position", "2", lock}));
-    asked.ReadUntil("ask it to leave the queue? [y/N] ");
+    CHECK_THAT(asked.ReadUntil(" to leave the queue of " + lock + "? [y/N] "),
+               Catch::StartsWith("zklock: ask sh (pid "));
     asked.Write("y\n");
     CHECK(asked.Wait() == Exited(0));
   }

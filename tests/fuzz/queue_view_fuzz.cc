@@ -154,6 +154,7 @@ void Try(std::string_view input) {
   RequireHarmless(Render<cli::QueueText>({survey}, "/jobs", style), /*lines=*/true);
   for (const ContenderView& contender : queue) {
     RequireHarmless(cli::Meant("/jobs/nightly", contender), /*lines=*/false);
+    RequireHarmless(cli::Listed(contender, 0), /*lines=*/false);
   }
   // A tree lists only held locks.
   std::vector<LockSurvey> held;

@@ -28,6 +28,31 @@ TEST_CASE("A contender is described as far as it is known") {
   CHECK(Meant("/l", view) == "b7-x-lock-0000000003 waits for /l (read): on b7");
 }
 
+TEST_CASE("The question of a release describes the one contender, or counts several") {
+  ContenderView holder = Holder();
+  holder.data = {.host = "db2", .user = "root", .pid = 4242, .command = "dump", .label = "nightly"};
+  holder.since_ms = 0;
+  CHECK(ReleaseQuestion("/l", {holder}, /*force=*/false, 125'999) ==
+        "end dump (pid 4242, root on db2, for 2m5s, 'nightly') and release /l? [y/N] ");
+  CHECK(ReleaseQuestion("/l", {holder}, /*force=*/true, 0) ==
+        "take /l from dump (pid 4242, root on db2, for 0s, 'nightly'), after which two may run "
+        "together? [y/N] ");
+  ContenderView waiter = Holder();
+  waiter.state = ContenderState::kWaiting;
+  waiter.data = {.host = "b7"};
+  CHECK(ReleaseQuestion("/l", {waiter}, /*force=*/false, 0) ==
+        "ask contender b7-x-lock-0000000003 (on b7) to leave the queue of /l? [y/N] ");
+  CHECK(ReleaseQuestion("/l", {waiter, waiter}, /*force=*/true, 0) ==
+        "remove these 2 from the queue of /l? [y/N] ");
+  CHECK(ReleaseQuestion("/l", {holder, waiter}, /*force=*/false, 0) ==
+        "end these 2 and release /l? [y/N] ");
+  waiter.since_ms = 0;
+  waiter.since_exact = false;
+  waiter.data.command = "a\nb";
+  waiter.position = 2;
+  CHECK(Listed(waiter, 60'000) == "2. waiting: a\\nb (on b7, waiting for ≤ 1m)");
+}
+
 TEST_CASE("A reservation is described by its ID and by who made it") {
   ContenderView view = Holder();
   view.data = {.host = "b7", .user = "ci"};
