@@ -1,8 +1,11 @@
 #include "cli/end_reason.h"
 
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 
+#include "cli/duration.h"
+#include "cli/printable.h"
 #include "cli/report_queue.h"
 
 namespace zklock::cli {
@@ -27,19 +30,32 @@ constexpr char kTooRecent[] =
 constexpr char kNotResumed[] = "{} is not reserved for {} (any more); the command was not run";
 constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
 
-// While the command runs: the LOCKs, and what becomes of the command or who asked.
+// While the command runs: the LOCKs, and what is known of the cause.
 constexpr char kGuardFailed[] =
     "the command's guard process was killed or hung: the command was ended";
-constexpr char kReleaseRequested[] = "asked to release {} by {}: ending the command";
-constexpr char kContenderDeleted[] = "{} is lost (our contender was deleted): {}";
-constexpr char kExpired[] = "{} is lost (the servers ended the session): {}";
-constexpr char kUnproven[] = "{} is lost (no server confirmed it in time): {}";
-constexpr char kShortGrant[] =
-    "{} is lost (a server shortened the session time-out to less than 4 seconds): {}";
-constexpr char kLeaseRanOut[] =
-    "{} could not be confirmed in time: ending the command before the lease runs out";
+constexpr char kReleaseRequested[] = "asked to release {} by {}";
+constexpr char kLost[] = "lost {}: {}";
+constexpr char kExpired[] = "lost {}: the servers ended the session{}";
+constexpr char kShortGrant[] = "lost {}: {} shortened the session time-out to {}; the least is 4s";
 constexpr char kOuterReleased[] =
-    "{} is lost (the outer zklock that held it released it, lost it or ended): {}";
+    "lost {}: the outer zklock that held it released it, lost it or ended";
+
+constexpr char kDeleted[] = "our contender was deleted";
+constexpr char kTakenBy[] = "taken away by {}";
+constexpr char kLastConfirmed[] = ", {} after they last confirmed it";
+constexpr char kUnanswered[] = "no server answered for {}: {}";
+constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
+constexpr char kNotInTime[] = "it could not be confirmed in time";
+
+// What became of the command, the object of the next six.
+constexpr char kWithLabel[] = "{} ('{}')";
+constexpr char kNotBegun[] = "{} was not run";
+constexpr char kHadEnded[] = "{} had already ended";
+constexpr char kContinues[] = "{} continues, and others may run too (--on-lost warn)";
+constexpr char kSentStop[] = "{} was sent {}";
+constexpr char kStopped[] = "{} was ended with {}";
+constexpr char kKilled[] = "{} was ended with KILL";
+constexpr char kKilledAfter[] = "{} was ended with KILL, since {} did not end it in time";
 
 constexpr const char* kNone = "";
 constexpr const char* kDetails = "{}";  // worded by report_reasons.h
@@ -96,11 +112,11 @@ constexpr CauseRow kCauses[] = {
     {EndCause::kSignal, kEnded, true, nullptr, message::kNone},
     {EndCause::kGuardFailed, kEnded, true, nullptr, message::kGuardFailed},
     {EndCause::kReleaseRequested, kRequested, true, nullptr, message::kReleaseRequested},
-    {EndCause::kRemoved, kLost, false, "removed", message::kContenderDeleted},
+    {EndCause::kRemoved, kLost, false, "removed", message::kLost},
     {EndCause::kExpired, kLost, false, "expired", message::kExpired},
-    {EndCause::kUnproven, kLost, false, "unproven", message::kUnproven},
+    {EndCause::kUnproven, kLost, false, "unproven", message::kLost},
     {EndCause::kShortSession, kLost, false, "short-session", message::kShortGrant},
-    {EndCause::kLeaseRanOut, kLost, true, "unproven", message::kLeaseRanOut},
+    {EndCause::kLeaseRanOut, kLost, true, "unproven", message::kLost},
     {EndCause::kOuter, kLost, true, "outer", message::kOuterReleased},
     {EndCause::kAbandoned, kLost, false, nullptr, message::kNone},
 };
@@ -119,12 +135,76 @@ static_assert(AreInOrder());
 
 const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
 
+/// To the second, unless that is 0.
+std::string SpanText(Duration span) {
+  const auto seconds = std::chrono::round<std::chrono::seconds>(span);
+  return FormatDuration(seconds.count() > 0 ? Duration(seconds) : span);
+}
+
+std::string WhyUnproven(const CauseDetails& details) {
+  if (!details.unconfirmed) return message::kNotInTime;
+  // Otherwise the servers are to blame for the greater part.
+  if (details.paused && *details.paused > *details.unconfirmed / 2) {
+    return fmt::format(message::kPaused, SpanText(*details.paused));
+  }
+  return fmt::format(message::kUnanswered, SpanText(*details.unconfirmed),
+                     Printable(details.tried));
+}
+
+const char* FormatOf(Fate fate) {
+  switch (fate) {
+    case Fate::kNotBegun:
+      return message::kNotBegun;
+    case Fate::kHadEnded:
+      return message::kHadEnded;
+    case Fate::kContinues:
+      return message::kContinues;
+    case Fate::kSentStop:
+      return message::kSentStop;
+    case Fate::kStopped:
+      return message::kStopped;
+    case Fate::kKilled:
+      return message::kKilled;
+    case Fate::kKilledAfter:
+      break;
+  }
+  return message::kKilledAfter;
+}
+
+/// "TERM".
+std::string ShortSignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? name : SignalName(number);
+}
+
 }  // namespace
 
 const CauseRow& RowOf(EndCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
 
-std::string CauseText(EndCause cause, const std::string& locks, const std::string& detail) {
+std::string CauseText(EndCause cause, const std::string& locks, const CauseDetails& details) {
+  if (cause == EndCause::kShortSession) {
+    return fmt::format(message::kShortGrant, locks, Printable(details.server),
+                       FormatDuration(details.granted));
+  }
+  std::string detail = details.by;
+  if (cause == EndCause::kRemoved) {
+    detail = details.by.empty() ? message::kDeleted : fmt::format(message::kTakenBy, details.by);
+  } else if (cause == EndCause::kExpired && details.unconfirmed) {
+    detail = fmt::format(message::kLastConfirmed, SpanText(*details.unconfirmed));
+  } else if (cause == EndCause::kUnproven || cause == EndCause::kLeaseRanOut) {
+    detail = WhyUnproven(details);
+  }
   return fmt::format(fmt::runtime(RowOf(cause).format), locks, detail);
+}
+
+std::string FateText(Fate fate, const std::string& command, const std::string& label,
+                     int stop_signal) {
+  const char* const format = FormatOf(fate);
+  const std::string name = Printable(command, kWidestForeign);
+  const std::string labelled = PrintableEnd(label, kWidestForeign);
+  return fmt::format(fmt::runtime(format),
+                     label.empty() ? name : fmt::format(message::kWithLabel, name, labelled),
+                     ShortSignalName(stop_signal));
 }
 
 const char* EventName(EndReason reason) { return RowOf(reason).event_name; }

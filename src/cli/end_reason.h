@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/end_cause.h"
 #include "base/exit_status.h"
 
@@ -44,9 +46,33 @@ struct CauseRow {
   const char* format;  ///< of the message; empty: none
 };
 [[nodiscard]] const CauseRow& RowOf(EndCause cause);
-/// The cause's message. `detail`: what becomes of the command, or who asked for the release.
+
+/// What is known about a cause, beside itself.
+struct CauseDetails {
+  std::string by{};  ///< who asked for the release or deleted our contender: of AskerText()
+  std::optional<Duration> unconfirmed{};  ///< since the servers last confirmed that we hold
+  std::string tried{};                    ///< the servers, and their errors: of TriedText()
+  std::optional<Duration> paused{};       ///< zklock has not run for so long
+  std::string server{};                   ///< the one that has granted `granted`
+  Duration granted{};
+};
+/// The cause's message, without what became of the command.
 [[nodiscard]] std::string CauseText(EndCause cause, const std::string& locks,
-                                    const std::string& detail);
+                                    const CauseDetails& details = {});
+
+/// What became of the command, or is about to.
+enum class Fate {
+  kNotBegun,     ///< it was not executed
+  kHadEnded,     ///< it had ended by itself
+  kContinues,    ///< --on-lost warn
+  kSentStop,     ///< it has been sent the stop signal, and has not ended yet
+  kStopped,      ///< it ended with the stop signal
+  kKilled,       ///< it ended with KILL
+  kKilledAfter,  ///< likewise, after the stop signal
+};
+/// "./backup.sh ('nightly') was ended with TERM".
+[[nodiscard]] std::string FateText(Fate fate, const std::string& command, const std::string& label,
+                                   int stop_signal);
 
 /// How a run ends.
 struct RunEnd {

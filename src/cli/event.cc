@@ -59,8 +59,6 @@ constexpr char kNested[] = "{} is already held by an outer zklock: running under
 constexpr char kRunning[] = "running {} (pid {})";
 constexpr char kSuspect[] = "{}: the server does not answer; trying another";
 constexpr char kConfirmed[] = "{}: confirmed, still held";
-constexpr char kEndsCommand[] = "ending the command";
-constexpr char kContinues[] = "the command continues, and others may run too (--on-lost warn)";
 constexpr char kExited[] = "the command ended with status {}";
 constexpr char kKeptForNested[] =
     "the command has ended; {} is held until its nested runs have ended: {} zklock, the first "
@@ -215,19 +213,22 @@ std::string SuspectEvent::Text() const { return fmt::format(message::kSuspect, l
 
 std::string ConfirmedEvent::Text() const { return fmt::format(message::kConfirmed, locks); }
 
-EventFields LostEvent::Fields() const { return {{"reason", RowOf(cause).loss}}; }
-
-std::string LostEvent::Text() const {
-  const char* const consequence =
-      on_lost == OnLost::kStop ? message::kEndsCommand : message::kContinues;
-  return CauseText(cause, locks, consequence);
+EventFields LostEvent::Fields() const {
+  EventFields fields = {{"reason", RowOf(cause).loss}, {"unconfirmed", nullptr}, {"by", nullptr}};
+  if (details.unconfirmed) {
+    fields[1].value = std::chrono::duration<double>(*details.unconfirmed).count();
+  }
+  if (!details.by.empty()) fields[2].value = details.by;
+  return fields;
 }
 
 EventFields ExitedEvent::Fields() const {
   EventFields fields = {{"status", process::ShellStatus(wait_status)},
                         {"signal", nullptr},
-                        {"contained", is_contained}};
+                        {"contained", is_contained},
+                        {"sent", nullptr}};
   if (WIFSIGNALED(wait_status)) fields[1].value = SignalName(WTERMSIG(wait_status));
+  if (sent != 0) fields[3].value = SignalName(sent);
   return fields;
 }
 

@@ -215,15 +215,16 @@ struct ConfirmedEvent {
   [[nodiscard]] std::string Text() const;
 };
 
-/// The lock is lost, or its lease is about to end.
+/// The lock is lost, or its lease is about to end. The message follows when it is known what became
+/// of the command.
 struct LostEvent {
   static constexpr const char* kName = "lost";
   static constexpr Level kLevel = Level::kAlways;
   std::string locks;
   EndCause cause = EndCause::kUnproven;
-  OnLost on_lost{};
+  CauseDetails details{};
   [[nodiscard]] EventFields Fields() const;
-  [[nodiscard]] std::string Text() const;
+  [[nodiscard]] static std::string Text() { return ""; }
 };
 
 /// The command ended and was reaped.
@@ -232,6 +233,7 @@ struct ExitedEvent {
   static constexpr Level kLevel = Level::kVerbose;
   int wait_status = 0;        ///< as from waitpid
   bool is_contained = false;  ///< it ran in a cgroup of its own
+  int sent = 0;               ///< the last signal that was sent to end it; 0: none
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };

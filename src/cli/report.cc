@@ -27,7 +27,10 @@ void Report::Write(Level level, const std::string& line) {
 }
 
 void Report::OnEvent(const Event& event) {
-  std::visit([this](const auto& one) { Write(one.kLevel, one.Text()); }, event);
+  const auto write = [this](const auto& one) {
+    if (const std::string text = one.Text(); !text.empty()) Write(one.kLevel, text);
+  };
+  std::visit(write, event);
 }
 
 void Report::CannotExecute(const std::string& command, process::ExecFailed failure) {

@@ -222,7 +222,8 @@ class Keeper {
                                                  bool lease_runs_out) const {
     if (hold.loss()) return hold.loss();
     if (context_.ancestors.is_lost()) return EndCause::kOuter;
-    if (hold_events.release_request()) return EndCause::kReleaseRequested;
+    const auto& request = hold_events.release_request();
+    if (request && !request->forced) return EndCause::kReleaseRequested;
     // The front may have got the signal as well; then it will not report that the lock is held, and
     // closes the link: wait for that.
     if (got_ending_signal_ && !link_) return EndCause::kSignal;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/exit_status.h"
+#include "cli/report_reasons.h"
 #include "commands/console.h"
 #include "commands/event_broadcaster.h"
 #include "commands/history.h"
@@ -78,7 +79,8 @@ class LockedRun {
       std::vector<std::string> nodes;
       for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
       nested_->Open(nodes, NestingLease());
-      running_.emplace(context_, command_->supervisor(), display_path_);
+      running_.emplace(context_, command_->supervisor(), display_path_,
+                       [this](EndCause cause) { return DetailsOf(cause); });
       command_->supervisor().Begin(
           EnvironmentFor(locks_.tickets, context_.ancestors.tickets(), self, socket_));
       return std::nullopt;
@@ -116,9 +118,26 @@ class LockedRun {
 
   /// Nested runs end with the lock, even if the command does not (--on-lost).
   void EndIfLostOrAsked() {
-    if (hold_.loss() || hold_events_.release_request()) nested_->End();
+    const auto& request = hold_events_.release_request();
+    const bool is_asked = request && !request->forced;
+    if (hold_.loss() || is_asked) nested_->End();
     if (hold_.loss()) running_->OnLoss(*hold_.loss());
-    if (hold_events_.release_request()) running_->OnReleaseRequest(*hold_events_.release_request());
+    if (is_asked) running_->OnReleaseRequest(*request);
+  }
+
+  /// What is known about this loss, which was found now.
+  [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
+    const auto& request = hold_events_.release_request();
+    if (cause == EndCause::kRemoved) {
+      return {.by = request && request->forced ? cli::AskerText(*request) : ""};
+    }
+    // An ancestor's lease may have ended first.
+    if (context_.ancestors.lease_end() < hold_.lease_end()) return {};
+    return {.unconfirmed = hold_.Unconfirmed(),
+            .tried = locks_.session_driver->Tried(),
+            .paused = hold_.paused(),
+            .server = session().connected_server(),
+            .granted = session().granted_timeout()};
   }
 
   /// The command has been reaped.
@@ -144,7 +163,7 @@ class LockedRun {
     }
     Release({row.reason, status}, releases);
     if (history_) history_->ReportUnkept();
-    running_->ReportProcesses();
+    running_->ReportEnd();
     return status;
   }
 

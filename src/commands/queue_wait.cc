@@ -121,7 +121,10 @@ std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
                                             const QueueEvents& events, Progress& progress) {
   // First: if our contender is asked to leave before the command has begun, nothing has to be
   // ended.
-  if (events.release_request()) return WaitFailure(AskedToLeave{*events.release_request()});
+  const auto& request = events.release_request();
+  const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
+  const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
+  if (request && (!request->forced || is_removed)) return WaitFailure(AskedToLeave{*request});
   if (acquire.outcome()) return OutcomeOf(acquire);
   if (context_.ancestors.IsQueuedBeside(events.waits_for())) {
     return WaitFailure(WaitsBehindWriter(events.waits_for()));

@@ -30,6 +30,7 @@
 #include "lock/reserved.h"
 #include "lock/survey.h"
 #include "process/identity.h"
+#include "process/waker.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {
@@ -37,6 +38,9 @@ namespace {
 
 namespace message = cli::message;
 using Target = cli::ReleaseOptions::Target;
+
+// For a contender that is about to be deleted: a few round trips within a site.
+constexpr Duration kTimeToRead = std::chrono::milliseconds(100);
 
 lock::LockName LockOf(const cli::ReleaseOptions& options, const std::string& lock) {
   return lock::LockName::In(options.server.servers.chroot, lock);
@@ -164,7 +168,36 @@ std::optional<std::function<std::string(const std::string&)>> EditFor(
 
 lock::ReleaseRequest RequestOf(const cli::ReleaseOptions& options) {
   const process::Identity self = process::ThisProcess();
-  return {.by = self.user + " on " + self.host, .reason = options.reason};
+  return {.by = self.user + " on " + self.host, .reason = options.reason, .forced = options.force};
+}
+
+/// Before contenders are deleted: writes to those of zklock who deletes them and why, and gives
+/// them a moment to read that. That others may not be written to does not matter.
+void Announce(const cli::ReleaseOptions& options, const std::vector<cli::ContenderView>& contenders,
+              ShortSession& session, process::Signals& signals, cli::Report& report) {
+  const lock::ReleaseRequest request = RequestOf(options);
+  bool is_any_written = false;
+  for (auto one = contenders.rbegin(); one != contenders.rend(); ++one) {
+    if (one->program != protocol::Program::kZklock || one->reserved) continue;
+    const bool is_written = session.Ask([&](lock::Calls& calls) {
+      try {
+        return lock::RequestRelease(calls, QueueOf(options, *one), IdOf(*one),
+                                    *EditFor(*one, request));
+      } catch (const lock::OperationFailed& failed) {
+        if (std::holds_alternative<lock::Unreachable>(failed.failure())) throw;
+        return false;
+      }
+    });
+    is_any_written = is_any_written || is_written;
+  }
+  if (!is_any_written) return;
+  process::Waker alarm(session.clock().Now() + kTimeToRead);
+  session.loop().Add(alarm);
+  const auto signal = RunUntil(
+      session.loop(), signals,
+      [&, end = session.clock().Now() + kTimeToRead] { return session.clock().Now() >= end; });
+  session.loop().Remove(alarm);
+  if (signal) throw Exit(InterruptedBy(*signal, report));
 }
 
 /// Asks the contender to leave, or deletes it. Returns none if it cannot be asked; else whether it
@@ -209,6 +242,7 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
   ShortSession session(options.server, signals, report);
   std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
+  if (options.force) Announce(options, targets.contenders, session, signals, report);
   // The last first, so that no waiter among them acquires what another releases.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
     const auto was_there = ReleaseOne(options, *one, session, signals, report);

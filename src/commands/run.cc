@@ -63,7 +63,7 @@ int RunWithoutSession(RunContext& context, PreforkedCommand& command,
   context.loop.Remove(supervisor);
   if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
   running.PublishEnd();
-  running.ReportProcesses();
+  running.ReportEnd();
   return running.Status();
 }
 

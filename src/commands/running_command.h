@@ -6,11 +6,13 @@
 
 #include "base/clock.h"
 #include "base/end_cause.h"
+#include "cli/end_reason.h"
 #include "commands/run_context.h"
 #include "lock/contender_data.h"
 #include "lock/hold.h"
 #include "process/executable.h"
 #include "process/supervisor.h"
+#include "process/waker.h"
 
 namespace zklock::commands {
 
@@ -22,14 +24,20 @@ int CannotExecute(RunContext& context, process::ExecFailed failed);
 /// the functions below after each wake-up.
 class RunningCommand {
  public:
-  /// `locks`: all that it runs under, for messages. `context` and `supervisor` outlive it.
-  RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks)
-      : context_(context), supervisor_(supervisor), locks_(std::move(locks)) {}
+  using Details = std::function<cli::CauseDetails(EndCause)>;
+  /// `locks`: all that it runs under, for messages. `details`: what is known about a loss that is
+  /// found now; may be empty. `context` and `supervisor` outlive it.
+  RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks,
+                 Details details = {});
+  ~RunningCommand() { context_.loop.Remove(alarm_); }
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
 
   /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
   /// theirs or our own.
   void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
-  /// That the command has been executed, and that the lease has run out, as soon as it is known.
+  /// That the command has been executed, and that the lease has run out, as soon as it is known;
+  /// and why the command has to end, if it takes long to end.
   void PublishProgress();
   /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
   /// the command if --on-lost says so.
@@ -49,12 +57,16 @@ class RunningCommand {
   [[nodiscard]] EndCause cause() const;
   /// The exit status of zklock.
   [[nodiscard]] int Status() const;
-  /// Reports the processes that the command has left.
-  void ReportProcesses() const;
+  /// Reports why the command had to end and what ended it, and the processes that it has left.
+  void ReportEnd();
 
  private:
   void OnLossOf(const std::string& locks, EndCause loss);
   void PublishLoss(const std::string& locks, EndCause loss);
+  /// Why the command has to end; the message waits until it is known what became of the command.
+  void SetReason(std::string reason);
+  [[nodiscard]] std::string FateOfCommand(cli::Fate fate) const;
+  [[nodiscard]] cli::Fate FateAtEnd() const;
 
   RunContext& context_;
   process::Supervisor& supervisor_;
@@ -62,7 +74,12 @@ class RunningCommand {
   process::Ended ended_;
   bool start_published_ = false;
   std::optional<EndCause> loss_;  // published
-  bool request_reported_ = false;
+  bool has_request_ = false;
+  const Details details_;
+  std::string reason_;            // that is not reported yet
+  TimePoint report_at_ = kNever;  // even if the command has not ended by then
+  process::Waker alarm_;
+  bool has_sent_stop_ = false;  // the reason is reported, and the end is to follow
 };
 
 }  // namespace zklock::commands

@@ -80,6 +80,7 @@ std::string Format(const ContenderData& data, std::size_t most_text) {
     Put(request, "reason", std::optional(data.release_request->reason),
         std::min(most_text, kMostReason));
     if (data.release_request->only_waiting) request["onlyWaiting"] = true;
+    if (data.release_request->forced) request["forced"] = true;
   }
   return DumpJson(object);
 }
@@ -136,7 +137,8 @@ std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
   if (found == object.end() || !found->is_object()) return std::nullopt;
   return ReleaseRequest{.by = TextField(*found, "by").value_or(""),
                         .reason = TextField(*found, "reason").value_or(""),
-                        .only_waiting = Boolean(*found, "onlyWaiting").value_or(false)};
+                        .only_waiting = Boolean(*found, "onlyWaiting").value_or(false),
+                        .forced = Boolean(*found, "forced").value_or(false)};
 }
 
 }  // namespace

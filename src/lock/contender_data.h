@@ -32,6 +32,8 @@ struct ReleaseRequest {
   std::string reason{};  ///< may be empty
   /// A contender whose command has begun, or that holds for an owner, ignores it (--preempt).
   bool only_waiting = false;
+  /// The contender is deleted next (release --force), which this explains. It asks for nothing.
+  bool forced = false;
   /// kCurator: in Curator's form, which says neither.
   protocol::Program program = protocol::Program::kZklock;
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;

@@ -12,6 +12,12 @@ namespace zklock::lock {
 
 using zookeeper::Error;
 
+namespace {
+
+constexpr Duration kLongPause = std::chrono::seconds(1);
+
+}  // namespace
+
 Hold::Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
            Duration kill_after, HoldObserver& observer, std::vector<std::string> passed)
     : store_(store),
@@ -33,13 +39,14 @@ Hold::~Hold() { store_.SetListener(nullptr); }
 
 EventSource::Interest Hold::GetInterest() {
   if (state_ == State::kLost) return {};
-  if (!watched_) return {.wake = clock_.Now()};
-  return {.wake = std::min({lease_end_, next_heartbeat_, answer_deadline_})};
+  due_ = watched_ ? std::min({lease_end_, next_heartbeat_, answer_deadline_}) : clock_.Now();
+  return {.wake = due_};
 }
 
 void Hold::OnReady(short /*revents*/) {
   if (state_ == State::kLost) return;
   const TimePoint now = clock_.Now();
+  if (now - due_ >= kLongPause) paused_ = now - due_;
   // Check the lease first, whatever else is due: the process may just have resumed after a pause.
   if (now >= lease_end_) {
     Lose(EndCause::kUnproven);
@@ -76,6 +83,7 @@ void Hold::OnHeartbeat(const zookeeper::Reply& reply) {
       answer_deadline_ = kNever;
       // P counts from the sending, so that a slow answer does not stretch the period.
       next_heartbeat_ = reply.sent + protocol::HeartbeatPeriod(store_.lease().timeout());
+      paused_.reset();
       TakeLease();
       if (suspect_) {
         suspect_ = false;
@@ -213,6 +221,11 @@ bool Hold::SufficesToStart() {
   return store_.lease().SufficesToStart(clock_.Now());
 }
 
+Duration Hold::Unconfirmed() const {
+  const TimePoint now = clock_.Now();
+  return now - store_.lease().last_commit().value_or(now);
+}
+
 Duration Hold::grace() const { return protocol::GraceFor(kill_after_, store_.lease().timeout()); }
 
 void Hold::Suspect() {
@@ -258,12 +271,13 @@ void Hold::OnRefused(Error /*why*/) {
   if (state_ != State::kLost) Lose(EndCause::kUnproven);
 }
 
-void Hold::OnWatch(const std::string& path, zookeeper::Change /*change*/) {
+void Hold::OnWatch(const std::string& path, zookeeper::Change change) {
   // Watches from the time of waiting may still fire.
   const auto own = std::find_if(tickets_.begin(), tickets_.end(),
                                 [&](const Ticket& ticket) { return ticket.path == path; });
   if (own == tickets_.end() || state_ == State::kLost) return;
-  if (state_ == State::kProven) SendHeartbeat();
+  // Data is read before anything else: a request may precede the deletion by little.
+  if (state_ == State::kProven && change != zookeeper::Change::kData) SendHeartbeat();
   WatchTicket(*own);
 }
 

@@ -67,6 +67,11 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
   /// after that.
   [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
+  /// The time since the sending of the last heartbeat that was answered.
+  [[nodiscard]] Duration Unconfirmed() const;
+  /// For how long this process has not run, since then, until it was found out: it was stopped, or
+  /// the host suspended. None: not long enough to matter.
+  [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
 
   /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
   /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
@@ -121,6 +126,8 @@ class Hold final : public EventSource, public zookeeper::StoreListener {
   TimePoint stop_time_;
   TimePoint next_heartbeat_;
   TimePoint answer_deadline_ = kNever;
+  TimePoint due_ = kNever;  // the wake that was asked for last
+  std::optional<Duration> paused_;
   bool watched_ = false;  // later than the command's start, which need not wait for it
 
   CallbackScope scope_;

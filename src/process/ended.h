@@ -23,6 +23,9 @@ struct Ended {
   bool guard_failed = false;        ///< the guard died or hung, so zklock ended the tree
   std::vector<Survivor> survivors;  ///< still running: another user's, could not be signalled
   std::vector<Survivor> left_behind;  ///< Descendants::kLeave: outlive the command
+  // If it had to end (EndCause):
+  bool got_stop = false;  ///< the tree was sent the stop signal
+  bool got_kill = false;  ///< and KILL
 };
 
 /// A wait status as shells show it: the exit status, or 128+N for signal N.

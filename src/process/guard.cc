@@ -344,6 +344,7 @@ void Guard::Advance(TimePoint now) {
     } else if (MustKill() || now >= KillTime()) {
       phase_ = Phase::kKilling;
     } else {
+      duty_.page.sent_stop = true;
       tree_.StopSignalRound();
     }
   }
@@ -387,6 +388,7 @@ void Guard::BeginEnding(TimePoint now) {
 }
 
 void Guard::Kill() {
+  duty_.page.sent_kill = true;
   const bool only_survivors = tree_.KillRound(LeaseEnd());
   Reap();
   if ((has_children_ && !only_survivors) || tree_.HasContained()) return;

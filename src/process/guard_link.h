@@ -25,6 +25,9 @@ struct GuardPage {
   SharedCause cause;
   std::atomic<bool> must_kill{false};  ///< written by zklock, with a cause: KILL at once
   std::atomic<bool> is_ending{false};  ///< written by the guard: it is ending the tree
+  /// Written by the guard: it has sent the stop signal, or KILL, to what was left of the tree.
+  std::atomic<bool> sent_stop{false};
+  std::atomic<bool> sent_kill{false};
   /// Written by zklock: it suspends itself with the command. The guard continues it, again and
   /// again until this is false, once the command continues or has ended.
   std::atomic<bool> zklock_is_suspended{false};

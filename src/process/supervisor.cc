@@ -93,6 +93,7 @@ struct Supervisor::State {
   void Handle(const Message& message);
   void SeeContainment();
   void CommandEnded(int wait_status);
+  void TreeEnded(int wait_status);
   template <typename Result>
   void SettleByGuard(Result result);
 
@@ -168,7 +169,7 @@ void Supervisor::State::Handle(const Message& message) {
     case Message::Kind::kCommandEnded:
       return CommandEnded(message.number);
     case Message::Kind::kTreeEnded:
-      return SettleByGuard(Ended{message.number, false, std::move(guarded.survivors), {}});
+      return TreeEnded(message.number);
     case Message::Kind::kBegin:
     case Message::Kind::kWake:
     case Message::Kind::kForward:
@@ -190,7 +191,16 @@ void Supervisor::State::CommandEnded(int wait_status) {
   if (LeaseRanOut()) End(EndCause::kLeaseRanOut);
   auto& left_behind = std::get<Guarded>(phase).left_behind;
   if (ordered_at) return left_behind.clear();
-  SettleByGuard(Ended{wait_status, false, {}, std::move(left_behind)});
+  SettleByGuard(Ended{.wait_status = wait_status, .left_behind = std::move(left_behind)});
+}
+
+void Supervisor::State::TreeEnded(int wait_status) {
+  const GuardPage& page = guard.page();
+  const bool had_to_end = page.cause.Get().has_value();
+  SettleByGuard(Ended{.wait_status = wait_status,
+                      .survivors = std::move(std::get<Guarded>(phase).survivors),
+                      .got_stop = had_to_end && page.sent_stop,
+                      .got_kill = had_to_end && page.sent_kill});
 }
 
 /// The guard has nothing left to do but to close the session, if this process dies.
@@ -243,8 +253,13 @@ void Supervisor::State::BeginTakeOver(bool guard_was_slow) {
 void Supervisor::State::ContinueTakeOver() {
   auto& [takeover, guard_was_slow] = std::get<TakenOver>(phase);
   if (!takeover.Round(lease().end())) return;
+  const bool got_stop = guard.page().sent_stop;
   guard.Forget();
-  Ended ended{takeover.command_status(), !guard_was_slow, takeover.survivors(), {}};
+  Ended ended{.wait_status = takeover.command_status(),
+              .guard_failed = !guard_was_slow,
+              .survivors = takeover.survivors(),
+              .got_stop = got_stop,
+              .got_kill = true};
   phase.emplace<Ended>(std::move(ended));
 }
 
@@ -386,6 +401,8 @@ void Supervisor::End(EndCause cause) { state_->End(cause); }
 std::optional<EndCause> Supervisor::cause() const { return state_->guard.page().cause.Get(); }
 
 const Containment& Supervisor::containment() const { return state_->containment; }
+
+bool Supervisor::has_sent_stop() const { return state_->guard.page().sent_stop; }
 
 bool Supervisor::has_started() const { return state_->progress == State::Progress::kStarted; }
 

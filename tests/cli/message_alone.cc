@@ -81,10 +81,11 @@ std::string OtherIdentities() {
 
 // zklock and its guard look at one lease; which of them is the first to see its end is the
 // scheduler's. tests/unit/process/guard_test.cc has the guard alone.
+// Nor is it known in whose hands a command is that was not executed yet, nor for how long nothing
+// was confirmed where another's lease is about to end.
 std::string LeaseRanOut() {
-  return Reported([](cli::Report& report) {
-    report.OnEvent(cli::LostEvent{"/jobs/backup", EndCause::kLeaseRanOut});
-  });
+  return cli::CauseText(EndCause::kLeaseRanOut, "/jobs/backup") + "; " +
+         cli::FateText(cli::Fate::kNotBegun, "./backup.sh", "", SIGTERM);
 }
 
 // What a host grants of cgroups is its own. Where a test may mount the hierarchy,
@@ -196,7 +197,9 @@ Provocations SaidAloneProvocations() {
       {{Part("kCgroupNotEntered",
              "cannot start a process in a cgroup in /sys/fs/cgroup: Read-only file system")},
        [] { return NoCgroup(process::NoCgroup::Why::kNotEntered); }},
-      {{"kLeaseRanOut"}, LeaseRanOut},
+      {{Part("kNotInTime", "it could not be confirmed in time"),
+        Part("kNotBegun", "./backup.sh was not run")},
+       LeaseRanOut},
       {{Part("kSignalNumber")}, SignalWithoutName},
   };
 }

@@ -42,13 +42,75 @@ std::string RunsOn() {
   return holder.err();
 }
 
+/// By release --force, which writes this before it deletes the contender.
+std::string TakenAwayBy() {
+  const std::string lock = NewLock("said");
+  Proxy proxy(TestServers());
+  const auto read = std::make_shared<std::promise<void>>();
+  proxy.EditReplies([read](const std::string& request, std::string reply) {
+    const bool is_it = request.starts_with("get ") && reply.find("forced") != std::string::npos;
+    if (is_it) read->set_value();
+    return std::optional(std::move(reply));
+  });
+  Child holder = StartHolder({"exclusive", "--label", "nightly", "-z", proxy.address()}, lock);
+  Tree tree;
+  tree.SetData(lock + "/" + tree.Children(lock).front(),
+               R"({"revoke":{"by":"me","reason":"for fun","forced":true}})");
+  read->get_future().wait();
+  CHECK_FALSE(holder.HasEnded());
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// The command ends only with KILL.
+std::string Killed(const std::string& kill_after) {
+  const std::string lock = NewLock("said");
+  Child holder =
+      Child::Start(Zklock({"exclusive", "--kill-after", kill_after, lock, "--", "sh", "-c",
+                           "trap '' TERM; echo held; while :; do sleep 0.1; done"}));
+  CHECK(holder.ReadLine() == "held");
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
+/// zklock is stopped until the servers end its session.
+std::string Paused() {
+  const std::string lock = NewLock("said");
+  Child holder = StartHolder(kShortLease, lock);
+  holder.Signal(SIGSTOP);
+  holder.WaitUntilStopped();
+  Tree().WaitForChildren(lock, 0);
+  holder.Signal(SIGCONT);
+  holder.ReadErrUntil("--on-lost warn)\n");
+  return holder.err();
+}
+
+/// Only a nested run is left.
+std::string LostAfterEnd() {
+  const std::string lock = NewLock("said");
+  ChildOptions options =
+      Zklock({"exclusive", "--descendants", "leave", lock, "--", "sh", "-c",
+              "\"$0\" exclusive " + lock + " -- sh -c 'echo held; exec sleep 1000' & read line",
+              Binary()});
+  options.keep_stdin = true;
+  Child holder = Child::Start(std::move(options));
+  CHECK(holder.ReadLine() == "held");
+  holder.Write("\n");
+  holder.ReadErrUntil("is held until its nested runs have ended");
+  TakeAway(lock);
+  CHECK(holder.Wait() == Exited(76));
+  return holder.err();
+}
+
 std::string Unproven() {
   Proxy proxy(TestServers());
   Words words = kShortLease;
   words.insert(words.end(), {"-z", proxy.address()});
   Child holder = StartHolder(words, NewLock("said"));
   proxy.Freeze();
-  holder.ReadErrUntil("confirmed it in time");
+  holder.ReadErrUntil("no server answered for ");
   holder.ReadErrUntil("\n");
   return holder.err();
 }
@@ -195,16 +257,26 @@ std::string StaysReserved() {
 
 Provocations LossProvocations() {
   return {
-      {{"kContenderDeleted", Part("kEndsCommand")}, TakenAway},
-      {{Part("kContinues")}, RunsOn},
-      {{"kUnproven"}, Unproven},
-      {{"kExpired"}, Expired},
+      {{"kLost", Part("kDeleted", "our contender was deleted"),
+        Part("kStopped", "sh was ended with TERM")},
+       TakenAway},
+      {{Part("kContinues", "sh continues, and others may run too (--on-lost warn)")}, RunsOn},
+      {{Part("kTakenBy", "taken away by me ('for fun')"), Part("kWithLabel", "sh ('nightly')")},
+       TakenAwayBy},
+      {{Part("kKilled", "sh was ended with KILL")}, [] { return Killed("0"); }},
+      {{Part("kSentStop", "sh was sent TERM"),
+        Part("kKilledAfter", "sh was ended with KILL, since TERM did not end it in time")},
+       [] { return Killed("2s"); }},
+      {{Part("kHadEnded", "sh had already ended")}, LostAfterEnd},
+      {{Part("kPaused")}, Paused},
+      {{Part("kUnanswered")}, Unproven},
+      {{"kExpired", Part("kLastConfirmed")}, Expired},
       {{"kMayBeReserved"}, [] { return MayBeReserved(false); }},
       {{"kMayBeReserved"}, [] { return MayBeReserved(true); }},
       {{"kExpiredWhileReserving"}, NotReserved},
       {{"kStaysReservedAfterSignal"}, StaysReserved},
       {{"kTimeoutShortened", "kShorterTimeoutCounts"}, Shortened},
-      {{"kShortGrant"}, ShortGrant},
+      {{Part("kShortGrant")}, ShortGrant},
       {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-run", "--min-interval", 75); }},
       {{"kLostBeforeRun"}, [] { return LostBeforeRun("get", "/last-start", "--once-per", 75); }},
       {{"kLostStarting"}, [] { return LostBeforeRun("create", "/last-start", "--once-per", 76); }},

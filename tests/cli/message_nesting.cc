@@ -93,7 +93,7 @@ std::string BehindWriter() {
 
 Provocations NestingProvocations() {
   return {
-      {{"kKeptForNested", "kOuterReleased"}, Outlived},
+      {{"kKeptForNested", Part("kOuterReleased")}, Outlived},
       {{"kReleaseBelow", "kReleaseWaits"}, Released},
       {{"kWaitsBehindWriter"}, BehindWriter},
       {{"kKeeperSilent"}, [] { return WhileStopped("$Z release --connect-timeout 3s $L", 69); }},

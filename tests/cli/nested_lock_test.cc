@@ -202,7 +202,7 @@ TEST_CASE("A nested run exits with 76 when the lock of --hold is lost or must be
   }
   CHECK(script.ReadLine() == "76");
   CHECK(script.Wait() == Exited(0));
-  CHECK_THAT(script.err(), Catch::Contains("is lost"));
+  CHECK_THAT(script.err(), Catch::Contains("zklock: lost "));
 }
 
 TEST_CASE("When a keeper is stopped, a nested run ends before the lease") {

@@ -82,7 +82,9 @@ TEST_CASE("when the lock is deleted, the whole command is ended first, then zklo
   const Words said = Lines(holder.err());
   REQUIRE(said.size() == 1);
   CHECK(said[0] ==
-        "zklock: " + arena.lock + " is lost (our contender was deleted): ending the command");
+        "zklock: lost " + arena.lock +
+            ": our contender was deleted; flock was ended with KILL, since TERM did not end "
+            "it in time");
 }
 
 TEST_CASE("zklock does not end before everything it ran has ended") {

@@ -1,9 +1,16 @@
 // release for operators: requesting, forcing, waiting, and the confirmation on a terminal.
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/zklock.h"
+#include "support/peer.h"
 
 namespace zklock::test {
 namespace {
@@ -91,10 +98,13 @@ TEST_CASE("Curator's message also asks a zklock; other data, even a megabyte of 
 
 TEST_CASE("release --force deletes at once and states the consequences") {
   const std::string lock = NewLock("release");
-  Child holder = StartHolder(lock);
+  Child holder = StartHolder({"exclusive", "--on-lost", "warn"}, lock);
   const Finished finished = RunZklock({"release", "--holders", "--force", "--yes", lock});
   CHECK(finished.exit == Exited(0));
   CHECK_THAT(finished.err, Catch::Contains("two may run together"));
+  CHECK(Tree().Children(lock).empty());
+  CHECK_FALSE(holder.HasEnded());
+  holder.CloseInput();
   CHECK(holder.Wait() == Exited(76));
 }
 
@@ -143,6 +153,49 @@ TEST_CASE("release requires --yes without a terminal; on one it says what it wil
   asked.Write("y\n");
   CHECK(asked.Wait() == Exited(0));
   CHECK(holder.Wait() == Exited(76));
+}
+
+TEST_CASE("release --force tells a contender who takes its place and why, if it may") {
+  const std::string lock = NewLock("release");
+  Proxy holders(TestServers());
+  Proxy releasers(TestServers());
+  const auto read = std::make_shared<std::promise<void>>();
+  const auto has_read = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_future<void> was_read = read->get_future().share();
+  holders.EditReplies([=](const std::string& request, std::string reply) {
+    const bool tells = request.starts_with("get ") && reply.find("forced") != std::string::npos;
+    if (tells && !has_read->exchange(true)) read->set_value();
+    return std::optional(std::move(reply));
+  });
+  releasers.EditReplies([=](const std::string& request, std::string reply) {
+    // Not deleted before: the 100 ms that release waits may be too short on a busy machine.
+    if (request.starts_with("set " + lock)) was_read.wait_for(std::chrono::seconds(20));
+    return std::optional(std::move(reply));
+  });
+  const Words words = {"release", "-z",       releasers.address(), "--force", "--holders",
+                       "--yes",   "--reason", "disk full",         lock};
+  Child holder = StartHolder({"exclusive", "--label", "nightly", "-z", holders.address()}, lock);
+  SECTION("one that reads it") {
+    CHECK(RunZklock(words).exit == Exited(0));
+    CHECK(holder.Wait() == Exited(76));
+    CHECK_THAT(holder.err(),
+               Catch::StartsWith("zklock: lost " + lock + ": taken away by ") &&
+                   Catch::EndsWith(" ('disk full'); sh ('nightly') was ended with TERM\n"));
+  }
+  SECTION("one that release may not write to") {
+    Tree().SetAcl(lock + "/" + OnlyContender(lock), kRead);
+    read->set_value();
+    CHECK(RunZklock(words).exit == Exited(0));
+    CHECK(holder.Wait() == Exited(76));
+    CHECK(holder.err() == "zklock: lost " + lock +
+                              ": our contender was deleted; sh ('nightly') was ended with TERM\n");
+  }
+  SECTION("one that cannot read it") {
+    holders.Freeze();
+    read->set_value();
+    CHECK(RunZklock(words).exit == Exited(0));
+    CHECK(Tree().Children(lock).empty());
+  }
 }
 
 TEST_CASE("--position selects one by its place, on a terminal only, and --host all of a host") {

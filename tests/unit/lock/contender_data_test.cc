@@ -189,7 +189,7 @@ TEST_CASE("Entries of `under` that are not strings are skipped") {
 }
 
 TEST_CASE("A release request is added to the existing data") {
-  const ReleaseRequest request{.by = "root on web1", .reason = "for a restart"};
+  const ReleaseRequest request{.by = "root on web1", .reason = "for a restart", .forced = true};
   const std::string data = FormatContenderData({.host = "build7", .pid = 17});
   CHECK(ParseContenderData(AddReleaseRequest(data, request)) ==
         ContenderData{.host = "build7", .pid = 17, .release_request = request});

@@ -97,6 +97,43 @@ TEST_CASE("Without an answer the lease ends exactly in time") {
   CHECK(held.hold->lease_end() == held.began + 30s - 1250ms);
 }
 
+TEST_CASE("A loss has the time since the last proof, and for how long the process did not run") {
+  Held held;
+  SECTION("without an answer") {
+    held.store.Disconnect();
+    held.Pass(29s, false);
+    CHECK(held.hold->Unconfirmed() == 29s);
+    CHECK_FALSE(held.hold->paused());
+  }
+  SECTION("stopped") {
+    held.Pass(0s);
+    CHECK(held.hold->GetInterest().wake < held.clock.Now() + 4s);
+    held.clock.Advance(40s);
+    held.hold->OnReady(0);
+    CHECK(held.hold->Unconfirmed() == 40s);
+    REQUIRE(held.hold->paused());
+    CHECK(*held.hold->paused() > 36s);
+  }
+  SECTION("stopped, but proven since") {
+    held.Pass(0s);
+    (void)held.hold->GetInterest();
+    held.clock.Advance(10s);
+    held.hold->OnReady(0);
+    CHECK(held.hold->paused());
+    held.Pass(4s);
+    CHECK_FALSE(held.hold->paused());
+  }
+}
+
+TEST_CASE("A holder reads what was written to its contender before anything else is committed") {
+  Held held;
+  const std::size_t before = held.store.log().size();
+  held.servers.Write(held.ticket.path, "why it is deleted next");
+  held.store.Run();
+  REQUIRE(held.store.log().size() == before + 1);
+  CHECK(held.store.log().back().starts_with("get "));
+}
+
 TEST_CASE("A command may start while more than a third of T is left") {
   Held held;
   held.clock.Advance(18s);
