@@ -1,5 +1,7 @@
 #include "cli/completion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -112,10 +114,11 @@ Completion CompleteOnServers(const Words& words, F complete) {
   }
 }
 
-Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed) {
+Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed,
+                          bool only_used) {
   return CompleteOnServers(ServerWords(words, options, false),
                            [&](const Grammar& /*grammar*/, ServerOptions server) {
-                             return CompleteLock{std::move(server), typed};
+                             return CompleteLock{std::move(server), typed, only_used};
                            });
 }
 
@@ -158,11 +161,24 @@ Completion Complete(const Words& words) {
   if (last != nullptr && !last->IsFlag() && !HasValue(before.back())) {
     return complete_value(*last, "");
   }
-  if (!typed.starts_with('-')) return CompleteLockOf(before, options, typed);
+  if (!typed.starts_with('-')) {
+    return CompleteLockOf(before, options, typed, words.front() == "release");
+  }
   if (!HasValue(typed)) return CompleteOption(options, typed);
   const OptionSpec* option = Find(options, typed);
   if (option == nullptr) return CompleteWords{};
   return complete_value(*option, typed.substr(0, typed.find('=') + 1));
+}
+
+std::string LockUse(const lock::FoundLock& lock) {
+  const std::string waiting = lock.waiting == 0 ? "" : fmt::format(", {} waiting", lock.waiting);
+  if (lock.held == 0 && lock.waiting == 0) return "free";
+  if (lock.is_semaphore) {
+    const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
+    const bool is_one = lock.permit_limit.value_or(lock.held) == 1;
+    return fmt::format("{}{} permit{} used{}", lock.held, of, is_one ? "" : "s", waiting);
+  }
+  return (lock.held <= 1 ? "in use" : fmt::format("in use by {}", lock.held)) + waiting;
 }
 
 }  // namespace zklock::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/option_table.h"
+#include "lock/lock_names.h"
 
 namespace zklock::cli {
 
@@ -30,7 +31,11 @@ struct CompleteCommand {
 struct CompleteLock {
   ServerOptions server;
   std::string typed;
+  bool only_used = false;  ///< a free one is of no use to the subcommand
 };
+/// What is offered beside a LOCK: "free"; "in use, 2 waiting"; "in use by 3"; "2 of 3 permits
+/// used, 1 waiting".
+[[nodiscard]] std::string LockUse(const lock::FoundLock& lock);
 
 /// The ID of a reservation that stands, or the name of a contender, to be looked up on the servers.
 struct CompleteFromQueue {

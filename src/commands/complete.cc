@@ -66,8 +66,9 @@ void RunBriefly(cli::ServerOptions server, process::Signals& signals, F work) {
   while (!session_driver.session().IsClosed() && clock.Now() < begin + kPatience) loop.RunOnce();
 }
 
-/// The LOCKs that begin with what is typed: absolute paths or paths below the root, as typed.
-std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
+/// The LOCKs that begin with what is typed, absolute paths or paths below the root, as typed, and
+/// how they are used.
+std::vector<cli::Candidate> FindLocks(const cli::CompleteLock& wanted, process::Signals& signals) {
   const bool absolute = wanted.typed.rfind('/', 0) == 0;
   // zklock would refuse it: see Grammar::ResolveLock.
   const bool has_slash = wanted.typed.find('/') != std::string::npos;
@@ -76,21 +77,24 @@ std::vector<std::string> FindLocks(const cli::CompleteLock& wanted, process::Sig
   const std::string typed = absolute ? wanted.typed : below + wanted.typed;
   const auto above = lock::LockName::In(wanted.server.servers.chroot, protocol::ParentOf(typed));
 
-  std::vector<std::string> paths;
+  std::vector<lock::FoundLock> found;
   RunBriefly(wanted.server, signals, [&](auto& store, const Clock& clock, const auto& serve) {
     lock::Calls calls(store, clock, kPatience, serve);
-    lock::FindLockNames(calls, above, paths);
+    lock::FindLockNames(calls, above, found);
   });
-  std::vector<std::string> locks;
-  for (const std::string& lock : paths) {
+  std::vector<cli::Candidate> locks;
+  for (const lock::FoundLock& one : found) {
+    const std::string& lock = one.path;
     // zklock would refuse some names. Others would not look like what they are on the line.
-    if (lock.rfind(typed, 0) != 0 || cli::Printable(lock) != lock ||
+    if (!lock.starts_with(typed) || cli::Printable(lock) != lock ||
         !std::holds_alternative<std::string>(protocol::CheckAbsolutePath(lock))) {
       continue;
     }
-    locks.push_back(absolute ? lock : lock.substr(below.size()));
+    if (wanted.only_used && one.held + one.waiting == 0) continue;
+    locks.push_back({absolute ? lock : lock.substr(below.size()), cli::LockUse(one)});
   }
-  std::sort(locks.begin(), locks.end());
+  std::sort(locks.begin(), locks.end(),
+            [](const auto& a, const auto& b) { return a.word < b.word; });
   return locks;
 }
 
@@ -143,6 +147,14 @@ std::vector<std::string> FindInQueue(const cli::CompleteFromQueue& wanted,
   return words;
 }
 
+std::string LinesOf(const std::vector<cli::Candidate>& candidates) {
+  std::string text;
+  for (const auto& [word, help] : candidates) {
+    text += word + (help.empty() ? "" : "\t" + help) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 int Complete(const cli::Completion& completion, process::Signals& signals) {
@@ -152,13 +164,11 @@ int Complete(const cli::Completion& completion, process::Signals& signals) {
   } else if (const auto* command = std::get_if<cli::CompleteCommand>(&completion)) {
     text = ":command " + std::to_string(command->first_word) + "\n";
   } else if (const auto* lock = std::get_if<cli::CompleteLock>(&completion)) {
-    for (const std::string& path : FindLocks(*lock, signals)) text += path + "\n";
+    text = LinesOf(FindLocks(*lock, signals));
   } else if (const auto* queue = std::get_if<cli::CompleteFromQueue>(&completion)) {
     for (const std::string& word : FindInQueue(*queue, signals)) text += word + "\n";
   } else {
-    for (const auto& [word, help] : std::get<cli::CompleteWords>(completion).candidates) {
-      text += word + (help.empty() ? "" : "\t" + help) + "\n";
-    }
+    text = LinesOf(std::get<cli::CompleteWords>(completion).candidates);
   }
   Output output;
   output.Append(text);

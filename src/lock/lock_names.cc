@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <deque>
 #include <string_view>
+#include <utility>
 
 #include "lock/lock_children.h"
 #include "protocol/contender_name.h"
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"
+#include "protocol/queue.h"
 
 namespace zklock::lock {
 namespace {
@@ -41,11 +43,24 @@ bool MayBeLock(const LockChildren& children, std::deque<std::string>& others) {
   return is_used || !has_others;
 }
 
+FoundLock Found(const LockChildren& children, std::string path) {
+  if (const auto& semaphore = children.semaphore()) {
+    return {.path = std::move(path),
+            .is_semaphore = true,
+            .held = protocol::Contenders(semaphore->permits).size(),
+            .waiting = protocol::Contenders(semaphore->turnstile).size(),
+            .permit_limit = semaphore->permit_limit};
+  }
+  const std::size_t held = protocol::HoldersIn(children.children()).size();
+  const std::size_t all = protocol::Contenders(children.children()).size();
+  return {.path = std::move(path), .held = held, .waiting = all - std::min(held, all)};
+}
+
 }  // namespace
 
-void FindLockNames(Calls& calls, const LockName& above, std::vector<std::string>& paths) {
+void FindLockNames(Calls& calls, const LockName& above, std::vector<FoundLock>& locks) {
   calls.Repeat([&] {
-    paths.clear();
+    locks.clear();
     std::deque<std::string> to_list = {above.path};
     std::size_t lists = 0;
     while (lists < kMostLists && !to_list.empty()) {
@@ -62,7 +77,7 @@ void FindLockNames(Calls& calls, const LockName& above, std::vector<std::string>
       calls.Complete(found);
       for (const LockChildren& children : found) {
         if (MayBeLock(children, to_list) && children.lock() != above.path) {
-          paths.push_back(above.DisplayPath(children.lock()));
+          locks.push_back(Found(children, above.DisplayPath(children.lock())));
         }
       }
     }

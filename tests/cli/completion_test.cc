@@ -194,8 +194,8 @@ TEST_CASE("the LOCK of a semaphore is offered, the znodes of its queue are not")
   tree.Create(above + "/free/locks");
   Child holder = StartHolder({"exclusive", "--permits", "2"}, above + "/held");
 
-  const std::string all =
-      above + "/free\n" + above + "/held\n" + above + "/named/leases\n" + above + "/named/locks\n";
+  const std::string all = above + "/free\tfree\n" + above + "/held\t1 of 2 permits used\n" + above +
+                          "/named/leases\tfree\n" + above + "/named/locks\tfree\n";
   const ChildOptions options = Zklock({"--complete", "exclusive", above + "/"});
   CHECK(Offered(all, [&] { return Run(options).out; }) == all);
 }
@@ -208,7 +208,8 @@ TEST_CASE("a LOCK that keeps records of its runs is offered, the znodes of the r
     tree.Create(above + "/above" + record);
   }
   tree.Create(above + "/above/job");
-  const std::string all = above + "/above\n" + above + "/above/job\n" + above + "/free\n";
+  const std::string all =
+      above + "/above\tfree\n" + above + "/above/job\tfree\n" + above + "/free\tfree\n";
   const ChildOptions options = Zklock({"--complete", "exclusive", above + "/"});
   CHECK(Offered(all, [&] { return Run(options).out; }) == all);
 }
@@ -219,11 +220,31 @@ TEST_CASE("contenders and znodes above LOCKs are not offered as LOCKs") {
   const std::string below = lock + "/below";
   tree.Create(below);
   Child holder = StartHolder(below);
-  const std::string only = below + "\n";
+  const std::string only = below + "\tin use\n";
   for (const std::string& typed : {lock + "/", lock}) {
     const ChildOptions options = Zklock({"--complete", "inspect", typed});
     CHECK(Offered(only, [&] { return Run(options).out; }) == only);
   }
+}
+
+TEST_CASE("a LOCK is offered with who uses it, and release offers none that is free") {
+  Tree tree;
+  const std::string above = Made(tree);
+  tree.Create(above + "/free");
+  const Child holder = StartHolder(above + "/held");
+  const Child waiter = StartWaiter(above + "/held");
+  const Child reader = StartHolder({"read"}, above + "/read");
+  const Child another = StartHolder({"read"}, above + "/read");
+  const Child writer = StartWaiter({"write"}, above + "/read");
+  const std::string used =
+      above + "/held\tin use, 1 waiting\n" + above + "/read\tin use by 2, 1 waiting\n";
+  const ChildOptions release = Zklock({"--complete", "release", above + "/"});
+  CHECK(Offered(used, [&] { return Run(release).out; }) == used);
+  const std::string all = above + "/free\tfree\n" + used;
+  const ChildOptions exclusive = Zklock({"--complete", "try", above + "/"});
+  CHECK(Offered(all, [&] { return Run(exclusive).out; }) == all);
+  CHECK(Zsh().AfterTab("zklock try " + above + "/f") == "[zklock][try][" + above + "/free]");
+  CHECK(FishOffers("zklock try " + above + "/f") == Words{above + "/free"});
 }
 
 TEST_CASE("release --contender offers the names of those in the queue") {
@@ -245,7 +266,7 @@ TEST_CASE("LOCKs with characters that reorder or hide the line are not offered")
     tree.Create(above + "/" + name);
     tree.Create(above + "/" + name + "/x-lock-0000000001");
   }
-  const std::string only = above + "/good\n";
+  const std::string only = above + "/good\tin use\n";
   const ChildOptions options = Zklock({"--complete", "inspect", above + "/"});
   CHECK(Offered(only, [&] { return Run(options).out; }) == only);
 }
