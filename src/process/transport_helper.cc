@@ -33,10 +33,10 @@ constexpr char kMinderName[] = "zklock-proxy";
 constexpr char kProgramName[] = "zklock-transpor";
 
 // From HUP to KILL, for a command whose connection is over.
-constexpr timespec kHangUpTime{0, 200'000'000};
-// For the minder to do this, at the end of zklock. Only a minder without processor time needs
-// longer than kHangUpTime. If it were killed, what its command has left in the background would
-// live on.
+constexpr Duration kHangUpTime = 200ms;
+// For the minder to do this, at the end of zklock. Only a minder without processor time, or one
+// whose command runs processes that it may not kill, needs longer than kHangUpTime. If it were
+// killed, what its command has left in the background would live on.
 constexpr Duration kEndTime = 5s;
 
 /// The helpers that are children of this process: TakeOver must not end them.
@@ -64,16 +64,31 @@ void EnterHelper(int socket, int words) {
   _exit(127);
 }
 
+/// Whether the command has ended. It is not reaped: as long as it is a zombie its process group's
+/// number is not used again.
+bool IsZombie(pid_t command) {
+  siginfo_t ended{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  return waitid(P_PID, static_cast<id_t>(command), &ended, options) == 0 && ended.si_pid != 0;
+}
+
 /// Until the command has ended, `parent` is gone, or TERM.
 void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
-  while (getppid() == parent) {
-    siginfo_t ended{};
-    // It is reaped last: as long as it is a zombie its process group's number is not used again.
-    const int options = WEXITED | WNOHANG | WNOWAIT;
-    if (waitid(P_PID, static_cast<id_t>(command), &ended, options) == 0 && ended.si_pid != 0) {
-      return;
-    }
+  while (getppid() == parent && !IsZombie(command)) {
     if (sigwaitinfo(&watched, nullptr) == SIGTERM) return;
+  }
+}
+
+/// Until the command has ended, after HUP.
+void AwaitHangUp(pid_t command) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const TimePoint end = BootClock::now() + kHangUpTime;
+  for (Duration left = kHangUpTime; left > 0ns && !IsZombie(command);
+       left = end - BootClock::now()) {
+    const timespec patience{0, left.count()};
+    sigtimedwait(&child, nullptr, &patience);
   }
 }
 
@@ -83,6 +98,8 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
   setsid();
   LeaveWorkingDirectory();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // A shell may end before what it runs: that is waited for too.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t self = getpid();
   const pid_t command = fork();
   if (command < 0) _exit(1);
@@ -103,14 +120,10 @@ void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
   AwaitEnd(watched, command, parent);
   kill(-command, SIGHUP);
   kill(-command, SIGCONT);
-  sigdelset(&watched, SIGTERM);
-  siginfo_t ended{};
-  if (waitid(P_PID, static_cast<id_t>(command), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-      ended.si_pid == 0) {
-    sigtimedwait(&watched, nullptr, &kHangUpTime);
-  }
+  AwaitHangUp(command);
   kill(-command, SIGKILL);
-  waitpid(command, nullptr, 0);
+  while (waitpid(-command, nullptr, 0) > 0) {
+  }
   _exit(0);
 }
 

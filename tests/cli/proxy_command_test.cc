@@ -12,6 +12,7 @@
 #include "cli/mark.h"
 #include "cli/unreached.h"
 #include "cli/zklock.h"
+#include "process/process_tree.h"
 #include "support/kept_port.h"
 #include "support/peer.h"
 #include "support/temporary.h"
@@ -227,6 +228,22 @@ TEST_CASE("helpers that ignore HUP or leave children are ended with zklock all t
   CHECK(Run(mark.On(Proxied(line, {"try", NewLock("proxy-deaf"), "--", "true"}))).exit ==
         Exited(0));
   mark.WaitForEnd();
+}
+
+TEST_CASE("what a proxy command's shell runs has ended before zklock does") {
+  const TemporaryDirectory directory;
+  // The kernel takes a moment to free its memory, after the shell has ended.
+  const std::string line =
+      "python3 -c 'import os, subprocess; memory = b\"x\" * (200 << 20); "
+      "open(\"" +
+      directory.Path("pid") +
+      "\", \"w\").write(str(os.getpid())); "
+      "subprocess.run([\"socat\", \"-\", \"TCP:%h:%p\"])'; true";
+  const Finished finished = Run(Proxied(line, {"try", NewLock("proxy-slow"), "--", "true"}));
+  CAPTURE(finished.err);
+  CHECK(finished.exit == Exited(0));
+  const auto stat = process::ReadProcessStat(std::stoi(directory.Read("pid")));
+  CHECK((!stat || stat->is_dead));
 }
 
 TEST_CASE("zklock reaches the servers by ssh -W through a real sshd") {
