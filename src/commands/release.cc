@@ -242,7 +242,9 @@ int ReleaseAll(const cli::ReleaseOptions& options, const Targets& targets,
   ShortSession session(options.server, signals, report);
   std::vector<cli::ContenderView> releasing;
   bool all_can = targets.all;
-  if (options.force) Announce(options, targets.contenders, session, signals, report);
+  if (options.force && !options.dry_run) {
+    Announce(options, targets.contenders, session, signals, report);
+  }
   // The last first, so that no waiter among them acquires what another releases.
   for (auto one = targets.contenders.rbegin(); one != targets.contenders.rend(); ++one) {
     const auto was_there = ReleaseOne(options, *one, session, signals, report);
