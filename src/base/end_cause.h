@@ -13,7 +13,7 @@ enum class EndCause : int {
   kRemoved,       ///< our contender was deleted
   kExpired,       ///< the servers ended the session
   kUnproven,      ///< the lease ended before it was proven again
-  kShortSession,  ///< a server granted a session time-out too short for a lease
+  kShortSession,  ///< a server granted a session timeout too short for a lease
   kLeaseRanOut,   ///< the lease was about to end
   kOuter,         ///< the ancestor that held it released it, lost it or ended
   kAbandoned,     ///< zklock was killed or has failed: nobody proves the lease any more

@@ -36,7 +36,7 @@ constexpr char kGuardFailed[] =
 constexpr char kReleaseRequested[] = "asked to release {} by {}";
 constexpr char kLost[] = "lost {}: {}";
 constexpr char kExpired[] = "lost {}: the servers ended the session{}";
-constexpr char kShortGrant[] = "lost {}: {} shortened the session time-out to {}; the least is 4s";
+constexpr char kShortGrant[] = "lost {}: {} shortened the session timeout to {}; the least is 4s";
 constexpr char kOuterReleased[] =
     "lost {}: the outer zklock that held it released it, lost it or ended";
 

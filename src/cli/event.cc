@@ -18,14 +18,14 @@ namespace zklock::cli {
 namespace message {
 namespace {
 
-constexpr char kConnected[] = "connected to {}, session time-out {}";
+constexpr char kConnected[] = "connected to {}, session timeout {}";
 constexpr char kTimeoutShortened[] =
-    "connected to {}, session time-out {}: this server shortened it from {}";
+    "connected to {}, session timeout {}: this server shortened it from {}";
 constexpr char kShorterTimeoutCounts[] =
-    "connected to {}, session time-out {}; the shorter one granted by another server, {}, still "
+    "connected to {}, session timeout {}; the shorter one granted by another server, {}, still "
     "applies";
 constexpr char kShortSession[] =
-    "the servers grant a session time-out of only {}: an ordinary change of leader may end the "
+    "the servers grant a session timeout of only {}: an ordinary change of leader may end the "
     "command; see --session-timeout";
 constexpr char kQueued[] = "queued as {}";
 constexpr char kWaiting[] = "waiting for {}: {}predecessor {}";

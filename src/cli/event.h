@@ -52,14 +52,14 @@ struct ConnectedEvent {
   static constexpr const char* kName = "connected";
   static constexpr Level kLevel = Level::kVerbose;
   std::string server;              ///< as the user wrote it
-  Duration granted{};              ///< the session time-out that it grants
+  Duration granted{};              ///< the session timeout that it grants
   Duration effective{};            ///< the one that counts: the shortest granted to this session
   std::optional<Duration> before;  ///< the one that counted until now; none for a new session
   [[nodiscard]] EventFields Fields() const;
   [[nodiscard]] std::string Text() const;
 };
 
-/// The session time-out is so short that an ordinary change of leader may end the command.
+/// The session timeout is so short that an ordinary change of leader may end the command.
 struct ShortSessionEvent {
   static constexpr Level kLevel = Level::kUnlessQuiet;
   Duration timeout{};

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-/// The client library doubles the time-out in an int of milliseconds, which overflows above 12 days
+/// The client library doubles the timeout in an int of milliseconds, which overflows above 12 days
 /// and 10 hours: it would then never connect.
 constexpr Duration kLongestSessionTimeout = std::chrono::days(12);
 

@@ -15,7 +15,7 @@ inline constexpr char kTooSlow[] =
     "answer took {}, and the servers ping each other every {}; give a longer --session-timeout";
 inline constexpr char kPingsTooRare[] =
     "{} is free, but a session of {} is not confirmed quickly enough to run anything safely: the "
-    "servers ping each other every {}; do their limits for session time-outs differ?";
+    "servers ping each other every {}; do their limits for session timeouts differ?";
 inline constexpr char kTriedServer[] = "{} ({})";
 inline constexpr char kTriedServers[] = "{} (each: {})";
 inline constexpr char kConnectUnanswered[] = "does not answer connection attempts: a firewall?";
@@ -58,7 +58,7 @@ inline constexpr char kByCertificate[] = "the client certificate";
 
 // The LOCK cannot be used as asked.
 inline constexpr char kShortSessions[] =
-    "{} cannot be used: the servers grant a session time-out of less than 4 seconds; ask for more "
+    "{} cannot be used: the servers grant a session timeout of less than 4 seconds; ask for more "
     "with --session-timeout, or raise the servers' maxSessionTimeout";
 inline constexpr char kNumbersUsedUp[] =
     "{} cannot be used: its sequence numbers are used up; delete the LOCK while nobody uses it, "

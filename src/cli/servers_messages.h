@@ -14,10 +14,10 @@ inline constexpr char kOtherEnsemble[] =
     "{} belongs to another ensemble than {}: two commands could hold one lock; correct --servers";
 inline constexpr char kSameServer[] = "{} are one server: the list has fewer than it seems";
 inline constexpr char kGrantsDiffer[] =
-    "session time-outs differ: {} grants {}, others up to {}: a lock becomes shorter by a "
+    "session timeouts differ: {} grants {}, others up to {}: a lock becomes shorter by a "
     "reconnect to it; set the same minSessionTimeout and maxSessionTimeout";
 inline constexpr char kUselessGrant[] =
-    "{} grants a session time-out of {}, and zklock locks with no less than {}: raise "
+    "{} grants a session timeout of {}, and zklock locks with no less than {}: raise "
     "--session-timeout or maxSessionTimeout";
 inline constexpr char kCommitsTooSlow[] =
     "{} took {} for a commit, and heartbeats are due every {}: raise --session-timeout, or find "
@@ -36,9 +36,9 @@ inline constexpr char kFewConnectionsLeft[] =
 inline constexpr char kCommitsSlow[] =
     "{} took {} for a commit, more than half of the time between heartbeats ({})";
 inline constexpr char kBriefGrant[] =
-    "{} grants a session time-out of {}: a change of leader may last longer, and end the command";
+    "{} grants a session timeout of {}: a change of leader may last longer, and end the command";
 inline constexpr char kGrantBelowAsked[] =
-    "no server grants the session time-out of {} that was asked for; the longest is {}";
+    "no server grants the session timeout of {} that was asked for; the longest is {}";
 inline constexpr char kEvenList[] =
     "the list has {} servers; if these are the ensemble, it survives no more failures than {} "
     "would";
@@ -59,7 +59,7 @@ inline constexpr char kNotCompared[] =
 // The end of the report.
 inline constexpr char kWithoutServers[] =
     "without servers a command gets its stop signal after {} to {}, or after up to {} if its lock "
-    "is new, and is dead {} later (session time-out {}, --kill-after {})";
+    "is new, and is dead {} later (session timeout {}, --kill-after {})";
 inline constexpr char kNothingToFix[] = "nothing to fix";
 inline constexpr char kNoServerReached[] = "no server was reached";
 

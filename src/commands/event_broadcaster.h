@@ -26,7 +26,7 @@ class EventBroadcaster {
   void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
 
   void Publish(const cli::Event& event);
-  /// ConnectedEvent, and ShortSessionEvent if the reconnect has made the session time-out short.
+  /// ConnectedEvent, and ShortSessionEvent if the reconnect has made the session timeout short.
   void PublishConnected(const zookeeper::Session& session);
   /// ShortSessionEvent, if `timeout` is short.
   void WarnOfShortSession(Duration timeout);

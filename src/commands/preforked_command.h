@@ -66,7 +66,7 @@ class PreforkedCommand {
   void Prepare(Duration session_timeout);
   void TryPrepare(Duration session_timeout);
   void ReportContainment() const;
-  /// The grace that a session time-out of ours and the ancestors' leases allow.
+  /// The grace that a session timeout of ours and the ancestors' leases allow.
   [[nodiscard]] Duration GraceWith(Duration session_timeout) const;
   [[nodiscard]] process::CommandSpec Spec(Duration grace) const;
 

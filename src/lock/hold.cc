@@ -242,7 +242,7 @@ void Hold::OnConnected(bool fresh) {
   if (state_ == State::kLost) return;
   // It would be a defect if the store began a new session by itself. Our znodes are then gone.
   if (fresh) return Lose(EndCause::kExpired);
-  // This comes first: the server may have granted a shorter session time-out, which moves the
+  // This comes first: the server may have granted a shorter session timeout, which moves the
   // lease's end back. Only an answered heartbeat moves it forward.
   if (const auto end = store_.lease().End(); end && *end < lease_end_) TakeLease();
   observer_.OnConnected();

@@ -19,7 +19,7 @@ class HoldObserver {
  public:
   virtual ~HoldObserver() = default;
   /// The lease now ends at `lease_end`: later than before, or earlier if a server has granted a
-  /// shorter session time-out. `grace`: the time that this leaves between the stop signal and KILL.
+  /// shorter session timeout. `grace`: the time that this leaves between the stop signal and KILL.
   virtual void OnLease(TimePoint lease_end, Duration grace) = 0;
   /// A server has accepted the session again.
   virtual void OnConnected() {}

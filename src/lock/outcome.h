@@ -66,7 +66,7 @@ struct TooSlow {
   Duration timeout{};                ///< the session's
   Duration answer{};                 ///< how long answers have taken; 0: none is quick enough
   Duration ping_span{};              ///< how often the servers ping each other
-  std::optional<Duration> longer{};  ///< the time-out of a session that would do
+  std::optional<Duration> longer{};  ///< the timeout of a session that would do
 };
 
 /// The servers refuse a request.
@@ -81,7 +81,7 @@ struct Refused {
 /// The LOCK cannot be used in this way.
 struct Unusable {
   enum class Why {
-    kShortSessions,     ///< the granted session time-out is below the minimum
+    kShortSessions,     ///< the granted session timeout is below the minimum
     kNumbersUsedUp,     ///< its sequence numbers are used up
     kNobodysContender,  ///< `child` in it belongs to no session
     kEphemeral,         ///< it is an ephemeral znode

@@ -9,7 +9,7 @@
 namespace zklock::process {
 
 /// One thread, one wait: poll(2) on the descriptors of all sources, and on one CLOCK_BOOTTIME timer
-/// for their wake-up times. (poll's own time-out does not count while the host is suspended.)
+/// for their wake-up times. (poll's own timeout does not count while the host is suspended.)
 class EventLoop {
  public:
   /// Throws std::system_error.

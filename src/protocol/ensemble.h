@@ -65,7 +65,7 @@ struct ServerFacts {
   std::optional<int> id{};  ///< its number in the ensemble, by the session that it created
   std::optional<Spread> connect{};
   std::optional<Spread> commit{};
-  std::optional<Duration> granted{};   ///< the session time-out
+  std::optional<Duration> granted{};   ///< the session timeout
   std::optional<ClockOffset> clock{};  ///< of the server that stamps its transactions: the leader
   std::optional<std::uint64_t> connections{};       ///< of this host
   std::optional<std::uint64_t> connection_limit{};  ///< for one host; 0: no limit
@@ -88,7 +88,7 @@ struct Members {
 struct EnsembleFacts {
   std::vector<ServerFacts> servers;
   std::optional<Members> members{};  ///< none: not known, or a standalone server
-  Duration asked{};                  ///< the session time-out
+  Duration asked{};                  ///< the session timeout
 };
 
 /// One conclusion.
@@ -101,8 +101,8 @@ struct Finding {
     kNotMember,        ///< it serves the ensemble, but the configuration does not have it
     kSameServer,       ///< several names of the list lead to one server
     kNoQuorum,         ///< read-only, or not serving
-    kDifferentGrants,  ///< session time-outs from `least` to `most`
-    kUselessGrant,     ///< a time-out, `least`, with which zklock refuses to lock
+    kDifferentGrants,  ///< session timeouts from `least` to `most`
+    kUselessGrant,     ///< a timeout, `least`, with which zklock refuses to lock
     kTooSlow,          ///< a commit took `most`, and heartbeats are due each `least`
     kEvenMembers,      ///< `count` servers vote
     kClockOff,         ///< the leader's, by `most` at least
@@ -145,7 +145,7 @@ struct Finding {
 [[nodiscard]] std::optional<bool> IsSameEnsemble(bool known, std::optional<Duration> since_alive,
                                                  Duration timeout);
 
-/// The shortest time-out that a server has granted: the one that a lock has to live with.
+/// The shortest timeout that a server has granted: the one that a lock has to live with.
 [[nodiscard]] std::optional<Duration> ShortestGrant(const EnsembleFacts& facts);
 
 /// How long a command runs on when no server answers any more, from the moment of the failure.
@@ -158,7 +158,7 @@ struct TimeWithoutServers {
   Duration most_to_stop{};
   Duration most_to_end{};  ///< until the lease ends: by then the command is dead
 };
-/// By the rules of Lease, for a session time-out `timeout` and heartbeats that are answered after
+/// By the rules of Lease, for a session timeout `timeout` and heartbeats that are answered after
 /// `round_trip`.
 [[nodiscard]] TimeWithoutServers HowLongWithoutServers(Duration timeout, Duration kill_after,
                                                        Duration round_trip);

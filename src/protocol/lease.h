@@ -10,7 +10,7 @@ namespace zklock::protocol {
 /// How long the lock is proven (zklock-protocol(7), section 4): pure arithmetic on the times at
 /// which answered requests were sent. It reads no clock.
 ///
-/// Two times count, for a session with time-out T:
+/// Two times count, for a session with timeout T:
 ///
 ///   s  just before sending the newest committed request (create or heartbeat) that succeeded. The
 ///      session was alive then.
@@ -23,7 +23,7 @@ namespace zklock::protocol {
 ///
 /// The servers keep the session at least until p + T. tests/model/lease.pml checks this.
 ///
-/// T is the shortest time-out that any server has granted to this session. Each connect is granted
+/// T is the shortest timeout that any server has granted to this session. Each connect is granted
 /// a new one, and the leader uses the one that it heard last, possibly late and from a server that
 /// we left long ago. So a shorter grant moves the lease's end back, for earlier proofs as well.
 class Lease {
@@ -51,8 +51,8 @@ class Lease {
   /// command if the answer before the pause and those after it take less than this together. Not
   /// positive if no answer is quick enough.
   [[nodiscard]] Duration AnswerBudget() const;
-  /// The time-out of a session with the same servers in which answers may take `answers`; nothing
-  /// if none is known. A server that grants longer time-outs pings too rarely for this session.
+  /// The timeout of a session with the same servers in which answers may take `answers`; nothing
+  /// if none is known. A server that grants longer timeouts pings too rarely for this session.
   [[nodiscard]] std::optional<Duration> SufficientTimeout(Duration answers) const;
   /// When the newest request that was answered, or the newest accepted connect request, was sent.
   [[nodiscard]] std::optional<TimePoint> newest_sent() const { return newest_sent_; }
@@ -115,9 +115,9 @@ inline constexpr Duration kKillMargin = std::chrono::milliseconds(250);
 /// heartbeat, before the lease is longer.
 [[nodiscard]] Duration AnswerTimeout(Duration timeout, Duration until_stop, Duration taken);
 
-/// A shorter time-out leaves no usable lease; it is refused (78).
+/// A shorter timeout leaves no usable lease; it is refused (78).
 inline constexpr Duration kLeastSessionTimeout = std::chrono::seconds(4);
-/// With a shorter time-out an ordinary change of leader may end the command; zklock warns.
+/// With a shorter timeout an ordinary change of leader may end the command; zklock warns.
 inline constexpr Duration kComfortableSessionTimeout = std::chrono::seconds(10);
 
 }  // namespace zklock::protocol

@@ -7,7 +7,7 @@ constexpr std::size_t kInt = 4;
 // A ReplyHeader: xid, zxid, error.
 constexpr std::size_t kErrorAt = kInt + 8;
 constexpr std::size_t kHeader = kErrorAt + kInt;
-// A ConnectResponse: protocol version, time-out, session id, password.
+// A ConnectResponse: protocol version, timeout, session id, password.
 constexpr std::size_t kTimeoutAt = kInt;
 // Larger than any frame that can precede the first answer to a client's request.
 constexpr std::uint32_t kMostBytes = 1U << 20U;

@@ -10,7 +10,7 @@
 namespace zklock::zookeeper {
 
 /// A session that ends another process's session, and with it everything it holds: it is over once
-/// it IsClosed() or IsCloseRefused(). Requests the shortest session time-out, so that the session
+/// it IsClosed() or IsCloseRefused(). Requests the shortest session timeout, so that the session
 /// soon expires if the close is lost. `access`: that of the session, since servers can be
 /// configured to require credentials even for the close. `transport`: likewise; outlives it.
 [[nodiscard]] std::unique_ptr<Session> BeginCloseOf(const Credentials& credentials,

@@ -60,7 +60,7 @@ struct AttemptEnd {
 /// as its standard input and output. The library's socket stays an ordinary one.
 ///
 /// The library's own reconnection is not used: it may never try half of the servers
-/// (ZOOKEEPER-2466), allows a silent connect two thirds of the session time-out, and resolves names
+/// (ZOOKEEPER-2466), allows a silent connect two thirds of the session timeout, and resolves names
 /// while it blocks.
 class Connection {
  public:
@@ -125,7 +125,7 @@ class Connection {
   [[nodiscard]] bool IsOver() const;
   void Advance(int result, int error);
   void Fail(AttemptEnd why);
-  /// The reason if the library, which has time-outs of its own, or the system has given up waiting.
+  /// The reason if the library, which has timeouts of its own, or the system has given up waiting.
   [[nodiscard]] AttemptEnd::How Silence() const;
   /// One zookeeper_process(), which reads at most one reply.
   void LetLibraryProcess(int events, bool connects);

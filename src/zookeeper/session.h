@@ -35,12 +35,12 @@ struct AttemptFailure {
 /// The real Store: one ZooKeeper session over as many connections as it takes.
 ///
 /// Entirely passive: an event loop calls it. It tries the endpoints in shuffled order, with one
-/// Connection for each attempt and its own time-outs, and continues the same session after each
+/// Connection for each attempt and its own timeouts, and continues the same session after each
 /// loss until the servers report that it has expired. Nothing here blocks; names are resolved
 /// elsewhere.
 class Session final : public Store, public EventSource {
  public:
-  /// `timeout`: the session time-out to request. A later connection requests lease().timeout(), so
+  /// `timeout`: the session timeout to request. A later connection requests lease().timeout(), so
   /// that the servers agree on it. The first attempt starts with the first GetInterest().
   /// `transport`: the way to the servers, which outlives the session; null for TCP.
   Session(std::vector<Endpoint> endpoints, Duration timeout, const Clock& clock, Access access = {},
@@ -61,7 +61,7 @@ class Session final : public Store, public EventSource {
   [[nodiscard]] std::string connected_server() const;
   /// The one that was tried or used last; empty before the first attempt.
   [[nodiscard]] std::string last_server() const;
-  /// The session time-out that the last server to accept the session has granted.
+  /// The session timeout that the last server to accept the session has granted.
   [[nodiscard]] Duration granted_timeout() const { return granted_timeout_; }
   /// From the start of the attempt to the session, on the current or the last connection.
   [[nodiscard]] Duration connect_took() const { return connect_took_; }
@@ -85,7 +85,7 @@ class Session final : public Store, public EventSource {
   /// What the helper says about the refusal of the credentials; empty if it was not the helper's.
   [[nodiscard]] std::string HelperRefusal() const;
   /// The servers even refuse the close: they require a scheme of credentials that the client
-  /// library does not have, such as SASL. The session ends with its time-out.
+  /// library does not have, such as SASL. The session ends with its timeout.
   [[nodiscard]] bool IsCloseRefused() const { return closing_ && phase_ == Phase::kRefused; }
   /// How long a server may take for one answer while others wait for the session's close.
   [[nodiscard]] Duration CloseAnswerTime() const;

@@ -166,7 +166,7 @@ class Store {
   [[nodiscard]] virtual bool IsConnected() const = 0;
   /// 0 before the first session.
   [[nodiscard]] virtual std::int64_t session_id() const = 0;
-  /// How long the session is proven to live. Its timeout() is T, the shortest time-out that was
+  /// How long the session is proven to live. Its timeout() is T, the shortest timeout that was
   /// granted to this session. Up to date before the listener's OnConnected().
   [[nodiscard]] virtual const protocol::Lease& lease() const = 0;
 

@@ -130,7 +130,7 @@ class Fields {
 };
 
 /// The answer to a connect request. A read-only server would make the library block; only servers
-/// before 3.4 do not say whether they are. The library computes with twice the time-out.
+/// before 3.4 do not say whether they are. The library computes with twice the timeout.
 bool IsSoundGreeting(std::span<const std::byte> frame, bool continues) {
   Fields fields(frame);
   const std::int32_t version = fields.Int();

@@ -39,8 +39,8 @@ _CONTAIN = {"in a cgroup": "require", "without": "off"}
 _FREE = "free lock, `true`, release"
 _SLOW = "the same, each fsync 5 ms slower"
 _COMMITS = "commits that a hand-over waits for"
-_LATE_COMMITS = "… by a waiter of three session time-outs"
-_LATE = "hand-over to a waiter of three session time-outs, each fsync 5 ms slower"
+_LATE_COMMITS = "… by a waiter of three session timeouts"
+_LATE = "hand-over to a waiter of three session timeouts, each fsync 5 ms slower"
 
 
 def _children(pid):
@@ -482,7 +482,7 @@ class Bench:
             "memory of a waiter (PSS)", "zklock"), 250, "KiB")
 
     def holder(self):
-        """A holder's CPU time and a waiter's wake-ups, with a session time-out of 8 s."""
+        """A holder's CPU time and a waiter's wake-ups, with a session timeout of 8 s."""
         seconds, timeout = 16, 8
         with self._queue(self._peers["zklock"], "/holder") as queue:
             holder = queue.start(["cat", self._fifo], timeout=timeout)
@@ -498,10 +498,10 @@ class Bench:
             cpu = sum(map(_cpu, pids)) - cpu
             sleeps = [_sleeps(pid) - before
                       for pid, before in zip((*pids, waiter.pid), sleeps)]
-        self._results.add("a holder's share of a core, session time-out 8 s", "zklock",
+        self._results.add("a holder's share of a core, session timeout 8 s", "zklock",
                           100 * cpu / took, "%")
         for who, count in zip(("holder", "guard", "waiter"), sleeps):
-            self._results.add(f"wake-ups of a {who} in one session time-out", "zklock",
+            self._results.add(f"wake-ups of a {who} in one session timeout", "zklock",
                               count * timeout / took, "")
         self._results.target("a holder's share of a core", 100 * cpu / took, 0.1, "%")
 

@@ -15,7 +15,7 @@ class Peer:
     environment = {}
 
     def run(self, lock, command, timeout=None):
-        """argv of a run. `timeout`: the session time-out in seconds, if the peer has an option."""
+        """argv of a run. `timeout`: the session timeout in seconds, if the peer has an option."""
         raise NotImplementedError
 
     def waiting(self, lock):

@@ -154,7 +154,7 @@ TEST_CASE("when zklock is killed, a silent server does not delay the next holder
   Child next = StartWaiter(lock);
   Used(first, second).Freeze();
   holder.Signal(SIGKILL);
-  CHECK(next.ReadLine(12s) == "held");  // less than a third of the time-out
+  CHECK(next.ReadLine(12s) == "held");  // less than a third of the timeout
 }
 
 }  // namespace zklock::test

@@ -197,7 +197,7 @@ TEST_CASE("a hand-over costs the next holder the same, however long the queue is
   }
   REQUIRE(driver.Children(lock).size() == static_cast<std::size_t>(length));
 
-  // The next one is due a quarter of the session time-out later, long after the hand-over.
+  // The next one is due a quarter of the session timeout later, long after the hand-over.
   AwaitHeartbeats(proxy, CountHeartbeats(proxy) + 1);
   const auto while_waiting = static_cast<std::ptrdiff_t>(RequestsOf(proxy).size());
   holder.CloseInput();

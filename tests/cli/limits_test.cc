@@ -9,7 +9,7 @@
 
 namespace zklock::test {
 
-TEST_CASE("servers that allow it grant the longest session time-out") {
+TEST_CASE("servers that allow it grant the longest session timeout") {
   const OwnServer server({"maxSessionTimeout=2147483647"});
   Words words = {"exclusive", "-v",    "-z", server.address(), "--session-timeout",
                  "12d",       "/lock", "--", "echo",           "ran"};
@@ -17,7 +17,7 @@ TEST_CASE("servers that allow it grant the longest session time-out") {
   CAPTURE(finished.err);
   CHECK(finished.exit == Exited(0));
   CHECK(finished.out == "ran\n");
-  CHECK_THAT(finished.err, Catch::Contains("session time-out 12d\n"));
+  CHECK_THAT(finished.err, Catch::Contains("session timeout 12d\n"));
 
   words[5] = "12d1ms";
   finished = RunZklock(words);

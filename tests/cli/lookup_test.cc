@@ -25,7 +25,7 @@ TEST_CASE("a resolver that does not answer delays neither --connect-timeout nor 
   const Names names;
   names.SetSlow("slow");
   const std::string lock = NewLock("resolver");
-  SECTION("the time-out") {
+  SECTION("the timeout") {
     const auto before = SteadyClock::now();
     const Finished finished = Run(names.Use(Zklock(
         {"exclusive", "-z", "slow:2181", "--connect-timeout", "300ms", lock, "--", "true"})));

@@ -61,7 +61,7 @@ std::string NoProc() {
   });
 }
 
-// A helper that is killed is replaced within a second, and which of the two the time-out finds is
+// A helper that is killed is replaced within a second, and which of the two the timeout finds is
 // the scheduler's. tests/cli/lookup_test.cc has a resolver that does not answer.
 std::string LookupEnded() { return cli::LookupText(process::LookupFailure{{"zk1", "2181"}, {}}); }
 

@@ -120,7 +120,7 @@ std::string Expired() {
   Proxy proxy(TestServers());
   const auto is_gone = std::make_shared<std::atomic<bool>>(false);
   proxy.EditReplies([is_gone](const std::string& request, std::string reply) {
-    // Behind the length and the protocol's version: the time-out, the session.
+    // Behind the length and the protocol's version: the timeout, the session.
     if (request == "connect" && *is_gone) reply.replace(8, 12, 12, '\0');
     return std::optional(std::move(reply));
   });
@@ -131,7 +131,7 @@ std::string Expired() {
   return holder.err();
 }
 
-/// Edits the time-out that the handshake grants from the second connect on.
+/// Edits the timeout that the handshake grants from the second connect on.
 class Grants {
  public:
   explicit Grants(std::vector<std::uint32_t> milliseconds) {
@@ -223,7 +223,7 @@ std::string NotReserved() {
       *next_connect_expires = true;
       return std::optional<std::string>();
     }
-    // Behind the length and the protocol's version: the time-out, the session.
+    // Behind the length and the protocol's version: the timeout, the session.
     const bool expires = request == "connect" && next_connect_expires->exchange(false);
     if (expires) reply.replace(8, 12, 12, '\0');
     return std::optional(std::move(reply));

@@ -97,7 +97,7 @@ std::string LocalSessions() {
 }
 
 /// What comes of the first list that is asked for; nothing is answered any more after it. A server
-/// has a third of the session time-out to answer, and as long for a handshake.
+/// has a third of the session timeout to answer, and as long for a handshake.
 Attempt WithList(const std::string& reply, const std::string& patience,
                  const std::string& session_timeout) {
   const auto proxy = std::make_shared<Proxy>(TestServers());

@@ -142,7 +142,7 @@ TEST_CASE("a check is never unknown because one of three servers hangs") {
   CHECK(hung.connections() > 0);
 }
 
-TEST_CASE("without servers the state of a check is unknown, within the connect time-out") {
+TEST_CASE("without servers the state of a check is unknown, within the connect timeout") {
   const auto began = std::chrono::steady_clock::now();
   CHECK_THAT(Check({"-z", kNoServers, "--connect-timeout", "300ms", "/l"}, 3),
              Catch::StartsWith("UNKNOWN - no ZooKeeper server "));
@@ -294,7 +294,7 @@ class CutShort {
           return std::nullopt;
         });
     words.insert(words.begin(), "inspect");
-    // A server that is silent is left after a part of the session time-out.
+    // A server that is silent is left after a part of the session timeout.
     words.insert(words.end(),
                  {"-z", proxy_.address(), "--session-timeout", "6s", "--connect-timeout", "3s"});
     child_.emplace(Child::Start(Zklock(words)));

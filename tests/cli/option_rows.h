@@ -29,7 +29,7 @@ using Outcomes = std::map<Situation, Outcome>;
 /// An option with a value, and the outcome of a subcommand with it in each situation.
 ///
 /// In `words`, OTHER is a free LOCK, FILE a new file, CONFIG a configuration file, CREDENTIALS a
-/// file of credentials, SERVERS the servers, PATIENCE a time-out, SHELL the pid of the shell that
+/// file of credentials, SERVERS the servers, PATIENCE a timeout, SHELL the pid of the shell that
 /// runs zklock, and NAME the contender that holds LOCK.
 struct Row {
   std::string option;  ///< as in --help: "--wait", "-c"

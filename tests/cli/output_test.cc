@@ -42,7 +42,7 @@ TEST_CASE("-v prints each event on standard error") {
   const std::string token = finished.out.substr(node.size() + 1);
   const Words said = Lines(finished.err);
   REQUIRE(said.size() == 7);
-  CHECK(said[0] == "zklock: connected to " + TestServers() + ", session time-out 30s");
+  CHECK(said[0] == "zklock: connected to " + TestServers() + ", session timeout 30s");
   CHECK(said[1] == "zklock: queued as " + node);
   CHECK(said[2] == "zklock: acquired " + lock + " (exclusive, token " +
                        token.substr(0, token.size() - 1) + ")");
@@ -77,10 +77,10 @@ TEST_CASE("a lost lock is reported with -q too") {
   CHECK_THAT(holder.err(), Catch::Contains("lost " + lock + ": "));
 }
 
-TEST_CASE("zklock warns of a short session time-out, but not with -q") {
+TEST_CASE("zklock warns of a short session timeout, but not with -q") {
   const std::string lock = NewLock("warned");
   CHECK_THAT(RunZklock({"exclusive", "--session-timeout", "5s", lock, "--", "true"}).err,
-             Catch::StartsWith("zklock: the servers grant a session time-out of only 5s: "));
+             Catch::StartsWith("zklock: the servers grant a session timeout of only 5s: "));
   CHECK(RunZklock({"exclusive", "-q", "--session-timeout", "5s", lock, "--", "true"}).err.empty());
   CHECK(RunZklock({"exclusive", "--session-timeout", "10s", lock, "--", "true"}).err.empty());
 }

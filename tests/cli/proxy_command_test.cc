@@ -203,7 +203,7 @@ TEST_CASE("after KILL of zklock the guard closes the session through a proxy com
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Far below the session time-out of 30 s, which would end the session otherwise.
+  // Far below the session timeout of 30 s, which would end the session otherwise.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   mark.WaitForEnd();
 }

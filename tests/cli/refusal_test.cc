@@ -299,7 +299,7 @@ TEST_CASE("a peer that is no ZooKeeper server exits with 69 and the reason") {
 }
 
 TEST_CASE("the reason stays the same when the client library gives up before zklock") {
-  // The second attempt may take two thirds of the time-out: for the library this is the end.
+  // The second attempt may take two thirds of the timeout: for the library this is the end.
   const BlackHole hole;
   const auto refusal = Refuse({"try", "-z", hole.address(), "--connect-timeout", "6s",
                                "--session-timeout", "4s", "/t/x", "--", "true"});
@@ -472,7 +472,7 @@ TEST_CASE("a foreign contender's name is printed without its control characters"
   CHECK(refusal.line.find("\xe2\x80\xae") == std::string::npos);
 }
 
-TEST_CASE("a session time-out that the servers limit to less than four seconds exits with 78") {
+TEST_CASE("a session timeout that the servers limit to less than four seconds exits with 78") {
   const auto refusal =
       Refuse({"exclusive", "--session-timeout", "1s", NewLock("short"), "--", "true"});
   CHECK(refusal.finished.exit == Exited(78));

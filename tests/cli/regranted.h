@@ -17,7 +17,7 @@
 
 namespace zklock::test {
 
-/// In front of a server whose grants of session time-outs the test chooses.
+/// In front of a server whose grants of session timeouts the test chooses.
 class Regranted {
  public:
   /// `grants`, in ms: those of the first connects, in order; the server decides on all others. The

@@ -1,4 +1,4 @@
-// A server that grants another session time-out than the one before.
+// A server that grants another session timeout than the one before.
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// In front of a server whose first connect grants the time-out asked for, and later ones 6 s.
+/// In front of a server whose first connect grants the timeout asked for, and later ones 6 s.
 class Shortener {
  public:
   Shortener() {
@@ -44,7 +44,7 @@ class Shortener {
       return std::optional(std::move(reply));
     });
   }
-  /// Returns when the shorter time-out has been granted.
+  /// Returns when the shorter timeout has been granted.
   void Shorten() {
     proxy_.Cut();
     if (is_shortened_.wait_for(kPatience) != std::future_status::ready) {
@@ -60,9 +60,9 @@ class Shortener {
 
 }  // namespace
 
-// Both servers run from the start: the shorter time-out counts from the last contact with the first
+// Both servers run from the start: the shorter timeout counts from the last contact with the first
 // one, and restarting a server can take longer than that.
-TEST_CASE("the command is dead before a time-out shortened by another server is over") {
+TEST_CASE("the command is dead before a timeout shortened by another server is over") {
   const OwnServer servers({"maxSessionTimeout=40000", "2:maxSessionTimeout=12000"}, 2);
   const std::string both = servers.address();
   const std::size_t comma = both.find(',');
@@ -72,7 +72,7 @@ TEST_CASE("the command is dead before a time-out shortened by another server is 
       StartHolder({"exclusive", "-v", "--session-timeout", "30s", "-z", proxy.address()}, lock);
   proxy.Redirect(both.substr(comma + 1));
   proxy.Cut();
-  holder.ReadErrUntil("session time-out 12s: this server shortened it from 30s\n");
+  holder.ReadErrUntil("session timeout 12s: this server shortened it from 30s\n");
   holder.ReadErrUntil("confirmed, still held");
   proxy.Freeze();
   const auto last_heard = Clock::now();  // at the latest
@@ -125,7 +125,7 @@ TEST_CASE("a --wait counts for a session that is too short and the longer one af
   CHECK(Clock::now() - still_in_the_first < kWait);
 }
 
-TEST_CASE("a lock is held under a shortened time-out, and released") {
+TEST_CASE("a lock is held under a shortened timeout, and released") {
   const std::string lock = NewLock("shortened");
   Shortener shortener;
   Child holder = StartHolder(
@@ -137,7 +137,7 @@ TEST_CASE("a lock is held under a shortened time-out, and released") {
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("the owner of a lock is signalled before a shortened time-out is over") {
+TEST_CASE("the owner of a lock is signalled before a shortened timeout is over") {
   Shortener shortener;
   ChildOptions options =
       Script(NewLock("shortened"),

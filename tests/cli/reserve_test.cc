@@ -257,7 +257,7 @@ TEST_CASE("a command runs under the reservation that --resume finds, and without
   CHECK(Tree().Children(lock).empty());
 }
 
-TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's time-out") {
+TEST_CASE("without a server --resume waits for --connect-timeout, not for a session's timeout") {
   const auto begin = std::chrono::steady_clock::now();
   CHECK(RunZklock({"exclusive", "-z", "127.0.0.1:1", "--connect-timeout", "100ms", "--resume", "ci",
                    NewLock("reserve"), "--", "true"})

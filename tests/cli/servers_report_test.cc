@@ -116,7 +116,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
   }
   CHECK(leaders == 1);
   for (const json& finding : report["findings"]) CHECK(finding["fix"] == false);
-  // Half of the time-out, and less; at most the whole: see zklock-protocol(7).
+  // Half of the timeout, and less; at most the whole: see zklock-protocol(7).
   CHECK(report["withoutServers"]["usualToStop"] < 20);
   CHECK(report["withoutServers"]["leastToStop"] > 5);
   CHECK(report["withoutServers"]["mostToEnd"] < 40);
@@ -133,7 +133,7 @@ TEST_CASE("the report of a sound ensemble has nothing to fix, and leaves nothing
   CHECK(quiet.err.empty());
 }
 
-TEST_CASE("servers that grant different time-outs, a stopped one and closed words are reported") {
+TEST_CASE("servers that grant different timeouts, a stopped one and closed words are reported") {
   const OwnServer servers(
       {"2:maxSessionTimeout=12000", "1:4lw.commands.whitelist=*", "2:4lw.commands.whitelist=srvr"},
       2);
@@ -163,7 +163,7 @@ TEST_CASE("servers that grant different time-outs, a stopped one and closed word
 TEST_CASE("a server that a slow line leads to is too slow for heartbeats, in bounded time") {
   Proxy proxy(TestServers());
   proxy.Delay(300ms);  // each way
-  // A heartbeat is due every 500 ms at the shortest time-out that zklock accepts.
+  // A heartbeat is due every 500 ms at the shortest timeout that zklock accepts.
   const Finished finished =
       Run(Zklock({"inspect", "--servers-report", "--json", "-z", proxy.address(),
                   "--session-timeout", "4s", "--connect-timeout", "8s"}));

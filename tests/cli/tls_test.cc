@@ -99,7 +99,7 @@ TEST_CASE("inspect, waiters and the guard of a killed zklock use TLS") {
   const auto killed = std::chrono::steady_clock::now();
   holder.Signal(SIGKILL);
   CHECK(next.ReadLine() == "held");
-  // Far below the session time-out of 30 s, which would end the session otherwise.
+  // Far below the session timeout of 30 s, which would end the session otherwise.
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   // The helper dies: the command lives on.
   kill(mark.One("zklock-transpor"), SIGKILL);

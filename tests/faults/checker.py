@@ -29,7 +29,7 @@ class Run:
     host: str
     lock: str
     word: str  # the subcommand: exclusive, read, write or try
-    timeout: float  # session time-out, seconds
+    timeout: float  # session timeout, seconds
     spawned: float
     may_conflict: bool = False  # it has a time limit
     planned_status: int = 0

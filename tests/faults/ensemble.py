@@ -23,7 +23,7 @@ _JAVA = ["java", "-Xms16m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLev
          "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true",
          "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss,SSS"]
 
-# A connect (protocol version, last zxid, session time-out, session, password) and a close, each
+# A connect (protocol version, last zxid, session timeout, session, password) and a close, each
 # prefixed with its length.
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 0, 16)
 _CLOSE = struct.pack(">iii", 8, 1, -11)

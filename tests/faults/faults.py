@@ -202,7 +202,7 @@ class Faults:
             with self._fault("zklock killed", [victim]):
                 victim.send("zklock", signal.SIGKILL)
                 if victim.run.keeper_struck:
-                    self._await_successors([victim])  # its session ends by its time-out
+                    self._await_successors([victim])  # its session ends by its timeout
                 else:
                     self._wait(lambda: self._has_successor(victim), 2)
             self._allow_to_end([victim])
@@ -827,7 +827,7 @@ class Faults:
         self._change_settings("maxSessionTimeout", 12, max_session_timeout=12_000)
 
     def _do_another_tick_time(self):
-        # The largest session time-out is then 20 of the servers' ticks.
+        # The largest session timeout is then 20 of the servers' ticks.
         tick = 2 * self._tick
         self._change_settings("tickTime", 20 * tick, tick=round(1000 * tick),
                               max_session_timeout=None)
@@ -947,7 +947,7 @@ class Faults:
         self._end_lasting(*lasting)
 
     def _change_settings(self, what, shortened, **settings):
-        """Shortens the session time-out of two commands to `shortened` seconds and cuts one of them
+        """Shortens the session timeout of two commands to `shortened` seconds and cuts one of them
         off; then restores the setting under the other one."""
         hosts = self._numbers.sample(self._crowd.hosts, 2)
         stays, victim = (self._start_lasting(host=host) for host in hosts)

@@ -273,7 +273,7 @@ class Torture:
             with open(contender.error_path, errors="replace") as file:
                 contender.run.messages = file.read()[-2000:]
             contender.run.record = contender.file.read()
-        # The znode of a killed contender is deleted after its time-out and a tick.
+        # The znode of a killed contender is deleted after its timeout and a tick.
         time.sleep(self._longest_timeout + 2 * self._arguments.tick / 1000 + 1)
 
     def _judge(self):

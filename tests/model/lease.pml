@@ -16,13 +16,13 @@
 //             time. The follower answers a ping at least every PING units, less than a quarter: the
 //             leader pings each half tick, and T is two ticks or more.
 //
-// With RENEGOTIATE, servers grant different session time-outs: each connect is granted LONG_T or T.
-// The leader uses the time-out of the latest touch, and a server that the client has left may still
-// touch the session with the time-out it granted. The client uses the shortest time-out granted,
+// With RENEGOTIATE, servers grant different session timeouts: each connect is granted LONG_T or T.
+// The leader uses the timeout of the latest touch, and a server that the client has left may still
+// touch the session with the timeout it granted. The client uses the shortest timeout granted,
 // for earlier proofs too.
 //
-// RENEGOTIATE assumes that the client learns at once of a time-out shorter than all before. A
-// connect that shortens the time-out unnoticed, because its answer is lost, violates the property;
+// RENEGOTIATE assumes that the client learns at once of a timeout shorter than all before. A
+// connect that shortens the timeout unnoticed, because its answer is lost, violates the property;
 // the manual says so. There are no reads then, so that all states can be searched: a heartbeat's
 // answer counts like a read's.
 //
@@ -35,7 +35,7 @@
 // THE RULE: a committed heartbeat, sent at s, turns requests answered a quarter before s into
 // proofs from the time they were sent: between the answer and s the follower has answered a ping.
 //
-// MUTATE_... as in lock.pml. Four are plausible mistakes: to keep the first time-out; to use the
+// MUTATE_... as in lock.pml. Four are plausible mistakes: to keep the first timeout; to use the
 // newest, although a server that was left may still touch the session with a shorter one; to
 // accept a request that was only sent a quarter before s (it may have been heard late, and the
 // follower cut off before the next ping); and pings only once in a quarter (PING).
@@ -192,7 +192,7 @@ inline OnHeartbeat() {
   MUST_OUTLIVE
 }
 
-// From now on the leader uses the accepting server's time-out. Lease::ConnectAccepted().
+// From now on the leader uses the accepting server's timeout. Lease::ConnectAccepted().
 inline GrantT() {
   short_at_leader = true;
   short_at_follower = true;
@@ -294,7 +294,7 @@ end:
       place = kAnswered
     }
   // A server that the client has left, or may have left, touches the session late. (With LONG_T
-  // that could only lengthen the time-out at the leader.)
+  // that could only lengthen the timeout at the leader.)
   :: d_step { alive && short_granted -> touched = 0; short_at_leader = true }
 #endif
   :: d_step { !cut && len(to_leader) < 2 ->

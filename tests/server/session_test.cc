@@ -84,7 +84,7 @@ AttemptEnd EndOf(const std::string& server, Duration timeout = 40s) {
 
 }  // namespace
 
-TEST_CASE("a session begins, with the time-out that was granted") {
+TEST_CASE("a session begins, with the timeout that was granted") {
   Client client({TestServers()}, 10s);
   CHECK_FALSE(client.session().IsConnected());
   CHECK(client.session().session_id() == 0);
@@ -697,7 +697,7 @@ TEST_CASE("a close that its server does not answer is sent to another one") {
   const TimePoint before = BootClock::now();
   client.session().BeginClose();
   client.RunUntil([&] { return client.session().IsClosed(); });
-  // A third of the time-out for each would be longer.
+  // A third of the timeout for each would be longer.
   CHECK(BootClock::now() - before < 8s + 12 * took);
   CHECK(tree.Children(lock).empty());
   CHECK(other.connections() > 0);
@@ -811,7 +811,7 @@ TEST_CASE("closing the session of a dead process ends it, and gives up in time")
     }
     const TimePoint before = BootClock::now();
     CHECK(zookeeper::CloseSession(credentials, all, kPatience, {}));
-    CHECK(BootClock::now() - before < 12s);  // a third of the time-out for one would be longer
+    CHECK(BootClock::now() - before < 12s);  // a third of the timeout for one would be longer
     CHECK_FALSE(tree.Exists(lock + "/x"));
   }
   SECTION("with one that hangs") {

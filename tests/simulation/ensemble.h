@@ -182,7 +182,7 @@ class Ensemble {
   std::function<void(std::int64_t session)> on_accept = [](std::int64_t) {};
   std::function<void(const Txn&)> on_propose = [](const Txn&) {};
   Time container_interval = 60 * kSecond;
-  /// By session: a time-out shorter than its client knows, until the client gets the answer. If
+  /// By session: a timeout shorter than its client knows, until the client gets the answer. If
   /// that is lost, the session expires too soon for its client (zklock(1), CAVEATS).
   std::map<std::int64_t, int> unknown_grants;
 

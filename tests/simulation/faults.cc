@@ -144,7 +144,7 @@ void Throttle(Life& life) {
       [&server] { server.throttles = 0; });
 }
 
-/// Servers grant other time-outs from now on.
+/// Servers grant other timeouts from now on.
 void ChangeTimeouts(Life& life) {
   Random& random = life.world.random;
   Server& server = AnyServer(life);

@@ -70,7 +70,7 @@ class Tree {
   [[nodiscard]] const Znode* Find(const std::string& path) const;
   [[nodiscard]] Stat StatOf(const std::string& path) const;
   [[nodiscard]] const std::map<std::string, Znode>& nodes() const { return nodes_; }
-  /// With the time-out that each was opened with.
+  /// With the timeout that each was opened with.
   [[nodiscard]] const std::map<std::int64_t, int>& sessions() const { return sessions_; }
   [[nodiscard]] std::vector<std::string> EphemeralsOf(std::int64_t session) const;
 

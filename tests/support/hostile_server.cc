@@ -80,7 +80,7 @@ std::string HostileServer::Frame(std::string_view body) {
 }
 
 std::string HostileServer::Grant() {
-  // Version, time-out, session, the length of the password, the password, and whether it is
+  // Version, timeout, session, the length of the password, the password, and whether it is
   // read-only (ConnectResponse).
   return Frame(Number(0) + Number(30'000) + Number(1) + Number(2) + Number(16) +
                std::string(16, 'p') + std::string(1, '\0'));

@@ -12,7 +12,7 @@ namespace zklock::test {
 class ScriptHost {
  public:
   virtual ~ScriptHost() = default;
-  /// A new session with a time-out of `timeout`, which is served from now on. Each is with one
+  /// A new session with a timeout of `timeout`, which is served from now on. Each is with one
   /// server, the next one in turn, so that they see each other's changes late.
   virtual zookeeper::Session& Open(Duration timeout) = 0;
   /// Serves `session` no more, or again.

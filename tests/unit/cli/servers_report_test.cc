@@ -33,7 +33,7 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
         "zk3:2181  10.0.0.3:2181  unreached  -        -        -          -          -      -\n"
         "\n"
         "fix: zk3:2181 is not reached: Connection refused\n"
-        "fix: session time-outs differ: zk2:2181 grants 12s, others up to 30s: a lock becomes "
+        "fix: session timeouts differ: zk2:2181 grants 12s, others up to 30s: a lock becomes "
         "shorter by a reconnect to it; set the same minSessionTimeout and maxSessionTimeout\n"
         "fix: zk2:2181 took 1.7s for a commit, and heartbeats are due every 1.5s: raise "
         "--session-timeout, or find out what slows the server down\n"
@@ -41,7 +41,7 @@ TEST_CASE("The report has a row for each server, then what to fix, then what is 
         "4lw.commands.whitelist\n"
         "\n"
         "without servers a command gets its stop signal after 3.4s to 4.9s, or after up to 9.5s if "
-        "its lock is new, and is dead 2s later (session time-out 12s, --kill-after 5s)\n");
+        "its lock is new, and is dead 2s later (session timeout 12s, --kill-after 5s)\n");
 }
 
 TEST_CASE("A report without a fault says so") {

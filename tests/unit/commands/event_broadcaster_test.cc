@@ -57,7 +57,7 @@ TEST_CASE("A request to leave counts though another contender of ours was not as
   CHECK(hold.release_request().has_value() == !only_waiting);
 }
 
-TEST_CASE("A short session time-out is warned of, an ordinary one is not") {
+TEST_CASE("A short session timeout is warned of, an ordinary one is not") {
   Recorder recorder;
   EventBroadcaster broadcaster({&recorder});
   broadcaster.WarnOfShortSession(std::chrono::seconds(30));

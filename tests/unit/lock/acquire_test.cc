@@ -393,7 +393,7 @@ TEST_CASE("A session that expires in the queue loses the place, which is reporte
 }
 
 TEST_CASE(
-    "Without a server it gives up after the connect time-out, in the queue after the session's") {
+    "Without a server it gives up after the connect timeout, in the queue after the session's") {
   World world;
   Contender self(world.servers, world.clock);
   world.clock.Advance(14s);
@@ -623,7 +623,7 @@ TEST_CASE("A predecessor that may not be read is waited for by lists of its pare
   CHECK(self.Holds());
 }
 
-TEST_CASE("A waiter whose session time-out a server has shortened reads more often") {
+TEST_CASE("A waiter whose session timeout a server has shortened reads more often") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -637,7 +637,7 @@ TEST_CASE("A waiter whose session time-out a server has shortened reads more oft
   CHECK(self.store.requests_sent() == before + 1);
 }
 
-TEST_CASE("A waiter whose session time-out a server shortens too far gives up") {
+TEST_CASE("A waiter whose session timeout a server shortens too far gives up") {
   World world;
   world.servers.Put("/l/other-lock-", 1, true);
   Contender self(world.servers, world.clock);
@@ -649,7 +649,7 @@ TEST_CASE("A waiter whose session time-out a server shortens too far gives up") 
   CHECK(std::get<Unusable>(*self.acquire.outcome()).why == Unusable::Why::kShortSessions);
 }
 
-TEST_CASE("A session time-out too short for a lease is refused") {
+TEST_CASE("A session timeout too short for a lease is refused") {
   World world;
   FakeStore store(world.servers, world.clock, 3s);
   AcquireNotes notes;
@@ -702,7 +702,7 @@ TEST_CASE("One slow answer does not rule out a lock whose next answers are quick
   CHECK(self.Holds());
 }
 
-TEST_CASE("A lock that needs a longer session names the time-out that would do") {
+TEST_CASE("A lock that needs a longer session names the timeout that would do") {
   World world;
   Contender self(world.servers, world.clock);
   const std::string other = world.servers.Put("/l/other-lock-", 1, true);

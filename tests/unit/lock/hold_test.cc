@@ -263,9 +263,9 @@ TEST_CASE("The store knows when the command would be stopped, so that it can hur
   CHECK(held.store.stop_time == held.hold->lease_end() - 5s);
 }
 
-// ---- a renegotiated session time-out ------------------------------------------------------------
+// ---- a renegotiated session timeout ------------------------------------------------------------
 
-TEST_CASE("A server that shortens the session time-out moves the lease's end back at once") {
+TEST_CASE("A server that shortens the session timeout moves the lease's end back at once") {
   Held held;
   held.Pass(20s);
   const TimePoint before = held.hold->lease_end();
@@ -279,8 +279,7 @@ TEST_CASE("A server that shortens the session time-out moves the lease's end bac
   CHECK_FALSE(held.hold->loss());
 }
 
-TEST_CASE(
-    "With a shortened session time-out heartbeats are sent more often, and the lock is kept") {
+TEST_CASE("With a shortened session timeout heartbeats are sent more often, and the lock is kept") {
   Held held;
   held.Pass(20s);
   held.store.Disconnect();
@@ -297,7 +296,7 @@ TEST_CASE(
   CHECK(held.hold->lease_end() <= gone + 7500ms);
 }
 
-TEST_CASE("A longer session time-out does not extend a lease that a shorter one has shortened") {
+TEST_CASE("A longer session timeout does not extend a lease that a shorter one has shortened") {
   Held held;
   for (const Duration granted : {6s, 40s}) {
     held.store.Disconnect();
@@ -321,7 +320,7 @@ TEST_CASE("A lock whose shortened lease has already ended is lost at once") {
   CHECK(held.hold->loss() == EndCause::kUnproven);
 }
 
-TEST_CASE("With a session time-out below four seconds the lock is lost") {
+TEST_CASE("With a session timeout below four seconds the lock is lost") {
   Held held;
   held.store.Disconnect();
   held.store.SetGranted(3999ms);

@@ -235,7 +235,7 @@ TEST_CASE("A fault while LOCK or the list is read leaves one contender, which ho
   CHECK(queue.world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
 }
 
-TEST_CASE("A fault at the turn after which a server shortens the session time-out") {
+TEST_CASE("A fault at the turn after which a server shortens the session timeout") {
   const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
   const std::string request = GENERATE("get /l", "list /l", "check ");
   const bool in_hand = GENERATE(true, false);
@@ -281,7 +281,7 @@ TEST_CASE("After a reconnect nothing is taken for granted before a heartbeat is 
   CHECK(self.Holds() == !deleted);
 }
 
-TEST_CASE("A server that shortens the session time-out takes the lease in hand away") {
+TEST_CASE("A server that shortens the session timeout takes the lease in hand away") {
   QueueOf queue(2);
   Contender& self = queue[1];
   queue.world.clock.Advance(3s);

@@ -235,7 +235,7 @@ TEST_CASE("A connection that breaks at the same request every time is given up")
   CHECK(std::holds_alternative<Unreachable>(*survey.failure()));
 }
 
-TEST_CASE("Without a server the survey ends after the connect time-out") {
+TEST_CASE("Without a server the survey ends after the connect timeout") {
   Bench bench;
   Survey survey = bench.Look("/l");
   bench.clock.Advance(14s);

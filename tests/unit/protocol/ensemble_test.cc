@@ -50,7 +50,7 @@ TEST_CASE("There is nothing to say about a sound ensemble") {
   CHECK(Judge(SoundEnsemble()).empty());
 }
 
-TEST_CASE("Servers that grant different session time-outs are to be fixed") {
+TEST_CASE("Servers that grant different session timeouts are to be fixed") {
   EnsembleFacts facts = SoundEnsemble();
   facts.servers[1].granted = 12s;
   const auto findings = Judge(facts);
@@ -61,7 +61,7 @@ TEST_CASE("Servers that grant different session time-outs are to be fixed") {
   CHECK(ShortestGrant(facts) == 12s);
 }
 
-TEST_CASE("A session time-out that zklock refuses is to be fixed, a short one is mentioned") {
+TEST_CASE("A session timeout that zklock refuses is to be fixed, a short one is mentioned") {
   EnsembleFacts facts = SoundEnsemble();
   for (ServerFacts& server : facts.servers) server.granted = 3999ms;
   facts.asked = 3999ms;
@@ -74,7 +74,7 @@ TEST_CASE("A session time-out that zklock refuses is to be fixed, a short one is
   CHECK(Kinds(facts) == KindList{Kind::kGrantBelowAsked});
 }
 
-TEST_CASE("The worst commit is compared with the period of heartbeats at the shortest time-out") {
+TEST_CASE("The worst commit is compared with the period of heartbeats at the shortest timeout") {
   EnsembleFacts facts = SoundEnsemble();
   auto& worst = facts.servers[2].commit->worst;
   worst = 1875ms;  // half of 30 s / 8
@@ -254,7 +254,7 @@ TEST_CASE("A clock's offset is corrected by half of the round trip") {
   }
 }
 
-TEST_CASE("A command without servers gets its stop signal after about half of the time-out") {
+TEST_CASE("A command without servers gets its stop signal after about half of the timeout") {
   const TimeWithoutServers times = HowLongWithoutServers(30s, 5s, 1ms);
   // The lease ends T/24 and a round trip earlier, and the stop signal precedes that by 5 s.
   CHECK(times.usual_to_stop == 18750ms - 1250ms - 1ms - 5s);

@@ -137,7 +137,7 @@ TEST_CASE("A commit alone proves nothing") {
   CHECK(End(lease) == Ends(28750ms));
 }
 
-TEST_CASE("An answered request counts from a quarter of the time-out before the commit") {
+TEST_CASE("An answered request counts from a quarter of the timeout before the commit") {
   Lease lease(30s);
   Answered(lease, At(2s));
   Answered(lease, At(2500ms));
@@ -147,7 +147,7 @@ TEST_CASE("An answered request counts from a quarter of the time-out before the 
 }
 
 TEST_CASE(
-    "A late answer counts from its request, but only a quarter of the time-out after it arrived") {
+    "A late answer counts from its request, but only a quarter of the timeout after it arrived") {
   Lease lease(30s);
   lease.Committed(At(0s), At(5s));
   Committed(lease, At(12500ms) - 1ns);
@@ -187,7 +187,7 @@ TEST_CASE("Answers out of order all count") {
   CHECK(lease.last_commit() == At(20s));
 }
 
-TEST_CASE("The margin is a twenty-fourth of the time-out, and at least half a second") {
+TEST_CASE("The margin is a twenty-fourth of the timeout, and at least half a second") {
   for (const auto& [timeout, end] : std::vector<std::pair<Duration, Duration>>{
            {4s, 3500ms}, {6s, 5500ms}, {12s, 11500ms}, {24s, 23s}, {48s, 46s}}) {
     Lease lease(timeout);
@@ -240,7 +240,7 @@ TEST_CASE("A waiter whose turn comes starts with at least 8 s") {
   }
 }
 
-TEST_CASE("A lease suffices to start a command while more than a third of the time-out is left") {
+TEST_CASE("A lease suffices to start a command while more than a third of the timeout is left") {
   Lease lease(30s);
   CHECK_FALSE(lease.SufficesToStart(At(0s)));
   lease.ConnectAccepted(At(0s), 30s);
@@ -250,12 +250,12 @@ TEST_CASE("A lease suffices to start a command while more than a third of the ti
   CHECK_FALSE(lease.SufficesToStart(At(18750ms)));
 }
 
-TEST_CASE("A lease is in hand while half of the time-out less twice the margin is left") {
+TEST_CASE("A lease is in hand while half of the timeout less twice the margin is left") {
   struct Case {
     Duration timeout;
     Duration until;
   };
-  // With short time-outs a third of them is more.
+  // With short timeouts a third of them is more.
   const auto [timeout, until] = GENERATE(
       values<Case>({{30s, 16250ms}, {12s, 6500ms}, {6s, 3500ms}, {4s, 3500ms - Duration(4s) / 3}}));
   Lease lease(timeout);
@@ -268,7 +268,7 @@ TEST_CASE("A lease is in hand while half of the time-out less twice the margin i
   CHECK_FALSE(lease.IsInHand(At(1h)));
 }
 
-TEST_CASE("A shorter time-out that a reconnect grants can take the lease in hand away") {
+TEST_CASE("A shorter timeout that a reconnect grants can take the lease in hand away") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), 30s);
   Committed(lease, At(0s));
@@ -356,7 +356,7 @@ TEST_CASE("A reconnect extends the lease only with a commit after it") {
   CHECK(End(lease) == Ends(12s + 28750ms));
 }
 
-TEST_CASE("A shorter time-out that a reconnect grants moves the lease's end back at once") {
+TEST_CASE("A shorter timeout that a reconnect grants moves the lease's end back at once") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), 30s);
   Committed(lease, At(0s));
@@ -368,7 +368,7 @@ TEST_CASE("A shorter time-out that a reconnect grants moves the lease's end back
   CHECK(End(lease) == Ends(15500ms));
 }
 
-TEST_CASE("A longer time-out that a reconnect grants does not extend the lease") {
+TEST_CASE("A longer timeout that a reconnect grants does not extend the lease") {
   Lease lease(6s);
   lease.ConnectAccepted(At(0s), 6s);
   Committed(lease, At(0s));
@@ -379,7 +379,7 @@ TEST_CASE("A longer time-out that a reconnect grants does not extend the lease")
   CHECK(End(lease) == Ends(7500ms));
 }
 
-TEST_CASE("The shortest of all granted time-outs counts") {
+TEST_CASE("The shortest of all granted timeouts counts") {
   Lease lease(30s);
   for (const Duration granted : {30s, 20s, 40s, 8s, 30s}) lease.ConnectAccepted(At(0s), granted);
   Committed(lease, At(0s));
@@ -387,7 +387,7 @@ TEST_CASE("The shortest of all granted time-outs counts") {
   CHECK(End(lease) == Ends(7500ms));
 }
 
-TEST_CASE("With a shorter time-out an answer counts sooner") {
+TEST_CASE("With a shorter timeout an answer counts sooner") {
   Lease lease(30s);
   lease.ConnectAccepted(At(0s), 30s);
   Committed(lease, At(0s));
@@ -486,7 +486,7 @@ TEST_CASE("Generated events, in any order: the lease is never too long and never
   }
 }
 
-TEST_CASE("Generated events, with any granted time-outs: the lease is never too long") {
+TEST_CASE("Generated events, with any granted timeouts: the lease is never too long") {
   std::mt19937_64 random(Catch::rngSeed());
   CAPTURE(Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -532,7 +532,7 @@ TEST_CASE("Answers that take too long leave no lease to start with, however ofte
   }
 }
 
-TEST_CASE("A session that is too short for a server's pings needs that server's time-out") {
+TEST_CASE("A session that is too short for a server's pings needs that server's timeout") {
   Lease lease(10s);
   CHECK_FALSE(lease.SufficientTimeout(0s));
   lease.ConnectAccepted(At(0s), 10s);
@@ -585,7 +585,7 @@ TEST_CASE("Nested guards are spared for 5 s, but only until KILL is due") {
   CHECK(NestedGuardsUntil(At(100s), At(100s)) < At(100s));
 }
 
-TEST_CASE("A holder sends a heartbeat every eighth of the time-out") {
+TEST_CASE("A holder sends a heartbeat every eighth of the timeout") {
   CHECK(HeartbeatPeriod(30s) == 3750ms);
   CHECK(HeartbeatPeriod(4s) == 500ms);
 }
