@@ -264,9 +264,9 @@ void Life::Drain() {
   for (const Run* run : LiveRuns()) {
     throw Violation(run->name + " has not ended long after the faults");
   }
-  // The sessions of those that were killed expire, and containers are deleted, one level after the
-  // other.
-  const Time last = world.now() + 150 * kSecond;
+  // The sessions of those that were killed expire, and containers are deleted, one of two levels
+  // after the other.
+  const Time last = world.now() + 60 * kSecond + 2 * ensemble.container_interval;
   while (world.Step(last)) {
   }
   CheckIdle();
