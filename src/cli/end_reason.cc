@@ -137,8 +137,8 @@ const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reaso
 
 /// To the second, unless that is 0.
 std::string SpanText(Duration span) {
-  const auto seconds = std::chrono::round<std::chrono::seconds>(span);
-  return FormatDuration(seconds.count() > 0 ? Duration(seconds) : span);
+  const auto rounded = std::chrono::round<std::chrono::seconds>(span);
+  return FormatDuration(rounded.count() > 0 ? Duration(rounded) : span);
 }
 
 std::string WhyUnproven(const CauseDetails& details) {

@@ -7,18 +7,18 @@
 namespace zklock::protocol {
 namespace {
 
-constexpr std::string_view kMarker = "zklock/1 ";
+constexpr std::string_view kVersionMark = "zklock/1 ";
 constexpr std::size_t kLongestRecord = 512;
 
 std::string FormatRecord(std::int64_t number, const std::string& host) {
-  return std::string(kMarker) + std::to_string(number) + ' ' + RecordWord(host);
+  return std::string(kVersionMark) + std::to_string(number) + ' ' + RecordWord(host);
 }
 
 /// Accepts exactly what FormatRecord writes. `Record` is made from the number and the host.
 template <typename Record, typename Number>
 std::optional<Record> ParseRecord(std::string_view text) {
-  if (text.size() > kLongestRecord || !text.starts_with(kMarker)) return std::nullopt;
-  const std::string_view words = text.substr(kMarker.size());
+  if (text.size() > kLongestRecord || !text.starts_with(kVersionMark)) return std::nullopt;
+  const std::string_view words = text.substr(kVersionMark.size());
   const std::size_t blank = words.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
   std::int64_t number = 0;
