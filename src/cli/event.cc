@@ -47,8 +47,8 @@ constexpr char kOpenLock[] =
 constexpr char kReservationOverdue[] =
     "cannot delete the reservation of {} for {}, overdue since {}: not authorised: DELETE on {} is "
     "missing; see its ACL";
-constexpr char kPreempted[] = "asked {} before this run in {} to leave{}";
-constexpr char kNobodyAsked[] = "asked nobody before this run in {} to leave{}";
+constexpr char kPreempted[] = "asked {} ahead of this run in {} to leave{}";
+constexpr char kNobodyAsked[] = "asked nobody ahead of this run in {} to leave{}";
 constexpr char kLeft[] = "; waiting for {}";
 constexpr char kMoreLeft[] = " and {} more";
 constexpr char kLeftReservation[] = "a reservation";

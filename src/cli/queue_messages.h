@@ -49,7 +49,8 @@ inline constexpr char kNamedReservation[] = "the reservation {}";
 inline constexpr char kNamed[] = "contender {}";
 inline constexpr char kFor[] = "for {}";
 inline constexpr char kWaitingFor[] = "waiting for {}";
-inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes";
+inline constexpr char kNoTerminal[] = "nothing was released: no terminal to ask on; use --yes, with --contender in place of "
+    "--position";
 inline constexpr char kNotThere[] =
     "{} is not (or no longer) in {}: nothing was released; see zklock inspect -v";
 inline constexpr char kChildNotContender[] =
@@ -58,9 +59,9 @@ inline constexpr char kNothingReleased[] = "{}: nothing was released";
 inline constexpr char kNoSuchContender[] = "{} has no such contender: nothing was released";
 inline constexpr char kStaysReserved[] =
     "{} reserves {} for {}, and was not released; use --reserve, or --force with --contender";
-inline constexpr char kNotReserved[] = "{} is not reserved for {}: nothing was released";
+inline constexpr char kNotReserved[] = "{} is not reserved for {}";
 inline constexpr char kReservedForOthers[] =
-    "{} is not reserved for {}, but for {}: nothing was released";
+    "{} is not reserved for {}, but for {}: it was not released";
 inline constexpr char kReservationReleased[] = "released {}, which was reserved for {}";
 inline constexpr char kNothingHeld[] =
     "this shell does not hold {} (with --hold): nothing was released; --holders asks those who do";

@@ -5,6 +5,8 @@ namespace zklock::cli::message {
 
 // No session: what was tried, and each server's answer.
 inline constexpr char kNoSuchServer[] = "no ZooKeeper server of that name: {}; see --servers";
+/// After a session: what the run waited for, and the message of the servers.
+inline constexpr char kLostWaiting[] = "waiting for {}: {}; the command was not run";
 inline constexpr char kNoServer[] =
     "no ZooKeeper server granted a session within {}: {}; is one running? see --servers";
 inline constexpr char kNoServerNamed[] =

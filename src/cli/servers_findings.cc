@@ -49,16 +49,15 @@ std::string ServerNames(const ServersReport& report, const std::vector<std::size
   return Joined(names);
 }
 
-std::string Reason(const ServersReport& report, std::size_t place) {
-  return Printable(report.texts[place].reason, kMostReason);
-}
+/// The four-letter words of `places` that ended so, and what is therefore not known.
+struct MissingWords {
+  std::string words;
+  std::string facts;
+};
 
-/// Of the finding that four-letter words of these servers ended so: what is therefore not known,
-/// and which words these are.
-std::string WordsText(fmt::format_string<std::string, std::string, std::string> text,
-                      const ServersReport& report, const std::vector<std::size_t>& places,
-                      WordEnd end) {
-  std::vector<std::string> missing;
+MissingWords WordsThatEnded(WordEnd end, const ServersReport& report,
+                            const std::vector<std::size_t>& places) {
+  std::vector<std::string> facts;
   std::vector<std::string> words;
   const auto add = [&](WordEnd ServerFacts::*fact, const char* word,
                        const std::vector<std::string>& shows) {
@@ -66,22 +65,67 @@ std::string WordsText(fmt::format_string<std::string, std::string, std::string> 
       return report.facts.servers[place].*fact == end;
     });
     if (!ends_so) return;
-    missing.insert(missing.end(), shows.begin(), shows.end());
+    facts.insert(facts.end(), shows.begin(), shows.end());
     words.emplace_back(word);
   };
   add(&ServerFacts::srvr, "srvr", {"role", "version"});
   add(&ServerFacts::cons, "cons", {"connections"});
   add(&ServerFacts::conf, "conf", {"connection limit"});
-  return fmt::format(text, Joined(missing), ServerNames(report, places), Joined(words));
+  return {Joined(words), Joined(facts)};
 }
 
-std::string ClockText(const protocol::Finding& finding, const ServersReport& report) {
-  const auto& clock = report.facts.servers[finding.servers.front()].clock;
-  const Duration uncertainty = clock ? clock->uncertainty : Duration::zero();
-  const char* text = finding.most < Duration::zero() ? message::kClockBehind : message::kClockAhead;
-  return fmt::format(fmt::runtime(text), FormatDuration(std::chrono::abs(finding.most)),
-                     FormatDuration(uncertainty));
+/// The server that the others are compared with.
+std::string FirstServer(const ServersReport& report) {
+  const auto& servers = report.facts.servers;
+  const auto first = std::find_if(servers.begin(), servers.end(),
+                                  [](const ServerFacts& one) { return one.same_ensemble == true; });
+  const auto place = static_cast<std::size_t>(first - servers.begin());
+  return first == servers.end() ? "?" : ServerName(report, place);
 }
+
+/// One kind of finding: its name in JSON, and its sentence.
+struct Row {
+  Kind kind;
+  std::string_view name;
+  const char* text;
+};
+
+// In the order of the enumeration.
+constexpr Row kRows[] = {
+    {Kind::kUnreached, "unreached", message::kServerUnreached},
+    {Kind::kOldVersion, "oldVersion", message::kOldServer},
+    {Kind::kOtherEnsemble, "otherEnsemble", message::kOtherEnsemble},
+    {Kind::kNotMember, "notMember", message::kNotMember},
+    {Kind::kSameServer, "sameServer", message::kSameServer},
+    {Kind::kNoQuorum, "noQuorum", message::kServerNoQuorum},
+    {Kind::kDifferentGrants, "differentGrants", message::kGrantsDiffer},
+    {Kind::kUselessGrant, "uselessGrant", message::kUselessGrant},
+    {Kind::kTooSlow, "tooSlow", message::kCommitsTooSlow},
+    {Kind::kEvenMembers, "evenMembers", message::kEvenMembers},
+    {Kind::kClockOff, "clockOff", message::kClockAhead},
+    {Kind::kFewConnectionsLeft, "fewConnectionsLeft", message::kFewConnectionsLeft},
+    {Kind::kSlow, "slow", message::kCommitsSlow},
+    {Kind::kShortGrant, "shortGrant", message::kBriefGrant},
+    {Kind::kGrantBelowAsked, "grantBelowAsked", message::kGrantBelowAsked},
+    {Kind::kEvenList, "evenList", message::kEvenList},
+    {Kind::kSingleServer, "singleServer", message::kSingleServer},
+    {Kind::kPartialList, "partialList", message::kPartialList},
+    {Kind::kUnreachedAddress, "unreachedAddress", message::kAddressUnreached},
+    {Kind::kClockUnknown, "clockUnknown", message::kClockUnknown},
+    {Kind::kWordsClosed, "wordsClosed", message::kWordsClosed},
+    {Kind::kWordsUnusable, "wordsUnusable", message::kWordsUnusable},
+    {Kind::kNotCompared, "notCompared", message::kNotCompared},
+};
+
+constexpr bool AreInOrder() {
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    if (static_cast<std::size_t>(kRows[i].kind) != i) return false;
+  }
+  return std::size(kRows) == static_cast<std::size_t>(Kind::kNotCompared) + 1;
+}
+static_assert(AreInOrder());
+
+const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
 
 /// Of `exclusive`, since a report runs no command.
 Duration DefaultKillAfter() {
@@ -94,71 +138,32 @@ Duration DefaultKillAfter() {
 }  // namespace
 
 std::string FindingText(const protocol::Finding& finding, const ServersReport& report) {
-  const std::string names = ServerNames(report, finding.servers);
-  const std::string least = FormatDuration(finding.least);
-  const std::string most = FormatDuration(finding.most);
-  switch (finding.kind) {
-    case Kind::kUnreached:
-      return fmt::format(message::kServerUnreached, names, Reason(report, finding.servers.front()));
-    case Kind::kUnreachedAddress: {
-      const std::size_t place = finding.servers.front();
-      return fmt::format(message::kAddressUnreached, Printable(report.facts.servers[place].name),
-                         Printable(report.texts[place].address), Reason(report, place));
-    }
-    case Kind::kOtherEnsemble: {
-      const auto& servers = report.facts.servers;
-      const auto first = std::find_if(servers.begin(), servers.end(), [](const ServerFacts& one) {
-        return one.same_ensemble == true;
-      });
-      const auto place = static_cast<std::size_t>(first - servers.begin());
-      return fmt::format(message::kOtherEnsemble, names,
-                         first == servers.end() ? "?" : ServerName(report, place));
-    }
-    case Kind::kOldVersion:
-      return fmt::format(message::kOldServer, names,
-                         Printable(report.texts[finding.servers.front()].version));
-    case Kind::kNotMember:
-      return fmt::format(message::kNotMember, names);
-    case Kind::kSameServer:
-      return fmt::format(message::kSameServer, names);
-    case Kind::kNoQuorum:
-      return fmt::format(message::kServerNoQuorum, names);
-    case Kind::kDifferentGrants:
-      return fmt::format(message::kGrantsDiffer, names, least, most);
-    case Kind::kUselessGrant:
-      return fmt::format(message::kUselessGrant, names, least,
-                         FormatDuration(protocol::kLeastSessionTimeout));
-    case Kind::kTooSlow:
-      return fmt::format(message::kCommitsTooSlow, names, most, least);
-    case Kind::kEvenMembers:
-      return fmt::format(message::kEvenMembers, finding.count, finding.count - 1);
-    case Kind::kClockOff:
-      return ClockText(finding, report);
-    case Kind::kFewConnectionsLeft:
-      return fmt::format(message::kFewConnectionsLeft, names, finding.count, finding.least_count);
-    case Kind::kSlow:
-      return fmt::format(message::kCommitsSlow, names, most, least);
-    case Kind::kShortGrant:
-      return fmt::format(message::kBriefGrant, names, least);
-    case Kind::kGrantBelowAsked:
-      return fmt::format(message::kGrantBelowAsked, most, least);
-    case Kind::kEvenList:
-      return fmt::format(message::kEvenList, finding.count, finding.count - 1);
-    case Kind::kSingleServer:
-      return message::kSingleServer;
-    case Kind::kPartialList:
-      return fmt::format(message::kPartialList, finding.least_count, finding.count);
-    case Kind::kClockUnknown:
-      return fmt::format(message::kClockUnknown, Printable(report.root));
-    case Kind::kWordsClosed:
-      return WordsText(message::kWordsClosed, report, finding.servers, WordEnd::kClosed);
-    case Kind::kWordsUnusable:
-      return WordsText(message::kWordsUnusable, report, finding.servers, WordEnd::kUnusable);
-    case Kind::kNotCompared:
-      break;
-  }
-  return fmt::format(message::kNotCompared, names);
+  const bool is_behind = finding.kind == Kind::kClockOff && finding.most < Duration::zero();
+  const char* const text = is_behind ? message::kClockBehind : RowOf(finding.kind).text;
+  const WordEnd end = finding.kind == Kind::kWordsClosed ? WordEnd::kClosed : WordEnd::kUnusable;
+  const MissingWords missing = WordsThatEnded(end, report, finding.servers);
+  // The first of the servers that the finding is about.
+  const ServerFacts none;
+  const std::size_t place = finding.servers.empty() ? report.texts.size() : finding.servers.front();
+  const bool is_any = place < report.texts.size();
+  const ServerFacts& facts = is_any ? report.facts.servers[place] : none;
+  const ServerTexts texts = is_any ? report.texts[place] : ServerTexts{};
+  const Duration uncertainty = facts.clock ? facts.clock->uncertainty : Duration::zero();
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("servers", ServerNames(report, finding.servers)),
+      fmt::arg("name", Printable(facts.name)), fmt::arg("address", Printable(texts.address)),
+      fmt::arg("reason", Printable(texts.reason, kMostReason)),
+      fmt::arg("version", Printable(texts.version)), fmt::arg("first", FirstServer(report)),
+      fmt::arg("least", FormatDuration(finding.least)),
+      fmt::arg("most", FormatDuration(std::chrono::abs(finding.most))),
+      fmt::arg("floor", FormatDuration(protocol::kLeastSessionTimeout)),
+      fmt::arg("uncertainty", FormatDuration(uncertainty)), fmt::arg("count", finding.count),
+      fmt::arg("fewer", finding.count - 1), fmt::arg("least_count", finding.least_count),
+      fmt::arg("missing", missing.facts), fmt::arg("words", missing.words),
+      fmt::arg("root", Printable(report.root)));
 }
+
+std::string_view FindingName(Kind kind) { return RowOf(kind).name; }
 
 std::optional<protocol::TimeWithoutServers> WithoutServers(const ServersReport& report) {
   const auto timeout = protocol::ShortestGrant(report.facts);
@@ -197,38 +202,6 @@ std::string_view RoleName(protocol::ServerRole role) {
       return "no quorum";
     case protocol::ServerRole::kUnknown:
       break;
-  }
-  return "";
-}
-
-std::string_view FindingName(Kind kind) {
-  constexpr std::array<std::pair<Kind, std::string_view>, 23> kNames = {{
-      {Kind::kUnreached, "unreached"},
-      {Kind::kOldVersion, "oldVersion"},
-      {Kind::kOtherEnsemble, "otherEnsemble"},
-      {Kind::kNotMember, "notMember"},
-      {Kind::kSameServer, "sameServer"},
-      {Kind::kNoQuorum, "noQuorum"},
-      {Kind::kDifferentGrants, "differentGrants"},
-      {Kind::kUselessGrant, "uselessGrant"},
-      {Kind::kTooSlow, "tooSlow"},
-      {Kind::kEvenMembers, "evenMembers"},
-      {Kind::kClockOff, "clockOff"},
-      {Kind::kFewConnectionsLeft, "fewConnectionsLeft"},
-      {Kind::kSlow, "slow"},
-      {Kind::kShortGrant, "shortGrant"},
-      {Kind::kGrantBelowAsked, "grantBelowAsked"},
-      {Kind::kEvenList, "evenList"},
-      {Kind::kSingleServer, "singleServer"},
-      {Kind::kPartialList, "partialList"},
-      {Kind::kUnreachedAddress, "unreachedAddress"},
-      {Kind::kClockUnknown, "clockUnknown"},
-      {Kind::kWordsClosed, "wordsClosed"},
-      {Kind::kWordsUnusable, "wordsUnusable"},
-      {Kind::kNotCompared, "notCompared"},
-  }};
-  for (const auto& [one, name] : kNames) {
-    if (one == kind) return name;
   }
   return "";
 }

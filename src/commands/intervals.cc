@@ -38,7 +38,7 @@ std::optional<Intervals::Refusal> Intervals::CheckLastRun(lock::Hold& hold) {
       tickets_.front().EarliestServerTimeAt(context_.clock.Now()) - last.success.began;
   const Duration interval = *context_.options.min_interval;
   if (ago >= interval) return std::nullopt;
-  return TooRecent{"--min-interval", "ran", last.lock, last.success.host, ago, interval};
+  return TooRecent{"--min-interval", "succeeded", last.lock, last.success.host, ago, interval};
 }
 
 std::optional<Intervals::Refusal> Intervals::CommitStart(lock::Hold& hold) {

@@ -32,7 +32,7 @@ class Intervals {
   /// The last run is too recent.
   struct TooRecent {
     const char* option = "";  ///< which one refuses
-    const char* what = "";    ///< "ran" or "started"
+    const char* what = "";    ///< "succeeded" or "started"
     std::string lock{};
     std::string host{};
     Duration ago{};

@@ -185,13 +185,18 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
   const auto no_end = [](const auto&) -> cli::RunEnd {
     throw std::logic_error("QueueWait::End");  // a lock that is held ends no run
   };
-  return std::visit(
+  cli::RunEnd end = std::visit(
       Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
                  [&](const lock::Acquired& acquired) { return no_end(acquired); },
                  [&](const lock::ReservedLock& reserved) { return no_end(reserved); },
                  [&](const lock::HeldForUs& held) { return no_end(held); },
                  FailureEnd(session_driver_, context_.options.server.connect_timeout, ended_at_)},
       outcome);
+  const bool had_session = session_driver_.session().session_id() != 0;
+  if (std::holds_alternative<lock::Unreachable>(outcome) && had_session) {
+    end.message = fmt::format(message::kLostWaiting, ended_at_, end.message);
+  }
+  return end;
 }
 
 cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {

@@ -246,36 +246,7 @@ bool IsOldVersion(std::string_view version) {
   return std::pair(major, minor) < std::pair(3, 5);
 }
 
-bool ShouldBeFixed(Finding::Kind kind) {
-  switch (kind) {
-    case Kind::kUnreached:
-    case Kind::kOldVersion:
-    case Kind::kOtherEnsemble:
-    case Kind::kNotMember:
-    case Kind::kSameServer:
-    case Kind::kNoQuorum:
-    case Kind::kDifferentGrants:
-    case Kind::kUselessGrant:
-    case Kind::kTooSlow:
-    case Kind::kEvenMembers:
-    case Kind::kClockOff:
-    case Kind::kFewConnectionsLeft:
-      return true;
-    case Kind::kSlow:
-    case Kind::kShortGrant:
-    case Kind::kGrantBelowAsked:
-    case Kind::kEvenList:
-    case Kind::kSingleServer:
-    case Kind::kPartialList:
-    case Kind::kUnreachedAddress:
-    case Kind::kClockUnknown:
-    case Kind::kWordsClosed:
-    case Kind::kWordsUnusable:
-    case Kind::kNotCompared:
-      break;
-  }
-  return false;
-}
+bool ShouldBeFixed(Finding::Kind kind) { return kind <= Kind::kFewConnectionsLeft; }
 
 std::vector<Finding> Judge(const EnsembleFacts& facts) {
   std::vector<Finding> findings;

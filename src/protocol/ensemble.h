@@ -94,7 +94,7 @@ struct EnsembleFacts {
 /// One conclusion.
 struct Finding {
   enum class Kind {
-    // What should be fixed.
+    // What should be fixed: see ShouldBeFixed().
     kUnreached,
     kOldVersion,
     kOtherEnsemble,    ///< the session is unknown to it

@@ -21,7 +21,7 @@ TEST_CASE("a freeze takes effect after the command that runs, whoever waits befo
   CHECK(second.Wait() == Exited(75));
   CHECK_THAT(first.err(), Catch::Contains("asked to leave the queue of " + lock) &&
                               Catch::Contains("('incident 4711')"));
-  freeze.ReadErrUntil("asked 2 before this run in " + lock + " to leave\n");
+  freeze.ReadErrUntil("asked 2 ahead of this run in " + lock + " to leave\n");
   CHECK_FALSE(holder.HasEnded());
   CHECK_FALSE(freeze.HasEnded());
   holder.CloseInput();

@@ -12,7 +12,7 @@ namespace {
 
 /// A pattern that matches every text a message can expand to.
 std::string PatternOf(const std::string& text) {
-  static const std::regex place("\\{[0-9]*\\}");
+  static const std::regex place(R"(\{\w*\})");
   static const std::regex special(R"([.^$|()\[\]*+?\\])");
   std::string pattern;
   std::size_t at = 0;

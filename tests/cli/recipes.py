@@ -415,7 +415,7 @@ def readers_both(world):
 def flock(world):
     """Each row does the same as flock: on a free lock, and on one that another command holds."""
     with open(PAGE, encoding="utf-8") as page:
-        rows = re.findall(r"^\.It (flock .*) Ta (zklock .*)$", page.read(), re.M)
+        rows = re.findall(r"^\.It (flock .*)\n(zklock .*)$", page.read(), re.M)
     assert len(rows) == 5, rows
     world.write("./job", STUB)
     file = world.write("lock", "", 0o644)
