@@ -228,19 +228,36 @@ struct _zhandle {
     errno = error;
     return result;
   }
-  int Send(Request request, std::function<void(const Reply&)> done, const char* path,
-           std::set<std::string>* watchers) {
+  int Send(Request request, std::function<void(const Reply&)> done,
+           std::set<std::string>* watchers = nullptr) {
     if (state != ZOO_CONNECTED_STATE) return ZINVALIDSTATE;
     request.xid = next_xid++;
-    outstanding.push_back({request.xid, std::move(done), path, watchers});
+    outstanding.push_back({request.xid, std::move(done), request.ops.front().path, watchers});
     last_sent = world->now();
     socket->Send(std::move(request));
     return ZOK;
   }
-  void Watch(watcher_fn with, void* its_context) {
-    if (with == nullptr) return;
-    watcher = with;
+  int Write(std::vector<sim::Op> ops, std::function<void(const Reply&)> done,
+            bool is_multi = false) {
+    return Send(
+        {.kind = Request::Kind::kWrite, .xid = 0, .ops = std::move(ops), .is_multi = is_multi},
+        std::move(done));
+  }
+  int Read(Request::Kind kind, const char* path, watcher_fn watch, void* its_context,
+           std::function<void(const Reply&)> done) {
+    Request request{.kind = kind,
+                    .xid = 0,
+                    .ops = {{.type = OpType::kCheck, .path = path}},
+                    .watches = watch != nullptr};
+    if (watch == nullptr) return Send(std::move(request), std::move(done));
+    watcher = watch;
     context = its_context;
+    // Whether or not it exists.
+    if (kind == Request::Kind::kExists) data_watchers.insert(path);
+    auto* const watchers = kind == Request::Kind::kGet    ? &data_watchers
+                           : kind == Request::Kind::kList ? &child_watchers
+                                                          : nullptr;
+    return Send(std::move(request), std::move(done), watchers);
   }
   void Receive(const sim::Accepted& accepted);
   void Receive(const Reply& reply);
@@ -284,6 +301,29 @@ void _zhandle::Receive(const sim::Watched& watched) {
   }
   if (watchers > 0) watcher(this, watched.type, ZOO_CONNECTED_STATE, watched.path.c_str(), context);
 }
+
+namespace {
+
+std::string Text(const char* value, int size) { return {value, static_cast<std::size_t>(size)}; }
+
+sim::Op OpOf(const zoo_op_t& op) {
+  switch (op.type) {
+    case ZOO_CREATE_OP:
+      return {OpType::kCreate, op.create_op.path, Text(op.create_op.data, op.create_op.datalen),
+              op.create_op.flags};
+    case ZOO_DELETE_OP:
+      return {.type = OpType::kDelete, .path = op.delete_op.path, .version = op.delete_op.version};
+    case ZOO_SETDATA_OP:
+      return {.type = OpType::kSet,
+              .path = op.set_op.path,
+              .data = Text(op.set_op.data, op.set_op.datalen),
+              .version = op.set_op.version};
+    default:
+      return {.type = OpType::kCheck, .path = op.check_op.path, .version = op.check_op.version};
+  }
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -420,90 +460,54 @@ int zookeeper_process(zhandle_t* zh, int events) {
 int zoo_acreate2(zhandle_t* zh, const char* path, const char* value, int size,
                  const struct ACL_vector*, int mode, string_stat_completion_t completion,
                  const void* data) {
-  sim::Op op{OpType::kCreate, path, std::string(value, static_cast<std::size_t>(size)), mode};
-  return zh->Send(
-      {.kind = Request::Kind::kWrite, .xid = 0, .ops = {std::move(op)}},
-      [=](const Reply& reply) { completion(reply.error, reply.path.c_str(), &reply.stat, data); },
-      path, nullptr);
+  return zh->Write({{OpType::kCreate, path, Text(value, size), mode}}, [=](const Reply& reply) {
+    completion(reply.error, reply.path.c_str(), &reply.stat, data);
+  });
 }
 
 int zoo_adelete(zhandle_t* zh, const char* path, int version, void_completion_t completion,
                 const void* data) {
-  return zh->Send(
-      {.kind = Request::Kind::kWrite,
-       .xid = 0,
-       .ops = {{.type = OpType::kDelete, .path = path, .version = version}}},
-      [=](const Reply& reply) { completion(reply.error, data); }, path, nullptr);
+  return zh->Write({{.type = OpType::kDelete, .path = path, .version = version}},
+                   [=](const Reply& reply) { completion(reply.error, data); });
 }
 
 int zoo_aset(zhandle_t* zh, const char* path, const char* value, int size, int version,
              stat_completion_t completion, const void* data) {
-  sim::Op op{.type = OpType::kSet,
-             .path = path,
-             .data = std::string(value, static_cast<std::size_t>(size)),
-             .version = version};
-  return zh->Send(
-      {.kind = Request::Kind::kWrite, .xid = 0, .ops = {std::move(op)}},
-      [=](const Reply& reply) { completion(reply.error, &reply.stat, data); }, path, nullptr);
+  return zh->Write(
+      {{.type = OpType::kSet, .path = path, .data = Text(value, size), .version = version}},
+      [=](const Reply& reply) { completion(reply.error, &reply.stat, data); });
 }
 
 int zoo_awget(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
               data_completion_t completion, const void* data) {
-  zh->Watch(watch, context);
-  return zh->Send(
-      {.kind = Request::Kind::kGet,
-       .xid = 0,
-       .ops = {{.type = OpType::kCheck, .path = path}},
-       .watches = watch != nullptr},
-      [=](const Reply& reply) {
-        completion(reply.error, reply.data.data(), static_cast<int>(reply.data.size()), &reply.stat,
-                   data);
-      },
-      path, watch != nullptr ? &zh->data_watchers : nullptr);
+  return zh->Read(Request::Kind::kGet, path, watch, context, [=](const Reply& reply) {
+    const auto size = static_cast<int>(reply.data.size());
+    completion(reply.error, reply.data.data(), size, &reply.stat, data);
+  });
 }
 
 // No simulated run has credentials, so none asks for an ACL.
-int zoo_aget_acl(zhandle_t* /*zh*/, const char* /*path*/, acl_completion_t /*completion*/,
-                 const void* /*data*/) {
-  return ZUNIMPLEMENTED;
-}
+int zoo_aget_acl(zhandle_t*, const char*, acl_completion_t, const void*) { return ZUNIMPLEMENTED; }
 
 int zoo_awget_children(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
                        strings_completion_t completion, const void* data) {
-  zh->Watch(watch, context);
-  return zh->Send(
-      {.kind = Request::Kind::kList,
-       .xid = 0,
-       .ops = {{.type = OpType::kCheck, .path = path}},
-       .watches = watch != nullptr},
-      [=](const Reply& reply) {
-        std::vector<char*> names;
-        for (const std::string& name : reply.children) {
-          names.push_back(const_cast<char*>(name.c_str()));
-        }
-        const String_vector vector{static_cast<std::int32_t>(names.size()), names.data()};
-        completion(reply.error, &vector, data);
-      },
-      path, watch != nullptr ? &zh->child_watchers : nullptr);
+  return zh->Read(Request::Kind::kList, path, watch, context, [=](const Reply& reply) {
+    std::vector<char*> names;
+    for (const std::string& name : reply.children) names.push_back(const_cast<char*>(name.c_str()));
+    const String_vector vector{static_cast<std::int32_t>(names.size()), names.data()};
+    completion(reply.error, &vector, data);
+  });
 }
 
 int zoo_awexists(zhandle_t* zh, const char* path, watcher_fn watch, void* context,
                  stat_completion_t completion, const void* data) {
-  zh->Watch(watch, context);
-  if (watch != nullptr) zh->data_watchers.insert(path);
-  return zh->Send(
-      {.kind = Request::Kind::kExists,
-       .xid = 0,
-       .ops = {{.type = OpType::kCheck, .path = path}},
-       .watches = watch != nullptr},
-      [=](const Reply& reply) { completion(reply.error, &reply.stat, data); }, path, nullptr);
+  return zh->Read(Request::Kind::kExists, path, watch, context,
+                  [=](const Reply& reply) { completion(reply.error, &reply.stat, data); });
 }
 
 int zoo_async(zhandle_t* zh, const char* path, string_completion_t completion, const void* data) {
-  return zh->Send(
-      {.kind = Request::Kind::kSync, .xid = 0, .ops = {{.type = OpType::kCheck, .path = path}}},
-      [=](const Reply& reply) { completion(reply.error, reply.path.c_str(), data); }, path,
-      nullptr);
+  return zh->Read(Request::Kind::kSync, path, nullptr, nullptr,
+                  [=](const Reply& reply) { completion(reply.error, reply.path.c_str(), data); });
 }
 
 void zoo_create_op_init(zoo_op_t* op, const char* path, const char* value, int size,
@@ -527,35 +531,8 @@ void zoo_check_op_init(zoo_op_t* op, const char* path, int version) {
 
 int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* results,
                void_completion_t completion, const void* data) {
-  Request request{.kind = Request::Kind::kWrite, .xid = 0, .ops = {}, .is_multi = true};
-  for (int i = 0; i < count; ++i) {
-    const auto text = [](const char* value, int size) {
-      return std::string(value, static_cast<std::size_t>(size));
-    };
-    switch (ops[i].type) {
-      case ZOO_CREATE_OP:
-        request.ops.push_back({.type = OpType::kCreate,
-                               .path = ops[i].create_op.path,
-                               .data = text(ops[i].create_op.data, ops[i].create_op.datalen),
-                               .mode = ops[i].create_op.flags});
-        break;
-      case ZOO_DELETE_OP:
-        request.ops.push_back({.type = OpType::kDelete,
-                               .path = ops[i].delete_op.path,
-                               .version = ops[i].delete_op.version});
-        break;
-      case ZOO_SETDATA_OP:
-        request.ops.push_back({.type = OpType::kSet,
-                               .path = ops[i].set_op.path,
-                               .data = text(ops[i].set_op.data, ops[i].set_op.datalen),
-                               .version = ops[i].set_op.version});
-        break;
-      default:
-        request.ops.push_back({.type = OpType::kCheck,
-                               .path = ops[i].check_op.path,
-                               .version = ops[i].check_op.version});
-    }
-  }
+  std::vector<sim::Op> asked;
+  for (int i = 0; i < count; ++i) asked.push_back(OpOf(ops[i]));
   const auto done = [=](const Reply& reply) {
     std::size_t change = 0;
     for (int i = 0; i < count; ++i) {
@@ -568,8 +545,7 @@ int zoo_amulti(zhandle_t* zh, int count, const zoo_op_t* ops, zoo_op_result_t* r
     }
     completion(reply.error, data);
   };
-  const std::string first = request.ops.front().path;
-  return zh->Send(std::move(request), done, first.c_str(), nullptr);
+  return zh->Write(std::move(asked), done, /*is_multi=*/true);
 }
 
 // ---- system calls ------------------------------------------------------------------------------
