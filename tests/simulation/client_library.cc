@@ -1,5 +1,3 @@
-#include "simulation/client_library.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "simulation/ensemble.h"
 #include "simulation/process.h"
 
 // The 22 functions of the single-threaded client library that src/zookeeper calls, over simulated

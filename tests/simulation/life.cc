@@ -7,7 +7,6 @@
 
 #include "protocol/contender_name.h"
 #include "protocol/lock_path.h"
-#include "simulation/client_library.h"
 
 namespace zklock::simulation {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "simulation/client_library.h"
 #include "simulation/life.h"
 #include "support/request_script.h"
 

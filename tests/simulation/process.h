@@ -13,6 +13,7 @@
 #include "base/event_source.h"
 #include "simulation/network.h"
 #include "simulation/world.h"
+#include "zookeeper/endpoint.h"
 
 namespace zklock::simulation {
 
@@ -93,7 +94,15 @@ class Process {
 };
 
 // client_library.cc.
+
+class Ensemble;
+/// The servers that the client library connects to. Set before the first process starts.
+extern Ensemble* ensemble;
+/// The address of a server, for the library and for a Session.
+[[nodiscard]] zookeeper::Endpoint EndpointOf(int server);
 /// As poll(2) does for one descriptor. Writable: once it is connected.
 [[nodiscard]] short ReadyEvents(int fd, short asked);
+/// Forgets the sockets of a world that ends.
+void CloseAllSockets();
 
 }  // namespace zklock::simulation

@@ -19,7 +19,6 @@
 #include "lock/semaphore.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
-#include "simulation/client_library.h"
 #include "simulation/life.h"
 #include "zookeeper/close_session.h"
 
