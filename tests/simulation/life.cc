@@ -122,7 +122,7 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
       const Time since = world.now() - run.began;
       // One that wants to reserve lists the queue, and reads what may be a reservation, with each
       // change of the queue.
-      const std::int64_t changes = run.options.reserve.empty() ? 1 : 5;
+      const std::int64_t changes = run.options.request.reserve ? 5 : 1;
       const std::int64_t most =
           changes * (kMostRequests + kMostRequestsPerSecond * (since / kSecond));
       if (run.process->requests > most) {

@@ -41,26 +41,15 @@ inline constexpr char kLockBelowParent[] = "/p/q";
 /// What one run of zklock was told.
 struct RunOptions {
   std::vector<std::string> locks{};
-  bool is_foreign = false;  ///< no zklock, but a program with Curator's or kazoo's recipe
-  protocol::Mode mode = protocol::Mode::kExclusive;
-  protocol::Dialect dialect = protocol::Dialect::kCurator;
-  bool try_only = false;
-  std::optional<Duration> wait{};
-  std::optional<std::size_t> max_queue{};
-  bool supersede = false;
-  std::optional<std::size_t> permits{};
+  bool is_foreign = false;         ///< no zklock, but a program with Curator's or kazoo's recipe
+  lock::AcquireRequest request{};  ///< for each lock
   std::size_t history = 0;
   std::optional<Duration> min_interval{};
   bool once_per = false;  ///< --once-per, of kOncePer
-  std::string reserve{};
-  std::optional<std::chrono::milliseconds> reserve_for{};
   bool resumes = false;
-  int nests = 0;              ///< how many runs of zklock its command starts
-  bool preempts = false;      ///< --preempt waiters
-  bool preempts_all = false;  ///< --preempt all
-  Duration timeout{};         ///< of the session
+  int nests = 0;       ///< how many runs of zklock its command starts
+  Duration timeout{};  ///< of the session
   Duration kill_after = std::chrono::seconds(10);
-  Duration connect_timeout = std::chrono::seconds(15);
   Time command = 0;  ///< how long it runs by itself
 };
 

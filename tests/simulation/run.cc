@@ -94,9 +94,10 @@ class ZklockRun {
         life_(life),
         run_(run),
         options_(run.options),
+        request_(run.options.request),
         observer_(run.name),
         session_(life.Endpoints(), options_.timeout, clock_) {
-    session_.SetConnectTimeout(options_.connect_timeout);
+    session_.SetConnectTimeout(request_.connect_timeout);
     run_.session = &session_;
   }
   ~ZklockRun() { run_.session = nullptr; }
@@ -111,50 +112,26 @@ class ZklockRun {
       Close(0);
       return failure;
     }
-    return options_.reserve.empty() ? RunCommand() : Reserve();
+    return request_.reserve ? Reserve() : RunCommand();
   }
 
  private:
   [[nodiscard]] std::string Data() const {
-    lock::ContenderData data{.mode = options_.mode};
-    data.reserve = options_.reserve;
-    data.preempts = options_.preempts || options_.preempts_all;
+    lock::ContenderData data{.mode = request_.mode};
+    if (request_.reserve) data.reserve = request_.reserve->id;
+    data.preempts = request_.preempt.has_value();
     return lock::FormatContenderData(data);
   }
 
-  [[nodiscard]] std::optional<protocol::ReservationRequest> ReservationRequest() const {
-    if (options_.reserve.empty()) return std::nullopt;
-    return protocol::ReservationRequest{
-        .id = options_.reserve, .reason = "", .lasts = options_.reserve_for};
-  }
-
-  [[nodiscard]] std::optional<lock::Preempt> Preempt() const {
-    if (!options_.preempts && !options_.preempts_all) return std::nullopt;
-    return lock::Preempt{.holders = options_.preempts_all,
-                         .request = {.by = kPreemptor, .only_waiting = !options_.preempts_all}};
-  }
-
-  std::vector<lock::AcquireRequest> Requests() {
+  [[nodiscard]] std::vector<lock::AcquireRequest> Requests() const {
     std::vector<lock::AcquireRequest> requests;
     for (const std::string& path : options_.locks) {
-      lock::AcquireRequest request{.lock = {.path = path, .chroot = ""},
-                                   .mode = options_.mode,
-                                   .dialect = options_.dialect,
-                                   .host = fmt::format("host{}", process_.place()),
-                                   .data = Data(),
-                                   .try_only = options_.try_only,
-                                   .wait = options_.wait,
-                                   .max_queue = options_.max_queue,
-                                   .supersede = options_.supersede,
-                                   .permits = options_.permits,
-                                   .reserve = ReservationRequest(),
-                                   .preempt = Preempt(),
-                                   .connect_timeout = options_.connect_timeout};
-      if (options_.permits) {
-        for (auto& one : lock::RequestsForPermit(request)) requests.push_back(std::move(one));
-      } else {
-        requests.push_back(std::move(request));
-      }
+      lock::AcquireRequest request = request_;
+      request.lock = {.path = path, .chroot = ""};
+      request.host = fmt::format("host{}", process_.place());
+      request.data = Data();
+      const auto all = request.permits ? lock::RequestsForPermit(request) : std::vector{request};
+      requests.insert(requests.end(), all.begin(), all.end());
     }
     return requests;
   }
@@ -210,11 +187,11 @@ class ZklockRun {
     using Why = lock::Busy::Why;
     const bool was_removed = WasRemoved();
     // A try waits for a moment in a turnstile.
-    const bool waits = options_.wait || (options_.try_only && options_.permits);
-    const bool is_allowed = busy.why == Why::kTaken        ? options_.try_only
+    const bool waits = request_.wait || (request_.try_only && request_.permits);
+    const bool is_allowed = busy.why == Why::kTaken        ? request_.try_only
                             : busy.why == Why::kWaitOver   ? waits
-                            : busy.why == Why::kQueueFull  ? options_.max_queue.has_value()
-                            : busy.why == Why::kSuperseded ? options_.supersede
+                            : busy.why == Why::kQueueFull  ? request_.max_queue.has_value()
+                            : busy.why == Why::kSuperseded ? request_.supersede
                                                            : was_removed;
     if (!is_allowed) {
       throw Violation(fmt::format("{}: busy {}", run_.name, static_cast<int>(busy.why)));
@@ -261,7 +238,7 @@ class ZklockRun {
     if (options_.history != 0) {
       history_.emplace(session_, tickets_,
                        lock::HistoryRequest{.most_runs = options_.history,
-                                            .is_shared = options_.permits.has_value()});
+                                            .is_shared = request_.permits.has_value()});
     }
     const TimePoint began = clock_.Now();
     if (!BeginCommand(hold)) {
@@ -289,7 +266,7 @@ class ZklockRun {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
       }
     } else if (history_) {
-      if (!options_.permits) ServeHistory(hold, [&] { return history_->IsSettled(); });
+      if (!request_.permits) ServeHistory(hold, [&] { return history_->IsSettled(); });
       history_->Release(hold, run);
       ServeHistory(hold, [&] { return history_->IsReleaseOver(); });
     }
@@ -346,17 +323,17 @@ class ZklockRun {
 
   /// As commands/reserve, with --resume.
   std::string Resume() {
-    lock::Calls calls(session_, clock_, options_.connect_timeout, Serving(process_));
+    lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
     const auto before = life_.checks.reservations();
     std::string outcome = "resumed";
     try {
       const lock::LockName lock{.path = options_.locks.front(), .chroot = ""};
-      const auto found = lock::FindHeldReservation(calls, lock, options_.reserve);
+      const auto found = lock::FindHeldReservation(calls, lock, request_.reserve->id);
       if (found) RequireFirstIfForged(*found);
       if (!found) {
         outcome = "not reserved";
         for (const auto& [path, one] : before) {
-          if (one.lock != lock.path || one.id != options_.reserve) continue;
+          if (one.lock != lock.path || one.id != request_.reserve->id) continue;
           if (life_.checks.MayHaveEnded(path)) continue;
           throw Violation(run_.name + " does not find " + path + ", which stands");
         }
@@ -370,10 +347,10 @@ class ZklockRun {
 
   /// As commands/reserve. False if one of the reservations does not exist any more.
   bool Renew() {
-    if (!options_.reserve_for || reserved_.empty()) return true;
-    lock::Calls calls(session_, clock_, options_.connect_timeout, Serving(process_));
+    if (!request_.reserve->lasts || reserved_.empty()) return true;
+    lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
     try {
-      if (lock::RenewReservations(calls, reserved_, *options_.reserve_for)) return true;
+      if (lock::RenewReservations(calls, reserved_, *request_.reserve->lasts)) return true;
     } catch (const lock::OperationFailed&) {
       return false;
     }
@@ -399,11 +376,11 @@ class ZklockRun {
     if (!tickets_.empty()) {
       std::vector<lock::HeldContender> held;
       for (const lock::Ticket& ticket : tickets_) held.push_back({ticket, Data()});
-      const Duration patience = std::max(options_.connect_timeout, session_.lease().timeout());
+      const Duration patience = std::max(request_.connect_timeout, session_.lease().timeout());
       lock::Calls calls(session_, clock_, patience, Serving(process_));
       std::vector<lock::ReservedLock> made;
       try {
-        auto result = lock::MakeReservations(calls, held, reserved_, *ReservationRequest());
+        auto result = lock::MakeReservations(calls, held, reserved_, *request_.reserve);
         outcome = OutcomeOf(result);
         if (auto* all = std::get_if<std::vector<lock::ReservedLock>>(&result)) made = *all;
       } catch (const lock::ReservingFailed& failed) {
@@ -411,8 +388,8 @@ class ZklockRun {
       }
       for (const lock::ReservedLock& one : made) runs.push_back(RunOf(one));
       for (const lock::ReservedLock& one : made) {
-        if (options_.reserve_for && life_.world.random.Chance(0.7)) continue;
-        life_.ReleaseLater(one.lock.path, one.path, options_.reserve,
+        if (request_.reserve->lasts && life_.world.random.Chance(0.7)) continue;
+        life_.ReleaseLater(one.lock.path, one.path, request_.reserve->id,
                            life_.world.random.Around(3 * kSecond));
       }
     }
@@ -488,7 +465,7 @@ class ZklockRun {
     const Time now = life_.world.now();
     run_.command = std::make_shared<Command>(Command{.name = run_.name,
                                                      .tickets = tickets_,
-                                                     .permits = options_.permits,
+                                                     .permits = request_.permits,
                                                      .own_end = now + CommandTime(),
                                                      .lease_end = TimeOf(hold.lease_end()),
                                                      .process = &process_,
@@ -551,6 +528,7 @@ class ZklockRun {
   Life& life_;
   Run& run_;
   const RunOptions& options_;
+  const lock::AcquireRequest& request_;
   const VirtualClock clock_;
   Observer observer_;
   zookeeper::Session session_;
@@ -606,7 +584,7 @@ class OtherProgram final : public zookeeper::StoreListener {
 
   bool Queue() {
     const std::string& lock = run_.options.locks.front();
-    const bool is_kazoo = run_.options.dialect == protocol::Dialect::kKazoo;
+    const bool is_kazoo = run_.options.request.dialect == protocol::Dialect::kKazoo;
     const std::string prefix = is_kazoo ? lock + "/" + MakeUuid().substr(0, 8) + "__lock__"
                                         : lock + "/_c_" + MakeUuid() + "-lock-";
     for (int tries = 0; tries < 5 && path_.empty(); ++tries) {
@@ -775,18 +753,19 @@ RunOptions DrawOptions(Life& life) {
   Random& random = life.world.random;
   const Profile& profile = life.profile;
   RunOptions options;
+  lock::AcquireRequest& request = options.request;
   const std::string ability = random.Pick(profile.abilities);
   const auto lock = [&] { return fmt::format("/l{}", random.Below(profile.locks)); };
   options.locks = {lock()};
   options.timeout = std::chrono::milliseconds(random.Pick(profile.timeouts_ms));
   options.command = random.Around(random.Pick(profile.commands));
   options.kill_after = Duration(random.Between(0, 10 * kSecond));
-  if (ability == "read" || ability == "write") options.mode = protocol::Mode::kRead;
-  if (ability == "write" && random.Chance(0.5)) options.mode = protocol::Mode::kWrite;
-  if (ability == "try") options.try_only = true;
-  if (ability == "wait") options.wait = Duration(random.Around(10 * kSecond));
-  if (ability == "max-queue") options.max_queue = static_cast<std::size_t>(random.Between(1, 4));
-  if (ability == "supersede") options.supersede = true;
+  if (ability == "read" || ability == "write") request.mode = protocol::Mode::kRead;
+  if (ability == "write" && random.Chance(0.5)) request.mode = protocol::Mode::kWrite;
+  if (ability == "try") request.try_only = true;
+  if (ability == "wait") request.wait = Duration(random.Around(10 * kSecond));
+  if (ability == "max-queue") request.max_queue = static_cast<std::size_t>(random.Between(1, 4));
+  if (ability == "supersede") request.supersede = true;
   if (ability == "set" || ability == "reserve-set") {
     options.locks.clear();
     for (int i = 0; i < profile.locks; ++i) {
@@ -794,7 +773,8 @@ RunOptions DrawOptions(Life& life) {
     }
   }
   if (ability != "simple" && random.Chance(profile.preempting)) {
-    (random.Chance(0.3) ? options.preempts_all : options.preempts) = true;
+    const bool all = random.Chance(0.3);
+    request.preempt = {.holders = all, .request = {.by = kPreemptor, .only_waiting = !all}};
   }
   if (ability == "below") {
     // A LOCK below another one, or below znodes that are made for it.
@@ -802,18 +782,18 @@ RunOptions DrawOptions(Life& life) {
   }
   if (ability == "nested") {
     options.nests = static_cast<int>(random.Between(1, 2));
-    if (random.Chance(0.3)) options.mode = protocol::Mode::kRead;
+    if (random.Chance(0.3)) request.mode = protocol::Mode::kRead;
     if (random.Chance(0.3)) options.locks = {"/l0", "/l0/b"};
     if (random.Chance(0.3)) {
       options.locks = {"/x"};
-      options.mode = protocol::Mode::kExclusive;
-      options.dialect = protocol::Dialect::kSimple;
+      request.mode = protocol::Mode::kExclusive;
+      request.dialect = protocol::Dialect::kSimple;
     }
   }
   if (ability == "permits") {
     options.locks = {"/s"};
-    options.permits = 2;
-    options.try_only = random.Chance(0.3);
+    request.permits = 2;
+    request.try_only = random.Chance(0.3);
   }
   if (ability == "history" || random.Chance(0.1)) options.history = 3;
   if (ability == "min-interval") {
@@ -826,7 +806,7 @@ RunOptions DrawOptions(Life& life) {
   }
   if (ability == "kazoo") {
     options.locks = {"/k"};
-    options.dialect = protocol::Dialect::kKazoo;
+    request.dialect = protocol::Dialect::kKazoo;
     options.is_foreign = random.Chance(0.4);
   }
   if (ability == "curator") {
@@ -835,18 +815,19 @@ RunOptions DrawOptions(Life& life) {
   }
   if (ability == "simple") {
     options.locks = {"/x"};
-    options.dialect = protocol::Dialect::kSimple;
+    request.dialect = protocol::Dialect::kSimple;
   }
   if (ability == "reserve" || ability == "reserve-set") {
-    options.reserve = fmt::format("job{}", random.Below(3));
-    if (random.Chance(0.5))
-      options.reserve_for = std::chrono::milliseconds(random.Between(500, 8'000));
-    if (random.Chance(0.3)) options.mode = protocol::Mode::kRead;
+    request.reserve = {.id = fmt::format("job{}", random.Below(3))};
+    if (random.Chance(0.5)) {
+      request.reserve->lasts = std::chrono::milliseconds(random.Between(500, 8'000));
+    }
+    if (random.Chance(0.3)) request.mode = protocol::Mode::kRead;
     if (ability == "reserve" && random.Chance(0.2)) options.locks = {"/c"};
-    if (ability == "reserve" && random.Chance(0.2)) options.permits = 2;
-    if (options.permits) options.locks = {"/s"};
-    if (options.permits) options.mode = protocol::Mode::kExclusive;
-    options.try_only = random.Chance(0.2);
+    if (ability == "reserve" && random.Chance(0.2)) request.permits = 2;
+    if (request.permits) options.locks = {"/s"};
+    if (request.permits) request.mode = protocol::Mode::kExclusive;
+    request.try_only = random.Chance(0.2);
     options.resumes = ability == "reserve" && random.Chance(0.2);
   }
   return options;
