@@ -1,6 +1,7 @@
 #include "simulation/checks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lock/contender_data.h"
 #include "lock/reserved.h"
@@ -59,7 +60,8 @@ Checks::Checks(Ensemble& servers) : servers_(servers) {
   servers_.before_commit = [this](const Txn& txn) { BeforeCommit(txn); };
 }
 
-void Checks::Begin(const std::shared_ptr<Command>& command) {
+std::shared_ptr<Command> Checks::Begin(Command its_values) {
+  const auto command = std::make_shared<Command>(std::move(its_values));
   std::erase_if(commands_, [](const auto& one) { return one->is_over; });
   for (const lock::Ticket& ticket : command->tickets) {
     if (excused_.contains(ticket.path)) command->is_excused = true;
@@ -69,7 +71,8 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
     }
   }
   commands_.push_back(command);
-  if (command->is_excused) return;
+  if (command->own_end < kForever) Command::Watch(command);
+  if (command->is_excused) return command;
   for (const lock::Ticket& ticket : command->tickets) {
     if (!command->is_foreign) {
       CheckQueue(*command, ticket);
@@ -83,6 +86,7 @@ void Checks::Begin(const std::shared_ptr<Command>& command) {
       throw Violation(command->name + " starts too soon after the last success");
     }
   }
+  return command;
 }
 
 void Checks::CheckOverlap(const Command& command, const lock::Ticket& ticket) const {
@@ -245,18 +249,18 @@ void Checks::OnConverted(const Change& change, const Txn& txn) {
       throw Violation(lock + " is reserved twice for " + other.id);
     }
   }
-  const auto command = std::make_shared<Command>();
-  command->name = "reservation " + change.path;
-  command->tickets = {{.lock = {.path = lock, .chroot = ""},
-                       .mode = reserved->mode,
-                       .path = change.path,
-                       .token = servers_.truth().Find(change.path)->czxid}};
-  if (is_permit) command->permits = 2;
-  command->own_end = command->lease_end = kForever;
-  Begin(command);
+  Command command{.name = "reservation " + change.path,
+                  .tickets = {{.lock = {.path = lock, .chroot = ""},
+                               .mode = reserved->mode,
+                               .path = change.path,
+                               .token = servers_.truth().Find(change.path)->czxid}},
+                  .own_end = kForever,
+                  .lease_end = kForever};
+  if (is_permit) command.permits = 2;
   const auto until =
       reserved->until ? std::optional<std::int64_t>(reserved->until->count()) : std::nullopt;
-  reservations_[change.path] = {lock, reserved->reservation.id, until, txn.session, false, command};
+  reservations_[change.path] = {lock,  reserved->reservation.id, until, txn.session,
+                                false, Begin(std::move(command))};
   world->Count("reservations made");
 }
 

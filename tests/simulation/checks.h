@@ -37,7 +37,7 @@ struct Command {
   /// Its contender was deleted by force. The next one may hold before this command has ended.
   bool is_excused = false;
 
-  /// Plans its end anew after a change of the times.
+  /// Plans its end, or plans it anew after a change of the times.
   static void Watch(const std::shared_ptr<Command>& command);
   /// The lease was renewed: it and those nested below it may run until `end`.
   static void Extend(const std::shared_ptr<Command>& command, Time end);
@@ -51,8 +51,8 @@ class Checks {
  public:
   explicit Checks(Ensemble& servers);
 
-  /// A command starts. Throws Violation.
-  void Begin(const std::shared_ptr<Command>& command);
+  /// A command starts, and ends by itself. Throws Violation.
+  std::shared_ptr<Command> Begin(Command its_values);
   /// Somebody who may delete contenders does so, or only asks to leave.
   void Excuse(const std::string& path, bool only_asked = false);
   [[nodiscard]] bool WasAsked(const std::string& path) const { return asked_.contains(path); }

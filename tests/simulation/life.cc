@@ -116,6 +116,7 @@ Run& Life::Begin(RunOptions options, std::function<void()> at_end) {
   world.Count("runs");
   run.process = std::make_unique<Process>(run.name, place, [this, &run](Process& process) {
     run.options.is_foreign ? RunOtherProgram(process, *this, run) : RunZklock(process, *this, run);
+    run.session = nullptr;  // KillRun() does the same for one that is killed
   });
   const auto follow = [this, &run, at_end = std::move(at_end)](const auto& self) -> void {
     if (!run.process->is_over()) {

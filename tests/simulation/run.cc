@@ -39,10 +39,13 @@ std::string MakeUuid() {
   return fmt::format("{:08x}-5eed-4000-8000-{:012x}", first, last);
 }
 
-void CloseSession(Process& process, zookeeper::Session& session, Duration patience) {
-  session.BeginClose();
+/// Serves a session that is being closed, and nothing after that.
+void AwaitClose(Process& process, zookeeper::Session& session, Duration patience) {
   const TimePoint deadline = VirtualClock().Now() + patience;
-  while (!session.IsClosed() && VirtualClock().Now() < deadline) process.RunOnce(deadline);
+  while (!session.IsClosed() && !session.IsCloseRefused() && VirtualClock().Now() < deadline) {
+    process.RunOnce(deadline);
+  }
+  if (!session.IsClosed()) world->Count("closes without an answer");
   process.Remove(session);
 }
 
@@ -56,6 +59,26 @@ lock::Calls::Serve Serving(Process& process) {
     process.Remove(source);
   };
 }
+
+/// As commands/short_session.
+struct ShortSession {
+  ShortSession(Process& its_process, Life& life, Duration timeout = 10s,
+               Duration connect_timeout = 15s)
+      : process(its_process),
+        session(life.Endpoints(), timeout, clock),
+        calls(session, clock, connect_timeout, Serving(process)) {
+    process.Add(session);
+  }
+  void Close(Duration patience = kCloseTimeout) {
+    session.BeginClose();
+    AwaitClose(process, session, patience);
+  }
+
+  Process& process;
+  const VirtualClock clock{};
+  zookeeper::Session session;
+  lock::Calls calls;
+};
 
 class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
  public:
@@ -100,9 +123,6 @@ class ZklockRun {
     session_.SetConnectTimeout(request_.connect_timeout);
     run_.session = &session_;
   }
-  ~ZklockRun() { run_.session = nullptr; }
-  ZklockRun(const ZklockRun&) = delete;
-  ZklockRun& operator=(const ZklockRun&) = delete;
 
   std::string Execute() {
     process_.Add(session_);
@@ -462,20 +482,17 @@ class ZklockRun {
     process_.Sleep(life_.world.random.Around(500'000));
     const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
     if (clock_.Now() >= stop || hold.loss()) return false;
-    const Time now = life_.world.now();
-    run_.command = std::make_shared<Command>(Command{.name = run_.name,
-                                                     .tickets = tickets_,
-                                                     .permits = request_.permits,
-                                                     .own_end = now + CommandTime(),
-                                                     .lease_end = TimeOf(hold.lease_end()),
-                                                     .process = &process_,
-                                                     .min_interval = options_.min_interval,
-                                                     .once_per = options_.once_per});
     world->Trace("{}: the command starts under {}", run_.name, tickets_.front().path);
     world->Count("commands");
+    run_.command = life_.checks.Begin({.name = run_.name,
+                                       .tickets = tickets_,
+                                       .permits = request_.permits,
+                                       .own_end = world->now() + CommandTime(),
+                                       .lease_end = TimeOf(hold.lease_end()),
+                                       .process = &process_,
+                                       .min_interval = options_.min_interval,
+                                       .once_per = options_.once_per});
     observer_.command = run_.command;
-    life_.checks.Begin(run_.command);
-    Command::Watch(run_.command);
     for (int i = 0; i < options_.nests; ++i) {
       world->After(world->random.Around(kSecond), [this_life = &life_, place = process_.place(),
                                                    outer = run_.command] {
@@ -516,12 +533,7 @@ class ZklockRun {
   void Close(std::size_t releases) {
     session_.BeginClose(releases);
     // Hold, if there is one, outlives this, but is no longer served.
-    const TimePoint deadline = clock_.Now() + kCloseTimeout;
-    while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
-      process_.RunOnce(deadline);
-    }
-    if (!session_.IsClosed()) world->Count("closes without an answer");
-    process_.Remove(session_);
+    AwaitClose(process_, session_, kCloseTimeout);
   }
 
   Process& process_;
@@ -551,9 +563,6 @@ class OtherProgram final : public zookeeper::StoreListener {
     run_.session = &session_;
     session_.SetListener(this);
   }
-  ~OtherProgram() override { run_.session = nullptr; }
-  OtherProgram(const OtherProgram&) = delete;
-  OtherProgram& operator=(const OtherProgram&) = delete;
 
   std::string Execute() {
     process_.Add(session_);
@@ -561,7 +570,8 @@ class OtherProgram final : public zookeeper::StoreListener {
     while (!session_.IsConnected() && clock_.Now() < deadline) process_.RunOnce(deadline);
     std::string outcome = "other program: gave up";
     if (session_.IsConnected() && Queue() && Hold()) outcome = "other program: done";
-    CloseSession(process_, session_, 10s);
+    session_.BeginClose();
+    AwaitClose(process_, session_, 10s);
     return outcome;
   }
 
@@ -631,19 +641,16 @@ class OtherProgram final : public zookeeper::StoreListener {
   bool Hold() {
     const Znode* const node = life_.ensemble.truth().Find(path_);
     if (node == nullptr || node->czxid != token_) return false;
-    run_.command = std::make_shared<Command>(
-        Command{.name = run_.name,
-                .tickets = {{.lock = {.path = run_.options.locks.front(), .chroot = ""},
-                             .path = path_,
-                             .token = token_}},
-                .permits = {},
-                .own_end = life_.world.now() + run_.options.command,
-                .lease_end = kForever,
-                .process = &process_,
-                .is_foreign = true});
     world->Trace("{}: another program holds {}", run_.name, path_);
-    life_.checks.Begin(run_.command);
-    Command::Watch(run_.command);
+    run_.command =
+        life_.checks.Begin({.name = run_.name,
+                            .tickets = {{.lock = {.path = run_.options.locks.front(), .chroot = ""},
+                                         .path = path_,
+                                         .token = token_}},
+                            .own_end = life_.world.now() + run_.options.command,
+                            .lease_end = kForever,
+                            .process = &process_,
+                            .is_foreign = true});
     while (!run_.command->is_over) process_.RunOnce();
     return true;
   }
@@ -673,21 +680,18 @@ void RunOtherProgram(Process& process, Life& life, Run& run) {
 
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
                 const std::string& id) {
-  const VirtualClock clock;
   for (int tries = 0; tries < 20; ++tries) {
-    zookeeper::Session session(life.Endpoints(), 10s, clock);
-    process.Add(session);
-    lock::Calls calls(session, clock, 15s, Serving(process));
+    ShortSession session(process, life);
     bool is_done = true;
     try {
-      (void)lock::ReleaseReservation(calls, {.path = lock, .chroot = ""}, path, id);
+      (void)lock::ReleaseReservation(session.calls, {.path = lock, .chroot = ""}, path, id);
     } catch (const lock::OperationFailed& failed) {
       is_done = false;
       if (!std::holds_alternative<lock::Unreachable>(failed.failure())) {
         throw Violation("the release of " + path + " fails");
       }
     }
-    CloseSession(process, session, kCloseTimeout);
+    session.Close();
     if (is_done) return;
   }
 }
@@ -700,14 +704,11 @@ void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& out
     const Znode* const node = life.ensemble.truth().Find(ticket.path);
     return node != nullptr && node->czxid == ticket.token;
   };
-  const VirtualClock clock;
-  zookeeper::Session session(life.Endpoints(), 10s, clock);
-  process.Add(session);
-  lock::Calls calls(session, clock, 15s, Serving(process));
+  ShortSession session(process, life);
   const bool was_there = is_there();
   bool is_held = false;
   try {
-    is_held = lock::AreHeld(calls, ticket.lock, {ticket.id()});
+    is_held = lock::AreHeld(session.calls, ticket.lock, {ticket.id()});
     if (is_held ? !was_there : is_there()) {
       throw Violation(fmt::format("{} is told that {} {}", process.name(), ticket.path,
                                   is_held ? "is held" : "is not held"));
@@ -715,25 +716,21 @@ void RunNested(Process& process, Life& life, const std::shared_ptr<Command>& out
   } catch (const lock::OperationFailed&) {
     world->Count("nested: not checked");
   }
-  CloseSession(process, session, kCloseTimeout);
+  session.Close();
   // The outer one answers over a socket of its host.
   const bool is_accepted = is_held && !outer->is_over && !outer->is_ending &&
-                           !outer->process->IsStopped() && clock.Now() < PointOf(outer->lease_end);
+                           !outer->process->IsStopped() && world->now() < outer->lease_end;
   world->Count(is_accepted ? "nested: runs" : "nested: queues");
   if (!is_accepted) return;
   const Time length = world->random.Around(world->random.Pick(life.profile.commands));
-  const auto command =
-      std::make_shared<Command>(Command{.name = process.name(),
-                                        .tickets = {ticket},
-                                        .permits = {},
-                                        .own_end = world->now() + std::min(length, 20 * kSecond),
-                                        .lease_end = outer->lease_end,
-                                        .process = &process,
-                                        .is_nested = true});
-  world->Trace("{} runs under {}", command->name, ticket.path);
+  world->Trace("{} runs under {}", process.name(), ticket.path);
+  const auto command = life.checks.Begin({.name = process.name(),
+                                          .tickets = {ticket},
+                                          .own_end = world->now() + std::min(length, 20 * kSecond),
+                                          .lease_end = outer->lease_end,
+                                          .process = &process,
+                                          .is_nested = true});
   outer->nested.push_back(command);
-  life.checks.Begin(command);
-  Command::Watch(command);
   while (!command->is_over) process.RunOnce();
   outer->process->Wake();
 }
@@ -742,11 +739,7 @@ void CloseForRun(Process& process, Life& life, const zookeeper::Credentials& cre
   const VirtualClock clock;
   const auto session = zookeeper::BeginCloseOf(credentials, life.Endpoints(), clock);
   process.Add(*session);
-  const TimePoint deadline = clock.Now() + 10s;
-  while (!session->IsClosed() && !session->IsCloseRefused() && clock.Now() < deadline) {
-    process.RunOnce(deadline);
-  }
-  process.Remove(*session);
+  AwaitClose(process, *session, 10s);
 }
 
 RunOptions DrawOptions(Life& life) {
