@@ -552,119 +552,48 @@ class ZklockRun {
 };
 
 /// Curator's and kazoo's recipes: the first in the queue holds, the others watch the one before
-/// them. Nothing is proven; whoever holds learns of the end of its session, or does not.
-class OtherProgram final : public zookeeper::StoreListener {
- public:
-  OtherProgram(Process& process, Life& life, Run& run)
-      : process_(process),
-        life_(life),
-        run_(run),
-        session_(life.Endpoints(), run.options.timeout, clock_) {
-    run_.session = &session_;
-    session_.SetListener(this);
-  }
-
-  std::string Execute() {
-    process_.Add(session_);
-    const TimePoint deadline = clock_.Now() + 60s;
-    while (!session_.IsConnected() && clock_.Now() < deadline) process_.RunOnce(deadline);
-    std::string outcome = "other program: gave up";
-    if (session_.IsConnected() && Queue() && Hold()) outcome = "other program: done";
-    session_.BeginClose();
-    AwaitClose(process_, session_, 10s);
-    return outcome;
-  }
-
-  void OnConnected(bool /*fresh*/) override {}
-  void OnDisconnected() override { is_lost_ = true; }
-  void OnExpired() override { is_lost_ = true; }
-  void OnRefused(zookeeper::Error /*why*/) override { is_lost_ = true; }
-  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {
-    is_woken_ = true;
-  }
-
- private:
-  template <typename R>
-  std::optional<R> Await(const std::function<void(zookeeper::Done<R>)>& ask) {
-    const auto answer = std::make_shared<std::optional<R>>();
-    ask([answer](const R& reply) { *answer = reply; });
-    while (!*answer && !is_lost_) process_.RunOnce();
-    return is_lost_ ? std::nullopt : *answer;
-  }
-
-  bool Queue() {
-    const std::string& lock = run_.options.locks.front();
-    const bool is_kazoo = run_.options.request.dialect == protocol::Dialect::kKazoo;
-    const std::string prefix = is_kazoo ? lock + "/" + MakeUuid().substr(0, 8) + "__lock__"
-                                        : lock + "/_c_" + MakeUuid() + "-lock-";
-    for (int tries = 0; tries < 5 && path_.empty(); ++tries) {
-      const auto created = Await<zookeeper::CreateReply>([&](auto done) {
-        session_.Create(prefix, "", zookeeper::NodeKind::kEphemeralSequential, done);
-      });
-      if (!created) return false;
-      if (created->error == zookeeper::Error::kNone) {
-        path_ = created->path;
-        token_ = created->stat.created_zxid;
-      } else if (!Await<zookeeper::CreateReply>([&](auto done) {
-                   session_.Create(lock, is_kazoo ? "" : "10.0.0.1",
-                                   zookeeper::NodeKind::kContainer, done);
-                 })) {
-        return false;
-      }
-    }
-    for (;;) {
-      const auto list = Await<zookeeper::ListReply>(
-          [&](auto done) { session_.List(lock, zookeeper::Watch::kNo, done); });
-      if (!list || list->error != zookeeper::Error::kNone) return false;
-      const auto own = protocol::ParseContenderName(protocol::BaseOf(path_));
-      std::optional<protocol::ContenderName> before;
-      bool is_there = false;
-      for (const std::string_view child : list->children) {
-        const auto other = protocol::ParseContenderName(child);
-        is_there = is_there || child == own->full;
-        if (!other || other->number >= own->number) continue;
-        if (!before || other->number > before->number) before = other;
-      }
-      if (!is_there) return false;
-      if (!before) return true;
-      is_woken_ = false;
-      const auto watched = Await<zookeeper::GetReply>([&](auto done) {
-        session_.Get(lock + "/" + before->full, zookeeper::Watch::kYes, done);
-      });
-      if (!watched) return false;
-      if (watched->error != zookeeper::Error::kNone) continue;
-      while (!is_woken_ && !is_lost_) process_.RunOnce();
-      if (is_lost_) return false;
+/// them. Nothing is proven. Returns what holds, or none if it gives up.
+std::optional<lock::Ticket> QueueAsOther(lock::Calls& calls, const RunOptions& options) {
+  const std::string& lock = options.locks.front();
+  const bool is_kazoo = options.request.dialect == protocol::Dialect::kKazoo;
+  const std::string prefix = is_kazoo ? lock + "/" + MakeUuid().substr(0, 8) + "__lock__"
+                                      : lock + "/_c_" + MakeUuid() + "-lock-";
+  const auto create = [&calls](const std::string& path, const std::string& data,
+                               zookeeper::NodeKind kind) {
+    const auto answer = std::make_shared<std::optional<zookeeper::CreateReply>>();
+    calls.store().Create(path, data, kind, [answer](const zookeeper::CreateReply& reply) {
+      if (!zookeeper::IsLost(reply.error)) *answer = reply;
+    });
+    calls.Await([&] { return answer->has_value(); });
+    return **answer;
+  };
+  lock::Ticket own{.lock = {.path = lock, .chroot = ""}};
+  for (int tries = 0; tries < 5 && own.path.empty(); ++tries) {
+    const auto created = create(prefix, "", zookeeper::NodeKind::kEphemeralSequential);
+    if (created.error == zookeeper::Error::kNone) {
+      own.path = created.path;
+      own.token = created.stat.created_zxid;
+    } else {
+      (void)create(lock, is_kazoo ? "" : "10.0.0.1", zookeeper::NodeKind::kContainer);
     }
   }
-
-  bool Hold() {
-    const Znode* const node = life_.ensemble.truth().Find(path_);
-    if (node == nullptr || node->czxid != token_) return false;
-    world->Trace("{}: another program holds {}", run_.name, path_);
-    run_.command =
-        life_.checks.Begin({.name = run_.name,
-                            .tickets = {{.lock = {.path = run_.options.locks.front(), .chroot = ""},
-                                         .path = path_,
-                                         .token = token_}},
-                            .own_end = life_.world.now() + run_.options.command,
-                            .lease_end = kForever,
-                            .process = &process_,
-                            .is_foreign = true});
-    while (!run_.command->is_over) process_.RunOnce();
-    return true;
+  for (;;) {
+    const auto list = calls.List(lock);
+    const auto name = protocol::ParseContenderName(protocol::BaseOf(own.path));
+    std::optional<protocol::ContenderName> before;
+    bool is_there = false;
+    for (const std::string_view child : list.children) {
+      const auto other = protocol::ParseContenderName(child);
+      is_there = is_there || (name && child == name->full);
+      if (!other || !name || other->number >= name->number) continue;
+      if (!before || other->number > before->number) before = other;
+    }
+    if (!is_there) return std::nullopt;
+    if (!before) return own;
+    const auto watched = calls.Get(lock + "/" + before->full, zookeeper::Watch::kYes);
+    if (watched.error == zookeeper::Error::kNone) calls.AwaitChange();
   }
-
-  Process& process_;
-  Life& life_;
-  Run& run_;
-  const VirtualClock clock_;
-  zookeeper::Session session_;
-  std::string path_;
-  std::int64_t token_ = 0;
-  bool is_lost_ = false;
-  bool is_woken_ = false;
-};
+}
 
 }  // namespace
 
@@ -675,7 +604,32 @@ void RunZklock(Process& process, Life& life, Run& run) {
 }
 
 void RunOtherProgram(Process& process, Life& life, Run& run) {
-  run.outcome = OtherProgram(process, life, run).Execute();
+  ShortSession session(process, life, run.options.timeout, 60s);
+  run.session = &session.session;
+  std::optional<lock::Ticket> ticket;
+  try {
+    bool has_begun = false;
+    ticket = session.calls.Repeat([&] {
+      // It gives up with its connection.
+      return std::exchange(has_begun, true) ? std::nullopt
+                                            : QueueAsOther(session.calls, run.options);
+    });
+  } catch (const lock::OperationFailed&) {
+  }
+  const Znode* const node = ticket ? life.ensemble.truth().Find(ticket->path) : nullptr;
+  const bool holds = node != nullptr && node->czxid == ticket->token;
+  if (holds) {
+    world->Trace("{}: another program holds {}", run.name, ticket->path);
+    run.command = life.checks.Begin({.name = run.name,
+                                     .tickets = {*ticket},
+                                     .own_end = world->now() + run.options.command,
+                                     .lease_end = kForever,
+                                     .process = &process,
+                                     .is_foreign = true});
+    while (!run.command->is_over) process.RunOnce();
+  }
+  session.Close(10s);
+  run.outcome = holds ? "other program: done" : "other program: gave up";
 }
 
 void RunRelease(Process& process, Life& life, const std::string& lock, const std::string& path,
