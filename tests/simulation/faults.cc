@@ -31,10 +31,10 @@ Run* AnyRun(Life& life) {
   return live.empty() ? nullptr : life.world.random.Pick(live);
 }
 
-/// Cuts both ways between the places of `inside` and all others.
-void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
+/// Cuts both ways between the places of `inside` and all others, of the first `places`.
+void CutOff(Life& life, const std::vector<Place>& inside, Time span, Place places) {
   std::vector<std::pair<Place, Place>> ways;
-  for (Place other = 0; other < life.places(); ++other) {
+  for (Place other = 0; other < places; ++other) {
     if (std::find(inside.begin(), inside.end(), other) != inside.end()) continue;
     for (const Place one : inside) {
       ways.emplace_back(one, other);
@@ -42,6 +42,10 @@ void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
     }
   }
   life.CutWays(ways, span);
+}
+
+void CutOff(Life& life, const std::vector<Place>& inside, Time span) {
+  CutOff(life, inside, span, life.places());
 }
 
 /// Cuts of any shape: between two groups, in one direction or both, here and there or everywhere.
@@ -159,10 +163,10 @@ void JumpClock(Life& life) {
       life.world.random.Pick(std::vector<std::int64_t>{-3'600'000, -2'000, 2'000, 3'600'000});
 }
 
+void Stop(Life& life, Run& run) { run.process->Stop(life.world.now() + Span(life.world.random)); }
+
 void StopRun(Life& life) {
-  if (Run* const run = AnyRun(life)) {
-    run->process->Stop(life.world.now() + Span(life.world.random));
-  }
+  if (Run* const run = AnyRun(life)) Stop(life, *run);
 }
 
 void KillRun(Life& life) {
@@ -234,10 +238,7 @@ void ForgeReservation(Life& life) {
   const Znode* const node = life.ensemble.truth().Find(lock);
   if (node == nullptr) return;
   // Each costs whoever finds it some requests.
-  const auto forged =
-      std::count_if(node->children.begin(), node->children.end(),
-                    [](const auto& one) { return one.find("-f0f0-") != std::string::npos; });
-  if (forged >= 3) return;
+  if (std::count_if(node->children.begin(), node->children.end(), IsForged) >= 3) return;
   world->Count("forged reservations");
   (void)life.ensemble.Submit(
       {{.type = OpType::kCreate,
@@ -288,7 +289,6 @@ void IsolateHost(Life& life, Run& run) {
   CutOff(life, {run.process->place()}, Span(life.world.random));
 }
 void Kill(Life& life, Run& run) { life.KillRun(run, life.world.random.Chance(0.7)); }
-void Stop(Life& life, Run& run) { run.process->Stop(life.world.now() + Span(life.world.random)); }
 /// Longer than its session lives without it.
 Time LongSpan(Life& life, const Run& run) {
   return run.options.timeout.count() + 3 * life.ensemble.tick_ms() * kMillisecond;
@@ -314,14 +314,9 @@ const Server* ServerOf(Life& life, const Run& run) {
 void CutServerOff(Life& life, Run& run) {
   const Server* const server = ServerOf(life, run);
   if (server == nullptr) return;
-  std::vector<std::pair<Place, Place>> ways;
-  for (int other = 0; other < life.profile.servers; ++other) {
-    if (other == server->id) continue;
-    ways.emplace_back(server->id, other);
-    ways.emplace_back(other, server->id);
-  }
   Random& random = life.world.random;
-  life.CutWays(ways, random.Chance(0.5) ? Span(random) : LongSpan(life, run));
+  const Time span = random.Chance(0.5) ? Span(random) : LongSpan(life, run);
+  CutOff(life, {server->id}, span, life.profile.servers);
 }
 /// With its server, once it has the answer to a heartbeat of which the leader does not know yet: a
 /// commit is no news of the session, until the leader has pinged that server. Only if it expires

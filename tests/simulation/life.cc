@@ -285,7 +285,7 @@ void Life::ReleaseAll() {
   }
   for (const std::string& path : Contenders()) {  // forged ones, which nobody may have to wait for
     const Znode* const node = ensemble.truth().Find(path);
-    if (node->owner == 0 && path.find("-f0f0-") != std::string::npos) {
+    if (node->owner == 0 && IsForged(path)) {
       (void)ensemble.Submit({{.type = OpType::kDelete, .path = path}});
     }
   }

@@ -38,6 +38,9 @@ inline constexpr char kPreemptor[] = "preemptor";
 inline constexpr char kParent[] = "/p";
 inline constexpr char kLockBelowParent[] = "/p/q";
 
+/// Whether the fault "forge-reservation" has made the znode.
+inline bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
+
 /// What one run of zklock was told.
 struct RunOptions {
   std::vector<std::string> locks{};

@@ -49,9 +49,6 @@ void AwaitClose(Process& process, zookeeper::Session& session, Duration patience
   process.Remove(session);
 }
 
-/// By Fault "forge-reservation".
-bool IsForged(const std::string& path) { return path.find("-f0f0-") != std::string::npos; }
-
 lock::Calls::Serve Serving(Process& process) {
   return [&process](EventSource& source, const std::function<bool()>& is_done) {
     process.Add(source);
