@@ -401,8 +401,8 @@ constexpr AimedFault kAimedFaults[] = {
 // ---- profiles -----------------------------------------------------------------------------------
 
 std::vector<std::string> ProfileNames() {
-  return {"all",  "quiet",        "network", "sessions", "lease",   "slow",
-          "sets", "reservations", "permits", "sharing",  "history", "interval"};
+  return {"all",          "quiet",   "network", "sessions", "lease",    "slow",   "sets",
+          "reservations", "permits", "sharing", "history",  "interval", "nesting"};
 }
 
 Profile DrawProfile(Random& random, std::string name) {

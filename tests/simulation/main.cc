@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -183,40 +185,38 @@ int Main(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   zklock::simulation::Arguments arguments;
+  const auto number = [](const char* text) { return std::strtoull(text, nullptr, 0); };
+  const std::map<std::string, bool*> flags = {{"--trace", &arguments.trace},
+                                              {"--progress", &arguments.progress}};
+  const std::map<std::string, std::function<void(const char*)>> options = {
+      {"--seed", [&](const char* value) { arguments.seeds.push_back(number(value)); }},
+      {"--seeds", [&](const char* value) { arguments.count = number(value); }},
+      {"--first", [&](const char* value) { arguments.first = number(value); }},
+      {"--minutes", [&](const char* value) { arguments.minutes = std::atof(value); }},
+      {"--profile", [&](const char* value) { arguments.profile = value; }},
+      {"--answers", [&](const char* value) { arguments.answers = value; }},
+      {"--servers", [&](const char* value) { arguments.servers = std::atoi(value); }},
+  };
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    const auto value = [&]() -> const char* {
-      if (i + 1 < argc) return argv[++i];
-      fmt::print(stderr, "simulate: {} needs a value\n", name);
-      std::exit(64);
-    };
-    if (name == "--seed") {
-      arguments.seeds.push_back(std::strtoull(value(), nullptr, 0));
-    } else if (name == "--seeds") {
-      arguments.count = std::strtoull(value(), nullptr, 0);
-    } else if (name == "--first") {
-      arguments.first = std::strtoull(value(), nullptr, 0);
-    } else if (name == "--minutes") {
-      arguments.minutes = std::atof(value());
-    } else if (name == "--profile") {
-      arguments.profile = value();
-    } else if (name == "--answers") {
-      arguments.answers = value();
-    } else if (name == "--servers") {
-      arguments.servers = std::atoi(value());
-    } else if (name == "--trace") {
-      arguments.trace = true;
-    } else if (name == "--progress") {
-      arguments.progress = true;
+    if (flags.contains(name)) {
+      *flags.at(name) = true;
+    } else if (options.contains(name) && i + 1 < argc) {
+      options.at(name)(argv[++i]);
     } else {
-      fmt::print(stderr, "simulate: unknown argument '{}'\n", name);
+      fmt::print(stderr, "simulate: unknown argument, or no value: '{}'\n", name);
       return 64;
     }
   }
   if (!arguments.answers.empty()) return zklock::simulation::Answer(arguments);
+  const auto profiles = zklock::simulation::ProfileNames();
   if (arguments.profile == "list") {
-    for (const std::string& name : zklock::simulation::ProfileNames()) fmt::print("{}\n", name);
+    for (const std::string& name : profiles) fmt::print("{}\n", name);
     return 0;
+  }
+  if (std::find(profiles.begin(), profiles.end(), arguments.profile) == profiles.end()) {
+    fmt::print(stderr, "simulate: unknown profile '{}'\n", arguments.profile);
+    return 64;
   }
   return zklock::simulation::Main(arguments);
 }
