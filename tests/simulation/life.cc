@@ -266,7 +266,7 @@ void Life::Drain() {
   }
   // The sessions of those that were killed expire, and containers are deleted, one of two levels
   // after the other.
-  const Time last = world.now() + 60 * kSecond + 2 * ensemble.container_interval;
+  const Time last = world.now() + 150 * kSecond + 2 * ensemble.container_interval;
   while (world.Step(last)) {
   }
   CheckIdle();
