@@ -218,6 +218,7 @@ void Acquire::BeginPreemption(const QueueList& list) {
 }
 
 void Acquire::BeginSimpleWait() {
+  creation_.OnUsed();
   unserved_since_.reset();
   has_queued_ = true;
   ScheduleProof();

@@ -23,14 +23,16 @@ class LockCreation {
   /// Asks for all znodes from the root down to the queue. To be followed, in the same write, by the
   /// create of a contender, which fails if this did not succeed.
   void Send();
+  /// LOCK has a child: if it vanishes later, that is not the same as vanishing at once.
+  void OnUsed() { attempts_ = 0; }
 
  private:
   void OnCreated(const std::string& path, const zookeeper::CreateReply& reply);
 
   zookeeper::Store& store_;
   const AcquireRequest& request_;
-  bool containers_ = true;  ///< the servers know container znodes
-  int attempts_ = 0;
+  bool containers_ = true;                            ///< the servers know container znodes
+  int attempts_ = 0;                                  ///< since LOCK was last seen to be used
   zookeeper::Error error_ = zookeeper::Error::kNone;  ///< of the last attempt
   std::string refused_path_;                          ///< the znode that we may not create in
   CallbackScope scope_;
