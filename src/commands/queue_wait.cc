@@ -1,5 +1,7 @@
 #include "commands/queue_wait.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -8,6 +10,7 @@
 
 #include "cli/duration.h"
 #include "cli/report_reasons.h"
+#include "cli/server_messages.h"
 #include "commands/console.h"
 #include "commands/failure_end.h"
 #include "process/identity.h"
@@ -194,7 +197,7 @@ cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
       outcome);
   const bool had_session = session_driver_.session().session_id() != 0;
   if (std::holds_alternative<lock::Unreachable>(outcome) && had_session) {
-    end.message = fmt::format(message::kLostWaiting, ended_at_, end.message);
+    end.message = fmt::format(cli::message::kLostWaiting, ended_at_, end.message);
   }
   return end;
 }

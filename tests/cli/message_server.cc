@@ -27,6 +27,18 @@ std::string ConfirmedTooSlowly() {
   return finished.err;
 }
 
+/// Of a waiter whose servers are gone for good.
+std::string LostWaiting() {
+  const std::string lock = NewLock("said");
+  const Child holder = StartHolder(lock);
+  auto proxy = std::make_unique<Proxy>(TestServers());
+  Child waiter =
+      StartWaiter({"exclusive", "-z", proxy->address(), "--connect-timeout", "200ms"}, lock);
+  proxy.reset();
+  CHECK(waiter.Wait() == Exited(69));
+  return waiter.err();
+}
+
 /// A zklock that tries servers in vain until its time is over, and what it talks to.
 struct Attempt {
   std::shared_ptr<void> server;
@@ -232,6 +244,7 @@ Provocations ServerProvocations() {
       {{"kNoServerNamed"}, NoServerNamed},
       {{"kNoServer", Part("kTriedServers", "127.0.0.1:1, 127.0.0.1:1 (each: Connection refused)")},
        attempts.At("127.0.0.1:1,127.0.0.1:1")},
+      {{"kLostWaiting"}, LostWaiting},
       {{"kNoServer", Part("kTriedServer", "127.0.0.1:1 (Connection refused)")},
        attempts.At("127.0.0.1:1")},
       {{Part("kConnectUnanswered")}, attempts.Add(AtBlackHole)},
