@@ -57,7 +57,7 @@ TEST_CASE("a job that succeeded less than the interval ago is not run again") {
   CHECK(again.out.empty());
   char host[256] = {};
   REQUIRE(gethostname(host, sizeof host - 1) == 0);
-  CHECK_THAT(again.err, Catch::Contains(lock + " last ran") && Catch::Contains(host) &&
+  CHECK_THAT(again.err, Catch::Contains(lock + " last succeeded") && Catch::Contains(host) &&
                             Catch::Contains("--min-interval 1h"));
   CHECK(Tree().Children(lock) == std::vector<std::string>{"last-run"});
   // A run without the option is not affected.

@@ -142,7 +142,7 @@ std::string PreemptedBy(const std::string& whom) {
 /// A run that waits until what cannot be asked to leave is gone.
 std::string PreemptsUntilGone(const std::string& lock, const std::function<void()>& remove) {
   Child run = Child::Start(Zklock({"exclusive", "--preempt", "all", lock, "--", "true"}));
-  run.ReadErrUntil("asked nobody before this run");
+  run.ReadErrUntil("asked nobody ahead of this run");
   remove();
   CHECK(run.Wait() == Exited(0));
   return run.err();

@@ -279,7 +279,9 @@ class ZklockRun {
       }
       last_run_->Record(began, "host", std::move(history));
       Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
-      if (last_run_->IsDone() && !hold.loss() && last_run_->refused().empty()) {
+      // After a removal by force the next run may have looked before this was recorded.
+      const bool is_first = !life_.checks.IsExcused(tickets_.front().path);
+      if (last_run_->IsDone() && !hold.loss() && last_run_->refused().empty() && is_first) {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
       }
     } else if (history_) {
