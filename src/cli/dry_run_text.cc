@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/duration.h"
+#include "cli/end_reason.h"
 #include "cli/printable.h"
 #include "cli/queue_view.h"
 #include "cli/report_reasons.h"
@@ -57,8 +58,14 @@ std::string UserText(const zookeeper::AclEntry& entry) {
   return entry.scheme + ":" + (has_hash ? entry.id.substr(0, entry.id.find(':')) : entry.id);
 }
 
-std::string BusyText(const RunOptions& options, const std::string& lock) {
-  if (options.try_only) return fmt::format("would not run: {} is taken", lock);
+/// With the words in which a run says it, but for their end.
+template <typename... Args>
+std::string WouldNotRun(EndReason reason, const Args&... args) {
+  const std::string message = EndRun(reason, args...).message;
+  return "would not run: " + message.substr(0, message.rfind(';'));
+}
+
+std::string WaitText(const RunOptions& options, const std::string& lock) {
   if (!options.wait) return fmt::format("would wait for {}", lock);
   return fmt::format("would wait for {}, at most {}", lock, FormatDuration(*options.wait));
 }
@@ -81,20 +88,21 @@ std::string ResultText(const RunOptions& options, const DryRunFinding& finding) 
     case kFree:
       break;
     case kBusy:
-      return fmt::format("{}{}{}{}", BusyText(options, finding.lock), BlockerText(finding.busy),
-                         finding.more > 0 ? fmt::format(", and {} more", finding.more) : "",
-                         Asking(options.preempt));
+      return (options.try_only
+                  ? WouldNotRun(EndReason::kTaken, finding.lock, HeldText(finding.busy))
+                  : WaitText(options, finding.lock) + BlockerText(finding.busy)) +
+             (finding.more > 0 ? fmt::format(", and {} more", finding.more) : "") +
+             Asking(options.preempt);
     case kQueueFull:
-      return fmt::format("would not run: {} {} (--max-queue)", finding.lock,
+      return WouldNotRun(EndReason::kQueueFull, finding.lock,
                          QueueFullText(options.max_queue.value_or(0)));
     case kTooRecent:
-      return fmt::format("would not run: {} last {} on {} {} ago, which is within {} {}",
-                         finding.lock, finding.recent.option == "--once-per" ? "started" : "ran",
+      return WouldNotRun(EndReason::kTooRecent, finding.lock,
+                         finding.recent.option == "--once-per" ? "started" : "succeeded",
                          finding.recent.host, FormatDuration(finding.recent.ago),
                          finding.recent.option, FormatDuration(finding.recent.interval));
     case kNotReserved:
-      return fmt::format("would not run: {} is not reserved for {} (any more)", finding.lock,
-                         options.reserve);
+      return WouldNotRun(EndReason::kNotReserved, finding.lock, options.reserve);
   }
   return "";
 }

@@ -191,11 +191,11 @@ void Announce(const cli::ReleaseOptions& options, const std::vector<cli::Contend
     is_any_written = is_any_written || is_written;
   }
   if (!is_any_written) return;
-  process::Waker alarm(session.clock().Now() + kTimeToRead);
+  const TimePoint end = session.clock().Now() + kTimeToRead;
+  process::Waker alarm(end);
   session.loop().Add(alarm);
-  const auto signal = RunUntil(
-      session.loop(), signals,
-      [&, end = session.clock().Now() + kTimeToRead] { return session.clock().Now() >= end; });
+  const auto signal =
+      RunUntil(session.loop(), signals, [&] { return session.clock().Now() >= end; });
   session.loop().Remove(alarm);
   if (signal) throw Exit(InterruptedBy(*signal, report));
 }

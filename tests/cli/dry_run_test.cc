@@ -119,7 +119,7 @@ TEST_CASE("a dry run says who is ahead, and how many more") {
   check({"exclusive"}, 75, "would wait for " + lock + ": sh (pid ", more + "\n");
   check({"exclusive", "--wait", "90"}, 75, "would wait for " + lock + ", at most 1m30s: sh (pid ",
         more + "\n");
-  check({"try", "-E", "3"}, 3, "would not run: " + lock + " is taken: sh (pid ", more + "\n");
+  check({"try", "-E", "3"}, 3, "would not run: " + lock + " is held: sh (pid ", more + "\n");
   check({"read"}, 75, "would wait for " + lock + ": sh (pid ", "'second') is ahead, and 1 more\n");
   check({"write", "--preempt", "waiters"}, 75, "would wait for ",
         more + "; it would ask the waiters to leave\n");
