@@ -458,6 +458,18 @@ class TransactionLogs(unittest.TestCase):
         self.assertEqual([(2, 11, 12), (3, 10, 10)],
                          self.read([one, two], [one, three, two, one], [one, one]).disorder)
 
+    def test_a_log_without_committed_transactions_is_noticed(self):
+        at = int(time.time() * 1000)
+        one, two, three, four = (
+            transaction(7, number, 9 + number, at, 15, create(f"/l/{number}-lock-1"))
+            for number in (1, 2, 3, 4))
+        everything = [one, two, three, four]
+        self.assertEqual([(2, 11, 2)], self.read(everything, [one, four], everything).holes)
+        # One that has not logged the last ones is only behind; the first may have been in a snapshot.
+        self.assertEqual([], self.read(everything, [one, two], [three, four], everything).holes)
+        # Only one has it: it was not committed.
+        self.assertEqual([], self.read([one, three], [one, two, three], [one, three]).holes)
+
     def test_a_contender_lives_from_its_create_to_its_delete(self):
         before = histories.now()
         at = int(time.time() * 1000)

@@ -322,6 +322,10 @@ class Torture:
             say(f"DISORDER  server {number} logged transaction {zxid:x} after {before:x}: once restarted,"
                 " it may serve other data than the others (ZOOKEEPER-4712), and what it served is no"
                 " evidence against zklock")
+        for number, zxid, count in history.holes:
+            say(f"HOLE  server {number} never logged {count} committed transactions from {zxid:x} on, but"
+                " later ones: it serves other data than the others, which is no evidence against"
+                " zklock")
         for violation in violations:
             say(f"VIOLATION  {violation}")
         say("torture: " + (f"{len(violations)} violations" if violations else "all promises kept"))

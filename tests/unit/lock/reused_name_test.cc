@@ -60,6 +60,28 @@ struct Holder {
 
 }  // namespace
 
+// ---- the waiter -----------------------------------------------------------------------------
+
+TEST_CASE("A waiter creates LOCK again as often as the servers delete it after it was used") {
+  World world;
+  world.servers.Put(kNode, kSuccessor);
+  Contender self(world.servers, world.clock, SimpleRequest());
+  self.store.Run();
+  for (int i = 0; i < 12; ++i) {
+    // Our create finds no LOCK. Once it is there again, another contender is faster.
+    self.store.Before("create /l/lock", [&] {
+      self.store.Before("create /l/lock", [&] { world.servers.Put(kNode, kSuccessor); });
+    });
+    world.servers.Remove(kNode);
+    world.servers.Remove("/l");
+    self.store.Run();
+    REQUIRE_FALSE(self.acquire.outcome());
+  }
+  world.servers.Remove(kNode);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
 // ---- the holder -----------------------------------------------------------------------------
 
 TEST_CASE("A heartbeat that finds another znode of the name is a lost lock, not a lease") {
