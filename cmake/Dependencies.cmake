@@ -58,7 +58,7 @@ if(NOT nlohmann_json_FOUND)
   zklock_need("nlohmann/json" nlohmann-json3-dev)
 endif()
 
-# Debian's fmt is only a shared library. A binary that needs libc alone has src/cli/fmt.cc instead.
+# Debian's fmt is only a shared library. A binary that needs libc alone has src/cli/text/fmt.cc instead.
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   zklock_need(fmt libfmt-dev)

@@ -18,15 +18,15 @@ list(APPEND fuzzed_sources
      src/zookeeper/wire.cc src/zookeeper/connection.cc src/zookeeper/loopback.cc
      src/zookeeper/result.cc src/zookeeper/session.cc src/zookeeper/session_close.cc
      src/zookeeper/session_requests.cc
-     src/lock/contender_data.cc src/lock/json_fields.cc src/lock/lock_children.cc
-     src/lock/reserved.cc src/lock/run_history.cc
-     src/lock/server_operation.cc src/lock/survey.cc src/lock/survey_queue.cc
-     src/lock/survey_tree.cc
-     src/cli/config.cc src/cli/found_file.cc src/cli/duration.cc src/cli/fmt.cc src/cli/history_text.cc src/cli/history_view.cc
-     src/cli/printable.cc src/cli/queue_dot.cc
-     src/cli/queue_json.cc src/cli/queue_text.cc src/cli/queue_view.cc src/cli/report_queue.cc
-     src/cli/report_progress.cc src/cli/report_reasons.cc
-     src/cli/screen.cc src/cli/suggestion.cc src/cli/table.cc src/cli/wait_graph.cc)
+     src/lock/data/contender_data.cc src/lock/data/json_fields.cc src/lock/data/lock_children.cc
+     src/lock/data/reserved.cc src/lock/data/run_history.cc
+     src/lock/operations/server_operation.cc src/lock/survey/survey.cc src/lock/survey/survey_queue.cc
+     src/lock/survey/survey_tree.cc
+     src/cli/options/config.cc src/cli/options/found_file.cc src/cli/text/duration.cc src/cli/text/fmt.cc src/cli/views/history_text.cc src/cli/text/history_view.cc
+     src/cli/text/printable.cc src/cli/views/queue_dot.cc
+     src/cli/views/queue_json.cc src/cli/views/queue_text.cc src/cli/text/queue_view.cc src/cli/reports/report_queue.cc
+     src/cli/reports/report_progress.cc src/cli/reports/report_reasons.cc
+     src/cli/text/screen.cc src/cli/text/suggestion.cc src/cli/text/table.cc src/cli/views/wait_graph.cc)
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources}
             tests/fuzz/fuzz.cc tests/fuzz/text.cc)
 target_include_directories(fuzzed PUBLIC src tests)

@@ -9,18 +9,21 @@
 #include <variant>
 
 #include "base/exit_status.h"
-#include "cli/command_line.h"
-#include "cli/completion.h"
-#include "cli/config.h"
-#include "cli/credentials.h"
-#include "cli/printable.h"
-#include "cli/queue_messages.h"
-#include "cli/report.h"
-#include "commands/exit.h"
-#include "commands/monitoring.h"
-#include "commands/subcommands.h"
-#include "process/message_sink.h"
-#include "process/signals.h"
+#include "cli/options/command_line.h"
+#include "cli/options/completion.h"
+#include "cli/options/config.h"
+#include "cli/options/credentials.h"
+#include "cli/reports/report.h"
+#include "cli/text/printable.h"
+#include "cli/text/queue_messages.h"
+#include "commands/complete.h"
+#include "commands/inspect/inspect.h"
+#include "commands/inspect/monitoring.h"
+#include "commands/release.h"
+#include "commands/run/run.h"
+#include "commands/session/exit.h"
+#include "process/loop/message_sink.h"
+#include "process/loop/signals.h"
 
 namespace zklock {
 namespace {

@@ -3,7 +3,7 @@
 namespace zklock {
 
 /// Why a run ends, or the hold of an owner (--hold). The code that ends it sets the cause; the
-/// first one counts. What follows from each is a row in cli/end_reason.cc.
+/// first one counts. What follows from each is a row in cli/reports/end_reason.cc.
 enum class EndCause : int {
   kItself,            ///< the command or the owner ended, or the owner released the lock
   kSignal,            ///< --hold: a signal told the keeper to end

@@ -1,4 +1,4 @@
-#include "commands/subcommands.h"
+#include "commands/complete.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "base/exit_status.h"
-#include "cli/printable.h"
-#include "commands/console.h"
-#include "commands/output.h"
-#include "commands/session_driver.h"
-#include "lock/calls.h"
-#include "lock/contender_data.h"
-#include "lock/lock_names.h"
-#include "lock/survey.h"
-#include "process/event_loop.h"
-#include "process/waker.h"
+#include "cli/text/printable.h"
+#include "commands/session/console.h"
+#include "commands/session/output.h"
+#include "commands/session/session_driver.h"
+#include "lock/data/contender_data.h"
+#include "lock/operations/calls.h"
+#include "lock/operations/lock_names.h"
+#include "lock/survey/survey.h"
+#include "process/loop/event_loop.h"
+#include "process/loop/waker.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {

@@ -1,4 +1,4 @@
-#include "commands/subcommands.h"
+#include "commands/release.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -15,22 +15,22 @@
 #include <vector>
 
 #include "base/exit_status.h"
-#include "cli/printable.h"
-#include "cli/queue_messages.h"
-#include "cli/queue_view.h"
-#include "cli/report_queue.h"
-#include "commands/console.h"
-#include "commands/dry_run.h"
-#include "commands/exit.h"
-#include "commands/own_locks.h"
-#include "commands/short_session.h"
-#include "lock/contender_operations.h"
-#include "lock/holders.h"
-#include "lock/release_reservation.h"
-#include "lock/reserved.h"
-#include "lock/survey.h"
-#include "process/identity.h"
-#include "process/waker.h"
+#include "cli/reports/report_queue.h"
+#include "cli/text/printable.h"
+#include "cli/text/queue_messages.h"
+#include "cli/text/queue_view.h"
+#include "commands/inspect/own_locks.h"
+#include "commands/run/dry_run.h"
+#include "commands/session/console.h"
+#include "commands/session/exit.h"
+#include "commands/session/short_session.h"
+#include "lock/data/reserved.h"
+#include "lock/operations/contender_operations.h"
+#include "lock/reserve/release_reservation.h"
+#include "lock/survey/holders.h"
+#include "lock/survey/survey.h"
+#include "process/loop/waker.h"
+#include "process/tree/identity.h"
 #include "protocol/lock_path.h"
 
 namespace zklock::commands {

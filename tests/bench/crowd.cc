@@ -28,10 +28,10 @@
 #include <vector>
 
 #include "bench/epoll_loop.h"
-#include "lock/acquire.h"
-#include "lock/hold.h"
-#include "process/identity.h"
-#include "process/pidfd.h"
+#include "lock/acquire/acquire.h"
+#include "lock/hold/hold.h"
+#include "process/tree/identity.h"
+#include "process/tree/pidfd.h"
 #include "protocol/contender_name.h"
 #include "zookeeper/server_list.h"
 #include "zookeeper/session.h"

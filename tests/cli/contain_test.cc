@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/cgroup.h"
 #include "support/temporary.h"
 

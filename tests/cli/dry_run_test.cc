@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "cli/dry_run_text.h"
+#include "cli/views/dry_run_text.h"
 #include "cli/zklock.h"
 #include "support/cgroup.h"
 #include "support/temporary.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/event_writer.h"
+#include "cli/reports/event_writer.h"
 #include "cli/zklock.h"
 #include "support/peer.h"
 #include "support/source.h"

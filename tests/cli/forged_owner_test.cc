@@ -8,9 +8,9 @@
 
 #include "cli/hold_script.h"
 #include "cli/zklock.h"
-#include "process/identity.h"
-#include "process/nesting_socket.h"
-#include "process/process_tree.h"
+#include "process/nesting/nesting_socket.h"
+#include "process/tree/identity.h"
+#include "process/tree/process_tree.h"
 
 namespace zklock::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/child.h"
 
 namespace zklock::test {

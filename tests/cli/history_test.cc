@@ -12,7 +12,7 @@
 #include "cli/history.h"
 #include "cli/hold_script.h"
 #include "cli/zklock.h"
-#include "lock/run_history.h"
+#include "lock/data/run_history.h"
 #include "support/peer.h"
 #include "support/temporary.h"
 

@@ -14,7 +14,7 @@
 #include "cli/forks.h"
 #include "cli/hold_script.h"
 #include "cli/names.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/peer.h"
 
 namespace zklock::test {

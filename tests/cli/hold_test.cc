@@ -17,7 +17,7 @@
 #include "cli/mark.h"
 #include "cli/one_connection.h"
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/frames.h"
 #include "support/own_server.h"
 #include "support/peer.h"

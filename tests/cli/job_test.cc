@@ -8,7 +8,7 @@
 
 #include "cli/terminal.h"
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 
 namespace zklock::test {
 namespace {

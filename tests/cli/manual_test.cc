@@ -26,7 +26,7 @@ Words ReadmeExamples() {
 }
 
 TEST_CASE("zklock(1) names the variables that replace options") {
-  Set read = Matches(ReadSource("src/cli/option_table.cc"), "\"(ZKLOCK_[A-Z_]+)\"");
+  Set read = Matches(ReadSource("src/cli/options/option_table.cc"), "\"(ZKLOCK_[A-Z_]+)\"");
   REQUIRE(!read.empty());
   std::string section;
   for (const std::string& line :

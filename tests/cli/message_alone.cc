@@ -10,14 +10,14 @@
 #include <system_error>
 
 #include "cli/provocation.h"
-#include "cli/report.h"
-#include "cli/report_progress.h"
-#include "cli/report_queue.h"
-#include "cli/report_reasons.h"
-#include "cli/servers_view.h"
-#include "process/cgroup.h"
-#include "process/message_sink.h"
-#include "process/process_tree.h"
+#include "cli/reports/report.h"
+#include "cli/reports/report_progress.h"
+#include "cli/reports/report_queue.h"
+#include "cli/reports/report_reasons.h"
+#include "cli/servers/servers_view.h"
+#include "process/loop/message_sink.h"
+#include "process/tree/cgroup.h"
+#include "process/tree/process_tree.h"
 #include "support/temporary.h"
 
 namespace zklock::test {

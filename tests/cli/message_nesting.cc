@@ -5,7 +5,7 @@
 
 #include "cli/hold_script.h"
 #include "cli/provocation.h"
-#include "lock/contender_data.h"
+#include "lock/data/contender_data.h"
 
 namespace zklock::test {
 namespace {

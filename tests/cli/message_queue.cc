@@ -6,7 +6,7 @@
 
 #include "cli/provocation.h"
 #include "cli/regranted.h"
-#include "lock/run_history.h"
+#include "lock/data/run_history.h"
 #include "support/peer.h"
 
 namespace zklock::test {

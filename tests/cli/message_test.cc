@@ -269,13 +269,13 @@ TEST_CASE("report and commands contain no sentences of their own") {
   // Two words in a string literal make a sentence.
   static const std::regex sentence(R"re("([^"\\]|\\.)*[a-z}] [a-z{]([^"\\]|\\.)*")re");
   int files = 0;
-  for (const char* directory : {"src/cli", "src/commands"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(SourcePath(directory))) {
-      const std::string name = entry.path().filename();
-      const bool speaks = name.starts_with("report") || directory == std::string("src/commands");
-      if (!speaks || !name.ends_with(".cc")) continue;
+  const std::filesystem::path root = SourcePath("src");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string name = entry.path().lexically_relative(root);
+    if (name.starts_with("cli/reports/report") || name.starts_with("commands/")) {
+      if (!name.ends_with(".cc")) continue;
       ++files;
-      for (const std::string& line : Lines(ReadSource(directory + ("/" + name)))) {
+      for (const std::string& line : Lines(ReadSource("src/" + name))) {
         CAPTURE(name, line);
         CHECK_FALSE(std::regex_search(line.substr(0, line.find("//")), sentence));
       }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/server.h"
 
 namespace zklock::test {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/option_rows.h"
-#include "cli/option_table.h"
+#include "cli/options/option_table.h"
 #include "cli/zklock.h"
 #include "support/temporary.h"
 

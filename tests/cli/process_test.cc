@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/temporary.h"
 
 namespace zklock::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/printable.h"
+#include "cli/text/printable.h"
 #include "cli/zklock.h"
 
 namespace zklock::test {

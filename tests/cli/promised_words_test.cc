@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/documents.h"
-#include "cli/option_table.h"
+#include "cli/options/option_table.h"
 #include "cli/zklock.h"
 #include "support/source.h"
 #include "support/temporary.h"
@@ -211,7 +211,7 @@ Set NamesForPrograms(std::size_t place) {
 
 TEST_CASE("zklock(1) has one table of the names that programs read") {
   const std::string sources =
-      ReadSource("src/cli/queue_text.cc") + ReadSource("src/cli/history_text.cc");
+      ReadSource("src/cli/views/queue_text.cc") + ReadSource("src/cli/views/history_text.cc");
   CHECK(NamesForPrograms(1) == Matches(sources, R"re(\.title = "([A-Z ]+)")re"));
   const auto words = [](const std::string& page, const std::string& section,
                         const std::string& pattern) {
@@ -225,7 +225,7 @@ TEST_CASE("zklock(1) has one table of the names that programs read") {
   variables.insert("ZKLOCK_LABEL");
   CHECK(NamesForPrograms(2) == variables);
   CHECK(NamesForPrograms(3) ==
-        Matches(ReadSource("src/cli/queue_metrics.cc"), R"re(\{"(zklock_[a-z_]+)")re"));
+        Matches(ReadSource("src/cli/views/queue_metrics.cc"), R"re(\{"(zklock_[a-z_]+)")re"));
 
   const Set in_events = words("man/zklock.1", ".Sh EVENTS", R"(\n\.(?:It )?Va ([A-Za-z]+))");
   const Set in_objects = words("man/zklock-inspect.1", ".Sh JSON", R"(\n\.It Li ([A-Za-z]+) Pq)");

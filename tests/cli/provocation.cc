@@ -41,8 +41,11 @@ void ReadMessages(const std::string& source, std::map<std::string, std::string>&
 
 std::map<std::string, std::string> ReadMessages() {
   std::map<std::string, std::string> messages;
-  for (const auto& entry : std::filesystem::directory_iterator(SourcePath("src/cli"))) {
-    const std::string text = ReadSource("src/cli/" + entry.path().filename().string());
+  const std::filesystem::path root = SourcePath("src/cli");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (!entry.is_regular_file()) continue;
+    const auto file = entry.path().lexically_relative(root);
+    const std::string text = ReadSource("src/cli/" + file.string());
     const bool has_messages = text.find("namespace message {") != std::string::npos ||
                               text.find("namespace zklock::cli::message {") != std::string::npos;
     if (has_messages) ReadMessages(text, messages);

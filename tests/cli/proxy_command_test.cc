@@ -12,7 +12,7 @@
 #include "cli/mark.h"
 #include "cli/unreached.h"
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "support/kept_port.h"
 #include "support/peer.h"
 #include "support/temporary.h"

@@ -16,7 +16,7 @@
 #include "cli/gate.h"
 #include "cli/gone.h"
 #include "cli/zklock.h"
-#include "process/process_tree.h"
+#include "process/tree/process_tree.h"
 #include "protocol/queue_ahead.h"
 #include "support/peer.h"
 

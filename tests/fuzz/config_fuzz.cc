@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/config.h"
+#include "cli/options/config.h"
 #include "fuzz/fuzz.h"
 
 namespace zklock::fuzz {

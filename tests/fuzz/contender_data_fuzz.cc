@@ -10,7 +10,7 @@
 
 #include "fuzz/fuzz.h"
 #include "fuzz/text.h"
-#include "lock/contender_data.h"
+#include "lock/data/contender_data.h"
 
 namespace zklock::fuzz {
 namespace {

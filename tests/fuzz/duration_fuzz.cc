@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/duration.h"
+#include "cli/text/duration.h"
 #include "fuzz/fuzz.h"
 
 namespace zklock::fuzz {

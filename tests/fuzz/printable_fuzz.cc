@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/printable.h"
+#include "cli/text/printable.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/text.h"
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/queue_dot.h"
-#include "cli/queue_json.h"
-#include "cli/queue_text.h"
-#include "cli/queue_view.h"
-#include "cli/report_queue.h"
+#include "cli/reports/report_queue.h"
+#include "cli/text/queue_view.h"
+#include "cli/views/queue_dot.h"
+#include "cli/views/queue_json.h"
+#include "cli/views/queue_text.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/text.h"
 #include "protocol/queue.h"

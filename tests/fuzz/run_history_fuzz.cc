@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/history_text.h"
+#include "cli/views/history_text.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/text.h"
-#include "lock/run_history.h"
+#include "lock/data/run_history.h"
 
 namespace zklock::fuzz {
 namespace {

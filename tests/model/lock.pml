@@ -1,6 +1,6 @@
 // A model of the queue and the lock for spin, checked by `scripts/model`. It follows
-// src/lock/acquire_join.cc and acquire_wait.cc, and those parts of src/lock/hold.cc and
-// src/commands/run.cc that others can observe (protocol, sections 3, 4 and 6). How long a lease is
+// src/lock/acquire/acquire_join.cc and acquire_wait.cc, and those parts of src/lock/hold/hold.cc and
+// src/commands/run/run.cc that others can observe (protocol, sections 3, 4 and 6). How long a lease is
 // valid is the subject of lease.pml; here it is assumed.
 //
 // ELEMENTS

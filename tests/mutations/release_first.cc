@@ -3,8 +3,8 @@
 // process::EventLoop::Add(), to find the session, and process::Supervisor::Forward()
 // (--wrap in cmake/Faults.cmake).
 
-#include "process/event_loop.h"
-#include "process/supervisor.h"
+#include "process/guard/supervisor.h"
+#include "process/loop/event_loop.h"
 #include "zookeeper/session.h"
 
 namespace zklock::process {

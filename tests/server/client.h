@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "process/event_loop.h"
+#include "process/loop/event_loop.h"
 #include "support/child.h"
 #include "zookeeper/session.h"
 

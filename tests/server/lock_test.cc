@@ -5,10 +5,10 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire.h"
-#include "lock/hold.h"
-#include "process/identity.h"
-#include "process/name_lookup.h"
+#include "lock/acquire/acquire.h"
+#include "lock/hold/hold.h"
+#include "process/transport/name_lookup.h"
+#include "process/tree/identity.h"
 #include "server/client.h"
 #include "support/peer.h"
 #include "support/server.h"

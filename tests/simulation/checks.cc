@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lock/contender_data.h"
-#include "lock/reserved.h"
-#include "lock/run_history.h"
+#include "lock/data/contender_data.h"
+#include "lock/data/reserved.h"
+#include "lock/data/run_history.h"
 #include "protocol/contender_name.h"
 #include "protocol/last_run.h"
 #include "protocol/lock_path.h"

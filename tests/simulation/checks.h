@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lock/ticket.h"
+#include "lock/data/ticket.h"
 #include "simulation/ensemble.h"
 #include "simulation/process.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "lock/contender_data.h"
+#include "lock/data/contender_data.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
 #include "simulation/life.h"

@@ -5,18 +5,18 @@
 #include <variant>
 
 #include "base/end_cause.h"
-#include "lock/acquire_set.h"
-#include "lock/calls.h"
-#include "lock/contender_data.h"
-#include "lock/contender_operations.h"
-#include "lock/existing_reservations.h"
-#include "lock/history_writer.h"
-#include "lock/hold.h"
-#include "lock/last_run.h"
-#include "lock/last_start.h"
-#include "lock/make_reservations.h"
-#include "lock/release_reservation.h"
-#include "lock/semaphore.h"
+#include "lock/acquire/acquire_set.h"
+#include "lock/acquire/semaphore.h"
+#include "lock/data/contender_data.h"
+#include "lock/hold/history_writer.h"
+#include "lock/hold/hold.h"
+#include "lock/hold/last_run.h"
+#include "lock/hold/last_start.h"
+#include "lock/operations/calls.h"
+#include "lock/operations/contender_operations.h"
+#include "lock/reserve/existing_reservations.h"
+#include "lock/reserve/make_reservations.h"
+#include "lock/reserve/release_reservation.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "simulation/life.h"
@@ -31,7 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kCloseTimeout = 800ms;
-constexpr Duration kLongestHistoryWait = 5s;  // as in commands/history.h
+constexpr Duration kLongestHistoryWait = 5s;  // as in commands/run/history.h
 
 std::string MakeUuid() {
   const std::uint64_t last = world->random.Next() & 0xffffffffffffU;
@@ -57,7 +57,7 @@ lock::Calls::Serve Serving(Process& process) {
   };
 }
 
-/// As commands/short_session.
+/// As commands/session/short_session.
 struct ShortSession {
   ShortSession(Process& its_process, Life& life, Duration timeout = 10s,
                Duration connect_timeout = 15s)
@@ -99,7 +99,7 @@ class Observer final : public lock::AcquireObserver, public lock::HoldObserver {
 
   std::vector<std::string> paths;
   bool is_asked_to_leave = false;
-  bool holds = false;  ///< as commands/event_broadcaster's HoldEvents
+  bool holds = false;  ///< as commands/session/event_broadcaster's HoldEvents
   Time lease_end = 0;
   std::shared_ptr<Command> command;
 
@@ -313,7 +313,7 @@ class ZklockRun {
     Serve(*history_, hold, is_done, std::min(clock_.Now() + kLongestHistoryWait, hold.lease_end()));
   }
 
-  /// As commands/intervals. Empty if the command may run.
+  /// As commands/run/intervals. Empty if the command may run.
   std::string CheckIntervals(lock::Hold& hold) {
     const std::string refusal = options_.min_interval ? CheckLastRun(hold) : "";
     return refusal.empty() && options_.once_per ? CommitStart(hold) : refusal;
@@ -340,7 +340,7 @@ class ZklockRun {
     return ago >= *options_.min_interval ? "" : "too recent";
   }
 
-  /// As commands/reserve, with --resume.
+  /// As commands/run/reserve, with --resume.
   std::string Resume() {
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
     const auto before = life_.checks.reservations();
@@ -364,7 +364,7 @@ class ZklockRun {
     return outcome;
   }
 
-  /// As commands/reserve. False if one of the reservations does not exist any more.
+  /// As commands/run/reserve. False if one of the reservations does not exist any more.
   bool Renew() {
     if (!request_.reserve->lasts || reserved_.empty()) return true;
     lock::Calls calls(session_, clock_, request_.connect_timeout, Serving(process_));
@@ -382,7 +382,7 @@ class ZklockRun {
     return false;
   }
 
-  /// As commands/reserve.
+  /// As commands/run/reserve.
   std::string Reserve() {
     std::string outcome = "found a reservation";
     std::vector<lock::ReservationRun> runs;

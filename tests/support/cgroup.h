@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "process/cgroup.h"
+#include "process/tree/cgroup.h"
 #include "support/child.h"
 #include "support/temporary.h"
 

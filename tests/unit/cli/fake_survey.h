@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lock/contender_data.h"
-#include "lock/survey.h"
+#include "lock/data/contender_data.h"
+#include "lock/survey/survey.h"
 #include "protocol/queue.h"
 #include "protocol/release_record.h"
 

@@ -8,10 +8,10 @@
 #include <iterator>
 #include <string>
 
-#include "cli/history_text.h"
-#include "cli/printable.h"
-#include "cli/queue_text.h"
-#include "cli/servers_view.h"
+#include "cli/servers/servers_view.h"
+#include "cli/text/printable.h"
+#include "cli/views/history_text.h"
+#include "cli/views/queue_text.h"
 #include "support/source.h"
 #include "unit/cli/fake_servers.h"
 #include "unit/cli/fake_survey.h"

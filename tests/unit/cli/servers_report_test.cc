@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/servers_view.h"
+#include "cli/servers/servers_view.h"
 #include "unit/cli/fake_servers.h"
 
 namespace zklock::cli {

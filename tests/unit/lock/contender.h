@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "lock/acquire.h"
-#include "lock/hold.h"
+#include "lock/acquire/acquire.h"
+#include "lock/hold/hold.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "lock/calls.h"
+#include "lock/operations/calls.h"
 #include "support/fake_store.h"
 
 namespace zklock::lock {

@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "process/event_loop.h"
-#include "process/identity.h"
-#include "process/nesting_link.h"
-#include "process/nesting_server.h"
-#include "process/nesting_socket.h"
+#include "process/loop/event_loop.h"
+#include "process/nesting/nesting_link.h"
+#include "process/nesting/nesting_server.h"
+#include "process/nesting/nesting_socket.h"
+#include "process/tree/identity.h"
 #include "support/child.h"
 
 namespace zklock::process {

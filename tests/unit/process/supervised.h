@@ -14,12 +14,12 @@
 #include <variant>
 #include <vector>
 
-#include "process/event_loop.h"
-#include "process/pidfd.h"
-#include "process/process_tree.h"
-#include "process/signals.h"
-#include "process/supervisor.h"
-#include "process/system_error.h"
+#include "process/guard/supervisor.h"
+#include "process/loop/event_loop.h"
+#include "process/loop/signals.h"
+#include "process/loop/system_error.h"
+#include "process/tree/pidfd.h"
+#include "process/tree/process_tree.h"
 #include "support/child.h"
 
 namespace zklock::process {

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/report_reasons.h"
+#include "cli/options/option_values.h"
 
 namespace zklock::protocol {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "cli/report_reasons.h"
+#include "cli/options/option_values.h"
 
 namespace zklock::zookeeper {
 namespace {

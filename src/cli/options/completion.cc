@@ -1,0 +1,184 @@
+#include "cli/options/completion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+#include "cli/options/config.h"
+#include "cli/options/credentials.h"
+#include "cli/options/grammar.h"
+#include "cli/options/options.h"
+
+namespace zklock::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+using Options = std::vector<const OptionSpec*>;
+
+std::vector<Candidate> FirstWords() {
+  std::vector<Candidate> words;
+  for (const SubcommandSpec& subcommand : SubcommandTable()) {
+    words.push_back({std::string(subcommand.name), std::string(subcommand.summary)});
+  }
+  words.push_back({"--help", "the subcommands"});
+  words.push_back({"--version", "versions, also of the client library"});
+  const SubcommandSpec& print = PrintConfigSpec();
+  words.push_back({std::string(print.name), std::string(print.summary)});
+  return words;
+}
+
+/// The option of `word`, which may be `--name=value`; null if there is none.
+const OptionSpec* Find(const Options& options, const std::string& word) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const OptionSpec* option) { return option->HasName(word); });
+  return found != options.end() ? *found : nullptr;
+}
+
+bool HasValue(const std::string& word) { return word.find('=') != std::string::npos; }
+
+CompleteWords Fitting(std::vector<Candidate> candidates, const std::string& typed) {
+  std::erase_if(candidates, [&](const Candidate& one) { return !one.word.starts_with(typed); });
+  return {std::move(candidates)};
+}
+
+CompleteWords CompleteOption(const Options& options, const std::string& typed) {
+  std::vector<Candidate> words;
+  for (const OptionSpec* option : options) words.push_back({option->Name(), option->Help()});
+  return Fitting(std::move(words), typed);
+}
+
+std::vector<Candidate> Signals(const std::string& before) {
+  std::vector<Candidate> words;
+  for (int number = 1; number < SIGRTMIN; ++number) {
+    const char* name = sigabbrev_np(number);
+    const char* what = sigdescr_np(number);
+    if (name != nullptr) words.push_back({before + name, what != nullptr ? what : ""});
+  }
+  return words;
+}
+
+/// Completes an option's value. `before`: "--wait=", if both are one word.
+Completion CompleteValue(const OptionSpec& option, const std::string& typed,
+                         const std::string& before) {
+  if (option.metavar.find("FILE") != std::string_view::npos && before.empty()) {
+    return CompleteFile{};
+  }
+  if (option.metavar == "SIGNAL") return Fitting(Signals(before), typed);
+  std::vector<Candidate> words;
+  for (const std::string& choice : option.Choices()) words.push_back({before + choice, ""});
+  return Fitting(std::move(words), typed);
+}
+
+/// The options among `words` that say where the servers are: those with a value that every
+/// subcommand has. And the first LOCK, if `with_lock`.
+Words ServerWords(const Words& words, const Options& options, bool with_lock) {
+  Words server;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const OptionSpec* option = Find(options, words[i]);
+    if (with_lock && option == nullptr && !words[i].starts_with('-')) {
+      server.push_back(words[i]);
+      with_lock = false;
+    }
+    if (option == nullptr || option->IsFlag()) continue;
+    const bool kept = (option->subcommands & kInspect) != 0;
+    if (kept) server.push_back(words[i]);
+    if (HasValue(words[i]) || ++i == words.size()) continue;
+    if (kept) server.push_back(words[i]);
+  }
+  return server;
+}
+
+/// What `complete` returns for `words`, read as those of inspect. A line that is being typed runs
+/// no command: if one of its words names a proxy command, or a file that may do so, nothing is
+/// looked up.
+template <typename F>
+Completion CompleteOnServers(const Words& words, F complete) {
+  try {
+    Grammar grammar(*FindSubcommand("inspect"));
+    if (!grammar.Read(words)) return CompleteWords{};
+    OptionFields fields;
+    grammar.Store(fields);
+    const bool is_typed = grammar.IsArgument("--proxy-command") || grammar.IsArgument("--config");
+    if (is_typed && !fields.server.transport.proxy_command.empty()) return CompleteWords{};
+    return complete(grammar, std::move(fields.server));
+  } catch (const UsageError&) {
+    return CompleteWords{};  // the line is not finished: there is nothing to report yet
+  } catch (const ConfigError&) {
+    return CompleteWords{};
+  } catch (const UnsafeFile&) {
+    return CompleteWords{};
+  }
+}
+
+Completion CompleteLockOf(const Words& words, const Options& options, const std::string& typed,
+                          bool only_used) {
+  return CompleteOnServers(ServerWords(words, options, false),
+                           [&](const Grammar& /*grammar*/, ServerOptions server) {
+                             return CompleteLock{std::move(server), typed, only_used};
+                           });
+}
+
+/// `before`: as for CompleteValue.
+Completion CompleteFromQueueOf(CompleteFromQueue::What what, const Words& words,
+                               const Options& options, const std::string& typed,
+                               const std::string& before) {
+  return CompleteOnServers(ServerWords(words, options, true), [&](const Grammar& grammar,
+                                                                  ServerOptions server) {
+    const std::string lock = grammar.locks().empty() ? "" : grammar.ReadLock(server.root);
+    return CompleteFromQueue{what, std::move(server), lock, typed.substr(before.size()), before};
+  });
+}
+
+}  // namespace
+
+Completion Complete(const Words& words) {
+  const std::string typed = words.empty() ? "" : words.back();
+  if (words.size() < 2) return Fitting(FirstWords(), typed);
+  const SubcommandSpec* subcommand = FindSubcommand(words.front());
+  if (subcommand == nullptr) return CompleteWords{};
+  const Words before(words.begin() + 1, words.end() - 1);
+  const auto end = std::find(before.begin(), before.end(), "--");
+  if (end != before.end()) {
+    if (!subcommand->RunsCommand()) return CompleteWords{};
+    return CompleteCommand{static_cast<std::size_t>(end - before.begin()) + 2};
+  }
+  const Options options = OptionsOf(subcommand->bit);
+  const auto complete_value = [&](const OptionSpec& option, const std::string& attached) {
+    using What = CompleteFromQueue::What;
+    if (option.name == "reserve" || option.name == "resume") {
+      return CompleteFromQueueOf(What::kReservations, before, options, typed, attached);
+    }
+    if (option.name == "contender") {
+      return CompleteFromQueueOf(What::kContenders, before, options, typed, attached);
+    }
+    return CompleteValue(option, typed, attached);
+  };
+  const OptionSpec* last = before.empty() ? nullptr : Find(options, before.back());
+  if (last != nullptr && !last->IsFlag() && !HasValue(before.back())) {
+    return complete_value(*last, "");
+  }
+  if (!typed.starts_with('-')) {
+    return CompleteLockOf(before, options, typed, words.front() == "release");
+  }
+  if (!HasValue(typed)) return CompleteOption(options, typed);
+  const OptionSpec* option = Find(options, typed);
+  if (option == nullptr) return CompleteWords{};
+  return complete_value(*option, typed.substr(0, typed.find('=') + 1));
+}
+
+std::string LockUse(const lock::FoundLock& lock) {
+  const std::string waiting = lock.waiting == 0 ? "" : fmt::format(", {} waiting", lock.waiting);
+  if (lock.held == 0 && lock.waiting == 0) return "free";
+  if (lock.is_semaphore) {
+    const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
+    const bool is_one = lock.permit_limit.value_or(lock.held) == 1;
+    return fmt::format("{}{} permit{} used{}", lock.held, of, is_one ? "" : "s", waiting);
+  }
+  return (lock.held <= 1 ? "in use" : fmt::format("in use by {}", lock.held)) + waiting;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,205 @@
+#include "cli/options/found_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "cli/text/messages.h"
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{64} * 1024;
+constexpr int kMostLinks = 40;  // as the kernel
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using Entries = std::unique_ptr<std::FILE, CloseFile>;
+
+/// A group that has the name of the user and no other member, as many systems make one for each
+/// user: it may write where the user may.
+bool IsPrivateGroup(gid_t number, uid_t user) {
+  // Not by a name service, which might block.
+  const Entries users(std::fopen("/etc/passwd", "re"));
+  const Entries groups(std::fopen("/etc/group", "re"));
+  if (users == nullptr || groups == nullptr) return false;
+  const passwd* account = nullptr;
+  do account = fgetpwent(users.get());
+  while (account != nullptr && account->pw_uid != user);
+  const group* found = nullptr;
+  do found = fgetgrent(groups.get());
+  while (found != nullptr && found->gr_gid != number);
+  if (account == nullptr || found == nullptr || account->pw_gid != number) return false;
+  const std::string name = account->pw_name;
+  bool is_private = found->gr_name == name;
+  for (char** member = found->gr_mem; *member != nullptr; ++member) {
+    is_private = is_private && *member == name;
+  }
+  return is_private;
+}
+
+bool MayBeChangedByOthers(const struct stat& status) {
+  // Of a link only its directory counts; and no other kind of file is used at all.
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return false;
+  if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return false;
+  if ((status.st_mode & S_IWOTH) != 0) return true;
+  return (status.st_mode & S_IWGRP) != 0 && !IsPrivateGroup(status.st_gid, status.st_uid);
+}
+
+[[noreturn]] void Fail(int error) { throw std::system_error(error, std::generic_category()); }
+
+/// The way to a file, step by step. What is wrong with it is remembered: it only matters if the
+/// file exists.
+class Way {
+ public:
+  explicit Way(const std::string& path) : rest_(path) { Restart(); }
+
+  /// Goes to the end. Throws std::system_error if it does not lead there.
+  void Follow() {
+    while (!rest_.empty()) {
+      const std::size_t end = std::min(rest_.find('/'), rest_.size());
+      const std::string name = rest_.substr(0, end);
+      rest_.erase(0, std::min(rest_.find_first_not_of('/', end), rest_.size()));
+      if (!name.empty() && name != ".") Step(name);
+    }
+  }
+  [[nodiscard]] const std::string& strangers() const { return strangers_; }
+  [[nodiscard]] const std::string& open_to_others() const { return open_to_others_; }
+
+  /// Opens the file at the end for reading; -1 with errno set on failure.
+  [[nodiscard]] UniqueFd Open() const {
+    // Non-blocking: it may be a FIFO.
+    constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
+    return UniqueFd(last_.empty() ? -1 : openat(directory_.get(), last_.c_str(), kFlags));
+  }
+
+ private:
+  void Restart() {
+    directory_ = UniqueFd(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_) Fail(errno);
+    at_ = "/";
+    last_.clear();
+    Judge(directory_);
+  }
+  void Step(const std::string& name) {
+    Enter();
+    UniqueFd next(openat(directory_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!next) Fail(errno);
+    const std::string before = at_;
+    at_ += (at_.ends_with('/') ? "" : "/") + name;
+    const mode_t mode = Judge(next);
+    if (!S_ISLNK(mode)) {
+      last_ = name;
+      at_end_ = std::move(next);
+      return;
+    }
+    if (++links_ > kMostLinks) Fail(ELOOP);
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = readlinkat(next.get(), "", target.data(), target.size());
+    if (size < 0) Fail(errno);
+    const std::string_view text(target.data(), static_cast<std::size_t>(size));
+    rest_ = std::string(text) + '/' + rest_;
+    at_ = before;
+    if (text.starts_with('/')) Restart();
+  }
+  /// What was the end is a directory on the way.
+  void Enter() {
+    if (last_.empty()) return;
+    directory_ = std::move(at_end_);
+    last_.clear();
+  }
+  mode_t Judge(const UniqueFd& fd) {
+    struct stat status {};
+    if (fstat(fd.get(), &status) != 0) Fail(errno);
+    const bool is_strangers = status.st_uid != geteuid() && status.st_uid != 0;
+    if (is_strangers && strangers_.empty()) strangers_ = at_;
+    if (!is_strangers && open_to_others_.empty() && MayBeChangedByOthers(status)) {
+      open_to_others_ = at_;
+    }
+    return status.st_mode;
+  }
+
+  std::string rest_;    // still to go
+  std::string at_;      // the path so far, without links
+  UniqueFd directory_;  // of `last_`
+  UniqueFd at_end_;     // `last_` itself; none at a directory where the way begins
+  std::string last_;
+  int links_ = 0;
+  std::string strangers_;
+  std::string open_to_others_;
+};
+
+/// No such file, or no such directory on its path.
+bool IsAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
+
+[[noreturn]] void CannotRead(const std::string& path, int error) {
+  ThrowUnread(path, error, fmt::format(message::kFileUnread, path, std::strerror(error)));
+}
+
+std::string ReadText(const std::string& path, const UniqueFd& file) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) CannotRead(path, errno);
+  if (S_ISDIR(status.st_mode)) CannotRead(path, EISDIR);
+  if (!S_ISREG(status.st_mode)) throw ConfigError(fmt::format(message::kFileNotRegular, path));
+  std::string text(kLargestFile + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) CannotRead(path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > kLargestFile) throw ConfigError(fmt::format(message::kFileTooLarge, path));
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+void ThrowUnread(const std::string& file, int error, const std::string& what) {
+  // Not a fault of the file: the next run may be able to read it.
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw std::system_error(error, std::generic_category(), file);
+  }
+  throw ConfigError(what);
+}
+
+FoundFile ReadFoundFile(const std::string& path) {
+  try {
+    Way way(path);
+    way.Follow();
+    if (!way.strangers().empty()) {
+      return {.unused = fmt::format(message::kOtherUsersFile, way.strangers())};
+    }
+    if (!way.open_to_others().empty()) {
+      throw ConfigError(fmt::format(message::kFileOpenToOthers, path, way.open_to_others()));
+    }
+    const UniqueFd file = way.Open();
+    if (!file) Fail(errno);
+    return {.text = ReadText(path, file)};
+  } catch (const std::system_error& failure) {
+    const int error = failure.code().value();
+    if (IsAbsent(error)) return {};
+    if (error != EACCES && error != EPERM && error != ELOOP) CannotRead(path, error);
+    return {.unused = std::strerror(error)};
+  }
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,406 @@
+#include "cli/options/grammar.h"
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <optional>
+#include <variant>
+
+#include "cli/options/config.h"
+#include "cli/options/option_values.h"
+#include "cli/text/messages.h"
+#include "cli/text/printable.h"
+#include "cli/text/suggestion.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::cli {
+namespace {
+
+/// In reverse order; and `--name=` as two words, since CLI11 would take the next word for its
+/// value.
+std::vector<std::string> AsCli11Takes(std::vector<std::string> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].rfind("--", 0) != 0 || arguments[i].find('=') + 1 != arguments[i].size()) {
+      continue;
+    }
+    arguments[i].pop_back();
+    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+/// "-w,--wait,--timeout".
+std::string Cli11Names(const OptionSpec& option) {
+  std::string names;
+  if (option.letter != '\0') names = std::string{'-', option.letter};
+  for (const std::string_view name : {option.name, option.alias}) {
+    if (!name.empty()) names += (names.empty() ? "--" : ",--") + std::string(name);
+  }
+  return names;
+}
+
+/// Whether CLI11 may take one of `words` for the option: those that it does take, and some more.
+bool MayBeNamed(const OptionSpec& option, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    if (word.size() < 2 || word[0] != '-') return false;
+    if (word[1] == '-') return option.HasName(word);
+    // Perhaps one of several letters.
+    return option.letter != '\0' && word.find(option.letter) != std::string_view::npos;
+  });
+}
+
+/// Whether `name` is OptionSpec::Name(). Each start asks this a thousand times: no strings are
+/// made.
+bool IsNamed(const OptionSpec& option, std::string_view name) {
+  if (option.name.empty()) return name.size() == 2 && name[0] == '-' && name[1] == option.letter;
+  return name.starts_with("--") && name.substr(2) == option.name;
+}
+
+OptionValue DefaultOf(const OptionSpec& option) {
+  return {.spec = &option, .text = std::string(option.fallback)};
+}
+
+}  // namespace
+
+struct Grammar::Parser {
+  explicit Parser(std::string_view name) : app("", std::string(name)) {
+    app.allow_extras();
+    app.set_help_flag("-h,--help", "");
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+
+  void Declare(OptionValue& value) {
+    const OptionSpec& option = *value.spec;
+    const std::string names = Cli11Names(option);
+    if (option.IsFlag()) {
+      Add(value,
+          app.add_flag(names, value.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+    } else if (option.repeatable) {
+      Add(value, app.add_option(names, value.list)
+                     ->expected(1)
+                     ->allow_extra_args(false)
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
+    } else {
+      Add(value, app.add_option(names, value.text));
+    }
+  }
+
+  void Add(OptionValue& value, const CLI::Option* option) { declared.push_back({&value, option}); }
+
+  struct Declared {
+    OptionValue* value;
+    const CLI::Option* option;
+  };
+  CLI::App app;
+  std::vector<Declared> declared;
+};
+
+Grammar::Grammar(const SubcommandSpec& subcommand)
+    : subcommand_(subcommand), parser_(std::make_unique<Parser>(subcommand.name)) {
+  const auto options = OptionsOf(subcommand.bit);
+  values_.reserve(options.size());
+  for (const OptionSpec* option : options) values_.push_back(DefaultOf(*option));
+}
+
+Grammar::~Grammar() = default;
+
+bool Grammar::Read(const Words& arguments) {
+  RefuseValuesOfFlags(arguments);
+  Declare(arguments);
+  try {
+    Parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  }
+  ReadExtras(arguments);
+  ReadEnvironment();
+  ReadFiles();
+  KeepStronger("--quiet", "--verbose");
+  return true;
+}
+
+// To declare an option takes CLI11 as long as an exec takes the kernel: of forty options only those
+// that may be among the arguments are declared.
+void Grammar::Declare(const Words& arguments) {
+  for (OptionValue& value : values_) {
+    if (value.spec->name != "help" && MayBeNamed(*value.spec, arguments)) parser_->Declare(value);
+  }
+}
+
+// CLI11 would take `--quiet=7` for yes.
+void Grammar::RefuseValuesOfFlags(const Words& arguments) const {
+  for (const std::string& word : arguments) {
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string::npos) continue;
+    const OptionSpec* const option = SpecOf(word);
+    if (option == nullptr || !option->IsFlag()) continue;
+    throw Error(fmt::format(message::kTakesNoValue, option->Name(), word.substr(equals + 1)));
+  }
+}
+
+void Grammar::RequireSeparator(const Words& arguments) const {
+  std::size_t locks = 0;
+  std::string command;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word.size() < 2 || word[0] != '-') {
+      if (locks++ > 0 && command.empty() && !word.starts_with('/')) command = word;
+      continue;
+    }
+    // The option, or of several letters the first that takes a value: the rest of the word, or the
+    // next one.
+    const bool is_long = word[1] == '-';
+    const OptionSpec* option = is_long ? SpecOf(word) : nullptr;
+    bool is_last = is_long && word.find('=') == std::string::npos;
+    for (std::size_t at = 1; !is_long && at < word.size(); ++at) {
+      option = SpecOf(std::string{'-', word[at]});
+      is_last = at + 1 == word.size();
+      if (option != nullptr && (!option->IsFlag() || option->name == "help")) break;
+    }
+    if (option == nullptr) continue;
+    for (const std::string_view name : {"-c", "--hold", "--reserve", "--help"}) {
+      if (IsNamed(*option, name)) return;
+    }
+    if (!option->IsFlag() && is_last) ++i;
+  }
+  if (!command.empty()) throw Error(fmt::format(message::kNoSeparator, command, command));
+  if (locks > 1) throw Error(message::kNoCommand);
+}
+
+void Grammar::Parse(const Words& arguments) {
+  try {
+    parser_->app.parse(AsCli11Takes(arguments));
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    throw Error(fmt::format(message::kNeedsValue, what.substr(0, what.find_first_of(": "))));
+  } catch (const CLI::ParseError& error) {
+    std::string what = error.what();
+    if (!what.empty()) what[0] = static_cast<char>(std::tolower(what[0]));
+    throw Error(fmt::format(message::kUnreadable, what));
+  }
+  for (const auto& [value, option] : parser_->declared) {
+    if (option->count() > 0) value->origin = Origin::kArgument;
+  }
+}
+
+// LOCKs are not declared to CLI11 as positionals: it would take `[a,b]` for a list.
+void Grammar::ReadExtras(const Words& arguments) {
+  for (const std::string& extra : parser_->app.remaining()) {
+    if (extra.starts_with("-=")) {
+      // What CLI11 has left of `-v=1`.
+      const auto typed =
+          std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
+            return word.starts_with('-') && !word.starts_with("--") &&
+                   word.ends_with(extra.substr(1));
+          });
+      throw Error(fmt::format(message::kUnreadable, typed != arguments.end() ? *typed : extra));
+    }
+    if (extra.size() > 1 && extra.front() == '-') throw Error(UnknownOption(extra));
+    locks_.push_back(extra);
+  }
+}
+
+std::string Grammar::UnknownOption(const std::string& word) const {
+  const std::string name = word.substr(0, word.find('='));
+  const auto options = OptionTable();
+  if (std::any_of(options.begin(), options.end(),
+                  [&](const OptionSpec& option) { return option.HasName(name); })) {
+    return fmt::format(message::kOthersOption, name, subcommand_.name);
+  }
+  Words names;
+  for (const OptionValue& value : values_) {
+    names.push_back(value.spec->Name());
+    if (!value.spec->alias.empty()) names.push_back("--" + std::string(value.spec->alias));
+  }
+  const char* const otherwise = subcommand_.RunsCommand() ? message::kCommandsOptions : "";
+  return fmt::format(message::kUnknownOption, name, DidYouMean(name, names, otherwise));
+}
+
+void Grammar::ReadEnvironment() {
+  for (OptionValue& value : values_) {
+    if (value.spec->environment.empty() || value.origin == Origin::kArgument) continue;
+    const char* text = getenv(value.spec->environment.data());
+    if (text == nullptr || (*text == '\0' && !value.spec->decides_lock)) continue;
+    value.text = text;
+    value.origin = Origin::kEnvironment;
+  }
+}
+
+void Grammar::ReadFiles() {
+  const OptionValue& named = Value("--config");
+  const Config config =
+      ReadConfig(named.WasGiven() ? std::optional(named.text) : std::nullopt, ConfigurableNames());
+  unused_config_ = config.unused_file;
+  for (const Setting& setting : config.settings) {
+    const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+      return value.spec->in_file && value.spec->name == setting.name;
+    });
+    // Options of other subcommands are ignored, and stronger origins win.
+    if (found == values_.end() || found->origin > Origin::kConfig) continue;
+    OptionValue& value = *found;
+    value.origin = Origin::kConfig;
+    value.place = setting.file + ":" + std::to_string(setting.line);
+    if (!value.spec->IsFlag()) {
+      value.text = setting.value;
+    } else if (setting.value == "yes" || setting.value == "true") {
+      value.flag = true;
+    } else if (setting.value == "no" || setting.value == "false") {
+      value = DefaultOf(*value.spec);
+    } else {
+      throw ConfigError(value.place + ": " +
+                        fmt::format(message::kNoChoice, setting.name, setting.value, "yes, no"));
+    }
+  }
+}
+
+const OptionSpec* Grammar::SpecOf(std::string_view word) const {
+  const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+    return value.spec->HasName(word);
+  });
+  return found != values_.end() ? found->spec : nullptr;
+}
+
+const OptionValue* Grammar::Find(std::string_view name) const {
+  const auto found = std::find_if(values_.begin(), values_.end(), [&](const OptionValue& value) {
+    return IsNamed(*value.spec, name);
+  });
+  return found != values_.end() ? &*found : nullptr;
+}
+
+const OptionValue& Grammar::Value(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  if (value == nullptr) throw std::logic_error("no such option: " + std::string(name));
+  return *value;
+}
+
+bool Grammar::WasGiven(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->WasGiven();
+}
+
+bool Grammar::IsArgument(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->origin == Origin::kArgument;
+}
+
+bool Grammar::IsOn(std::string_view name) const {
+  const OptionValue* value = Find(name);
+  return value != nullptr && value->WasGiven() && (!value->spec->IsFlag() || value->flag);
+}
+
+void Grammar::KeepStronger(std::string_view one, std::string_view other) {
+  if (!WasGiven(one) || !WasGiven(other)) return;
+  const Origin first = Value(one).origin;
+  const Origin second = Value(other).origin;
+  if (first == second) Reject(one, fmt::format(message::kExclude, one, other));
+  const std::string_view weaker = first < second ? one : other;
+  for (OptionValue& value : values_) {
+    if (value.spec->Name() == weaker) value = DefaultOf(*value.spec);
+  }
+}
+
+void Grammar::CheckRules() const {
+  for (const OptionRule& rule : OptionRules()) {
+    if ((rule.subcommands & subcommand_.bit) == 0) continue;
+    for (const std::string_view option : NamesIn(rule.options)) {
+      if (rule.only_arguments ? IsArgument(option) : IsOn(option)) CheckRule(rule, option);
+    }
+  }
+}
+
+/// `option`, one of those of the rule, was given.
+void Grammar::CheckRule(const OptionRule& rule, std::string_view option) const {
+  const bool excludes = rule.kind == OptionRule::Kind::kExcludes;
+  std::string missing;
+  for (const std::string_view other : NamesIn(rule.others)) {
+    const bool is_on = other != option && IsOn(other);
+    if (excludes && is_on) {
+      const std::string why = rule.why.empty() ? "" : ": " + std::string(rule.why);
+      Reject(option, fmt::format(message::kExclude, option, other) + why);
+    }
+    if (!excludes && is_on) return;
+    missing += (missing.empty() ? "" : " or ") + std::string(other);
+  }
+  if (!excludes) Reject(option, fmt::format(message::kRequires, option, missing));
+}
+
+void Grammar::Store(OptionFields& fields) const {
+  fields.server.unused_config = unused_config_;
+  for (const OptionValue& value : values_) {
+    if (value.spec->store == nullptr) continue;
+    const std::string fault = value.spec->store(value, fields);
+    if (!fault.empty()) Reject(value.spec->Name(), fault);
+  }
+}
+
+UsageError Grammar::Error(const std::string& what) const {
+  const bool is_subcommand = FindSubcommand(subcommand_.name) != nullptr;
+  return {what, is_subcommand ? std::string(subcommand_.name) : ""};
+}
+
+void Grammar::Reject(std::string_view option, const std::string& what) const {
+  const OptionValue& value = Value(option);
+  if (value.origin == Origin::kConfig) throw ConfigError(value.place + ": " + what);
+  if (value.origin == Origin::kEnvironment) {
+    throw Error(fmt::format(message::kFromVariable, what, value.spec->environment));
+  }
+  throw Error(what);
+}
+
+void Grammar::RequireLock() const {
+  if (!locks_.empty()) return;
+  for (const OptionValue& value : values_) {
+    if (value.origin != Origin::kArgument || !value.text.starts_with('/')) continue;
+    throw Error(fmt::format(message::kLockTaken, value.text, value.spec->Name()));
+  }
+  throw Error(message::kNoLock);
+}
+
+std::string Grammar::ReadLock(const std::string& root) const {
+  RequireLock();
+  if (locks_.size() > 1) {
+    throw Error(fmt::format(message::kSeveralLocks, locks_[0], locks_[1], subcommand_.name));
+  }
+  return ResolveLock(locks_.front(), root);
+}
+
+std::string Grammar::ResolveLock(const std::string& word, const std::string& root) const {
+  const auto resolved = protocol::ResolveLock(word, root);
+  if (const auto* bad = std::get_if<protocol::BadPath>(&resolved)) {
+    throw Error(fmt::format(message::kBadLock, word, PathText(*bad)));
+  }
+  // Two users who read it differently would hold two locks.
+  if (!word.starts_with('/') && word.find('/') != std::string::npos && !WasGiven("--root")) {
+    throw Error(
+        fmt::format(message::kAmbiguousLock, word, "/" + word, std::get<std::string>(resolved)));
+  }
+  return std::get<std::string>(resolved);
+}
+
+std::string Grammar::ShowConfig() const {
+  constexpr std::size_t kOriginColumn = 38;
+  std::string text;
+  if (!unused_config_.empty()) text = "# " + Printable(unused_config_) + "\n";
+  for (const OptionValue& value : values_) {
+    if (!value.spec->in_file) continue;
+    const std::string shown = !value.spec->IsFlag() ? value.text : value.flag ? "yes" : "no";
+    const bool is_set = value.WasGiven() || !shown.empty();
+    const auto written = ConfigText(shown);
+    // The text can be used as a file: what a file cannot express is a comment.
+    std::string line = is_set && written ? "" : "# ";
+    line += value.spec->name;
+    line += " = " + written.value_or(Printable(shown));
+    line.resize(std::max(line.size(), kOriginColumn), ' ');
+    line += "  # " + value.OriginText();
+    if (!written) line += ", cannot be set in a file";
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace zklock::cli

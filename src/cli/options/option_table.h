@@ -1,0 +1,139 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options/options.h"
+
+// The options of all subcommands: a table with one row for each, from which the parser, the help,
+// the completion, the configuration file and --print-config are made.
+
+namespace zklock::cli {
+
+/// What the rows of the table store into; each subcommand uses its part.
+struct OptionFields {
+  ServerOptions server;
+  Verbosity verbosity = Verbosity::kNormal;
+  bool dry_run = false;
+  RunOptions run;
+  InspectOptions inspect;
+  ReleaseOptions release;
+};
+
+/// A set of subcommands, as bits.
+using Subcommands = unsigned;
+inline constexpr Subcommands kExclusive = 1;
+inline constexpr Subcommands kRead = 2;
+inline constexpr Subcommands kWrite = 4;
+inline constexpr Subcommands kTry = 8;
+inline constexpr Subcommands kInspect = 16;
+inline constexpr Subcommands kRelease = 32;
+
+struct SubcommandSpec {
+  std::string_view name;
+  Subcommands bit;
+  std::string_view arguments;  ///< of the usage line
+  std::string_view summary;    ///< for completion
+  [[nodiscard]] bool RunsCommand() const;
+};
+
+/// Where an option's value comes from, the stronger ones later.
+enum class Origin { kDefault, kConfig, kEnvironment, kArgument };
+
+struct OptionValue;
+
+/// Under which heading --help shows an option.
+enum class Section {
+  kView,     ///< of inspect
+  kTargets,  ///< of release
+  kWaiting,
+  kSharing,
+  kReservations,
+  kCommand,
+  kServers,
+  kOutput,
+};
+
+/// One option: a row of the table. Its texts are literals.
+struct OptionSpec {
+  char letter = '\0';         ///< 'w' for -w; none: 0
+  std::string_view name;      ///< "wait" for --wait; empty: a letter only
+  std::string_view alias;     ///< another long name, neither in help nor in completion
+  std::string_view metavar;   ///< "DURATION", "stop|warn"; empty: a flag
+  std::string_view fallback;  ///< the default, as text; empty: none
+  std::string_view help;      ///< the default is appended
+  Section section = Section::kOutput;
+  bool is_common = false;  ///< -h shows it, too
+  Subcommands subcommands = 0;
+  std::string_view environment;  ///< the variable that stands in for it
+  bool in_file = false;          ///< whether a configuration file may set it
+  /// Which lock it is depends on the value: an empty variable is an error, not the default.
+  bool decides_lock = false;
+  bool repeatable = false;  ///< takes a list; otherwise the last one given counts
+  /// Checks and stores the value; null: the subcommand reads it from the Grammar. Returns what is
+  /// wrong with the value, or "". May throw ConfigError and UnsafeFile for a file that it names.
+  std::string (*store)(const OptionValue&, OptionFields&) = nullptr;
+
+  [[nodiscard]] bool IsFlag() const { return metavar.empty(); }
+  /// "--wait", or "-c": its name in messages.
+  [[nodiscard]] std::string Name() const;
+  /// Whether it is the option of `word`: "-w", "--wait", "--wait=5s", or the alias.
+  [[nodiscard]] bool HasName(std::string_view word) const;
+  /// `help` with the default.
+  [[nodiscard]] std::string Help() const;
+  /// The words of a `metavar` such as "stop|warn"; none if it is not a choice of words.
+  [[nodiscard]] std::vector<std::string> Choices() const;
+};
+
+/// What each of some options excludes or requires among the others of its subcommand, whatever
+/// their values are. Names are as in OptionSpec::Name, separated by blanks.
+struct OptionRule {
+  enum class Kind {
+    kExcludes,  ///< each of `others`, but not itself
+    kRequires,  ///< one of `others`
+  };
+  Subcommands subcommands = 0;
+  std::string_view options;
+  Kind kind = Kind::kExcludes;
+  std::string_view others;
+  std::string_view why;  ///< the end of the message; may be empty
+  /// The options count only as arguments: in a file they are defaults of all runs.
+  bool only_arguments = false;
+};
+
+/// An option's value in one run.
+struct OptionValue {
+  const OptionSpec* spec = nullptr;
+  bool flag = false;
+  std::string text;  ///< of an option that is no flag: the default, if it was not given
+  std::vector<std::string> list;
+  Origin origin = Origin::kDefault;
+  std::string place;  ///< file and line in a configuration file
+
+  [[nodiscard]] bool WasGiven() const { return origin != Origin::kDefault; }
+  /// "default", "$ZKLOCK_SERVERS", "/etc/zklock.conf:3", "argument".
+  [[nodiscard]] std::string OriginText() const;
+  /// Whether it was given or has a default.
+  [[nodiscard]] bool IsSet() const { return WasGiven() || !text.empty(); }
+};
+
+/// The table, in the order of the help.
+[[nodiscard]] std::span<const OptionSpec> OptionTable();
+/// In the order in which they are checked.
+[[nodiscard]] std::span<const OptionRule> OptionRules();
+/// The names in a list of OptionRule.
+[[nodiscard]] std::vector<std::string_view> NamesIn(std::string_view list);
+/// The rows of a subcommand.
+[[nodiscard]] std::vector<const OptionSpec*> OptionsOf(Subcommands subcommand);
+/// The names that a configuration file can set, in the order of the table.
+[[nodiscard]] const std::vector<std::string_view>& ConfigurableNames();
+
+[[nodiscard]] std::span<const SubcommandSpec> SubcommandTable();
+/// Null if there is none of that name.
+[[nodiscard]] const SubcommandSpec* FindSubcommand(std::string_view name);
+/// `zklock --print-config`, which takes the options of `exclusive`.
+[[nodiscard]] const SubcommandSpec& PrintConfigSpec();
+
+}  // namespace zklock::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/lock_path.h"
+#include "zookeeper/server_list.h"
+
+namespace zklock::cli {
+
+/// A whole number from `least` to `most`, with nothing around it.
+[[nodiscard]] std::optional<int> ParseNumber(std::string_view text, int least, int most);
+
+/// "TERM", "SIGTERM", "term" or "15".
+[[nodiscard]] std::optional<int> ParseSignal(std::string text);
+
+/// What is wrong with a path, and with a list of servers.
+[[nodiscard]] const char* PathText(protocol::BadPath bad);
+[[nodiscard]] std::string ServersText(const zookeeper::BadServerList& bad);
+
+}  // namespace zklock::cli

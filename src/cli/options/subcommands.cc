@@ -1,0 +1,247 @@
+#include "cli/options/subcommands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/options/grammar.h"
+#include "cli/options/help.h"
+#include "cli/text/messages.h"
+
+namespace zklock::cli {
+namespace {
+
+std::vector<std::string> ReadCommand(const Grammar& grammar,
+                                     const std::optional<std::vector<std::string>>& command) {
+  if (grammar.WasGiven("--hold")) {
+    if (command || grammar.WasGiven("-c")) throw grammar.Error(message::kHoldsOnly);
+    return {};
+  }
+  if (grammar.WasGiven("-c")) {
+    if (command) throw grammar.Error(message::kTwoCommands);
+    return {"/bin/sh", "-c", grammar.Value("-c").text};
+  }
+  if (!command && grammar.WasGiven("--reserve")) {
+    for (const char* option :
+         {"--kill-after", "--stop-signal", "--descendants", "--contain", "--publish-command"}) {
+      if (!grammar.IsArgument(option)) continue;
+      throw grammar.Error(fmt::format(message::kOfNoCommand, option));
+    }
+    return {};
+  }
+  if (!command || command->empty()) throw grammar.Error(message::kNoCommand);
+  return *command;
+}
+
+protocol::Mode ModeOf(const Grammar& grammar, Subcommands subcommand) {
+  using protocol::Mode;
+  if (subcommand == kRead || grammar.WasGiven("--read")) return Mode::kRead;
+  const bool writes = subcommand == kWrite || grammar.WasGiven("--write");
+  return writes ? Mode::kWrite : Mode::kExclusive;
+}
+
+/// The LOCKs, each in its mode, in the order of their paths.
+std::vector<WantedLock> ReadLocks(const Grammar& grammar, Subcommands subcommand,
+                                  const std::string& root) {
+  std::vector<WantedLock> wanted;
+  const auto add = [&](const std::vector<std::string>& words, protocol::Mode mode) {
+    for (const std::string& word : words) {
+      wanted.push_back({grammar.ResolveLock(word, root), mode});
+    }
+  };
+  add(grammar.locks(), ModeOf(grammar, subcommand));
+  if (subcommand != kTry) {
+    add(grammar.Value("--also-read").list, protocol::Mode::kRead);
+    add(grammar.Value("--also-write").list, protocol::Mode::kWrite);
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const WantedLock& a, const WantedLock& b) { return a.path < b.path; });
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    if (wanted[i].path == wanted[i - 1].path && wanted[i].mode != wanted[i - 1].mode) {
+      throw grammar.Error(fmt::format(message::kTwoModes, wanted[i].path));
+    }
+  }
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  return wanted;
+}
+
+bool HasMode(const RunOptions& options, protocol::Mode mode) {
+  return std::any_of(options.locks.begin(), options.locks.end(),
+                     [&](const WantedLock& wanted) { return wanted.mode == mode; });
+}
+
+void CheckDialect(const Grammar& grammar, const RunOptions& options) {
+  using protocol::Mode;
+  if (options.dialect != protocol::Dialect::kSimple) return;
+  if (HasMode(options, Mode::kRead) || HasMode(options, Mode::kWrite)) {
+    grammar.Reject("--dialect", message::kSimpleShared);
+  }
+  if (options.supersede || options.max_queue) grammar.Reject("--dialect", message::kSimpleQueue);
+}
+
+void CheckIntervals(const Grammar& grammar, const RunOptions& options) {
+  if (!HasMode(options, protocol::Mode::kRead)) return;
+  for (const std::string_view option : options.Intervals()) {
+    grammar.Reject(option, fmt::format(message::kNotForReaders, option));
+  }
+}
+
+/// A configuration file sets it for every run: it has no effect on those that cannot have one.
+void CheckHistory(const Grammar& grammar, RunOptions& options) {
+  if (options.history == 0) return;
+  const bool only_reads =
+      std::all_of(options.locks.begin(), options.locks.end(),
+                  [](const WantedLock& wanted) { return wanted.mode == protocol::Mode::kRead; });
+  const std::string wrong = only_reads ? fmt::format(message::kNotForReaders, "--history")
+                            : options.dialect == protocol::Dialect::kSimple
+                                ? message::kHistorySimple
+                                : "";
+  if (wrong.empty()) return;
+  if (grammar.IsArgument("--history")) throw grammar.Error(wrong);
+  options.history = 0;
+}
+
+void CheckReserve(const Grammar& grammar, RunOptions& options) {
+  if (options.reserve.empty()) return;
+  if (options.dialect == protocol::Dialect::kSimple) {
+    const char* const name = options.resumes ? "--resume" : "--reserve";
+    grammar.Reject("--dialect", fmt::format(message::kReserveDialect, name));
+  }
+  options.no_nest = true;  // what a zklock above us holds is not reserved
+}
+
+void CheckPreempt(const Grammar& grammar, const RunOptions& options) {
+  if (options.preempt == Preempt::kNobody) return;
+  const std::string wrong = options.try_only
+                                ? fmt::format(message::kExclude, "--preempt", "--nonblock")
+                            : options.dialect == protocol::Dialect::kSimple
+                                ? fmt::format(message::kReserveDialect, "--preempt")
+                                : "";
+  if (!wrong.empty()) throw grammar.Error(wrong);
+}
+
+void CheckPermits(const Grammar& grammar, const RunOptions& options) {
+  if (!options.permits) return;
+  const std::string wrong =
+      options.locks.size() > 1                                   ? message::kPermitsOneLock
+      : options.locks.front().mode != protocol::Mode::kExclusive ? message::kPermitsShared
+      : options.dialect != protocol::Dialect::kCurator           ? message::kPermitsDialect
+                                                                 : "";
+  if (!wrong.empty()) grammar.Reject("--permits", wrong);
+}
+
+/// The LOCKs, absolute and checked, in the order of their paths.
+std::vector<std::string> ReadLocks(const Grammar& grammar, const std::string& root) {
+  std::vector<std::string> locks;
+  for (const std::string& word : grammar.locks()) locks.push_back(grammar.ResolveLock(word, root));
+  std::sort(locks.begin(), locks.end());
+  locks.erase(std::unique(locks.begin(), locks.end()), locks.end());
+  return locks;
+}
+
+}  // namespace
+
+ParsedCommandLine ReadRun(const SubcommandSpec& subcommand,
+                          const std::vector<std::string>& arguments,
+                          const std::optional<std::vector<std::string>>& command) {
+  Grammar grammar(subcommand);
+  if (!command) grammar.RequireSeparator(arguments);
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (!grammar.WasGiven("--also-read") && !grammar.WasGiven("--also-write")) {
+    grammar.RequireLock();
+  }
+  const std::vector<std::string> command_words = ReadCommand(grammar, command);
+  grammar.KeepStronger("--nonblock", "--wait");
+
+  OptionFields fields;
+  grammar.Store(fields);
+  grammar.CheckRules();
+  RunOptions& options = fields.run;
+  options.command = command_words;
+  options.server = std::move(fields.server);
+  options.verbosity = fields.verbosity;
+  options.dry_run = fields.dry_run;
+  options.locks = ReadLocks(grammar, subcommand.bit, options.server.root);
+  options.try_only = options.try_only || subcommand.bit == kTry || options.wait == Duration::zero();
+  // A deadline that has passed at once would be noticed before the answer that the lock is free.
+  if (options.try_only) options.wait.reset();
+  CheckDialect(grammar, options);
+  CheckIntervals(grammar, options);
+  if (subcommand.bit != kRead) CheckHistory(grammar, options);
+  CheckPermits(grammar, options);
+  CheckReserve(grammar, options);
+  CheckPreempt(grammar, options);
+  return std::move(options);
+}
+
+ParsedCommandLine ReadPrintConfig(const std::vector<std::string>& arguments) {
+  Grammar grammar(PrintConfigSpec());
+  if (!grammar.Read(arguments)) return Text{HelpText(PrintConfigSpec(), arguments)};
+  if (!grammar.locks().empty()) {
+    throw grammar.Error(fmt::format(message::kOnlyOptions, grammar.locks().front()));
+  }
+  return Text{grammar.ShowConfig()};
+}
+
+ParsedCommandLine ReadInspect(const std::vector<std::string>& arguments, bool has_command) {
+  const SubcommandSpec& subcommand = *FindSubcommand("inspect");
+  Grammar grammar(subcommand);
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "inspect"));
+  OptionFields fields;
+  grammar.Store(fields);
+  grammar.CheckRules();
+  if (grammar.WasGiven("--servers-report") && !grammar.locks().empty()) {
+    throw grammar.Error(message::kReportTakesNoLock);
+  }
+  InspectOptions& options = fields.inspect;
+  options.server = std::move(fields.server);
+  options.verbosity = fields.verbosity;
+  // As arguments these two are also about what is printed; in a file, which is about every
+  // subcommand, only about what is reported on standard error.
+  options.by_status = grammar.IsArgument("--quiet");
+  options.with_names = grammar.IsArgument("--verbose");
+  const auto path_of = [&](const std::string& word) {
+    return word == "/" ? word : grammar.ResolveLock(word, options.server.root);
+  };
+  if (options.form == InspectOptions::Form::kCheck) {
+    for (const std::string& word : grammar.locks()) options.paths.push_back(path_of(word));
+    if (options.paths.empty()) options.paths.push_back(options.server.root);
+    return std::move(options);
+  }
+  if (options.history) {
+    grammar.RequireLock();
+    options.path = grammar.ReadLock(options.server.root);
+  } else if (!grammar.locks().empty()) {
+    const bool everything = grammar.locks().front() == "/";
+    options.path = everything ? "/" : grammar.ReadLock(options.server.root);
+  } else if (!options.mine) {
+    options.path = options.server.root;
+  }
+  return std::move(options);
+}
+
+ParsedCommandLine ReadRelease(const std::vector<std::string>& arguments, bool has_command) {
+  const SubcommandSpec& subcommand = *FindSubcommand("release");
+  Grammar grammar(subcommand);
+  if (!grammar.Read(arguments)) return Text{HelpText(subcommand, arguments)};
+  if (has_command) throw grammar.Error(fmt::format(message::kRunsNoCommand, "release"));
+  grammar.RequireLock();
+  OptionFields fields;
+  grammar.Store(fields);
+  grammar.CheckRules();
+  ReleaseOptions& options = fields.release;
+  options.server = std::move(fields.server);
+  options.verbosity = fields.verbosity;
+  options.dry_run = fields.dry_run;
+  if (options.target == ReleaseOptions::Target::kReservation) {
+    options.locks = ReadLocks(grammar, options.server.root);
+  } else {
+    options.lock = grammar.ReadLock(options.server.root);
+  }
+  return std::move(options);
+}
+
+}  // namespace zklock::cli

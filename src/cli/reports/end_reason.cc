@@ -1,0 +1,230 @@
+#include "cli/reports/end_reason.h"
+
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+
+#include "cli/reports/report_queue.h"
+#include "cli/text/duration.h"
+#include "cli/text/printable.h"
+
+namespace zklock::cli {
+
+namespace message {
+namespace {
+
+constexpr char kTaken[] = "{} is {}; the command was not run";
+constexpr char kWaitOver[] = "{} did not become free within {}{}; the command was not run";
+constexpr char kRemoved[] =
+    "removed from the queue of {}: our contender was deleted; the command was not run";
+constexpr char kAskedToLeave[] = "asked to leave the queue of {} by {}; the command was not run";
+constexpr char kLostBeforeRun[] = "{} was lost before the command could be run; try again";
+constexpr char kLostStarting[] =
+    "{} was lost before the command could be run, but --once-per may count the run: run the "
+    "command by hand, or delete the child last-start";
+constexpr char kQueueFull[] = "{} {} (--max-queue); the command was not run";
+constexpr char kSuperseded[] =
+    "superseded by a newer contender for {} (--supersede); the command was not run";
+constexpr char kTooRecent[] =
+    "{} last {} on {} {} ago, which is within {} {}; the command was not run";
+constexpr char kNotResumed[] = "{} is not reserved for {} (any more); the command was not run";
+constexpr char kInterrupted[] = "{} while waiting for {}: left the queue; the command was not run";
+
+// While the command runs: the LOCKs, and what is known of the cause.
+constexpr char kGuardFailed[] =
+    "the command's guard process was killed or hung: the command was ended";
+constexpr char kReleaseRequested[] = "asked to release {} by {}";
+constexpr char kLost[] = "lost {}: {}";
+constexpr char kExpired[] = "lost {}: the servers ended the session{}";
+constexpr char kShortGrant[] = "lost {}: {} shortened the session timeout to {}; the least is 4s";
+constexpr char kOuterReleased[] =
+    "lost {}: the outer zklock that held it released it, lost it or ended";
+
+constexpr char kDeleted[] = "our contender was deleted";
+constexpr char kTakenBy[] = "taken away by {}";
+constexpr char kLastConfirmed[] = ", {} after they last confirmed it";
+constexpr char kUnanswered[] = "no server answered for {}: {}";
+constexpr char kPaused[] = "zklock did not run for {}: it was stopped, or the host was suspended";
+constexpr char kNotInTime[] = "it could not be confirmed in time";
+
+// What became of the command, the object of the next six.
+constexpr char kWithLabel[] = "{} ('{}')";
+constexpr char kNotBegun[] = "{} was not run";
+constexpr char kHadEnded[] = "{} had already ended";
+constexpr char kContinues[] = "{} continues, and others may run too (--on-lost warn)";
+constexpr char kSentStop[] = "{} was sent {}";
+constexpr char kStopped[] = "{} was ended with {}";
+constexpr char kKilled[] = "{} was ended with KILL";
+constexpr char kKilledAfter[] = "{} was ended with KILL, since {} did not end it in time";
+
+constexpr const char* kNone = "";
+constexpr const char* kDetails = "{}";  // worded by report_reasons.h
+
+}  // namespace
+}  // namespace message
+
+namespace {
+
+// In place of an exit status: EndStatus's `given`.
+constexpr int kConflict = -1;  // that of -E
+constexpr int kGiven = -2;     // the command's, the failed exec's, 128 plus the signal
+
+enum class Said { kUnlessQuiet, kAlways };
+
+struct Row {
+  EndReason reason;
+  const char* event_name;
+  int status;
+  const char* format;
+  Said said = Said::kUnlessQuiet;
+};
+
+using enum EndReason;
+
+// In the order of the enumeration.
+constexpr Row kRows[] = {
+    {kEnded, "ended", kGiven, message::kNone},
+    {kLost, "lost", kExitLost, message::kNone},
+    {kRequested, "requested", kExitLost, message::kNone},
+    {kNotExecuted, "not-executed", kGiven, message::kNone},
+    {kTaken, "held", kConflict, message::kTaken},
+    {kWaitOver, "wait-over", kConflict, message::kWaitOver},
+    {kRemoved, "removed", kConflict, message::kRemoved},
+    {kAskedToLeave, "removed", kConflict, message::kAskedToLeave},
+    {kCancelled, "removed", kConflict, message::kNone},
+    {kLostBeforeRun, "removed", kConflict, message::kLostBeforeRun},
+    {kLostStarting, "lost", kExitLost, message::kLostStarting, Said::kAlways},
+    {kQueueFull, "queue-full", kConflict, message::kQueueFull},
+    {kSuperseded, "superseded", kConflict, message::kSuperseded},
+    {kTooRecent, "too-recent", kConflict, message::kTooRecent},
+    {kNotReserved, "not-reserved", kConflict, message::kNotResumed},
+    {kInterrupted, "interrupted", kGiven, message::kInterrupted},
+    {kUnreachable, "unreachable", kExitUnavailable, message::kDetails, Said::kAlways},
+    {kRefused, "refused", kExitRefused, message::kDetails, Said::kAlways},
+    {kUnusable, "unusable", kExitConfiguration, message::kDetails, Said::kAlways},
+    {kUsage, "unusable", kExitUsage, message::kDetails, Said::kAlways},
+    {kDefect, "defect", kExitInternal, message::kDetails, Said::kAlways},
+};
+
+// In the order of the enumeration.
+constexpr CauseRow kCauses[] = {
+    {EndCause::kItself, kEnded, true, nullptr, message::kNone},
+    {EndCause::kSignal, kEnded, true, nullptr, message::kNone},
+    {EndCause::kGuardFailed, kEnded, true, nullptr, message::kGuardFailed},
+    {EndCause::kReleaseRequested, kRequested, true, nullptr, message::kReleaseRequested},
+    {EndCause::kRemoved, kLost, false, "removed", message::kLost},
+    {EndCause::kExpired, kLost, false, "expired", message::kExpired},
+    {EndCause::kUnproven, kLost, false, "unproven", message::kLost},
+    {EndCause::kShortSession, kLost, false, "short-session", message::kShortGrant},
+    {EndCause::kLeaseRanOut, kLost, true, "unproven", message::kLost},
+    {EndCause::kOuter, kLost, true, "outer", message::kOuterReleased},
+    {EndCause::kAbandoned, kLost, false, nullptr, message::kNone},
+};
+
+constexpr bool AreInOrder() {
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    if (static_cast<std::size_t>(kRows[i].reason) != i) return false;
+  }
+  for (std::size_t i = 0; i < std::size(kCauses); ++i) {
+    if (static_cast<std::size_t>(kCauses[i].cause) != i) return false;
+  }
+  return std::size(kRows) == static_cast<std::size_t>(kDefect) + 1 &&
+         std::size(kCauses) == static_cast<std::size_t>(EndCause::kAbandoned) + 1;
+}
+static_assert(AreInOrder());
+
+const Row& RowOf(EndReason reason) { return kRows[static_cast<std::size_t>(reason)]; }
+
+/// To the second, unless that is 0.
+std::string SpanText(Duration span) {
+  const auto rounded = std::chrono::round<std::chrono::seconds>(span);
+  return FormatDuration(rounded.count() > 0 ? Duration(rounded) : span);
+}
+
+std::string WhyUnproven(const CauseDetails& details) {
+  if (!details.unconfirmed) return message::kNotInTime;
+  // Otherwise the servers are to blame for the greater part.
+  if (details.paused && *details.paused > *details.unconfirmed / 2) {
+    return fmt::format(message::kPaused, SpanText(*details.paused));
+  }
+  return fmt::format(message::kUnanswered, SpanText(*details.unconfirmed),
+                     Printable(details.tried));
+}
+
+const char* FormatOf(Fate fate) {
+  switch (fate) {
+    case Fate::kNotBegun:
+      return message::kNotBegun;
+    case Fate::kHadEnded:
+      return message::kHadEnded;
+    case Fate::kContinues:
+      return message::kContinues;
+    case Fate::kSentStop:
+      return message::kSentStop;
+    case Fate::kStopped:
+      return message::kStopped;
+    case Fate::kKilled:
+      return message::kKilled;
+    case Fate::kKilledAfter:
+      break;
+  }
+  return message::kKilledAfter;
+}
+
+/// "TERM".
+std::string ShortSignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? name : SignalName(number);
+}
+
+}  // namespace
+
+const CauseRow& RowOf(EndCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
+
+std::string CauseText(EndCause cause, const std::string& locks, const CauseDetails& details) {
+  if (cause == EndCause::kShortSession) {
+    return fmt::format(message::kShortGrant, locks, Printable(details.server),
+                       FormatDuration(details.granted));
+  }
+  std::string detail = details.by;
+  if (cause == EndCause::kRemoved) {
+    detail = details.by.empty() ? message::kDeleted : fmt::format(message::kTakenBy, details.by);
+  } else if (cause == EndCause::kExpired && details.unconfirmed) {
+    detail = fmt::format(message::kLastConfirmed, SpanText(*details.unconfirmed));
+  } else if (cause == EndCause::kUnproven || cause == EndCause::kLeaseRanOut) {
+    detail = WhyUnproven(details);
+  }
+  return fmt::format(fmt::runtime(RowOf(cause).format), locks, detail);
+}
+
+std::string FateText(Fate fate, const std::string& command, const std::string& label,
+                     int stop_signal) {
+  const char* const format = FormatOf(fate);
+  const std::string name = Printable(command, kWidestForeign);
+  const std::string labelled = PrintableEnd(label, kWidestForeign);
+  return fmt::format(fmt::runtime(format),
+                     label.empty() ? name : fmt::format(message::kWithLabel, name, labelled),
+                     ShortSignalName(stop_signal));
+}
+
+const char* EventName(EndReason reason) { return RowOf(reason).event_name; }
+
+bool WasHeld(EndReason reason) {
+  return reason == kEnded || reason == kLost || reason == kRequested || reason == kNotExecuted;
+}
+
+bool IsShownAlways(EndReason reason) { return RowOf(reason).said == Said::kAlways; }
+
+fmt::string_view EndFormat(EndReason reason) { return RowOf(reason).format; }
+
+int EndStatus(EndReason reason, int given) {
+  const int status = RowOf(reason).status;
+  return status == kConflict || status == kGiven ? given : status;
+}
+
+RunEnd InterruptedEnd(const std::string& locks, int signal_number) {
+  return EndWithStatus(kExitSignalBase + signal_number, kInterrupted, SignalName(signal_number),
+                       locks);
+}
+
+}  // namespace zklock::cli

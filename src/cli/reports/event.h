@@ -1,0 +1,278 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/end_cause.h"
+#include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
+#include "lock/acquire/acquire_request.h"
+#include "lock/data/outcome.h"
+#include "lock/data/ticket.h"
+#include "protocol/queue.h"
+
+namespace zklock::cli {
+
+// What happens in a run. Each event is published once; messages, --events and progress listen. The
+// text and the JSON follow from the type:
+//
+//   kName     the event's name in --events; without it the event is not written there
+//   Lock()    the one LOCK that it is about, if there is one
+//   Fields()  what its JSON object has beyond what all have
+//   kLevel    when its message is shown
+//   Text()    the message, without "zklock: "
+//
+// A new event is also added to the variant `Event`. Several types may share a name.
+//
+// Paths are those that the user knows. A predecessor's name may contain arbitrary bytes.
+
+/// When a message is shown.
+enum class Level {
+  kAlways,
+  kUnlessQuiet,  ///< not with --quiet
+  kVerbose,      ///< only with --verbose
+};
+
+/// A member of an event's JSON object.
+struct EventField {
+  const char* name;
+  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string> value;
+};
+using EventFields = std::vector<EventField>;
+
+/// A server accepted the session: a new one, or the same session after a reconnect.
+struct ConnectedEvent {
+  static constexpr const char* kName = "connected";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string server;              ///< as the user wrote it
+  Duration granted{};              ///< the session timeout that it grants
+  Duration effective{};            ///< the one that counts: the shortest granted to this session
+  std::optional<Duration> before;  ///< the one that counted until now; none for a new session
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session timeout is so short that an ordinary change of leader may end the command.
+struct ShortSessionEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  Duration timeout{};
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Our contender is in the queue.
+struct QueuedEvent {
+  static constexpr const char* kName = "queued";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;
+  bool is_requeued = false;  ///< after a PlaceLostEvent
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct WaitingEvent {
+  static constexpr const char* kName = "waiting";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  std::string predecessor;
+  std::size_t ahead = 0;  ///< contenders ahead of ours in the last list
+  /// Those of them that do not hold; none: not known.
+  std::optional<std::size_t> waiting{};
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// It is our turn, but the lease is too short to start the command: the session is confirmed again.
+struct FirstEvent {
+  static constexpr const char* kName = "first";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session expired in the queue, or is too short for the servers; a new contender will queue at
+/// the tail.
+struct PlaceLostEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  std::optional<lock::TooSlow> too_short{};  ///< then a session of `longer` follows
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// A contender that ignores ours queued after it; both may hold.
+struct IncompatibleArrivedEvent {
+  static constexpr Level kLevel = Level::kAlways;
+  std::string lock;
+  protocol::IncompatibleContender incompatible;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+struct AcquiredEvent {
+  static constexpr const char* kName = "acquired";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The lock is reserved. It stays so after this run.
+struct ReservedEvent {
+  static constexpr const char* kName = "reserved";
+  static constexpr Level kLevel = Level::kVerbose;
+  lock::Ticket ticket;  ///< of the reservation, which no session owns
+  std::string id;
+  // By the servers' clock, in ms since 1970:
+  std::optional<std::int64_t> since_ms{};  ///< of one that an earlier run made; none: new
+  std::optional<std::int64_t> until_ms{};  ///< none: until it is released
+  [[nodiscard]] std::string Lock() const { return ticket.lock.display_path(); }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// A reservation that was in the way had reached its end, and was deleted.
+struct ReservationEndedEvent {
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  std::string id;
+  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// A reservation that is in the way has reached its end, and this run may not delete it.
+struct ReservationOverdueEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  std::string id;
+  std::int64_t until_ms = 0;  ///< by the servers' clock, since 1970
+  std::string right_path;     ///< where the right DELETE is missing
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// This run has credentials, but anybody can take the lock away, or have it beside others.
+struct OpenLockEvent {
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  std::string rights;  ///< that everyone has on it: "WRITE, DELETE"
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] std::string Text() const;
+};
+
+/// With --preempt: the contenders before this run's were asked to leave.
+struct PreemptedEvent {
+  static constexpr const char* kName = "preempted";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string lock;
+  lock::Preempted preempted;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// An outer zklock already holds the lock for this run.
+struct AcquiredByOuterEvent {
+  static constexpr const char* kName = "acquired";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string lock;
+  [[nodiscard]] std::string Lock() const { return lock; }
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct StartedEvent {
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string command;
+  pid_t pid = 0;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The connection is lost, or the server does not answer.
+struct SuspectEvent {
+  static constexpr const char* kName = "suspect";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;  ///< all that are held
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Proven again after a SuspectEvent.
+struct ConfirmedEvent {
+  static constexpr const char* kName = "confirmed";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The lock is lost, or its lease is about to end. The message follows when it is known what became
+/// of the command.
+struct LostEvent {
+  static constexpr const char* kName = "lost";
+  static constexpr Level kLevel = Level::kAlways;
+  std::string locks;
+  EndCause cause = EndCause::kUnproven;
+  CauseDetails details{};
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] static std::string Text() { return ""; }
+};
+
+/// The command ended and was reaped.
+struct ExitedEvent {
+  static constexpr const char* kName = "exited";
+  static constexpr Level kLevel = Level::kVerbose;
+  int wait_status = 0;        ///< as from waitpid
+  bool is_contained = false;  ///< it ran in a cgroup of its own
+  int sent = 0;               ///< the last signal that was sent to end it; 0: none
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The command ended, but nested runs below it did not: the lock is held until they have.
+struct NestedRunsLeftEvent {
+  static constexpr const char* kName = "nested";
+  static constexpr Level kLevel = Level::kUnlessQuiet;
+  std::string locks;
+  std::size_t runs = 0;
+  pid_t pid = 0;  ///< of one of them
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+/// The session is closed: nothing is queued or held any more.
+struct ReleasedEvent {
+  static constexpr const char* kName = "released";
+  static constexpr Level kLevel = Level::kVerbose;
+  std::string locks;
+  EndReason reason = EndReason::kEnded;
+  int status = 0;         ///< zklock's exit status
+  bool confirmed = true;  ///< false: no server confirmed it; it happens when the session ends
+  [[nodiscard]] EventFields Fields() const;
+  [[nodiscard]] std::string Text() const;
+};
+
+using Event =
+    std::variant<ConnectedEvent, ShortSessionEvent, QueuedEvent, WaitingEvent, FirstEvent,
+                 PlaceLostEvent, IncompatibleArrivedEvent, AcquiredEvent, ReservedEvent,
+                 ReservationEndedEvent, ReservationOverdueEvent, OpenLockEvent, PreemptedEvent,
+                 AcquiredByOuterEvent, StartedEvent, SuspectEvent, ConfirmedEvent, LostEvent,
+                 ExitedEvent, NestedRunsLeftEvent, ReleasedEvent>;
+
+/// Is given each event of a run, in order.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void OnEvent(const Event& event) = 0;
+};
+
+}  // namespace zklock::cli

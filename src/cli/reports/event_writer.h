@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/reports/event.h"
+#include "process/loop/stream_writer.h"
+
+namespace zklock::cli {
+
+/// Opens the target of --events: the number of a descriptor that zklock was started with, which it
+/// takes over (0 to 2 stay the command's too), or a file to append to. The command inherits
+/// neither. Throws for a number that is not open for writing: ConfigError if `place` names the file
+/// and line that the number is from, else UsageError; std::system_error for a file that cannot be
+/// opened.
+[[nodiscard]] UniqueFd OpenEvents(const std::string& target, const std::string& place);
+
+/// What an event's JSON object has that the event itself does not know.
+struct EventContext {
+  std::string time;                    ///< RFC 3339
+  std::optional<std::string> lock;     ///< as the user knows it; none: the event is about several
+  std::optional<lock::Ticket> ticket;  ///< of our contender there, while there is one
+  std::size_t dropped = 0;             ///< events dropped before this one
+};
+/// An event as --events writes it: a JSON object on one line, without the newline. None for an
+/// event that is not written there.
+[[nodiscard]] std::optional<std::string> EventLine(const Event& event, const EventContext& context);
+
+/// Writes the events of a run to the target of --events, without ever waiting for its reader.
+/// Events that do not fit are dropped whole, and counted in the next one that does.
+class EventWriter final : public EventListener, public EventSource {
+ public:
+  /// `locks`: all LOCKs of the run, as the user knows them.
+  EventWriter(UniqueFd fd, std::vector<std::string> locks)
+      : fd_(std::move(fd)), writer_(fd_.get()), locks_(std::move(locks)) {}
+
+  void OnEvent(const Event& event) override;
+  /// At the end, when nothing is held any more: waits for the reader, but not for ever.
+  void Finish();
+
+  Interest GetInterest() override { return writer_.GetInterest(); }
+  void OnReady(short revents) override { writer_.OnReady(revents); }
+
+ private:
+  void Write(const Event& event);
+
+  UniqueFd fd_;
+  process::StreamWriter writer_;
+  const std::vector<std::string> locks_;
+  std::map<std::string, lock::Ticket> tickets_;  // by LOCK
+  std::size_t dropped_ = 0;
+  std::optional<Event> last_dropped_;
+};
+
+}  // namespace zklock::cli

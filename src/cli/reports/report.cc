@@ -1,0 +1,129 @@
+#include "cli/reports/report.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "cli/reports/report_reasons.h"
+#include "cli/text/duration.h"
+#include "cli/text/messages.h"
+#include "cli/text/printable.h"
+#include "cli/text/run_messages.h"
+#include "cli/text/server_messages.h"
+#include "process/tree/process_tree.h"
+
+namespace zklock::cli {
+void Report::Error(const std::string& line) { Write(Level::kAlways, line); }
+
+void Report::Say(const std::string& line) { Write(Level::kUnlessQuiet, line); }
+
+void Report::Write(Level level, const std::string& line) {
+  const bool is_shown = level == Level::kAlways ||
+                        (level == Level::kUnlessQuiet && verbosity_ != Verbosity::kQuiet) ||
+                        verbosity_ == Verbosity::kVerbose;
+  if (is_shown) sink_.WriteLine("zklock: " + line);
+}
+
+void Report::OnEvent(const Event& event) {
+  const auto write = [this](const auto& one) {
+    if (const std::string text = one.Text(); !text.empty()) Write(one.kLevel, text);
+  };
+  std::visit(write, event);
+}
+
+void Report::CannotExecute(const std::string& command, process::ExecFailed failure) {
+  const std::string name = Printable(command);
+  const std::string why = std::generic_category().message(failure.error);
+  if (process::ExitStatusOf(failure) == kExitNotFound) {
+    const bool is_path = command.find('/') != std::string::npos;
+    return Error(is_path ? fmt::format(message::kNoSuchFile, name, why)
+                         : fmt::format(message::kNotFound, name));
+  }
+  Error(failure.error == EACCES ? fmt::format(message::kNotExecutable, name, why)
+                                : fmt::format(message::kNotExecuted, name, why));
+}
+
+void Report::UnusedConfig(const ServerOptions& options) {
+  if (!options.unused_config.empty()) Say(Printable(options.unused_config));
+}
+
+void Report::Explain(const RunEnd& end) {
+  if (end.message.empty()) return;
+  IsShownAlways(end.reason) ? Error(end.message) : Say(end.message);
+}
+
+void Report::Defect(const std::string& what) { Error(message::kDefect, Printable(what)); }
+
+void Report::SystemRefused(const std::system_error& error) {
+  if (const auto* unavailable = dynamic_cast<const process::CgroupUnavailable*>(&error)) {
+    return Error(fmt::format(message::kContainRequired, NoCgroupText(unavailable->reason())));
+  }
+  const std::string what = error.what();
+  switch (error.code().value()) {
+    case EAGAIN:
+      return Error(message::kNoProcesses, what);
+    case EMFILE:
+    case ENFILE:
+      return Error(message::kNoDescriptors, what);
+    default:
+      break;
+  }
+  const bool is_proc = dynamic_cast<const process::NoProcessTree*>(&error) != nullptr;
+  Error(is_proc ? fmt::format(message::kNoProc, what) : what);
+}
+
+void Report::NoMemory() { Error(message::kNoMemory); }
+
+void Report::Contained(const std::string& cgroup) {
+  Write(Level::kVerbose, fmt::format(message::kContained, Printable(cgroup)));
+}
+
+void Report::NotContained(const process::NoCgroup& reason) {
+  Write(Level::kVerbose, fmt::format(message::kNotContained, NoCgroupText(reason)));
+}
+
+void Report::Undelegated(const std::string& cgroup) {
+  Write(Level::kVerbose, fmt::format(message::kUndelegated, Printable(cgroup)));
+}
+
+void Report::NoHistory(const lock::HistoryWriter::Unkept& unkept) {
+  const std::string lock = Printable(unkept.lock);
+  if (!unkept.error) {
+    Write(Level::kVerbose, fmt::format(message::kForeignLastRun, lock));
+  } else if (zookeeper::IsRefusal(*unkept.error)) {
+    Write(Level::kVerbose, fmt::format(message::kLastRunRefused, lock, lock));
+  } else if (*unkept.error == zookeeper::Error::kQuotaExceeded) {
+    Write(Level::kVerbose, fmt::format(message::kLastRunQuota, lock));
+  } else {
+    Write(Level::kVerbose, fmt::format(message::kLastRunFailed, lock, lock));
+  }
+}
+
+void Report::OrphanEnded(const process::EndedOrphan& orphan) {
+  const std::string path = Printable(orphan.path);
+  if (!orphan.is_gone) return Error(fmt::format(message::kOrphansAlive, path));
+  Say(fmt::format(message::kOrphansEnded, path));
+}
+
+void Report::Survivor(const process::Survivor& survivor) {
+  Error(message::kSurvivor, survivor.pid, Printable(survivor.name));
+}
+
+void Report::LeftBehind(const process::Survivor& process) {
+  Say(message::kLeftBehind, process.pid, Printable(process.name));
+}
+
+void Report::Suspending(const std::string& lock, Duration lease_left) {
+  Error(message::kSuspending, lock, FormatDuration(lease_left));
+}
+
+std::string DroppedLine() { return fmt::format("zklock: {}", message::kDropped); }
+
+std::string UsageLines(const UsageError& error) {
+  return fmt::format("{}\n", Printable(error.what())) +
+         fmt::format(message::kTry, error.subcommand.empty() ? "" : error.subcommand + " ");
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
+#include "cli/reports/event.h"
+#include "lock/hold/history_writer.h"
+#include "process/loop/message_sink.h"
+#include "process/tree/cgroup.h"
+#include "process/tree/ended.h"
+#include "process/tree/executable.h"
+
+namespace zklock::cli {
+
+/// Prints zklock's messages on standard error, one line each. No message contains unescaped foreign
+/// bytes, a credential, or the environment.
+class Report final : public EventListener {
+ public:
+  Report(process::MessageSink& sink, Verbosity verbosity) : sink_(sink), verbosity_(verbosity) {}
+
+  void Write(Level level, const std::string& line);
+  /// Level::kAlways.
+  void Error(const std::string& line);
+  /// Level::kUnlessQuiet.
+  void Say(const std::string& line);
+  /// Likewise, for a message (cli/text/messages.h) and its arguments, which are printable.
+  template <typename... Args>
+  requires(sizeof...(Args) > 0) void Error(fmt::format_string<Args...> format, Args&&... args) {
+    Error(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  requires(sizeof...(Args) > 0) void Say(fmt::format_string<Args...> format, Args&&... args) {
+    Say(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void OnEvent(const Event& event) override;
+
+  /// There is a configuration file that is not used (--verbose only).
+  void UnusedConfig(const ServerOptions& options);
+
+  // Before the command.
+  void CannotExecute(const std::string& command, process::ExecFailed failure);
+  /// Why the command was not run. Call it after the session's close: printing may take time, and
+  /// others wait for the lock.
+  void Explain(const RunEnd& end);
+  void Defect(const std::string& what);
+  void SystemRefused(const std::system_error& error);
+  void NoMemory();
+
+  /// --contain: where the command runs (--verbose only).
+  void Contained(const std::string& cgroup);
+  void NotContained(const process::NoCgroup& reason);
+  /// --contain require, in a cgroup that systemd owns (--verbose only).
+  void Undelegated(const std::string& cgroup);
+  void OrphanEnded(const process::EndedOrphan& orphan);
+
+  // While it runs, and after.
+  void Survivor(const process::Survivor& survivor);
+  void LeftBehind(const process::Survivor& process);
+  void Suspending(const std::string& lock, Duration lease_left);
+
+  /// --history (--verbose only): why there is none.
+  void NoHistory(const lock::HistoryWriter::Unkept& unkept);
+
+ private:
+  process::MessageSink& sink_;
+  Verbosity verbosity_;
+};
+
+/// The line that the sink prints after it has dropped lines.
+[[nodiscard]] std::string DroppedLine();
+
+/// The two lines of a usage error, without "zklock: ".
+[[nodiscard]] std::string UsageLines(const UsageError& error);
+
+}  // namespace zklock::cli

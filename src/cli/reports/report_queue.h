@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/text/queue_view.h"
+
+namespace zklock::cli {
+
+// The messages of `inspect` and `release`, without "zklock: ". Paths are those that the user knows;
+// names and data of contenders may contain arbitrary bytes.
+
+/// "SIGTERM".
+[[nodiscard]] std::string SignalName(int number);
+/// The servers do not allow zklock to list these paths.
+[[nodiscard]] std::string Unlistable(const std::vector<std::string>& paths);
+/// A signal ended the subcommand early.
+[[nodiscard]] std::string InterruptedBy(int signal_number);
+
+/// A contender that a release would affect: its state, mode and owner, as far as known.
+[[nodiscard]] std::string Meant(const std::string& lock, const ContenderView& contender);
+/// A contender as the object of a sentence: "backup.sh (pid 31096, root on db2, for 2m,
+/// 'nightly')", as far as known.
+[[nodiscard]] std::string Described(const ContenderView& contender, std::int64_t now_ms);
+/// One of several contenders that a release would affect: "1. held: backup.sh (…)".
+[[nodiscard]] std::string Listed(const ContenderView& contender, std::int64_t now_ms);
+/// What the release of all `contenders` would do, as a question. `force`: deletes them.
+[[nodiscard]] std::string ReleaseQuestion(const std::string& lock,
+                                          const std::vector<ContenderView>& contenders, bool force,
+                                          std::int64_t now_ms);
+/// The LOCK does not, or no longer, have this child.
+[[nodiscard]] std::string NotThere(const std::string& lock, const std::string& contender);
+/// The child exists, but deleting it would release nothing.
+[[nodiscard]] std::string NoContender(const std::string& lock, const std::string& contender);
+/// The contender's program does not support requests to release.
+[[nodiscard]] std::string CannotBeAsked(const ContenderView& contender);
+/// The contender is a reservation, and was not released.
+[[nodiscard]] std::string StaysReserved(const std::string& lock, const ContenderView& contender);
+/// The contender was asked to release.
+[[nodiscard]] std::string Asked(const std::string& lock, const ContenderView& contender);
+/// The contender was deleted, and what that means.
+[[nodiscard]] std::string ForcedOut(const std::string& lock, const std::string& contender);
+
+}  // namespace zklock::cli

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/data/contender_data.h"
+#include "lock/data/outcome.h"
+#include "process/transport/name_lookup.h"
+#include "process/transport/transport_spec.h"
+#include "process/tree/cgroup.h"
+#include "protocol/lock_path.h"
+#include "protocol/queue.h"
+#include "zookeeper/access.h"
+#include "zookeeper/connection.h"
+#include "zookeeper/server_list.h"
+
+namespace zklock::cli {
+
+// Texts for the failures that lower layers return as values, without "zklock: ".
+
+/// `hopeless`: none of the servers' names exists. `names_no_server`: the default was tried.
+/// `tried`: see TriedText.
+[[nodiscard]] std::string UnreachableText(const std::string& tried, Duration time_out,
+                                          bool hopeless, bool names_no_server);
+/// The message of a LOCK that is free while the session is confirmed too slowly.
+[[nodiscard]] std::string TooSlowText(const std::string& lock, const lock::TooSlow& slow);
+/// Who asks, as an ACL may name it: "digest:alice".
+[[nodiscard]] std::string IdentityText(const zookeeper::Access& access,
+                                       const process::TransportSpec& transport);
+/// `identity`: of IdentityText().
+[[nodiscard]] std::string RefusedText(const lock::Refused& refused, const std::string& identity);
+/// The text for kAuthFailed. Names the first line that can be the reason.
+[[nodiscard]] std::string CredentialsRefusedText(const zookeeper::Access& access);
+/// The text for kAuthFailed if a helper says so about a server: "zk1:2181 (AUTHFAILED)".
+[[nodiscard]] std::string SaslText(const std::string& server);
+/// The text for kAuthRequired if the servers accept none of the schemes that zklock supports.
+[[nodiscard]] std::string OtherSchemeText();
+[[nodiscard]] std::string UnusableText(const std::string& lock, const lock::Unusable& unusable);
+/// What the contender is, and how to make zklock compatible with it.
+[[nodiscard]] const char* IncompatibleText(protocol::IncompatibleContender::Kind kind);
+[[nodiscard]] std::string QuotaText(const lock::QuotaExceeded& quota);
+[[nodiscard]] std::string DefectText(const lock::Defect& defect);
+/// What --max-queue does not allow, as the rest of a sentence that begins with the LOCK.
+[[nodiscard]] std::string QueueFullText(std::size_t most);
+/// "held: a command (pid 7 on db1) is ahead", or "reserved for" whom.
+[[nodiscard]] std::string HeldText(const lock::Busy& busy);
+
+/// The contender ahead of ours, as the rest of a sentence; empty if it is not known.
+[[nodiscard]] std::string BlockerText(const lock::Busy& busy);
+/// The sender of a request to release: "root on web1 ('for a restart')".
+[[nodiscard]] std::string AskerText(const lock::ReleaseRequest& request);
+
+/// Why a command has no cgroup of its own.
+[[nodiscard]] std::string NoCgroupText(const process::NoCgroup& reason);
+
+/// Why there is no session with a server: how the last attempt ended; its name has no address, or
+/// is still being looked up; or it grants sessions but answers no requests.
+[[nodiscard]] std::string AttemptText(const zookeeper::AttemptEnd& end);
+[[nodiscard]] std::string LookupText(const process::LookupFailure& failure);
+[[nodiscard]] std::string LookingUpReason();
+[[nodiscard]] std::string SilentReason();
+
+/// A server and one of these reasons.
+struct TriedServer {
+  std::string server;
+  std::string reason;
+};
+/// "zk1:2181 (Connection refused)", each reason once: "zk1:2181, zk2:2181 (each: Connection
+/// refused)".
+[[nodiscard]] std::string TriedText(const std::vector<TriedServer>& servers);
+
+}  // namespace zklock::cli

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "cli/servers/servers_messages.h"
+#include "cli/servers/servers_view.h"
+#include "cli/text/duration.h"
+#include "cli/text/printable.h"
+#include "cli/text/table.h"
+
+namespace zklock::cli {
+namespace {
+
+using protocol::ServerFacts;
+using protocol::Spread;
+
+constexpr char kUnknown[] = "-";
+
+/// "0.8/3.1ms", median and worst in one unit.
+std::string SpreadText(const std::optional<Spread>& spread) {
+  if (!spread) return kUnknown;
+  const auto milliseconds = [](Duration span) {
+    return std::chrono::duration<double, std::milli>(span).count();
+  };
+  const double median = milliseconds(spread->median);
+  const double worst = milliseconds(spread->worst);
+  if (worst < 10) return fmt::format("{:.1f}/{:.1f}ms", median, worst);
+  if (worst < 1000) return fmt::format("{:.0f}/{:.0f}ms", median, worst);
+  return fmt::format("{:.1f}/{:.1f}s", median / 1000, worst / 1000);
+}
+
+/// "+1.2s"; "±2ms" if no difference is proven.
+std::string ClockCell(const std::optional<protocol::ClockOffset>& clock) {
+  if (!clock) return kUnknown;
+  const Duration off = std::chrono::abs(clock->offset);
+  if (off <= clock->uncertainty) return "±" + FormatDuration(clock->uncertainty);
+  return (clock->offset < Duration::zero() ? "-" : "+") + FormatDuration(off);
+}
+
+/// "3/60".
+std::string ConnectionsText(const ServerFacts& server) {
+  if (!server.connections && !server.connection_limit) return kUnknown;
+  std::string count = server.connections ? std::to_string(*server.connections) : std::string("?");
+  if (!server.connection_limit) return count;
+  const std::uint64_t limit = *server.connection_limit;
+  return count + "/" + (limit == 0 ? std::string("∞") : std::to_string(limit));
+}
+
+Cell RoleCell(const ServerFacts& server) {
+  const std::string role(RoleName(server.role));
+  if (server.reached) return {role.empty() ? kUnknown : role, Tone::kHeld};
+  return {role.empty() ? "unreached" : role, Tone::kBad};
+}
+
+std::string TableText(const ServersReport& report, const ViewStyle& style) {
+  const auto& servers = report.facts.servers;
+  bool has_names = false;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    has_names = has_names || servers[i].name != report.texts[i].address;
+  }
+  // A narrow terminal loses what the rest depends on least.
+  std::vector<Column> columns = {{.title = "SERVER", .least = 12}};
+  if (has_names) columns.push_back({.title = "ADDRESS", .dispensable = 7});
+  columns.insert(columns.end(), {{.title = "ROLE"},
+                                 {.title = "VERSION", .dispensable = 6},
+                                 {.title = "SESSION", .dispensable = 1},
+                                 {.title = "CONNECT", .dispensable = 3},
+                                 {.title = "COMMIT", .dispensable = 2},
+                                 {.title = "CLOCK", .dispensable = 4},
+                                 {.title = "CONNS", .dispensable = 5}});
+  Table table(std::move(columns), style.width, style.colours);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    const ServerFacts& server = servers[i];
+    const std::string& version = report.texts[i].version;
+    std::vector<Cell> cells = {server.name};
+    if (has_names) cells.emplace_back(report.texts[i].address);
+    cells.insert(cells.end(),
+                 {RoleCell(server), version.empty() ? std::string(kUnknown) : version,
+                  server.granted ? FormatDuration(*server.granted) : std::string(kUnknown),
+                  SpreadText(server.connect), SpreadText(server.commit), ClockCell(server.clock),
+                  ConnectionsText(server)});
+    table.AddRow(std::move(cells));
+  }
+  return table.TakePage();
+}
+
+/// `text` after `label`, broken at blanks to fit `width` columns; further lines are indented as
+/// far.
+std::string Paragraph(std::string_view label, Tone tone, std::string_view text,
+                      const ViewStyle& style) {
+  const std::size_t indent = label.empty() ? 0 : label.size() + 2;
+  std::string result = label.empty() ? "" : Paint(tone, label, style.colours) + ": ";
+  std::size_t at = indent;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const std::size_t size = DisplayWidth(word);
+    if (!first && style.width != 0 && at + 1 + size > style.width) {
+      result += "\n" + std::string(indent, ' ');
+      at = indent;
+    } else if (!first) {
+      result += ' ';
+      ++at;
+    }
+    result += word;
+    at += size;
+  }
+  return result + "\n";
+}
+
+}  // namespace
+
+std::string ServersReportText(const ServersReport& report, const ViewStyle& style) {
+  std::string text = TableText(report, style) + "\n";
+  bool fixes = false;
+  for (const protocol::Finding& finding : protocol::Judge(report.facts)) {
+    const bool fix = protocol::ShouldBeFixed(finding.kind);
+    if (!fix && !fixes && text.ends_with("\n\n")) {
+      text += Paragraph("", Tone::kPlain, message::kNothingToFix, style);
+    }
+    fixes = fixes || fix;
+    text += Paragraph(fix ? "fix" : "note", fix ? Tone::kBad : Tone::kFaint,
+                      FindingText(finding, report), style);
+  }
+  if (text.ends_with("\n\n")) text += Paragraph("", Tone::kPlain, message::kNothingToFix, style);
+  const std::string without = WithoutServersText(report);
+  if (!without.empty()) text += "\n" + Paragraph("", Tone::kPlain, without, style);
+  return text;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/views/queue_text.h"
+#include "protocol/ensemble.h"
+
+namespace zklock::cli {
+
+/// The texts of one server, which are foreign.
+struct ServerTexts {
+  std::string address;  ///< as the user would write it: "[::1]:2181"
+  std::string version;  ///< empty: not known
+  std::string reason;   ///< why it is not reached
+};
+
+/// What `inspect --servers-report` prints.
+struct ServersReport {
+  protocol::EnsembleFacts facts;
+  std::vector<ServerTexts> texts;  ///< of the same servers
+  std::string root;                ///< the path of --root
+};
+
+/// One conclusion as a sentence, printable.
+[[nodiscard]] std::string FindingText(const protocol::Finding& finding,
+                                      const ServersReport& report);
+/// How long a command lives without servers; empty if no server was reached.
+[[nodiscard]] std::string WithoutServersText(const ServersReport& report);
+
+/// For people: a table, a row for each server, and what follows from it.
+[[nodiscard]] std::string ServersReportText(const ServersReport& report, const ViewStyle& style);
+/// One JSON object (zklock-inspect(1), JSON).
+[[nodiscard]] std::string ServersReportJson(const ServersReport& report);
+
+/// The names that the JSON and the table use.
+[[nodiscard]] std::string_view RoleName(protocol::ServerRole role);
+[[nodiscard]] std::string_view FindingName(protocol::Finding::Kind kind);
+/// The time-without-servers of a report; none if no server was reached.
+[[nodiscard]] std::optional<protocol::TimeWithoutServers> WithoutServers(
+    const ServersReport& report);
+
+}  // namespace zklock::cli

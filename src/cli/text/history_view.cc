@@ -1,0 +1,86 @@
+#include "cli/text/history_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cli/text/duration.h"
+#include "cli/text/queue_view.h"
+#include "cli/text/run_messages.h"
+
+namespace zklock::cli {
+namespace {
+
+RunState StateOf(const lock::RunRecord& run, const std::vector<std::string>& running) {
+  using End = lock::RunRecord::End;
+  if (run.end == End::kEnded) return RunState::kEnded;
+  const bool exists = std::find(running.begin(), running.end(), run.contender) != running.end();
+  if (run.end == End::kLost || !exists) return RunState::kLost;
+  const auto name = protocol::ParseContenderName(run.contender);
+  return name && name->reserves ? RunState::kReserved : RunState::kRunning;
+}
+
+}  // namespace
+
+std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock) {
+  if (lock.last_run_refused) return std::nullopt;
+  const auto history = lock::RunHistory::Parse(lock.last_run.value_or(""));
+  if (!history) return std::nullopt;
+  HistoryView view{.success = history->success(), .runs = {}};
+  for (const auto& entry : history->entries()) {
+    view.runs.push_back({entry.run, StateOf(entry.run, lock.running)});
+  }
+  return view;
+}
+
+std::string RunsTakeText(std::string_view last_run) {
+  const auto history = lock::RunHistory::Parse(last_run);
+  if (!history) return "";
+  std::vector<std::chrono::milliseconds> spans;
+  for (const auto& [run, line] : history->entries()) {
+    if (run.status == 0 && run.duration) spans.push_back(*run.duration);
+  }
+  if (spans.empty()) return "";
+  const auto [shortest, longest] = std::minmax_element(spans.begin(), spans.end());
+  const std::string least = FormatDuration(*shortest);
+  const std::string most = FormatDuration(*longest);
+  return least == most ? fmt::format(message::kRunsTake, most)
+                       : fmt::format(message::kRunsTakeBetween, least, most);
+}
+
+std::string_view RunStateName(RunState state) {
+  switch (state) {
+    case RunState::kEnded:
+      return "ended";
+    case RunState::kRunning:
+      return "running";
+    case RunState::kReserved:
+      return "reserved";
+    case RunState::kLost:
+      break;
+  }
+  return "lost";
+}
+
+std::string RunText(const RunView& view, bool with_year) {
+  const lock::RunRecord& run = view.run;
+  const std::string began = FormatTime(run.began.count(), with_year);
+  std::string text = "run: ";
+  if (view.state == RunState::kRunning || view.state == RunState::kReserved) {
+    text += fmt::format("{} since {}", RunStateName(view.state), began);
+  } else if (view.state == RunState::kLost || !run.duration) {
+    text += fmt::format("{}, began {}", RunStateName(view.state), began);
+  } else if (run.status) {
+    text += fmt::format("status {} after {}, began {}", *run.status, FormatDuration(*run.duration),
+                        began);
+  } else {
+    text += fmt::format("held for {}, began {}", FormatDuration(*run.duration), began);
+  }
+  if (!run.host.empty()) text += " on " + run.host;
+  if (run.waited) text += ", waited " + FormatDuration(*run.waited);
+  if (!run.label.empty()) text += " [" + run.label + "]";
+  return text;
+}
+
+}  // namespace zklock::cli

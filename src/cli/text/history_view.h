@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/data/run_history.h"
+#include "lock/survey/lock_survey.h"
+
+namespace zklock::cli {
+
+enum class RunState {
+  kEnded,
+  kRunning,
+  kReserved,  ///< a reservation that stands
+  kLost,      ///< its end was not recorded, and its contender is gone
+};
+
+/// One run of a LOCK's history as shown to people; see lock::RunRecord.
+struct RunView {
+  lock::RunRecord run;
+  RunState state = RunState::kEnded;
+
+  /// It is known to have failed, or lost its lock.
+  [[nodiscard]] bool IsBad() const {
+    return state == RunState::kLost || run.status.value_or(0) != 0;
+  }
+};
+
+/// The history of one LOCK.
+struct HistoryView {
+  std::optional<protocol::LastSuccess> success;
+  std::vector<RunView> runs;  ///< the newest first
+};
+
+/// From a survey with_last_run; empty if there is no last-run. None if its data is no history that
+/// we understand, or may not be read.
+[[nodiscard]] std::optional<HistoryView> DescribeHistory(const lock::LockSurvey& lock);
+
+/// "runs take 4m to 6m", of the runs in a history that succeeded; empty if there is none.
+/// `last_run`: the data of a LOCK's last-run, any bytes.
+[[nodiscard]] std::string RunsTakeText(std::string_view last_run);
+
+/// "ended", "running", "reserved", "lost".
+[[nodiscard]] std::string_view RunStateName(RunState state);
+
+/// "run: status 0 after 1m5s, began 2024-03-01 12:00:00 on db1, waited 2s [nightly]".
+[[nodiscard]] std::string RunText(const RunView& view, bool with_year);
+
+}  // namespace zklock::cli

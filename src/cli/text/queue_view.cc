@@ -1,0 +1,222 @@
+#include "cli/text/queue_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "cli/text/duration.h"
+
+namespace zklock::cli {
+namespace {
+
+using protocol::Program;
+
+constexpr std::string_view kCuratorPrefix = "_c_";
+constexpr std::size_t kMostForeignText = 256;
+
+/// go-zookeeper uses Curator's prefix, but writes the UUID without dashes.
+bool IsGoZooKeeper(std::string_view name) {
+  constexpr std::size_t kDigits = 32;
+  const std::string_view id = name.substr(std::min(kCuratorPrefix.size(), name.size()));
+  return id.size() > kDigits && id[kDigits] == '-' &&
+         id.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Curator's recipes by default write the address of their host.
+bool LooksLikeAddress(std::string_view text) {
+  constexpr std::size_t kLongest = 45;
+  return !text.empty() && text.size() <= kLongest &&
+         text.find_first_of(".:") != std::string_view::npos &&
+         text.find_first_not_of("0123456789abcdefABCDEF.:") == std::string_view::npos;
+}
+
+bool IsPast(std::chrono::milliseconds since_1970) {
+  return since_1970 <= std::chrono::system_clock::now().time_since_epoch();
+}
+
+/// The host in the name of a zklock's contender, which is known even if its data may not be read.
+std::optional<std::string> HostInName(const protocol::ContenderName& name) {
+  constexpr std::size_t kUuidAndDash = 37;
+  const std::size_t mark = name.full.rfind(name.mark == protocol::Mark::kLock     ? "-lock-"
+                                           : name.mark == protocol::Mark::kPermit ? "-lease-"
+                                                                                  : "-__");
+  if (name.program != Program::kZklock || mark == std::string::npos) return std::nullopt;
+  std::string_view before = std::string_view(name.full).substr(0, mark);
+  if (name.reserves) before.remove_suffix(std::string_view("-reserve").size());
+  if (name.supersedes) before.remove_suffix(std::string_view("-newest").size());
+  if (before.size() <= kUuidAndDash) return std::nullopt;
+  return std::string(before.substr(0, before.size() - kUuidAndDash));
+}
+
+lock::ContenderData ReadData(const lock::QueueEntry& entry) {
+  lock::ContenderData data;
+  data.version.reset();
+  switch (entry.name.program) {
+    case Program::kCurator:
+      if (LooksLikeAddress(entry.data)) data.host = entry.data;
+      break;
+    case Program::kKazoo:
+      // An identifier that its user chose.
+      if (!entry.data.empty() && entry.data.size() <= kMostForeignText) data.label = entry.data;
+      break;
+    case Program::kZklock:
+    case Program::kCRecipe:
+    case Program::kUnknown:
+      data = lock::ParseContenderData(entry.data).value_or(data);
+      if (!data.host) data.host = HostInName(entry.name);
+      break;
+  }
+  return data;
+}
+
+}  // namespace
+
+QueueDescriber::QueueDescriber(const lock::LockSurvey& lock)
+    : is_semaphore_(lock.IsSemaphore()), permit_limit_(lock.permit_limit) {
+  const auto data = protocol::ParseLockData(lock.data);
+  if (data && data->last_release) last_ = {*data->last_release, lock.stat.modified_ms};
+}
+
+ContenderView QueueDescriber::Describe(const lock::QueueEntry& entry) {
+  ContenderView view;
+  view.name = entry.name.full;
+  view.path = entry.path;
+  view.position = entry.position;
+  view.mode = entry.name.mode();
+  view.program = entry.name.program;
+  view.readable = entry.readable;
+  view.for_permit = is_semaphore_;
+  view.turnstile_name = entry.turnstile_name;
+  view.data.version.reset();
+  if (!entry.position) {
+    view.state = ContenderState::kNoContender;
+    if (entry.readable) view.since_ms = entry.stat.created_ms;
+    return view;
+  }
+  view.data = ReadData(entry);
+  if (entry.readable) {
+    view.since_ms = entry.stat.created_ms;
+    view.token = entry.stat.created_zxid;
+    view.session = entry.stat.ephemeral_owner;
+  }
+  if (entry.reserved) {
+    view.reserved = entry.reserved;
+    view.overdue = entry.reserved->until && IsPast(*entry.reserved->until);
+    view.token = entry.reserved->reservation.token;
+    view.session.reset();
+  }
+  if (entry.Waits()) {
+    view.state = ContenderState::kWaiting;
+    view.waits_for = entry.waits_for;
+  } else if (entry.reserved) {
+    view.state = ContenderState::kReserved;
+    view.since_ms = entry.reserved->since.count();
+    before_ = {entry.name.number, {.since_ms = *view.since_ms, .exact = true}};
+  } else if (entry.readable) {
+    const auto granted =
+        is_semaphore_ ? protocol::PermitTimeOf(entry.name, entry.stat.created_ms, permit_limit_)
+                      : protocol::GrantTimeOf(entry.name, entry.stat.created_ms, last_, before_);
+    view.since_ms = granted.since_ms;
+    view.since_exact = granted.exact;
+    before_ = {entry.name.number, granted};
+  }
+  return view;
+}
+
+std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock) {
+  QueueDescriber describer(lock);
+  std::vector<ContenderView> queue;
+  queue.reserve(lock.entries.size());
+  for (const lock::QueueEntry& entry : lock.entries) queue.push_back(describer.Describe(entry));
+  return queue;
+}
+
+std::string PermitsInUse(const lock::LockSurvey& lock) {
+  const std::string of = lock.permit_limit ? fmt::format(" of {}", *lock.permit_limit) : "";
+  const bool is_one = lock.permit_limit.value_or(lock.held) == 1;
+  return fmt::format("{}{} permit{} used", lock.held, of, is_one ? "" : "s");
+}
+
+std::string_view ProgramName(const ContenderView& contender) {
+  switch (contender.program) {
+    case Program::kZklock:
+      return "zklock";
+    case Program::kCurator:
+      return IsGoZooKeeper(contender.name) ? "go-zookeeper" : "Curator";
+    case Program::kKazoo:
+      return "kazoo";
+    case Program::kCRecipe:
+      return "C recipe";
+    case Program::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string HostAndPid(const ContenderView& contender) {
+  std::string text = contender.data.host.value_or("");
+  if (contender.data.pid) text += fmt::format(":{}", *contender.data.pid);
+  return text;
+}
+
+// Without tenths, which change while one reads.
+std::string ForText(const ContenderView& contender, std::int64_t now_ms) {
+  if (!contender.since_ms) return "";
+  const auto span =
+      std::chrono::milliseconds(std::max<std::int64_t>(now_ms - *contender.since_ms, 0));
+  return (contender.since_exact ? "" : "≤ ") +
+         FormatDuration(std::chrono::floor<std::chrono::seconds>(span));
+}
+
+std::string ReservationText(const lock::Reserved& reserved, bool overdue, bool with_year) {
+  const protocol::Reservation& reservation = reserved.reservation;
+  std::string text = reservation.id;
+  if (reserved.until) {
+    text += fmt::format(" {} {}", overdue ? "overdue since" : "until",
+                        FormatTime(reserved.until->count(), with_year));
+  }
+  return text + (reservation.reason.empty() ? "" : ": " + reservation.reason);
+}
+
+std::string_view StateName(ContenderState state) {
+  switch (state) {
+    case ContenderState::kHeld:
+      return "held";
+    case ContenderState::kReserved:
+      return "reserved";
+    case ContenderState::kWaiting:
+      return "waiting";
+    case ContenderState::kNoContender:
+      break;
+  }
+  return "stray";
+}
+
+std::string FormatTime(std::int64_t ms_since_1970, bool with_year) {
+  const auto seconds = static_cast<std::time_t>(ms_since_1970 / 1000);
+  std::tm local{};
+  std::array<char, 64> text{};
+  const char* const format = with_year ? "%Y-%m-%d %H:%M:%S" : "%m-%d %H:%M:%S";
+  if (localtime_r(&seconds, &local) == nullptr ||
+      std::strftime(text.data(), text.size(), format, &local) == 0) {
+    return "-";
+  }
+  return text.data();
+}
+
+std::optional<std::string> FormatUtc(std::int64_t ms_since_1970) {
+  const auto seconds = static_cast<std::time_t>(ms_since_1970 / 1000);
+  std::tm utc{};
+  std::array<char, 64> text{};
+  if (ms_since_1970 < 0 || gmtime_r(&seconds, &utc) == nullptr || utc.tm_year + 1900 > 9999 ||
+      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+    return std::nullopt;
+  }
+  return fmt::format("{}.{:03}Z", text.data(), ms_since_1970 % 1000);
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/data/contender_data.h"
+#include "lock/data/reserved.h"
+#include "lock/survey/survey.h"
+#include "protocol/contender_name.h"
+#include "protocol/grant_time.h"
+
+namespace zklock::cli {
+
+enum class ContenderState {
+  kHeld,
+  kReserved,  ///< held by a reservation, which no session owns
+  kWaiting,
+  kNoContender,  ///< a stray znode, which no session owns
+};
+
+/// One contender as shown to people: what the servers know, and what it wrote about itself.
+struct ContenderView {
+  std::string name;                     ///< of the child of the LOCK
+  std::string path;                     ///< on the servers
+  std::optional<std::size_t> position;  ///< from 1; none: not a contender
+  ContenderState state = ContenderState::kHeld;
+  protocol::Mode mode = protocol::Mode::kExclusive;  ///< what its name asks for
+  protocol::Program program = protocol::Program::kUnknown;
+  bool readable = true;
+  bool for_permit = false;     ///< the LOCK is a semaphore
+  std::string turnstile_name;  ///< as in lock::QueueEntry
+  /// What it wrote about itself; never trusted. For other programs, as far as their format is
+  /// known.
+  lock::ContenderData data;
+  /// Since when it has been in its state, by the servers' clock, in ms since 1970.
+  std::optional<std::int64_t> since_ms;
+  bool since_exact = true;  ///< false: the earliest possible time
+  std::optional<std::int64_t> token;
+  std::optional<std::int64_t> session;
+  std::optional<lock::Predecessor> waits_for;
+  std::optional<lock::Reserved> reserved;
+  bool overdue = false;  ///< its end has passed, by the clock of this host
+
+  /// Whether it has the lock: as a holder or as a reservation.
+  [[nodiscard]] bool Holds() const {
+    return state == ContenderState::kHeld || state == ContenderState::kReserved;
+  }
+};
+
+/// Describes the entries of one LOCK. Called for one after the other, in a survey's order.
+class QueueDescriber {
+ public:
+  explicit QueueDescriber(const lock::LockSurvey& lock);
+  [[nodiscard]] ContenderView Describe(const lock::QueueEntry& entry);
+
+  /// The last run under the LOCK, if there is a release record that we may read.
+  [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const { return last_; }
+
+ private:
+  const bool is_semaphore_;
+  const std::optional<std::size_t> permit_limit_;
+  std::optional<protocol::LastRelease> last_;
+  std::optional<protocol::HolderBefore> before_;
+};
+
+/// The queue in order, with the holders first, followed by stray znodes.
+[[nodiscard]] std::vector<ContenderView> DescribeQueue(const lock::LockSurvey& lock);
+
+/// "2 of 3 permits used", of a semaphore; "2 permits used" if its limit is unknown.
+[[nodiscard]] std::string PermitsInUse(const lock::LockSurvey& lock);
+
+/// "zklock", "Curator", "go-zookeeper", "kazoo", "C recipe", "unknown".
+[[nodiscard]] std::string_view ProgramName(const ContenderView& contender);
+/// "build7:4242"; unknown parts are left out.
+[[nodiscard]] std::string HostAndPid(const ContenderView& contender);
+/// For how long it has been in its state, in whole seconds: "2h13m"; "≤ 58s" where only a bound is
+/// known. Empty if not even that is.
+[[nodiscard]] std::string ForText(const ContenderView& contender, std::int64_t now_ms);
+/// "freeze until 2024-03-01 16:00:00: incident 4711", of a reservation; "overdue since" in place of
+/// "until" if its end has passed.
+[[nodiscard]] std::string ReservationText(const lock::Reserved& reserved, bool overdue,
+                                          bool with_year = true);
+/// "held", "reserved", "waiting", "stray".
+[[nodiscard]] std::string_view StateName(ContenderState state);
+
+/// Local time, "2024-03-01 14:03:11", or without the year.
+[[nodiscard]] std::string FormatTime(std::int64_t ms_since_1970, bool with_year = true);
+/// RFC 3339, in UTC, with milliseconds: "2024-03-01T14:03:11.042Z". None for an impossible time.
+[[nodiscard]] std::optional<std::string> FormatUtc(std::int64_t ms_since_1970);
+
+}  // namespace zklock::cli

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/options/option_table.h"
+#include "lock/data/outcome.h"
+#include "lock/data/reserved.h"
+#include "process/tree/cgroup.h"
+#include "process/tree/owner.h"
+#include "protocol/contender_name.h"
+#include "zookeeper/store.h"
+
+// What --dry-run prints on standard output, beside the queues that inspect shows.
+
+namespace zklock::cli {
+
+/// "servers   zk1:2181 (default)": one line, or several with the name in the first.
+struct DryRunRow {
+  std::string_view name;
+  std::string text;  ///< may contain arbitrary bytes
+};
+/// The rows, with newlines. Long texts are wrapped to `width`; 0: no limit.
+[[nodiscard]] std::string FormatRows(const std::vector<DryRunRow>& rows, std::size_t width,
+                                     bool colours);
+
+/// The servers, and where their list comes from.
+[[nodiscard]] DryRunRow ServersRow(const ServerOptions& options);
+/// As whom the servers know the caller.
+[[nodiscard]] DryRunRow IdentityRow(const ServerOptions& options);
+/// The command's absolute path.
+[[nodiscard]] DryRunRow CommandRow(const std::string& executable);
+/// There is no command: for --hold, `owner` is the process to hold for; else it only reserves.
+[[nodiscard]] DryRunRow NoCommandRow(const process::Owner* owner);
+/// How the command's processes would be found to be ended: by a cgroup in `parent`, or without
+/// one, because of `none`, or with neither because of --contain off.
+[[nodiscard]] DryRunRow ContainRow(const std::string& parent,
+                                   const std::optional<process::NoCgroup>& none);
+/// The holder is the shell, by --hold, and the run may use its lock.
+[[nodiscard]] DryRunRow HeldByShellRow();
+/// A LOCK that an outer zklock holds already for this run.
+[[nodiscard]] std::string HeldAboveText(const std::string& lock);
+/// What the run asks for.
+[[nodiscard]] DryRunRow ModeRow(protocol::Mode mode, const std::optional<std::size_t>& permits);
+/// A line for each user: "digest:ops: all". `of`: the queue, or the nearest znode above it that
+/// exists. `may_queue`: the servers would let the caller join.
+[[nodiscard]] std::vector<DryRunRow> RightsRows(const zookeeper::AclReply& acl,
+                                                const std::string& of, bool is_queue,
+                                                bool may_queue);
+
+/// A run after which another one would be too soon.
+struct RecentRun {
+  std::string_view option;  ///< that says so
+  std::string host{};
+  Duration ago{};
+  Duration interval{};  ///< of the option
+};
+/// What one LOCK means for the run.
+struct DryRunFinding {
+  enum class What {
+    kFree,  ///< nothing keeps the run from it
+    kBusy,
+    kQueueFull,
+    kTooRecent,
+    kNotReserved,
+  };
+  What what = What::kFree;
+  std::string lock;      ///< as the user knows it
+  lock::Busy busy{};     ///< with kBusy: who is ahead
+  std::size_t more = 0;  ///< with kBusy: how many others hold or wait
+  RecentRun recent{};    ///< with kTooRecent
+};
+/// What would happen, by all findings: a line for each LOCK that does not let the run begin.
+/// `error`: the exit status if an error, which was reported, keeps the run from beginning; else 0.
+[[nodiscard]] std::vector<DryRunRow> ResultRows(const RunOptions& options,
+                                                const std::vector<DryRunFinding>& findings,
+                                                int error);
+
+/// What `release` would do with a contender or a reservation.
+enum class ReleaseAction { kAskProgram, kDeleteContender, kReleaseLock };
+/// `target`: as cli::Meant() or one of the following describes it.
+[[nodiscard]] std::vector<DryRunRow> ReleaseRows(ReleaseAction action, const std::string& target);
+[[nodiscard]] std::string OwnHoldText(const std::string& lock, pid_t keeper);
+[[nodiscard]] std::string ReservationHoldText(const std::string& lock,
+                                              const lock::Reserved& reserved);
+
+}  // namespace zklock::cli

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options/option_table.h"
+#include "cli/views/queue_times.h"
+#include "cli/views/wait_graph.h"
+#include "lock/survey/lock_survey.h"
+
+namespace zklock::cli {
+
+/// The states of a monitoring plugin, which are its exit statuses.
+enum class CheckState { kOk = 0, kWarning = 1, kCritical = 2, kUnknown = 3 };
+
+/// What `inspect --check` prints and returns.
+struct CheckResult {
+  CheckState state = CheckState::kOk;
+  std::string line;  ///< with a newline
+};
+
+/// A check that could not be done.
+[[nodiscard]] CheckResult UnknownCheck(std::string_view why);
+
+/// Judges LOCKs by limits, in the form of the monitoring plugins' guidelines. Takes the surveys of
+/// several paths, one after the other.
+class QueueCheck final : public lock::SurveySink {
+ public:
+  /// `now_ms`: since 1970.
+  QueueCheck(CheckLimits limits, std::int64_t now_ms) : limits_(limits), now_ms_(now_ms) {}
+
+  void OnLock(const lock::LockSurvey& lock) override;
+  void OnEntry(const lock::QueueEntry& entry) override;
+  void OnLockEnd(const lock::LockSurvey& lock) override;
+
+  /// The survey of `path` has ended. If it has reported no LOCK, `path` is one that is free.
+  /// `unlistable`: znodes below which LOCKs may have been missed.
+  void EndPath(const std::string& path, const std::vector<std::string>& unlistable);
+  /// Something could not be looked at.
+  void AddUnknown(const std::string& why) { Add(CheckState::kUnknown, why); }
+
+  /// The worst state, and what is wrong, the worst first.
+  [[nodiscard]] CheckResult Result() const;
+
+ private:
+  struct Problem {
+    CheckState state;
+    std::string text;
+  };
+  /// The largest value of all LOCKs.
+  struct Largest {
+    std::optional<std::int64_t> value;
+    bool is_unknown = false;
+    void Take(std::int64_t more);
+  };
+
+  void Add(CheckState state, std::string text) { problems_.push_back({state, std::move(text)}); }
+  /// What `oldest` has done for how long.
+  using TimeText = std::string (*)(const QueueTimes::Oldest& oldest, const std::string& span);
+  void JudgeTime(TimeText text, const std::optional<CheckLimit>& limit,
+                 const QueueTimes::Oldest& oldest, Largest& largest);
+  void JudgeAge(const lock::LockSurvey& lock);
+  void JudgeLastRun(const lock::LockSurvey& lock);
+  [[nodiscard]] std::string Summary() const;
+  [[nodiscard]] std::string PerformanceData() const;
+
+  const CheckLimits limits_;
+  const std::int64_t now_ms_;
+  std::optional<QueueTimes> times_;
+  DeadlockSearch deadlocks_;
+  std::string path_;  ///< of the LOCK, printable
+  std::vector<Problem> problems_;
+  Largest held_, wait_, waiting_, age_;
+  std::size_t locks_ = 0;
+  std::size_t locks_held_ = 0;  ///< without those that are only reserved
+  std::size_t locks_reserved_ = 0;
+  std::size_t all_waiting_ = 0;
+  std::size_t locks_before_ = 0;  ///< at the beginning of the path
+  std::string single_;            ///< the summary of the first LOCK
+};
+
+}  // namespace zklock::cli

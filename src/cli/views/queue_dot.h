@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/text/queue_view.h"
+#include "cli/views/queue_text.h"
+#include "lock/survey/survey.h"
+
+namespace zklock::cli {
+
+/// The output of `inspect --dot`: the wait-for graph over all LOCKs, for dot(1). An edge leads from
+/// a waiter to its predecessor, or for a permit to each of the holders, any of which will do.
+/// Another leads from a holder to the contenders that its own command has on other LOCKs, because
+/// it does not release before these. Cycles, which are deadlocks, are marked.
+class QueueDot final : public lock::SurveySink {
+ public:
+  explicit QueueDot(TextOutput out);
+
+  void OnLock(const lock::LockSurvey& lock) override;
+  void OnEntry(const lock::QueueEntry& entry) override;
+  void OnLockEnd(const lock::LockSurvey& lock) override;
+  void OnEnd() override;
+
+ private:
+  struct Node {
+    std::size_t lock = 0;
+    ContenderView contender;
+  };
+
+  const TextOutput out_;
+  std::optional<QueueDescriber> describer_;
+  std::vector<std::string> locks_;  ///< their titles
+  std::vector<Node> nodes_;
+};
+
+}  // namespace zklock::cli

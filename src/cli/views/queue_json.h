@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/text/queue_view.h"
+#include "cli/views/queue_text.h"
+#include "lock/survey/survey.h"
+
+namespace zklock::cli {
+
+/// The output of `inspect --json`: an array with one object per LOCK (zklock-inspect(1), JSON),
+/// each on one line of ASCII. Every contender is printed when it is reported.
+class QueueJson final : public lock::SurveySink {
+ public:
+  enum class Form {
+    kArray,
+    /// `--watch`: no array. After the first survey, only the LOCKs that have changed.
+    kLines,
+  };
+  QueueJson(Form form, TextOutput out);
+
+  void OnLock(const lock::LockSurvey& lock) override;
+  void OnEntry(const lock::QueueEntry& entry) override;
+  void OnLockEnd(const lock::LockSurvey& lock) override;
+  void OnEnd() override;
+
+ private:
+  /// The line of a LOCK as last printed.
+  struct Known {
+    std::size_t hash = 0;
+    bool seen = false;  ///< in the current survey
+  };
+
+  const Form form_;
+  const TextOutput out_;
+  std::optional<QueueDescriber> describer_;
+  bool has_locks_ = false;
+  bool has_contenders_ = false;
+  std::size_t reservations_ = 0;        ///< of the LOCK, that hold it
+  std::string line_;                    // with kLines: the current LOCK's, so far
+  std::map<std::string, Known> known_;  // with kLines: by LOCK
+};
+
+}  // namespace zklock::cli

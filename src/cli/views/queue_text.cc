@@ -1,0 +1,503 @@
+#include "cli/views/queue_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "cli/reports/report_reasons.h"
+#include "cli/text/duration.h"
+#include "cli/text/history_view.h"
+#include "cli/text/printable.h"
+#include "protocol/last_run.h"
+
+namespace zklock::cli {
+namespace {
+
+constexpr std::string_view kNotKnown = "-";
+constexpr std::string_view kDeadlock = "deadlock: these wait for each other";
+// Long names in foreign data must not push the other columns out of sight.
+constexpr std::size_t kWidestName = 40;
+constexpr std::size_t kMostIgnored = 8;
+constexpr std::size_t kPage = 64;
+// Of those who were asked to leave, together with others next to them in the queue.
+constexpr std::size_t kMostAsked = 3;
+constexpr std::size_t kLinesAboveQueue = 3;  // the headline, an empty line, the titles
+constexpr std::size_t kMostRuns = 3;
+// Narrower terminals have no room for years.
+constexpr std::size_t kWideEnoughForYears = 110;
+constexpr auto kRight = Column::Align::kRight;
+
+std::string OrDash(const std::optional<std::string>& text) {
+  return text && !text->empty() ? *text : std::string(kNotKnown);
+}
+
+std::string OrDash(const std::optional<bool>& answer) {
+  return answer ? (*answer ? "yes" : "no") : std::string(kNotKnown);
+}
+
+template <typename Number>
+std::string OrDash(const std::optional<Number>& number) {
+  return number ? std::to_string(*number) : std::string(kNotKnown);
+}
+
+Tone ToneOf(const ContenderView& contender) {
+  switch (contender.state) {
+    case ContenderState::kHeld:
+      return Tone::kHeld;
+    case ContenderState::kReserved:
+      return contender.overdue ? Tone::kBad : Tone::kHeld;
+    case ContenderState::kWaiting:
+      return Tone::kWaiting;
+    case ContenderState::kNoContender:
+      break;
+  }
+  return Tone::kFaint;
+}
+
+/// The command, or the program that created the contender; of a reservation what it is for.
+std::string CommandText(const ContenderView& contender, bool with_year) {
+  if (contender.state == ContenderState::kNoContender) return "";
+  const lock::ContenderData& data = contender.data;
+  std::string text = data.command.value_or("");
+  if (contender.reserved) {
+    text = ReservationText(*contender.reserved, contender.overdue, with_year);
+  } else if (text.empty()) {
+    text = fmt::format("({}{})", ProgramName(contender),
+                       contender.readable ? "" : "; may not be read");
+  }
+  return text;
+}
+
+/// "host:pid command [label]"; unknown parts are left out. "reserved: " and what for.
+std::string HolderText(const ContenderView& contender, bool with_year) {
+  std::string command = CommandText(contender, with_year);
+  const auto& label = contender.data.label;
+  if (label && !label->empty()) command += fmt::format(" [{}]", *label);
+  if (contender.reserved) return fmt::format("{}: {}", StateName(contender.state), command);
+  const std::string holder = HostAndPid(contender);
+  return holder + (holder.empty() ? "" : " ") + command;
+}
+
+Table MakeQueueTable(const lock::LockSurvey& lock, const ViewStyle& style) {
+  // What an operator needs at three in the morning: who, where, since when, doing what.
+  const std::size_t digits = std::to_string(lock.held + lock.waiting).size();
+  std::vector<Column> columns{{.title = "POS", .align = kRight, .expect = digits, .dispensable = 3},
+                              {.title = "STATE"},
+                              {.title = "MODE", .dispensable = 5},
+                              {.title = "HOST", .most = kWidestName, .least = 8, .dispensable = 1},
+                              {.title = "FOR", .align = kRight, .dispensable = 2},
+                              {.title = "LABEL", .least = 10, .dispensable = 4},
+                              {.title = "USER", .most = kWidestName, .least = 6, .dispensable = 8},
+                              {.title = "PID", .align = kRight, .dispensable = 6},
+                              {.title = "SINCE", .align = kRight, .dispensable = 7},
+                              {.title = "TOKEN", .align = kRight, .dispensable = 9},
+                              {.title = "COMMAND", .least = 8}};
+  if (style.with_names) {
+    columns.back().dispensable = 1;
+    columns.push_back({.title = "CONTAINED", .dispensable = 10});
+    columns.push_back({.title = "CONTENDER"});
+  }
+  return {std::move(columns), style.width, style.colours};
+}
+
+Table MakeTreeTable(const ViewStyle& style) {
+  return {{{.title = "LOCK", .least = 20},
+           {.title = "HELD BY", .least = 12},
+           {.title = "WAITING", .align = kRight, .dispensable = 2},
+           {.title = "SINCE", .align = kRight, .dispensable = 1}},
+          style.width,
+          style.colours};
+}
+
+std::string Ignored(const std::vector<std::string>& children) {
+  std::string text = "not in the queue: ";
+  for (std::size_t i = 0; i < std::min(children.size(), kMostIgnored); ++i) {
+    text += (i == 0 ? "" : ", ") + Printable(children[i], kWidestName);
+  }
+  if (children.size() > kMostIgnored) {
+    text += fmt::format(" and {} more", children.size() - kMostIgnored);
+  }
+  return text;
+}
+
+/// "held by 1, 2 waiting"; "reserved, 2 waiting"; "held by 1, reserved by 1, 0 waiting" of readers.
+/// `reserved`: how many of those that hold are reservations.
+std::string Use(const lock::LockSurvey& lock, std::size_t reserved) {
+  if (!lock.exists) return "free (it does not exist)";
+  if (lock.IsSemaphore() && lock.held + lock.waiting != 0) {
+    const auto free = lock.FreePermits();
+    return PermitsInUse(lock) + (free ? fmt::format(", {} free", *free) : "") +
+           fmt::format(", {} waiting", lock.waiting);
+  }
+  if (lock.IsHeld()) {
+    const std::size_t holders = lock.held - std::min(reserved, lock.held);
+    std::string use = holders > 0 ? fmt::format("held by {}, ", holders) : "";
+    if (reserved == 1 && holders == 0) {
+      use = "reserved, ";
+    } else if (reserved > 0) {
+      use += fmt::format("reserved by {}, ", reserved);
+    }
+    return use + fmt::format("{} waiting", lock.waiting);
+  }
+  if (!lock.permit_limit) return "free";
+  return fmt::format("free, {} permit{}", *lock.permit_limit, *lock.permit_limit == 1 ? "" : "s");
+}
+
+std::string LastRunText(const protocol::LastRelease& last) {
+  const protocol::ReleaseRecord& record = last.record;
+  if (record.is_reservation) {
+    return fmt::format("last reserved on {}, until {} ({}, token {})",
+                       Printable(record.host, kWidestName), FormatTime(last.written_ms),
+                       protocol::ModeName(record.mode), record.token);
+  }
+  return fmt::format("last run: status {} after {}, ended {} on {} ({}, token {})", record.status,
+                     FormatDuration(record.duration), FormatTime(last.written_ms),
+                     Printable(record.host, kWidestName), protocol::ModeName(record.mode),
+                     record.token);
+}
+
+}  // namespace
+
+/// Sums up who waits for whom in as few lines as possible.
+class QueueText::Waits {
+ public:
+  /// `most_groups`: how many to keep, at least `most_lines`.
+  Waits(std::size_t most_lines, std::size_t most_groups)
+      : most_(most_lines), most_groups_(std::max(most_lines, most_groups)) {}
+
+  void Add(std::size_t position, std::size_t predecessor) {
+    if (!groups_.empty()) {
+      Group& last = groups_.back();
+      const bool follows = position == last.last + 1;
+      const bool in_turn = predecessor == position - 1;
+      if (follows && predecessor == last.predecessor) {
+        ++last.last;
+        last.same = true;
+        return;
+      }
+      const bool is_chain = !last.same && last.predecessor == last.first - 1;
+      if (follows && in_turn && is_chain) {
+        ++last.last;
+        return;
+      }
+      if (follows && is_chain && predecessor == last.last - 1) {
+        // The end of the chain and this contender have the same predecessor.
+        --last.last;
+        return Begin({position - 1, position, predecessor, true});
+      }
+    }
+    Begin({position, position, predecessor, false});
+  }
+
+  /// Waits for any of the permits of the first `holders` contenders.
+  void AddForPermit(std::size_t position, std::size_t holders) {
+    if (holders <= 1) return Add(position, 1);
+    for_permit_ = {position, holders};
+  }
+
+  /// Of the contenders up to the position `last`.
+  [[nodiscard]] std::vector<std::string> Lines(std::size_t last) const {
+    std::vector<std::string> lines;
+    if (for_permit_ && for_permit_->first <= last) {
+      lines.push_back(
+          fmt::format("{} waits for any of 1 to {}", for_permit_->first, for_permit_->second));
+    }
+    const std::size_t shown = static_cast<std::size_t>(
+        std::count_if(groups_.begin(), groups_.end(),
+                      [last](const Group& group) { return group.first <= last; }));
+    for (std::size_t i = 0; i < std::min(shown, most_); ++i) {
+      Group group = groups_[i];
+      group.last = std::min(group.last, last);
+      if (group.first == group.last) {
+        lines.push_back(fmt::format("{} waits for {}", group.first, group.predecessor));
+      } else if (group.same) {
+        lines.push_back(
+            fmt::format("{} to {} wait for {}", group.first, group.last, group.predecessor));
+      } else {
+        lines.push_back(
+            fmt::format("{} to {} wait, each for the one before it", group.first, group.last));
+      }
+    }
+    const std::size_t count = shown < groups_.size() ? shown : count_;
+    if (count > most_) {
+      lines.push_back(
+          fmt::format("and so on, {} times more; --json lists everyone", count - most_));
+    }
+    return lines;
+  }
+
+ private:
+  /// `first` to `last` wait: all for the same one, or each for the one before it.
+  struct Group {
+    std::size_t first;
+    std::size_t last;
+    std::size_t predecessor;  ///< of the first
+    bool same;
+  };
+
+  void Begin(const Group& group) {
+    ++count_;
+    if (groups_.size() > most_groups_) groups_.pop_back();
+    groups_.push_back(group);
+  }
+
+  std::vector<Group> groups_;  // at most one more than `most_groups_`; that one is not printed
+  std::size_t count_ = 0;
+  /// A contender, and of how many holders any will do.
+  std::optional<std::pair<std::size_t, std::size_t>> for_permit_;
+  const std::size_t most_;
+  const std::size_t most_groups_;
+};
+
+QueueText::QueueText(std::string path, ViewStyle style, TextOutput out)
+    : path_(std::move(path)), style_(style), next_style_(style), out_(std::move(out)) {}
+
+QueueText::~QueueText() = default;
+
+void QueueText::OnLock(const lock::LockSurvey& lock) {
+  if (!std::exchange(found_, true)) {
+    style_ = next_style_;
+    locks_ = shown_ = reservations_ = 0;
+    oldest_ms_.reset();
+    deadlocks_ = {};
+  }
+  lock_ = lock;
+  describer_.emplace(lock);
+  first_.reset();
+  now_ms_ = style_.now_ms.value_or(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                       std::chrono::system_clock::now().time_since_epoch())
+                                       .count());
+  if (lock.in_tree) {
+    deadlocks_.BeginLock(lock.path);
+    if (!table_) table_.emplace(MakeTreeTable(style_));
+    return;
+  }
+  table_.emplace(MakeQueueTable(lock, style_));
+  shown_ = 0;
+  begun_ = false;
+  holders_ = reserved_ = 0;
+  asked_.clear();
+  waits_ = std::make_unique<Waits>(style_.most_waits, style_.rows);
+}
+
+void QueueText::OnEntry(const lock::QueueEntry& entry) {
+  const ContenderView contender = describer_->Describe(entry);
+  if (lock_.in_tree) {
+    if (!first_) first_ = contender;
+    deadlocks_.Add(contender);
+    return;
+  }
+  AddContender(contender);
+  if (style_.rows == 0 && table_->rows() >= kPage) PrintPage(lock_);
+}
+
+void QueueText::OnLockEnd(const lock::LockSurvey& lock) {
+  if (lock.in_tree) {
+    AddToTree(lock);
+    if (style_.rows == 0 && table_->rows() >= kPage) out_(table_->TakePage());
+    return;
+  }
+  const auto end = [&] { return QueueEnd(lock); };
+  FitRows(kLinesAboveQueue, end);
+  PrintPage(lock);
+  out_(end());
+}
+
+void QueueText::OnEnd() {
+  if (!found_) {
+    out_(Headline(path_, "free, and no lock below it is held"));
+  } else if (lock_.in_tree) {
+    const std::vector<Deadlock> deadlocks = deadlocks_.Find();
+    const auto end = [&] { return TreeEnd(deadlocks); };
+    FitRows(1, end);
+    if (table_->rows() > 0) out_(table_->TakePage());
+    out_(end());
+  }
+  found_ = false;
+  table_.reset();
+}
+
+void QueueText::FitRows(std::size_t above, const std::function<std::string()>& below) {
+  constexpr std::size_t kLeastRows = 3;
+  while (style_.rows != 0 && table_->rows() > kLeastRows) {
+    const std::string text = below();
+    const auto lines_below = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    const std::size_t lines = above + table_->rows() + lines_below;
+    if (lines <= style_.rows) return;
+    const std::size_t excess = std::min(lines - style_.rows, table_->rows() - kLeastRows);
+    table_->KeepRows(table_->rows() - excess);
+    // Strays are the last rows.
+    shown_ = std::min(shown_, table_->rows());
+  }
+}
+
+void QueueText::AddContender(const ContenderView& contender) {
+  const bool counts = contender.state != ContenderState::kNoContender;
+  const Tone tone = ToneOf(contender);
+  const Tone since = contender.since_exact ? Tone::kPlain : Tone::kFaint;
+  std::vector<Cell> cells{OrDash(contender.position),
+                          {std::string(StateName(contender.state)), tone},
+                          std::string(counts ? protocol::ModeName(contender.mode) : kNotKnown),
+                          OrDash(contender.data.host),
+                          {For(contender), since},
+                          OrDash(contender.data.label),
+                          OrDash(contender.data.user),
+                          OrDash(contender.data.pid),
+                          {Since(contender), since},
+                          OrDash(contender.token),
+                          CommandText(contender, WithYear())};
+  if (style_.with_names) {
+    cells.emplace_back(OrDash(contender.data.contained));
+    cells.emplace_back(contender.name);  // a stray znode is identified by nothing else
+  }
+  table_->AddRow(std::move(cells));
+  if (counts) ++shown_;
+  if (contender.position && contender.data.release_request) {
+    AddAsked(*contender.position, AskerText(*contender.data.release_request));
+  }
+  if (contender.Holds()) ++holders_;
+  if (contender.state == ContenderState::kReserved) ++reserved_;
+  if (!contender.waits_for) return;
+  if (contender.waits_for->any_holder) {
+    waits_->AddForPermit(*contender.position, holders_);
+  } else {
+    waits_->Add(*contender.position, contender.waits_for->position);
+  }
+}
+
+void QueueText::AddAsked(std::size_t position, const std::string& by) {
+  if (!asked_.empty() && asked_.back().by == by && asked_.back().last + 1 == position) {
+    asked_.back().last = position;
+  } else if (asked_.size() < kMostAsked) {
+    asked_.push_back({by, position, position});
+  }
+}
+
+void QueueText::AddToTree(const lock::LockSurvey& lock) {
+  ++locks_;
+  if (first_ && first_->reserved) {
+    ++reservations_;
+    if (!oldest_ms_ || *first_->since_ms < *oldest_ms_) {
+      oldest_ms_ = first_->since_ms;
+      oldest_ = lock.path;
+    }
+  }
+  if (!first_ || (style_.rows != 0 && shown_ >= style_.rows)) return;
+  ++shown_;
+  std::string holders = lock.IsHeld() ? HolderText(*first_, WithYear()) : "nobody yet";
+  if (lock.held > 1) {
+    holders = fmt::format("{} and {} more", Printable(holders, kWidestName), lock.held - 1);
+  }
+  // First, because the rest of the cell may be cut.
+  if (lock.IsSemaphore()) holders = PermitsInUse(lock) + ": " + holders;
+  table_->AddRow({{lock.path, Tone::kTitle},
+                  {holders, first_->overdue ? Tone::kBad : Tone::kPlain},
+                  {std::to_string(lock.waiting), lock.waiting == 0 ? Tone::kFaint : Tone::kWaiting},
+                  {Since(*first_), first_->since_exact ? Tone::kPlain : Tone::kFaint}});
+}
+
+/// What follows the list of LOCKs.
+std::string QueueText::TreeEnd(const std::vector<Deadlock>& deadlocks) const {
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  std::string text;
+  if (shown_ < locks_) {
+    const std::string more = fmt::format("... and {} more", locks_ - shown_);
+    text += Paint(Tone::kFaint, more, style_.colours) + "\n";
+  }
+  if (reservations_ > 1) {
+    const std::string since = FormatTime(*oldest_ms_, WithYear());
+    text += "\n" + Headline(oldest_, "the oldest reservation, since " + since);
+  }
+  for (const Deadlock& deadlock : deadlocks) {
+    text += "\n" + Paint(Tone::kBad, kDeadlock, style_.colours) + "\n";
+    for (const auto& [who, lock] : deadlock.holders) {
+      text += Printable(fmt::format("  {} holds {}", who, lock), width) + "\n";
+    }
+  }
+  return text;
+}
+
+/// "PATH: what", with the path cut if the terminal is too narrow.
+std::string QueueText::Headline(const std::string& path, const std::string& what) const {
+  constexpr std::size_t kLeastPath = 8;
+  std::size_t room = std::string::npos;
+  std::string use = what;
+  if (style_.width != 0) {
+    use = Printable(what, std::max(style_.width, kLeastPath + 3) - kLeastPath - 2);
+    const std::size_t others = DisplayWidth(use) + 2;
+    room = std::max(style_.width, others + kLeastPath) - others;
+  }
+  return Paint(Tone::kTitle, PrintableShort(path, room), style_.colours) + ": " + use + "\n";
+}
+
+void QueueText::PrintPage(const lock::LockSurvey& lock) {
+  std::string text;
+  if (!std::exchange(begun_, true)) {
+    text = Headline(lock.path, Use(lock, reserved_));
+    if (table_->rows() > 0) text += "\n";
+  }
+  if (table_->rows() > 0) text += table_->TakePage();
+  out_(std::move(text));
+}
+
+/// What follows the queue.
+std::string QueueText::QueueEnd(const lock::LockSurvey& lock) const {
+  const std::size_t width = style_.width == 0 ? std::string::npos : style_.width;
+  std::string text;
+  const auto add = [&](const std::string& line, Tone tone) {
+    text += Paint(tone, Printable(line, width), style_.colours) + "\n";
+  };
+  const std::size_t all = lock.held + lock.waiting;
+  if (shown_ < all) add(fmt::format("... and {} more", all - shown_), Tone::kFaint);
+  const std::vector<std::string> waits = waits_->Lines(shown_);
+  if (!waits.empty()) text += "\n";
+  for (const std::string& line : waits) add(line, Tone::kPlain);
+  if (!asked_.empty()) text += "\n";
+  for (const Asked& one : asked_) {
+    add(one.first == one.last
+            ? fmt::format("{} was asked to leave by {}", one.first, one.by)
+            : fmt::format("{} to {} were asked to leave by {}", one.first, one.last, one.by),
+        Tone::kPlain);
+  }
+  std::vector<std::string> ignored = lock.ignored_children;
+  std::erase_if(ignored, protocol::IsRecordChild);
+  if (!ignored.empty()) {
+    text += "\n";
+    add(Ignored(ignored), Tone::kFaint);
+  }
+  const auto history = DescribeHistory(lock);
+  const std::vector<RunView> runs = history ? history->runs : std::vector<RunView>();
+  const auto& last = describer_->last_release();
+  const bool is_kept =
+      last && std::any_of(runs.begin(), runs.end(), [&](const RunView& run) {
+        return run.run.token == last->record.token && run.state == RunState::kEnded;
+      });
+  if (last || !runs.empty()) text += "\n";
+  if (last && !is_kept) {
+    add(LastRunText(*last), last->record.status == 0 ? Tone::kPlain : Tone::kBad);
+  }
+  const std::string take = RunsTakeText(lock.last_run.value_or(""));
+  if (lock.IsHeld() && !take.empty()) add(take, Tone::kPlain);
+  for (std::size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i) {
+    add(RunText(runs[i], WithYear()), runs[i].IsBad() ? Tone::kBad : Tone::kPlain);
+  }
+  return text;
+}
+
+std::string QueueText::Since(const ContenderView& contender) const {
+  if (!contender.since_ms) return std::string(kNotKnown);
+  return (contender.since_exact ? "" : "≥ ") + FormatTime(*contender.since_ms, WithYear());
+}
+
+std::string QueueText::For(const ContenderView& contender) const {
+  const std::string text = ForText(contender, now_ms_);
+  return text.empty() ? std::string(kNotKnown) : text;
+}
+
+bool QueueText::WithYear() const {
+  return style_.width == 0 || style_.width >= kWideEnoughForYears;
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/text/queue_view.h"
+#include "cli/text/table.h"
+#include "cli/views/wait_graph.h"
+#include "lock/survey/survey.h"
+
+namespace zklock::cli {
+
+/// How much space there is, and how much to show.
+struct ViewStyle {
+  std::size_t width = 0;  ///< of the terminal; 0: no limit
+  bool colours = false;   ///< whether the terminal shows them
+  bool with_names =
+      false;  ///< with each contender's cgroup, and its name for `release --contender`
+  std::size_t most_waits = 8;  ///< lines of who waits for whom
+  /// How many lines there are: rows of the table are left out for what follows it. 0: no limit, and
+  /// printed page by page.
+  std::size_t rows = 0;
+  /// To when spans count, in ms since 1970; none: to when a LOCK is reported.
+  std::optional<std::int64_t> now_ms{};
+};
+
+/// Receives the output piece by piece.
+using TextOutput = std::function<void(std::string)>;
+
+/// The output of `inspect` for people: the queue of one LOCK as a table, followed by who waits for
+/// whom and the last run; or the LOCKs below a path, one line each. Prints page by page while the
+/// survey runs, so that a long queue takes no more memory than a short one.
+class QueueText final : public lock::SurveySink {
+ public:
+  /// `path`: as given on the command line.
+  QueueText(std::string path, ViewStyle style, TextOutput out);
+  ~QueueText() override;
+
+  /// Takes effect with the next LOCK or tree.
+  void SetStyle(const ViewStyle& style) { next_style_ = style; }
+
+  /// Whether what was shown last grows old: it says for how long contenders hold or wait.
+  [[nodiscard]] bool ShowsSpans() const { return !lock_.in_tree && shown_ > 0; }
+
+  void OnLock(const lock::LockSurvey& lock) override;
+  void OnEntry(const lock::QueueEntry& entry) override;
+  void OnLockEnd(const lock::LockSurvey& lock) override;
+  void OnEnd() override;
+
+ private:
+  class Waits;
+  void AddContender(const ContenderView& contender);
+  void AddAsked(std::size_t position, const std::string& by);
+  void AddToTree(const lock::LockSurvey& lock);
+  void PrintPage(const lock::LockSurvey& lock);
+  [[nodiscard]] std::string QueueEnd(const lock::LockSurvey& lock) const;
+  [[nodiscard]] std::string TreeEnd(const std::vector<Deadlock>& deadlocks) const;
+  /// Leaves out rows of the table until it fits, with `above` lines above its rows.
+  void FitRows(std::size_t above, const std::function<std::string()>& below);
+  [[nodiscard]] std::string Headline(const std::string& path, const std::string& what) const;
+  [[nodiscard]] std::string Since(const ContenderView& contender) const;
+  [[nodiscard]] std::string For(const ContenderView& contender) const;
+  [[nodiscard]] bool WithYear() const;
+
+  const std::string path_;
+  ViewStyle style_;
+  ViewStyle next_style_;
+  const TextOutput out_;
+
+  bool found_ = false;  ///< any LOCK
+  // The current LOCK.
+  lock::LockSurvey lock_;
+  std::optional<QueueDescriber> describer_;
+  std::optional<ContenderView> first_;
+  std::size_t shown_ = 0;         ///< contenders of a LOCK; LOCKs of a tree
+  std::size_t locks_ = 0;         ///< of a tree
+  std::size_t reservations_ = 0;  ///< LOCKs of a tree that are reserved
+  std::optional<std::int64_t> oldest_ms_;
+  std::string oldest_;  ///< the path of the LOCK that has been reserved longest
+  bool begun_ = false;  ///< its first page was printed
+  std::int64_t now_ms_ = 0;
+  std::unique_ptr<Waits> waits_;
+  /// Contenders next to each other that the same one has asked to leave.
+  struct Asked {
+    std::string by;
+    std::size_t first = 0;  ///< position
+    std::size_t last = 0;
+  };
+  std::vector<Asked> asked_;
+  std::size_t holders_ = 0;   ///< reported so far
+  std::size_t reserved_ = 0;  ///< those of them that are reservations
+  DeadlockSearch deadlocks_;  ///< of a tree
+  // The queue of the LOCK, or the LOCKs of a tree.
+  std::optional<Table> table_;
+};
+
+}  // namespace zklock::cli

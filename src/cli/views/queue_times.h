@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/text/history_view.h"
+#include "cli/text/queue_view.h"
+#include "lock/survey/lock_survey.h"
+
+namespace zklock::cli {
+
+/// The last success under a LOCK, as far as we may read it.
+struct KnownSuccess {
+  std::optional<std::int64_t> began_ms;  ///< when it got the lock, by the servers' clock
+  bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
+};
+
+/// `last`: the LOCK's release record. The survey has read the LOCK's last-run.
+[[nodiscard]] KnownSuccess LastSuccessOf(const lock::LockSurvey& lock,
+                                         const std::optional<protocol::LastRelease>& last);
+
+/// The runs under a LOCK that are over, by its history and its release record.
+struct KnownRuns {
+  /// The newest of those that have a status or were lost. (A --hold and a reservation can only be
+  /// lost.)
+  std::optional<RunView> last;
+  std::size_t lost = 0;    ///< how many of the history were lost
+  bool is_certain = true;  ///< false: something was not readable, and there may be a newer one
+};
+
+/// As LastSuccessOf(), at the end of the LOCK.
+[[nodiscard]] KnownRuns RunsOf(const lock::LockSurvey& lock,
+                               const std::optional<protocol::LastRelease>& last);
+
+/// Since when a LOCK has been held, reserved and waited for. Takes the entries of one LOCK, in a
+/// survey's order.
+class QueueTimes {
+ public:
+  explicit QueueTimes(const lock::LockSurvey& lock) : describer_(lock) {}
+
+  /// The time of the contender that has been in its state for the longest.
+  struct Oldest {
+    std::optional<std::int64_t> since_ms;  ///< none: no contender whose time is known
+    std::string contender;                 ///< "web1:4242"; a reservation's ID; printable
+    bool is_unknown = false;               ///< the time of some contender is not known
+  };
+
+  ContenderView Add(const lock::QueueEntry& entry);
+  /// Without reservations, although they hold too.
+  [[nodiscard]] const Oldest& holder() const { return holder_; }
+  [[nodiscard]] const Oldest& reservation() const { return reservation_; }
+  /// How many of those that hold are reservations.
+  [[nodiscard]] std::size_t reservations() const { return reservations_; }
+  [[nodiscard]] const Oldest& waiter() const { return waiter_; }
+  [[nodiscard]] const std::optional<protocol::LastRelease>& last_release() const {
+    return describer_.last_release();
+  }
+
+ private:
+  QueueDescriber describer_;
+  Oldest holder_;
+  Oldest reservation_;
+  std::size_t reservations_ = 0;
+  Oldest waiter_;
+};
+
+/// The time since `then`, in milliseconds; 0 if that is in the future.
+[[nodiscard]] inline std::int64_t MillisecondsSince(std::int64_t then_ms, std::int64_t now_ms) {
+  return now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
+/// Seconds, with three decimals if they are not whole: "7200", "1.250".
+[[nodiscard]] std::string SecondsText(std::int64_t milliseconds);
+
+}  // namespace zklock::cli

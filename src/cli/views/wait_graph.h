@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/text/queue_view.h"
+
+namespace zklock::cli {
+
+/// One contender that cannot continue before another, possibly of another LOCK.
+struct WaitEdge {
+  enum class Reason {
+    kQueue,   ///< `from` waits for its predecessor
+    kPermit,  ///< `from` waits for any one of the contenders to which it has such edges
+    kNested,  ///< `from` holds, and `to`, of another LOCK, runs under it
+    kSet,     ///< `from` holds, and the same process waits as `to` for another LOCK of its set
+  };
+  std::size_t from = 0;
+  std::size_t to = 0;
+  Reason reason = Reason::kQueue;
+  friend bool operator==(const WaitEdge&, const WaitEdge&) = default;
+};
+
+/// The edges among `contenders`, as indices. Predecessors are found by path. The other edges rely
+/// on what contenders write about themselves: under which contender they run (`under`), and which
+/// process they are (for a set of LOCKs).
+[[nodiscard]] std::vector<WaitEdge> FindWaits(const std::vector<const ContenderView*>& contenders);
+
+/// For each contender, the number of the cycle that contains it, from 1, or 0 if none does. Only
+/// cycles that can never resolve count: a contender that waits for any of several is in one only if
+/// all of those are stuck too.
+[[nodiscard]] std::vector<std::size_t> FindCycles(std::size_t contenders,
+                                                  const std::vector<WaitEdge>& edges);
+
+/// Contenders that can never continue, because they wait for each other.
+struct Deadlock {
+  struct Holder {
+    std::string who;   ///< "web1:4242", or the program in parentheses if nothing else is known
+    std::string lock;  ///< the path of the LOCK that it holds
+    friend bool operator==(const Holder&, const Holder&) = default;
+  };
+  std::vector<Holder> holders;                    ///< those of them that hold, each once
+  std::map<std::string, std::size_t> contenders;  ///< how many there are, by the path of the LOCK
+
+  /// "web1:4242 holds /a, web2:77 holds /b; each waits for the other". Not printable: paths are any
+  /// bytes.
+  [[nodiscard]] std::string Text() const;
+};
+
+/// Finds the deadlocks among the contenders of several LOCKs. Keeps of each contender only what
+/// that needs.
+class DeadlockSearch {
+ public:
+  /// The contenders of the LOCK with this path follow.
+  void BeginLock(const std::string& path) { locks_.push_back(path); }
+  void Add(const ContenderView& contender);
+  [[nodiscard]] std::vector<Deadlock> Find() const;
+
+ private:
+  std::vector<std::string> locks_;
+  std::vector<ContenderView> contenders_;
+  std::vector<std::size_t> lock_of_;  ///< of each contender, as an index
+};
+
+}  // namespace zklock::cli

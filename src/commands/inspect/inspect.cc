@@ -1,0 +1,338 @@
+#include "commands/inspect/inspect.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/exit_status.h"
+#include "cli/reports/report_queue.h"
+#include "cli/text/printable.h"
+#include "cli/text/queue_messages.h"
+#include "cli/text/screen.h"
+#include "cli/text/table.h"
+#include "cli/views/history_text.h"
+#include "cli/views/queue_dot.h"
+#include "cli/views/queue_json.h"
+#include "cli/views/queue_text.h"
+#include "commands/inspect/monitoring.h"
+#include "commands/inspect/own_locks.h"
+#include "commands/inspect/servers_report.h"
+#include "commands/session/console.h"
+#include "commands/session/output.h"
+#include "commands/session/short_session.h"
+#include "lock/survey/survey.h"
+#include "process/loop/terminal.h"
+#include "process/loop/waker.h"
+
+namespace zklock::commands {
+namespace {
+
+using Form = cli::InspectOptions::Form;
+using Scope = lock::SurveyRequest::Scope;
+
+/// How many contenders of each LOCK of a tree are read for a list, which shows one of them: a
+/// deadlock is found among these. A list should not take as long as the queues are.
+constexpr std::size_t kMostForDeadlocks = 64;
+constexpr Duration kShortOutage = std::chrono::seconds(1);
+
+/// For --quiet: whether the lock is held.
+class HeldSink final : public lock::SurveySink {
+ public:
+  void OnLock(const lock::LockSurvey& lock) override { is_held_ = is_held_ || lock.IsHeld(); }
+  void OnEntry(const lock::QueueEntry& /*entry*/) override {}
+  void OnLockEnd(const lock::LockSurvey& /*lock*/) override {}
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+ private:
+  bool is_held_ = false;
+};
+
+/// Passes a survey on to a view, as long as the output has room. Then calls `on_end`, if any.
+class Throttle final : public lock::SurveySink {
+ public:
+  Throttle(lock::SurveySink& view, const Output& output, std::function<void()> on_end = {})
+      : view_(view), output_(output), on_end_(std::move(on_end)) {}
+  void OnLock(const lock::LockSurvey& lock) override { view_.OnLock(lock); }
+  void OnEntry(const lock::QueueEntry& entry) override { view_.OnEntry(entry); }
+  void OnLockEnd(const lock::LockSurvey& lock) override { view_.OnLockEnd(lock); }
+  void OnEnd() override {
+    view_.OnEnd();
+    if (on_end_) on_end_();
+  }
+  [[nodiscard]] bool WantsMore() const override { return !output_.IsFull(); }
+
+ private:
+  lock::SurveySink& view_;
+  const Output& output_;
+  const std::function<void()> on_end_;
+};
+
+lock::LockName PathOf(const cli::InspectOptions& options) {
+  return lock::LockName::In(options.server.servers.chroot, options.path);
+}
+
+/// The terminal's alternate screen, until the object is destroyed.
+class AlternateScreen {
+ public:
+  explicit AlternateScreen(Output& output) : output_(output) { Enter(); }
+  ~AlternateScreen() { Leave(); }
+  AlternateScreen(const AlternateScreen&) = delete;
+  AlternateScreen& operator=(const AlternateScreen&) = delete;
+
+  void Enter() {
+    echo_off_.emplace(STDOUT_FILENO);
+    output_.Append(std::string(cli::kEnterScreen));
+  }
+  /// May be called twice.
+  void Leave() {
+    if (!echo_off_) return;
+    output_.WriteLast(std::string(cli::kLeaveScreen));
+    echo_off_.reset();
+  }
+
+ private:
+  Output& output_;
+  std::optional<process::EchoOff> echo_off_;
+};
+
+class Inspection {
+ public:
+  Inspection(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report)
+      : options_(options),
+        signals_(signals),
+        report_(report),
+        session_(options.server, signals, report),
+        output_([this] {
+          if (survey_) survey_->Resume();
+        }) {
+    session_.loop().Add(output_);
+  }
+  ~Inspection() { session_.loop().Remove(output_); }
+  Inspection(const Inspection&) = delete;
+  Inspection& operator=(const Inspection&) = delete;
+
+  int Run() {
+    if (options_.by_status) return ReportByStatus();
+    const auto out = [this](const std::string& text) { output_.Append(text); };
+    if (options_.history) return PrintHistory();
+    if (options_.form == Form::kDot) {
+      cli::QueueDot view(out);
+      return Print(view);
+    }
+    const bool on_screen = OutputIsTerminal() && options_.form == Form::kText;
+    if (options_.watch && on_screen) return WatchOnScreen();
+    if (options_.form == Form::kJson || options_.watch) {
+      cli::QueueJson view(
+          options_.watch ? cli::QueueJson::Form::kLines : cli::QueueJson::Form::kArray, out);
+      return Print(view);
+    }
+    cli::QueueText view(options_.path, StyleFor(OutputSize()), out);
+    return Print(view);
+  }
+
+ private:
+  [[nodiscard]] lock::SurveyRequest Request(std::size_t most_contenders) const {
+    const bool is_tree = options_.path == "/" || options_.form == Form::kDot;
+    return {.place = PathOf(options_),
+            .scope = options_.history ? Scope::kLock
+                     : is_tree        ? Scope::kTree
+                                      : Scope::kGuess,
+            .most_data = lock::kMostContenderData,
+            .most_contenders = most_contenders,
+            .most_in_tree = options_.form != Form::kText ? std::string::npos
+                            : options_.by_status         ? 1
+                                                         : kMostForDeadlocks,
+            .with_last_run = options_.history ||
+                             (options_.form == Form::kText && !is_tree && !options_.by_status),
+            .watch = options_.watch,
+            .connect_timeout = options_.server.connect_timeout};
+  }
+
+  [[nodiscard]] cli::ViewStyle StyleFor(const TerminalSize& size) const {
+    return {
+        .width = size.columns, .colours = OutputHasColours(), .with_names = options_.with_names};
+  }
+
+  int PrintHistory() {
+    cli::HistoryPrinter view(options_, StyleFor(OutputSize()),
+                             [this](const std::string& text) { output_.Append(text); });
+    const int status = Print(view);
+    if (status != kExitOk || !view.fault()) return status;
+    const std::string lock = cli::Printable(options_.path);
+    if (*view.fault() == cli::HistoryPrinter::Fault::kRefused) {
+      report_.Error(cli::message::kHistoryUnread, lock);
+      return kExitRefused;
+    }
+    report_.Error(cli::message::kHistoryForeign, lock);
+    return kExitConfiguration;
+  }
+
+  int ReportByStatus() {
+    HeldSink view;
+    lock::Survey survey(session_.store(), session_.clock(), Request(1), &view);
+    session_.Run(survey);
+    session_.Close();
+    return view.is_held() ? kExitConflict : kExitOk;
+  }
+
+  /// Prints the queue or the locks; with --watch, each change too.
+  int Print(lock::SurveySink& view) {
+    Throttle throttle(view, output_);
+    // The history does not need the contenders' data.
+    const std::size_t most_contenders = options_.history ? 0 : std::string::npos;
+    survey_.emplace(session_.store(), session_.clock(), Request(most_contenders), &throttle);
+    const auto signal = session_.RunUntilLeft(*survey_, [this] { return output_.error() != 0; });
+    const auto status = signal ? InterruptedBy(*signal) : session_.Failure(*survey_);
+    const std::vector<std::string> unlistable = survey_->result().unlistable;
+    survey_.reset();
+    if (status && output_.error() == 0) return *status;
+    session_.Close();
+    if (const auto ended = Drain()) return *ended;
+    if (!unlistable.empty()) report_.Say(cli::Unlistable(unlistable));
+    return kExitOk;
+  }
+
+  int WatchOnScreen() {
+    AlternateScreen screen(output_);
+    TerminalSize size = OutputSize();
+    std::string text;
+    cli::QueueText view(options_.path, ScreenStyle(size),
+                        [&text](const std::string& more) { text += more; });
+    Throttle throttle(view, output_, [&] {
+      picture_ = std::exchange(text, "");
+      outage_.reset();
+      Draw(picture_, size);
+      stale_at_ = view.ShowsSpans() ? session_.clock().Now() + std::chrono::seconds(1) : kNever;
+      survey_->KeepTrying();  // there is something to show meanwhile
+    });
+    survey_.emplace(session_.store(), session_.clock(), Request(RoomFor(size)), &throttle);
+
+    process::SizeChanges changes;
+    process::Waker alarm;
+    session_.loop().Add(changes);
+    session_.loop().Add(alarm);
+    const auto redraw = [&] {
+      stale_at_ = kNever;
+      size = OutputSize();
+      if (outage_) outage_->is_shown = false;
+      view.SetStyle(ScreenStyle(size));
+      survey_->Repeat(RoomFor(size));
+    };
+    const auto is_left = [&] {
+      const bool is_stale = session_.clock().Now() >= stale_at_ && session_.store().IsConnected();
+      if (changes.Take() || is_stale) redraw();
+      ShowOutage(size, alarm);
+      return output_.error() != 0;
+    };
+    const auto around_suspension = [&](const std::function<void()>& suspend) {
+      screen.Leave();
+      suspend();
+      screen.Enter();
+      redraw();
+    };
+    const auto signal = session_.RunUntilLeft(*survey_, is_left, around_suspension);
+    session_.loop().Remove(alarm);
+    session_.loop().Remove(changes);
+    screen.Leave();
+    // Ctrl-C is the way to leave: no message.
+    const auto status = signal ? kExitSignalBase + *signal : session_.Failure(*survey_);
+    survey_.reset();
+    if (output_.error() != 0) return CannotPrint();
+    session_.Close();
+    return status.value_or(kExitOk);
+  }
+
+  /// While no server answers: marks the last picture. The next one follows when one does.
+  void ShowOutage(const TerminalSize& size, process::Waker& alarm) {
+    const TimePoint now = session_.clock().Now();
+    const bool is_out = !session_.store().IsConnected() && !picture_.empty();
+    if (is_out && !outage_) {
+      const auto time = std::chrono::system_clock::now().time_since_epoch();
+      outage_ = {.since = now,
+                 .text = fmt::format(
+                     cli::message::kOutage,
+                     cli::FormatTime(
+                         std::chrono::duration_cast<std::chrono::milliseconds>(time).count()))};
+    }
+    // An ordinary reconnect is not worth it.
+    const bool is_due = is_out && !outage_->is_shown && now - outage_->since >= kShortOutage;
+    alarm.Set(!is_out ? stale_at_ : outage_->is_shown ? kNever : outage_->since + kShortOutage);
+    if (!is_due) return;
+    alarm.Set(kNever);
+    outage_->is_shown = true;
+    Draw(cli::Paint(cli::Tone::kBad, outage_->text, OutputHasColours()) + "\n" + picture_, size);
+  }
+
+  void Draw(std::string text, const TerminalSize& size) {
+    const auto& unlistable = survey_->result().unlistable;
+    if (!unlistable.empty()) text += cli::Unlistable(unlistable) + "\n";
+    output_.Append(cli::Frame(text, size.rows));
+  }
+
+  /// One column narrower than the terminal: on some, the sequence that erases the rest of a line
+  /// also erases the last column.
+  [[nodiscard]] cli::ViewStyle ScreenStyle(const TerminalSize& size) const {
+    cli::ViewStyle style = StyleFor(size);
+    if (style.width > 1) --style.width;
+    style.most_waits = 2;
+    const bool has_line_below = survey_ && !survey_->result().unlistable.empty();
+    style.rows = size.rows - std::min<std::size_t>(size.rows, has_line_below ? 1 : 0);
+    return style;
+  }
+
+  /// How many contenders fit on a screen at most.
+  static std::size_t RoomFor(const TerminalSize& size) {
+    constexpr std::size_t kLinesAbove = 3;
+    return size.rows == 0 ? std::string::npos : std::max(size.rows, 2 * kLinesAbove) - kLinesAbove;
+  }
+
+  [[nodiscard]] int InterruptedBy(int signal_number) {
+    // With --watch it is the usual end: no message.
+    if (options_.watch) return kExitSignalBase + signal_number;
+    return commands::InterruptedBy(signal_number, report_);
+  }
+
+  int CannotPrint() { return commands::CannotPrint(output_.error(), report_); }
+
+  /// Waits until the reader has taken the rest. None: all is written.
+  std::optional<int> Drain() {
+    const auto signal = RunUntil(session_.loop(), signals_, [this] { return output_.IsDone(); });
+    if (signal) return InterruptedBy(*signal);
+    if (output_.error() != 0) return CannotPrint();
+    return std::nullopt;
+  }
+
+  const cli::InspectOptions& options_;
+  process::Signals& signals_;
+  cli::Report& report_;
+  ShortSession session_;
+  Output output_;
+  std::optional<lock::Survey> survey_;
+
+  struct Outage {
+    TimePoint since;
+    std::string text;
+    bool is_shown = false;
+  };
+  std::string picture_;          ///< the last that was drawn, with --watch
+  TimePoint stale_at_ = kNever;  ///< when to draw it again, for the spans in it
+  std::optional<Outage> outage_;
+};
+
+}  // namespace
+
+int Inspect(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
+  if (options.servers_report) return ReportServers(options, signals, report);
+  if (options.mine) return InspectMine(options, signals, report);
+  if (options.form == Form::kCheck) return InspectCheck(options, signals, report);
+  if (options.form == Form::kMetrics) return InspectMetrics(options, signals, report);
+  return Inspection(options, signals, report).Run();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,122 @@
+#include "commands/inspect/own_locks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/exit_status.h"
+#include "cli/text/messages.h"
+#include "cli/text/queue_messages.h"
+#include "commands/session/exit.h"
+#include "lock/operations/contender_operations.h"
+#include "lock/survey/holders.h"
+#include "process/tree/ancestry.h"
+#include "protocol/contender_name.h"
+#include "protocol/held.h"
+#include "protocol/lock_path.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::commands {
+namespace {
+
+/// What an ancestor claims to hold of one LOCK: the contender is a child of it, or of a semaphore's
+/// znode for permits.
+std::optional<protocol::HeldLock> AncestorHoldOf(const std::string& lock) {
+  const auto held = AncestorHolds(getpid());
+  for (const std::string& parent : {lock, protocol::PermitsPath(lock)}) {
+    if (const auto found = protocol::FindHeld(held, parent)) return *found;
+  }
+  return std::nullopt;
+}
+
+/// Whether a keeper that claims to hold for the calling shell proves it. Throws Exit.
+bool HasKeeper(const cli::InspectOptions& options, process::Signals& signals, cli::Report& report) {
+  ShortSession session(options.server, signals, report);
+  // The shell that holds may have become this zklock, by exec.
+  const auto lock = lock::LockName::In(options.server.servers.chroot, options.path);
+  for (const OwnHold& hold : FindOwnHolds(session, lock, getpid())) {
+    const HolderAnswer answer = AskHolder(hold.claim, protocol::NestingRequest::Kind::kRun,
+                                          options.server.connect_timeout, signals, report);
+    if (std::holds_alternative<std::unique_ptr<process::NestingLink>>(answer)) return true;
+    if (std::holds_alternative<Crowded>(answer)) {
+      report.Error(cli::message::kHolderCrowded, options.path, hold.claim.holder.pid);
+      throw Exit(kExitUnavailable);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<OwnHold> FindOwnHolds(ShortSession& session, const lock::LockName& lock, pid_t pid) {
+  const auto holders =
+      session.Ask([&](lock::Calls& calls) { return lock::ReadHolders(calls, lock); });
+  session.Close();
+  const process::Identity self = process::ThisProcess();
+  const std::vector<process::ProcessId> lineage = process::Lineage(pid);
+  const auto distance_to = [&](const OwnHold& hold) {
+    return std::find(lineage.begin(), lineage.end(), hold.claim.owner) - lineage.begin();
+  };
+  std::vector<OwnHold> found;
+  for (const lock::Holder& holder : holders) {
+    const auto claim = ClaimIn(holder.data, holder.path, self);
+    if (!claim || claim->is_elsewhere) continue;
+    found.push_back({{.lock = lock,
+                      .mode = holder.name.mode(),
+                      .path = holder.path,
+                      .session = holder.stat.ephemeral_owner,
+                      .token = holder.stat.created_zxid},
+                     *claim});
+  }
+  std::erase_if(found, [&](const OwnHold& hold) {
+    return distance_to(hold) == static_cast<std::ptrdiff_t>(lineage.size());
+  });
+  std::stable_sort(found.begin(), found.end(), [&](const OwnHold& one, const OwnHold& other) {
+    return distance_to(one) < distance_to(other);
+  });
+  return found;
+}
+
+int InspectMine(const cli::InspectOptions& options, process::Signals& signals,
+                cli::Report& report) {
+  const std::string& chroot = options.server.servers.chroot;
+  std::vector<protocol::HeldLock> held;
+  if (options.path.empty()) {
+    held = AncestorHolds(getpid());
+  } else if (const auto one = AncestorHoldOf(chroot + options.path)) {
+    held.push_back(*one);
+  } else if (HasKeeper(options, signals, report)) {
+    return kExitOk;
+  }
+  if (held.empty()) {
+    if (options.path.empty()) {
+      report.Say(cli::message::kNothingMine);
+    } else {
+      report.Say(cli::message::kNotMine, options.path, options.path);
+    }
+    return kExitLost;
+  }
+  ShortSession session(options.server, signals, report);
+  for (const protocol::HeldLock& one : held) {
+    // A lock of another chroot is shown by its path on the servers.
+    const bool is_within = one.node.rfind(chroot + "/", 0) == 0;
+    const lock::LockName lock{protocol::ParentOf(one.node), is_within ? chroot : ""};
+    const bool is_held = session.Ask([&](lock::Calls& calls) {
+      return lock::AreHeld(calls, lock, {{one.node, one.token}});
+    });
+    if (!is_held) {
+      session.Close();
+      report.Say(cli::message::kNoLongerMine, lock.display_path());
+      return kExitLost;
+    }
+  }
+  session.Close();
+  return kExitOk;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "cli/servers/servers_view.h"
+#include "lock/operations/server_measurement.h"
+#include "process/loop/event_loop.h"
+#include "zookeeper/session.h"
+#include "zookeeper/transport.h"
+#include "zookeeper/word_query.h"
+
+namespace zklock::commands {
+
+/// What all visits have in common.
+struct VisitPlan {
+  Duration session_timeout{};
+  zookeeper::Access access;
+  zookeeper::Transport* transport = nullptr;       ///< for the session; null: TCP
+  zookeeper::Transport* word_transport = nullptr;  ///< for four-letter words; null: TCP
+  lock::MeasurementRequest request;
+  TimePoint deadline = kNever;
+};
+
+/// One server of the report: a session with it alone, which is measured, and its answers to
+/// four-letter words, asked meanwhile.
+class ServerVisit {
+ public:
+  /// Registers itself with `loop`. All outlive it.
+  ServerVisit(process::EventLoop& loop, const Clock& clock, zookeeper::Endpoint endpoint,
+              const VisitPlan& plan);
+  ~ServerVisit();
+  ServerVisit(const ServerVisit&) = delete;
+  ServerVisit& operator=(const ServerVisit&) = delete;
+
+  /// Asks the next word if an answer has arrived. To be called after each round of the loop.
+  void Advance();
+  [[nodiscard]] bool IsOver() const;
+  /// Ends the questions, and what is not known yet stays so.
+  void Stop();
+
+  [[nodiscard]] bool has_reached() const { return measurement_.has_reached(); }
+  /// The servers refused the credentials.
+  [[nodiscard]] bool is_refused() const { return measurement_.refusal().has_value(); }
+  [[nodiscard]] zookeeper::Session& session() { return session_; }
+  [[nodiscard]] const zookeeper::Endpoint& endpoint() const { return endpoint_; }
+  [[nodiscard]] const std::optional<std::string>& configuration() const {
+    return measurement_.configuration();
+  }
+
+  [[nodiscard]] protocol::ServerFacts Facts() const;
+  [[nodiscard]] cli::ServerTexts Texts() const;
+
+ private:
+  [[nodiscard]] bool IsSessionOver() const;
+  void Ask();
+  void TakeAnswer();
+  [[nodiscard]] std::string Reason() const;
+
+  process::EventLoop& loop_;
+  const Clock& clock_;
+  const zookeeper::Endpoint endpoint_;
+  const VisitPlan& plan_;
+  zookeeper::Session session_;
+  lock::ServerMeasurement measurement_;
+  std::size_t next_word_ = 0;
+  std::unique_ptr<zookeeper::WordQuery> query_;
+  // From the answers.
+  protocol::ServerFacts facts_;
+  std::string version_;
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,364 @@
+#include "commands/inspect/servers_report.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "cli/reports/report_reasons.h"
+#include "cli/servers/servers_messages.h"
+#include "cli/text/queue_messages.h"
+#include "commands/inspect/server_visit.h"
+#include "commands/session/console.h"
+#include "commands/session/output.h"
+#include "process/loop/waker.h"
+#include "process/transport/name_lookup.h"
+#include "process/transport/transport_helper.h"
+#include "process/tree/identity.h"
+#include "zookeeper/server_answers.h"
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kExitToFix = 1;
+// For the sessions to be closed; those that are not, expire.
+constexpr Duration kCloseTime = 1s;
+
+/// Whether a server knows a session of another one: then both are of one ensemble.
+class SessionRecognition final : public zookeeper::StoreListener {
+ public:
+  explicit SessionRecognition(zookeeper::Session& session) : session_(session) {
+    session_.SetListener(this);
+  }
+  ~SessionRecognition() override { session_.SetListener(nullptr); }
+  SessionRecognition(const SessionRecognition&) = delete;
+  SessionRecognition& operator=(const SessionRecognition&) = delete;
+
+  [[nodiscard]] const std::optional<bool>& known() const { return known_; }
+  [[nodiscard]] bool IsOver() const { return known_ || session_.failed_rounds() > 0; }
+
+  void OnConnected(bool /*fresh*/) override { known_ = true; }
+  void OnDisconnected() override {}
+  void OnExpired() override { known_ = false; }
+  void OnRefused(zookeeper::Error /*why*/) override {}
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
+
+ private:
+  zookeeper::Session& session_;
+  std::optional<bool> known_;
+};
+
+/// A name that nobody else uses, for a znode below `parent` that is never seen.
+std::string StampPath(const std::string& parent) {
+  return (parent == "/" ? "" : parent) + "/zklock-clock-" + process::MakeUuid();
+}
+
+class ServersInspection {
+ public:
+  ServersInspection(const cli::InspectOptions& options, process::Signals& signals,
+                    cli::Report& report)
+      : options_(options),
+        signals_(signals),
+        report_(report),
+        began_(clock_.Now()),
+        transport_(process::MakeTransport(options.server.transport)),
+        word_transport_(process::MakeTransport(ForWords(options.server.transport))) {
+    plan_.session_timeout = options.server.session_timeout;
+    plan_.access = options.server.access;
+    plan_.transport = transport_.get();
+    plan_.word_transport = word_transport_.get();
+    const std::string& chroot = options.server.servers.chroot;
+    plan_.request.checked = chroot.empty() ? "/" : chroot;
+    plan_.request.stamps = {StampPath(plan_.request.checked),
+                            StampPath(options.server.root == "/" ? plan_.request.checked
+                                                                 : chroot + options.server.root)};
+    // A proxy command may be a login on another host: not twenty times.
+    if (!options.server.transport.proxy_command.empty()) plan_.request.connects = 1;
+    // The rest of the time is for the comparison of the servers.
+    plan_.deadline = After(began_, options.server.connect_timeout / 4 * 3);
+    result_.root = options.server.root;
+    result_.facts.asked = options.server.session_timeout;
+  }
+
+  int Run() {
+    for (const auto step : {&ServersInspection::LookUp, &ServersInspection::Visit,
+                            &ServersInspection::Compare, &ServersInspection::CloseLast}) {
+      if (const auto signal = (this->*step)()) return InterruptedBy(*signal, report_);
+    }
+    return Print();
+  }
+
+ private:
+  using Signal = std::optional<int>;
+
+  struct Target {
+    zookeeper::Endpoint endpoint;
+    std::string reason;  ///< why the name has no address; empty: it has one
+  };
+
+  /// A server answers four-letter words before any authentication.
+  static process::TransportSpec ForWords(process::TransportSpec spec) {
+    spec.sasl.clear();
+    spec.sasl_secret.clear();
+    return spec;
+  }
+
+  /// Runs the loop until `is_done` or `deadline`.
+  template <typename F>
+  Signal RunTo(TimePoint deadline, F is_done) {
+    process::Waker alarm(deadline);
+    loop_.Add(alarm);
+    const auto signal =
+        RunUntil(loop_, signals_, [&] { return is_done() || clock_.Now() >= deadline; });
+    loop_.Remove(alarm);
+    return signal;
+  }
+
+  Signal LookUp() {
+    const auto& servers = options_.server.servers.servers;
+    if (!options_.server.transport.proxy_command.empty()) {
+      for (const zookeeper::Server& server : servers) {
+        Add({server.host + ":" + server.port, zookeeper::ToString(server)});
+      }
+      return std::nullopt;
+    }
+    process::NameLookup lookup(servers);
+    loop_.Add(lookup);
+    // A name that is not resolved must leave time for the servers that have an address.
+    const TimePoint enough = After(began_, options_.server.connect_timeout / 4);
+    auto signal = RunTo(enough, [&] { return lookup.result().has_value(); });
+    if (!signal) {
+      signal = RunTo(plan_.deadline,
+                     [&] { return lookup.result().has_value() || !lookup.found().empty(); });
+    }
+    loop_.Remove(lookup);
+    if (signal) return signal;
+    const auto& found = lookup.result() ? lookup.result()->endpoints : lookup.found();
+    // In the order of the list, which a look-up does not keep.
+    for (const zookeeper::Server& server : servers) {
+      const std::string name = zookeeper::ToString(server);
+      const std::size_t before = targets_.size();
+      for (const zookeeper::Endpoint& endpoint : found) {
+        if (endpoint.name == name) Add(endpoint);
+      }
+      const bool is_known = std::any_of(targets_.begin(), targets_.end(), [&](const Target& one) {
+        return one.endpoint.name == name;
+      });
+      if (targets_.size() == before && !is_known) {
+        targets_.push_back({{"", name}, NoAddress(lookup, server)});
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Unless it is there: the same server may be written twice.
+  void Add(const zookeeper::Endpoint& endpoint) {
+    const bool is_known = std::any_of(targets_.begin(), targets_.end(), [&](const Target& target) {
+      return target.endpoint == endpoint;
+    });
+    if (!is_known) targets_.push_back({endpoint, ""});
+  }
+
+  static std::string NoAddress(const process::NameLookup& lookup, const zookeeper::Server& server) {
+    if (lookup.result()) {
+      for (const process::LookupFailure& failure : lookup.result()->failures) {
+        if (failure.server == server) return cli::LookupText(failure);
+      }
+    }
+    return cli::LookingUpReason();
+  }
+
+  Signal Visit() {
+    for (const Target& target : targets_) {
+      visits_.push_back(target.reason.empty()
+                            ? std::make_unique<ServerVisit>(loop_, clock_, target.endpoint, plan_)
+                            : nullptr);
+    }
+    const auto signal = RunTo(plan_.deadline, [&] {
+      bool is_over = true;
+      for (const auto& visit : visits_) {
+        if (visit == nullptr) continue;
+        visit->Advance();
+        is_over = is_over && visit->IsOver();
+      }
+      return is_over;
+    });
+    if (signal) return signal;
+    for (std::size_t i = 0; i < targets_.size(); ++i) Take(targets_[i], visits_[i].get());
+    return std::nullopt;
+  }
+
+  /// `visit`: null if the target has no address.
+  void Take(const Target& target, ServerVisit* visit) {
+    if (visit == nullptr) {
+      result_.facts.servers.push_back({.name = target.endpoint.name});
+      result_.texts.push_back(
+          {.address = target.endpoint.name, .version = "", .reason = target.reason});
+      return;
+    }
+    visit->Stop();
+    result_.facts.servers.push_back(visit->Facts());
+    result_.texts.push_back(visit->Texts());
+    is_refused_ = is_refused_ || visit->is_refused();
+    if (visit->configuration()) {
+      members_[result_.facts.servers.size() - 1] = zookeeper::ParseMembers(*visit->configuration());
+    }
+  }
+
+  /// The newest configuration counts: a server that is no longer a member may have an older one.
+  void ChooseMembers() {
+    auto& facts = result_.facts;
+    for (const auto& [place, members] : members_) {
+      if (!members || facts.servers[place].same_ensemble == false) continue;
+      if (!facts.members || facts.members->version < members->version) facts.members = members;
+    }
+  }
+
+  /// Closes the sessions but that of the first server reached, and asks the other servers to
+  /// continue that one: what a reconnect does, and possible only within one ensemble.
+  Signal Compare() {
+    const auto has_reached = [](const auto& visit) {
+      return visit != nullptr && visit->has_reached();
+    };
+    const auto first = std::find_if(visits_.begin(), visits_.end(), has_reached);
+    if (first == visits_.end()) return std::nullopt;
+    const auto first_place = static_cast<std::size_t>(first - visits_.begin());
+    last_ = (*first)->session().credentials();
+    last_endpoint_ = (*first)->endpoint();
+    std::vector<zookeeper::Session*> others;
+    for (const auto& visit : visits_) {
+      if (visit != *first && has_reached(visit)) others.push_back(&visit->session());
+    }
+    for (zookeeper::Session* session : others) session->BeginClose();
+    bool is_answered = false;
+    (*first)->session().Check({plan_.request.checked}, [&](const zookeeper::Reply& reply) {
+      is_answered = true;
+      if (!zookeeper::IsLost(reply.error)) known_alive_ = reply.sent;
+    });
+    const auto signal = RunTo(clock_.Now() + kCloseTime, [&] {
+      return is_answered &&
+             std::all_of(others.begin(), others.end(), [](const zookeeper::Session* session) {
+               return session->IsClosed() || session->IsCloseRefused();
+             });
+    });
+    visits_.clear();
+    if (signal || !last_) return signal;
+    auto& servers = result_.facts.servers;
+    servers[first_place].same_ensemble = true;
+    // A session that is local to its server is known to no other, whatever the ensemble. Stamping
+    // has made it global.
+    if (!servers[first_place].clock) return std::nullopt;
+    for (std::size_t i = first_place + 1; i < targets_.size(); ++i) {
+      if (!servers[i].reached) continue;
+      if (const auto stop = Recognize(i)) return stop;
+    }
+    return std::nullopt;
+  }
+
+  Signal Recognize(std::size_t place) {
+    const TimePoint began = clock_.Now();
+    zookeeper::Session session({targets_[place].endpoint}, plan_.session_timeout, clock_,
+                               plan_.access, transport_.get());
+    session.Adopt(*last_);
+    SessionRecognition recognition(session);
+    loop_.Add(session);
+    const auto signal =
+        RunTo(After(began_, options_.server.connect_timeout), [&] { return recognition.IsOver(); });
+    loop_.Remove(session);
+    const std::optional<bool> known = recognition.known();
+    if (!known) return signal;
+    if (*known) known_alive_ = began;
+    const auto since_alive =
+        known_alive_ ? std::optional(clock_.Now() - *known_alive_) : std::nullopt;
+    result_.facts.servers[place].same_ensemble = protocol::IsSameEnsemble(
+        *known, since_alive, protocol::ShortestGrant(result_.facts).value_or(Duration::zero()));
+    return signal;
+  }
+
+  Signal CloseLast() {
+    if (!last_) return std::nullopt;
+    zookeeper::Session session({last_endpoint_}, plan_.session_timeout, clock_, plan_.access,
+                               transport_.get());
+    session.Adopt(*last_);
+    session.BeginClose();
+    loop_.Add(session);
+    const auto signal = RunTo(clock_.Now() + kCloseTime,
+                              [&] { return session.IsClosed() || session.IsCloseRefused(); });
+    loop_.Remove(session);
+    return signal;
+  }
+
+  int Print() {
+    ChooseMembers();
+    if (!options_.by_status) {
+      const bool json = options_.form == cli::InspectOptions::Form::kJson;
+      const cli::ViewStyle style{.width = OutputSize().columns, .colours = OutputHasColours()};
+      Output output;
+      output.Append(json ? cli::ServersReportJson(result_)
+                         : cli::ServersReportText(result_, style));
+      loop_.Add(output);
+      const auto signal = RunUntil(loop_, signals_, [&] { return output.IsDone(); });
+      loop_.Remove(output);
+      if (signal) return InterruptedBy(*signal, report_);
+      if (output.error() == EPIPE || output.error() == EBADF) return kExitSignalBase + SIGPIPE;
+      if (output.error() != 0) {
+        report_.Error(cli::message::kCannotPrint, std::generic_category().message(output.error()));
+        return kExitSystem;
+      }
+    }
+    return Status();
+  }
+
+  int Status() {
+    const auto& servers = result_.facts.servers;
+    if (std::none_of(servers.begin(), servers.end(),
+                     [](const auto& server) { return server.reached; })) {
+      report_.Error(cli::message::kNoServerReached);
+      return is_refused_ ? kExitRefused : kExitUnavailable;
+    }
+    const auto findings = protocol::Judge(result_.facts);
+    const bool fix = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
+      return protocol::ShouldBeFixed(finding.kind);
+    });
+    return fix ? kExitToFix : kExitOk;
+  }
+
+  const cli::InspectOptions& options_;
+  process::Signals& signals_;
+  cli::Report& report_;
+  SystemClock clock_;
+  const TimePoint began_;
+  process::EventLoop loop_;
+  const std::unique_ptr<zookeeper::Transport> transport_;       // null: TCP
+  const std::unique_ptr<zookeeper::Transport> word_transport_;  // null: TCP
+  VisitPlan plan_;
+  std::vector<Target> targets_;                       // the rows of the report
+  std::vector<std::unique_ptr<ServerVisit>> visits_;  // of the targets; null without an address
+  std::optional<zookeeper::Credentials> last_;        // of the session that is compared
+  zookeeper::Endpoint last_endpoint_;
+  std::optional<TimePoint> known_alive_;  // when that session was last known to exist
+  bool is_refused_ = false;
+  std::map<std::size_t, std::optional<protocol::Members>> members_;  // as each server knows them
+  cli::ServersReport result_;
+};
+
+}  // namespace
+
+int ReportServers(const cli::InspectOptions& options, process::Signals& signals,
+                  cli::Report& report) {
+  return ServersInspection(options, signals, report).Run();
+}
+
+}  // namespace zklock::commands

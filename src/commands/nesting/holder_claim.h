@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/reports/report.h"
+#include "lock/data/ticket.h"
+#include "process/loop/signals.h"
+#include "process/nesting/nesting_link.h"
+#include "process/tree/identity.h"
+#include "protocol/held.h"
+
+namespace zklock::commands {
+
+/// A claim that a process holds a LOCK for us: from $ZKLOCK_HELD, or from a contender's data, which
+/// anyone may have written. AskHolder() finds out whether it is true.
+struct HolderClaim {
+  std::string node;            ///< the contender's path, chroot included
+  process::ProcessId holder;   ///< the process that claims to hold
+  std::string socket;          ///< where it listens
+  process::ProcessId owner{};  ///< with --hold the owner, else the holder
+  bool is_elsewhere = false;   ///< in another PID namespace: its processes cannot be found here
+};
+[[nodiscard]] HolderClaim ClaimOf(const protocol::HeldLock& held);
+/// None if the data names no owner, or one outside the host or boot of `self`.
+[[nodiscard]] std::optional<HolderClaim> ClaimIn(const std::string& data, const std::string& node,
+                                                 const process::Identity& self);
+
+/// What $ZKLOCK_HELD says that the process `pid` or living ancestors of it hold, the outermost
+/// first. A claim, to be verified.
+[[nodiscard]] std::vector<protocol::HeldLock> AncestorHolds(pid_t pid);
+
+/// What $ZKLOCK_HELD says that processes hold that cannot be found as ancestors from here, because
+/// they are in another PID or time namespace. A claim, too.
+[[nodiscard]] std::vector<protocol::HeldLock> HoldsElsewhere(const process::Identity& self);
+/// Whether the process in the claim cannot be found from here, but accepts this process as one that
+/// runs below it; or, if the claim has no node, does not refuse it at once. Blocks for half a
+/// second at most.
+[[nodiscard]] bool IsHeldElsewhere(const HolderClaim& claim);
+
+/// The process in the claim has ended, or no longer holds.
+struct HoldsNothing {};
+/// It lets nothing (more) run under the lock; or for kRelease: we run under the lock ourselves.
+struct Refuses {};
+/// It is alive, but does not prove that it holds: nobody answers at its socket, or another process.
+struct NoProof {};
+/// So many processes connect to its socket that it has not accepted our connection.
+struct Crowded {};
+/// The link is in the state kHeld or kReleasing.
+using HolderAnswer =
+    std::variant<std::unique_ptr<process::NestingLink>, HoldsNothing, Refuses, NoProof, Crowded>;
+
+/// Asks the process in the claim, and waits up to `patience` for its answer. Throws Exit if a
+/// signal arrives.
+[[nodiscard]] HolderAnswer AskHolder(const HolderClaim& claim, protocol::NestingRequest::Kind kind,
+                                     Duration patience, process::Signals& signals,
+                                     cli::Report& report);
+
+}  // namespace zklock::commands

@@ -1,0 +1,257 @@
+#include "commands/nesting/nesting.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/text/messages.h"
+#include "commands/nesting/holder_claim.h"
+#include "commands/nesting/run_metadata.h"
+#include "commands/session/console.h"
+#include "commands/session/short_session.h"
+#include "lock/operations/contender_operations.h"
+#include "process/tree/ancestry.h"
+#include "protocol/held.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::commands {
+namespace {
+
+using protocol::Mode;
+
+cli::UsageError UsageErrorOf(Mode mode, const std::string& text) {
+  return {text, std::string(protocol::ModeName(mode))};
+}
+
+/// Waiting for an ancestor is no deadlock if both only read, or if it ends by itself.
+bool MayQueueBehind(Mode held, const cli::RunOptions& options, Mode mode) {
+  const bool both_read = held == Mode::kRead && mode == Mode::kRead;
+  return both_read || options.try_only || options.wait;
+}
+
+/// --no-nest: queues although an ancestor holds `held`.
+bool QueuesBeside(Mode held, const cli::RunOptions& options, Mode mode) {
+  return options.no_nest && MayQueueBehind(held, options, mode);
+}
+
+/// Would wait for ever if a contender was between it and the ancestor that holds `held`.
+bool QueuesBesideForEver(Mode held, const cli::RunOptions& options, Mode mode) {
+  return QueuesBeside(held, options, mode) && !options.try_only && !options.wait;
+}
+
+/// Throws unless a run in `mode` may use the hold of `lock` in mode `held`.
+void RequireCovered(Mode held, const cli::RunOptions& options, const lock::LockName& lock,
+                    Mode mode) {
+  if (const auto intervals = options.Intervals(); !intervals.empty()) {
+    // The zklock that acquires the lock reads and writes the interval. A nested run would ignore
+    // it.
+    throw UsageErrorOf(mode, fmt::format(cli::message::kIntervalHeldAbove, lock.display_path(),
+                                         intervals.front()));
+  }
+  if (!options.no_nest && protocol::Covers(held, mode)) return;
+  if (QueuesBesideForEver(held, options, mode)) throw WaitsBehindWriter(lock.display_path());
+  throw UsageErrorOf(mode, fmt::format(cli::message::kWaitsForItself, lock.display_path(),
+                                       protocol::ModeName(held), protocol::ModeName(mode)));
+}
+
+/// What to report if the holder in `claim` gave no `answer`, although it may hold for us; none if
+/// the answer says that we have to queue, or the queue may be tried.
+std::optional<cli::UsageError> NoAnswer(const HolderAnswer& answer, const HolderClaim& claim,
+                                        const lock::LockName& lock, Mode mode,
+                                        bool may_queue_behind) {
+  if (std::holds_alternative<Crowded>(answer)) {
+    return UsageErrorOf(
+        mode, fmt::format(cli::message::kHolderCrowded, lock.display_path(), claim.holder.pid));
+  }
+  if (!std::holds_alternative<NoProof>(answer) || may_queue_behind) return std::nullopt;
+  return UsageErrorOf(mode, fmt::format(cli::message::kHolderSilent, lock.display_path(),
+                                        claim.holder.pid, protocol::ModeName(mode)));
+}
+
+/// Whether all `nodes`, which are in `lock`, still exist. Throws Exit.
+bool AreHeld(RunContext& context, const lock::LockName& lock,
+             const std::vector<lock::ContenderId>& nodes) {
+  ShortSession session(context.options.server, context.signals, context.report);
+  const bool are_held =
+      session.Ask([&](lock::Calls& calls) { return lock::AreHeld(calls, lock, nodes); });
+  session.Close();
+  return are_held;
+}
+
+/// An ancestor's lock that we may run under. Without a link we queue.
+struct InheritedLock {
+  lock::Ticket ticket{};
+  std::unique_ptr<process::NestingLink> link{};
+  bool queues_beside = false;  // AncestorLocks::QueueBeside()
+};
+
+/// Asks the ancestor that holds `held`, which is in `lock`.
+InheritedLock AskAncestor(RunContext& context, const lock::LockName& lock, Mode mode,
+                          const protocol::HeldLock& held) {
+  const HolderClaim claim = ClaimOf(held);
+  HolderAnswer answer =
+      AskHolder(claim, protocol::NestingRequest::Kind::kRun, context.options.server.connect_timeout,
+                context.signals, context.report);
+  if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
+    return InheritedLock{{.lock = lock, .mode = held.mode, .path = held.node, .token = held.token},
+                         std::move(*link)};
+  }
+  const auto silence =
+      NoAnswer(answer, claim, lock, mode, MayQueueBehind(held.mode, context.options, mode));
+  if (!silence) return {};
+  // It may have released the lock while we asked.
+  if (AreHeld(context, lock, {{held.node, held.token}})) throw *silence;
+  return {};
+}
+
+cli::UsageError HeldElsewhere(const lock::LockName& lock, Mode held, pid_t holder, Mode mode) {
+  return UsageErrorOf(
+      mode, fmt::format(cli::message::kHeldElsewhere, lock.display_path(), protocol::ModeName(held),
+                        holder, protocol::ModeName(mode)));
+}
+
+/// For a `lock` that no visible ancestor holds: queues, unless one in another PID or time namespace
+/// does. Its lease, by its own clock, could not be used here, nor its end be seen.
+InheritedLock QueueUnlessHeldElsewhere(RunContext& context, const lock::LockName& lock, Mode mode) {
+  if (!GetEnvironment("ZKLOCK_HELD")) return {};
+  const auto held = protocol::FindHeld(HoldsElsewhere(context.Self()), lock.path);
+  if (!held) return {};
+  if (QueuesBeside(held->mode, context.options, mode)) {
+    return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, context.options, mode)};
+  }
+  if (!AreHeld(context, lock, {{held->node, held->token}})) return {};
+  throw HeldElsewhere(lock, held->mode, static_cast<pid_t>(held->pid), mode);
+}
+
+/// The ancestor's lock to run under instead of queueing for `lock`.
+InheritedLock FindInheritedLock(RunContext& context, const lock::LockName& lock, Mode mode,
+                                pid_t beneficiary) {
+  const cli::RunOptions& options = context.options;
+  const auto held = protocol::FindHeld(AncestorHolds(getpid()), lock.path);
+  if (!held) return QueueUnlessHeldElsewhere(context, lock, mode);
+  if (!AreHeld(context, lock, {{held->node, held->token}})) return {};
+  const auto held_for_beneficiary = AncestorHolds(beneficiary);
+  if (std::find(held_for_beneficiary.begin(), held_for_beneficiary.end(), *held) !=
+      held_for_beneficiary.end()) {
+    if (QueuesBeside(held->mode, options, mode)) {
+      return InheritedLock{.queues_beside = QueuesBesideForEver(held->mode, options, mode)};
+    }
+    RequireCovered(held->mode, options, lock, mode);
+    return AskAncestor(context, lock, mode, *held);
+  }
+  // That hold ends with the command that we are part of, perhaps long before the owner does.
+  if (MayQueueBehind(held->mode, options, mode)) return {};
+  throw UsageErrorOf(
+      mode, fmt::format(cli::message::kWaitsForOwner, lock.display_path(),
+                        protocol::ModeName(held->mode), beneficiary, protocol::ModeName(mode)));
+}
+
+/// A nested run needs a permit of its own, but one that waits while its ancestors hold all permits
+/// waits for itself: throws the cli::UsageError. Throws Exit if that could not be found out.
+void RequireFreePermit(RunContext& context, const lock::LockName& lock) {
+  const cli::RunOptions& options = context.options;
+  if (options.try_only || options.wait) return;
+  const std::string queue = protocol::PermitsPath(lock.path);
+  std::vector<lock::ContenderId> permits;
+  for (const auto& holds : {AncestorHolds(getpid()), HoldsElsewhere(context.Self())}) {
+    for (const protocol::HeldLock& one : holds) {
+      if (protocol::ParentOf(one.node) == queue) permits.push_back({one.node, one.token});
+    }
+  }
+  if (permits.size() < *options.permits || !AreHeld(context, lock, permits)) return;
+  throw UsageErrorOf(Mode::kExclusive, fmt::format(cli::message::kPermitsHeldAbove,
+                                                   lock.display_path(), *options.permits));
+}
+
+}  // namespace
+
+void RemoveInheritedLocks(RunContext& context, std::vector<cli::WantedLock>& wanted,
+                          pid_t beneficiary) {
+  for (auto one = wanted.begin(); one != wanted.end();) {
+    const lock::LockName lock = context.NameOf(*one);
+    if (context.options.permits) RequireFreePermit(context, lock);
+    InheritedLock inherited = FindInheritedLock(context, lock, one->mode, beneficiary);
+    if (inherited.queues_beside) context.ancestors.QueueBeside(one->path);
+    if (inherited.link) {
+      context.ancestors.Add(inherited.ticket, std::move(inherited.link));
+      context.events.Publish(cli::AcquiredByOuterEvent{one->path});
+      one = wanted.erase(one);
+    } else {
+      ++one;
+    }
+  }
+}
+
+lock::HoldsForUs HoldsFor(RunContext& context, pid_t beneficiary, Mode mode,
+                          const DisprovenKeepers& disproven) {
+  // One permit does not stand for another: the holder of one may want more. And a run that would
+  // queue beside an exclusive holder queues beside any.
+  if (context.options.permits || QueuesBeside(Mode::kExclusive, context.options, mode)) return {};
+  return [&context, &disproven, beneficiary, mode](Mode held, const std::string& data) {
+    const cli::RunOptions& options = context.options;
+    if (QueuesBeside(held, options, mode) && !QueuesBesideForEver(held, options, mode)) {
+      return false;
+    }
+    const auto claim = ClaimIn(data, "", context.Self());
+    if (!claim || disproven.count(claim->socket) > 0) return false;
+    if (IsHeldElsewhere(*claim)) return true;
+    const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
+    return !claim->is_elsewhere &&
+           std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+  };
+}
+
+std::optional<lock::Preempt> PreemptFor(RunContext& context, pid_t beneficiary) {
+  const cli::RunOptions& options = context.options;
+  if (options.preempt == cli::Preempt::kNobody) return std::nullopt;
+  const process::Identity& self = context.Self();
+  std::string reason = options.reserve_reason;
+  if (reason.empty()) reason = options.label;
+  return lock::Preempt{
+      .holders = options.preempt == cli::Preempt::kAll,
+      .request = {.by = self.user + " on " + self.host,
+                  .reason = reason,
+                  .only_waiting = options.preempt == cli::Preempt::kWaiters},
+      .spares = [&context, beneficiary](const std::string& path, const std::string& data) {
+        std::vector<protocol::HeldLock> held = AncestorHolds(getpid());
+        const auto elsewhere = HoldsElsewhere(context.Self());
+        held.insert(held.end(), elsewhere.begin(), elsewhere.end());
+        const bool is_ancestors = std::any_of(held.begin(), held.end(),
+                                              [&](const auto& one) { return one.node == path; });
+        const auto claim = ClaimIn(data, path, context.Self());
+        if (is_ancestors || !claim) return is_ancestors;
+        const std::vector<process::ProcessId> lineage = process::Lineage(beneficiary);
+        return !claim->is_elsewhere &&
+               std::find(lineage.begin(), lineage.end(), claim->owner) != lineage.end();
+      }};
+}
+
+std::unique_ptr<process::NestingLink> UseExistingHold(RunContext& context, const KeeperFound& found,
+                                                      Mode mode, DisprovenKeepers& disproven) {
+  const auto claim = ClaimIn(found.data, found.holder.path, context.Self());
+  if (IsHeldElsewhere(*claim)) {
+    throw HeldElsewhere(found.holder.lock, found.holder.mode, claim->holder.pid, mode);
+  }
+  HolderAnswer answer =
+      AskHolder(*claim, protocol::NestingRequest::Kind::kRun,
+                context.options.server.connect_timeout, context.signals, context.report);
+  if (auto* link = std::get_if<std::unique_ptr<process::NestingLink>>(&answer)) {
+    RequireCovered(found.holder.mode, context.options, found.holder.lock, mode);
+    return std::move(*link);
+  }
+  // Either our keeper is stopped, or the claim is forged. To run beside the holder would be wrong
+  // in the second case, to wait without a limit in the first.
+  const auto silence = NoAnswer(answer, *claim, found.holder.lock, mode,
+                                MayQueueBehind(found.holder.mode, context.options, mode));
+  if (silence) throw *silence;
+  disproven.insert(claim->socket);
+  return nullptr;
+}
+
+cli::UsageError WaitsBehindWriter(const std::string& lock) {
+  return UsageErrorOf(Mode::kRead, fmt::format(cli::message::kWaitsBehindWriter, lock));
+}
+
+}  // namespace zklock::commands

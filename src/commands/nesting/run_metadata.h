@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options/options.h"
+#include "lock/data/ticket.h"
+#include "process/tree/identity.h"
+#include "process/tree/owner.h"
+#include "protocol/contender_name.h"
+
+namespace zklock::commands {
+
+// What a run publishes about itself: to other contenders, and to its command.
+
+/// A variable of our own environment.
+[[nodiscard]] std::optional<std::string> GetEnvironment(const char* name);
+
+/// The data of our contender, which everyone who can read the LOCK can read. `contained`: the
+/// command gets a cgroup of its own.
+[[nodiscard]] std::string ContenderDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                                           const process::Identity& self, bool contained);
+
+struct KeeperIdentity {
+  const process::Identity& self;
+  const process::Owner& owner;
+  const std::string& socket;  ///< where it answers what runs below the owner
+};
+/// The same for a keeper's contender.
+[[nodiscard]] std::string KeeperDataFor(const cli::RunOptions& options, protocol::Mode mode,
+                                        const KeeperIdentity& keeper);
+
+/// The command's environment: our own, and the contenders that it runs under: `own`, which `self`
+/// lets nested runs use at `socket`, and those of its ancestors.
+[[nodiscard]] std::vector<std::string> EnvironmentFor(const std::vector<lock::Ticket>& own,
+                                                      const std::vector<lock::Ticket>& inherited,
+                                                      const process::Identity& self,
+                                                      const std::string& socket);
+
+}  // namespace zklock::commands

@@ -1,0 +1,388 @@
+#include "commands/run/dry_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "cli/reports/end_reason.h"
+#include "cli/reports/report_reasons.h"
+#include "cli/views/dry_run_text.h"
+#include "cli/views/queue_text.h"
+#include "commands/nesting/nesting.h"
+#include "commands/nesting/run_metadata.h"
+#include "commands/run/keeper.h"
+#include "commands/run/preforked_command.h"
+#include "commands/run/reserve.h"
+#include "commands/run/running_command.h"
+#include "commands/session/exit.h"
+#include "commands/session/output.h"
+#include "commands/session/run_context.h"
+#include "commands/session/short_session.h"
+#include "lock/acquire/semaphore.h"
+#include "lock/survey/join_preview.h"
+#include "lock/survey/survey.h"
+#include "process/tree/executable.h"
+#include "process/tree/process_tree.h"
+#include "protocol/contender_name.h"
+#include "protocol/lease.h"
+
+namespace zklock::commands {
+namespace {
+
+using Finding = cli::DryRunFinding;
+
+/// How many contenders of a LOCK are shown.
+constexpr std::size_t kMostShown = 16;
+
+std::chrono::milliseconds TimeHere() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+}
+
+/// By the clock of this host: only a contender could learn the servers' time.
+bool IsOverdue(const lock::Reserved& reserved) {
+  return reserved.until && *reserved.until <= TimeHere();
+}
+
+void Print(const std::string& text, process::Signals& signals, cli::Report& report) {
+  if (const auto status = PrintWhole(text, signals, report)) throw Exit(*status);
+}
+
+void PrintRows(RunContext& context, const std::vector<cli::DryRunRow>& rows) {
+  commands::PrintRows(rows, context.signals, context.report);
+}
+
+// ---- the command -----------------------------------------------------------------------------
+
+cli::DryRunRow Containment(cli::Contain contain) {
+  if (contain == cli::Contain::kOff) return cli::ContainRow("", {});
+  const auto found = FindCgroupParent(contain);
+  const auto* const own = std::get_if<process::OwnCgroup>(&found);
+  const std::optional<process::NoCgroup> none =
+      own != nullptr ? process::Cgroup::Probe(own->directory) : std::get<process::NoCgroup>(found);
+  if (none && contain == cli::Contain::kRequire) throw process::CgroupUnavailable(*none);
+  return cli::ContainRow(none ? "" : own->directory, none);
+}
+
+/// Shows the servers, the command and its containment. Returns the exit status of a command that
+/// cannot be executed, which has been reported, else 0.
+int ShowCommand(RunContext& context, const process::Owner* owner) {
+  const cli::RunOptions& options = context.options;
+  PrintRows(context, {cli::ServersRow(options.server), cli::IdentityRow(options.server)});
+  if (options.command.empty()) {
+    PrintRows(context, {cli::NoCommandRow(owner)});
+    return kExitOk;
+  }
+  const auto executable = process::FindExecutable(options.command.front(), GetEnvironment("PATH"));
+  if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
+    return CannotExecute(context, *failed);
+  }
+  process::RequireProcessTree();
+  PrintRows(context, {cli::CommandRow(std::get<std::string>(executable))});
+  PrintRows(context, {Containment(options.contain)});
+  return kExitOk;
+}
+
+// ---- one LOCK --------------------------------------------------------------------------------
+
+/// Examines and shows one LOCK.
+class LockExamination {
+ public:
+  LockExamination(RunContext& context, ShortSession& session, const cli::WantedLock& wanted,
+                  pid_t beneficiary)
+      : context_(context),
+        session_(session),
+        wanted_(wanted),
+        beneficiary_(beneficiary),
+        lock_(context.NameOf(wanted)),
+        requests_(Requests()) {}
+
+  Finding Run() {
+    lock::Survey survey(session_.store(), session_.clock(),
+                        {.place = lock_,
+                         .most_data = lock::kMostContenderData,
+                         .with_last_run = true,
+                         .connect_timeout = context_.options.server.connect_timeout});
+    session_.Run(survey);
+    found_ = survey.result().locks.front();
+    ShowQueue();
+    if (session_.store().lease().timeout() < protocol::kLeastSessionTimeout) {
+      Fail({lock::Unusable::Why::kShortSessions});
+    }
+    if (context_.options.resumes) {
+      return Of(FindReservation() != nullptr ? Finding::What::kFree : Finding::What::kNotReserved);
+    }
+    CheckRights();
+    CheckCompatibility();
+    CheckStrays();
+    if (const lock::QueueEntry* const ours = FindReservation()) {
+      if (ours->reserved->mode == wanted_.mode) return Free();
+      Fail({.why = lock::Unusable::Why::kReservedInOtherMode,
+            .child = ours->name.full,
+            .reserved_mode = ours->reserved->mode});
+    }
+    if (auto busy = FindAhead()) return *std::move(busy);
+    return CheckIntervals();
+  }
+
+ private:
+  [[nodiscard]] Finding Of(Finding::What what) const {
+    return {.what = what, .lock = lock_.display_path()};
+  }
+  [[nodiscard]] Finding Free() const { return Of(Finding::What::kFree); }
+
+  [[nodiscard]] std::vector<lock::AcquireRequest> Requests() {
+    lock::AcquireRequest request{.lock = lock_,
+                                 .mode = wanted_.mode,
+                                 .dialect = context_.options.dialect,
+                                 .permits = context_.options.permits};
+    if (context_.options.permits) return lock::RequestsForPermit(std::move(request));
+    return {std::move(request)};
+  }
+
+  void ShowQueue() {
+    const cli::RunOptions& options = context_.options;
+    std::string text = "\n";
+    cli::QueueText view(wanted_.path,
+                        {.width = OutputSize().columns,
+                         .colours = OutputHasColours(),
+                         .with_names = options.verbosity == cli::Verbosity::kVerbose},
+                        [&text](const std::string& more) { text += more; });
+    view.OnLock(found_);
+    for (std::size_t i = 0; i < std::min(found_.entries.size(), kMostShown); ++i) {
+      view.OnEntry(found_.entries[i]);
+    }
+    view.OnLockEnd(found_);
+    view.OnEnd();
+    Print(text + "\n", context_.signals, context_.report);
+    PrintRows(context_, {cli::ModeRow(wanted_.mode, options.permits)});
+  }
+
+  /// Shows who has which rights. Throws Exit if we may not queue.
+  void CheckRights() {
+    for (const lock::AcquireRequest& request : requests_) {
+      const lock::QueueAccess access =
+          session_.Ask([&](lock::Calls& calls) { return lock::FindQueueAccess(calls, request); });
+      // The queues of a semaphore are made together, with the same rights.
+      if (&request == &requests_.back() || access.refusal) {
+        PrintRows(context_, cli::RightsRows(access.acl, lock_.DisplayPath(access.path),
+                                            access.path == request.QueuePath(), !access.refusal));
+      }
+      if (!access.refusal) continue;
+      if (const auto* unusable = std::get_if<lock::Unusable>(&*access.refusal)) Fail(*unusable);
+      session_.Fail(std::get<lock::OperationFailure>(*access.refusal));
+    }
+  }
+
+  [[noreturn]] void Fail(const lock::Unusable& unusable) {
+    const cli::RunEnd end =
+        cli::EndRun(cli::EndReason::kUnusable, cli::UnusableText(lock_.display_path(), unusable));
+    context_.report.Explain(end);
+    throw Exit(end.status);
+  }
+
+  /// Throws Exit if others that use LOCK would not see our contender, or we not theirs.
+  void CheckCompatibility() {
+    for (const lock::AcquireRequest& request : requests_) {
+      const auto unusable =
+          session_.Ask([&](lock::Calls& calls) { return lock::FindUnusable(calls, request); });
+      if (unusable) Fail(*unusable);
+    }
+    const auto& permits = context_.options.permits;
+    if (permits && found_.permit_limit && found_.IsHeld() && *found_.permit_limit != *permits) {
+      Fail({.why = lock::Unusable::Why::kOtherPermits, .permits = *found_.permit_limit});
+    }
+  }
+
+  /// The reservation for our ID that holds LOCK; null if there is none, or its end has passed.
+  [[nodiscard]] const lock::QueueEntry* FindReservation() const {
+    const std::string& id = context_.options.reserve;
+    for (const lock::QueueEntry& entry : found_.entries) {
+      const bool counts = !id.empty() && entry.reserved && entry.position && !entry.Waits();
+      if (!counts || entry.reserved->reservation.id != id || IsOverdue(*entry.reserved)) continue;
+      return &entry;
+    }
+    return nullptr;
+  }
+
+  /// The contenders of LOCK that are there to stay: a run would delete an overdue reservation.
+  [[nodiscard]] std::vector<const lock::QueueEntry*> Contenders() const {
+    std::vector<const lock::QueueEntry*> contenders;
+    for (const lock::QueueEntry& entry : found_.entries) {
+      const bool has_ended = entry.reserved && IsOverdue(*entry.reserved);
+      if (entry.position && !has_ended) contenders.push_back(&entry);
+    }
+    return contenders;
+  }
+
+  /// Throws Exit if a znode that no session owns would be waited for, for ever.
+  void CheckStrays() {
+    using enum lock::Unusable::Why;
+    for (const lock::QueueEntry& entry : found_.entries) {
+      if (entry.position || !Conflicts(entry)) continue;
+      Fail({.why = kNobodysContender, .child = entry.name.full});
+    }
+    const auto& ignored = found_.ignored_children;
+    const std::string simple(protocol::kSimpleName);
+    if (context_.options.dialect == protocol::Dialect::kSimple &&
+        std::find(ignored.begin(), ignored.end(), simple) != ignored.end()) {
+      Fail({.why = kNobodysContender, .child = simple});
+    }
+  }
+
+  [[nodiscard]] bool Conflicts(const lock::QueueEntry& entry) const {
+    return wanted_.mode != protocol::Mode::kRead || !entry.name.reads();
+  }
+
+  /// Why the run would not begin at once; none if no other contender keeps it from that.
+  [[nodiscard]] std::optional<Finding> FindAhead() {
+    const auto contenders = Contenders();
+    const lock::QueueEntry* const first = FirstConflict(contenders);
+    if (first == nullptr || IsHeldForUs(contenders)) return std::nullopt;
+    if (context_.ancestors.IsQueuedBeside(wanted_.path)) throw WaitsBehindWriter(wanted_.path);
+    const cli::RunOptions& options = context_.options;
+    const std::size_t waiting = CountWaiting(contenders);
+    if (!options.try_only && options.max_queue && waiting >= *options.max_queue) {
+      return Of(Finding::What::kQueueFull);
+    }
+    Finding busy = Of(Finding::What::kBusy);
+    busy.busy = {.why = lock::Busy::Why::kTaken,
+                 .blocker = first->name.full,
+                 .blocker_data = first->data,
+                 .reserved = first->reserved};
+    busy.more = contenders.size() - 1;
+    return busy;
+  }
+
+  /// The first that one at the tail has to wait for; null if there is none.
+  [[nodiscard]] const lock::QueueEntry* FirstConflict(
+      const std::vector<const lock::QueueEntry*>& contenders) const {
+    const auto& permits = context_.options.permits;
+    if (permits && contenders.size() < *permits) return nullptr;
+    const auto found = std::find_if(contenders.begin(), contenders.end(),
+                                    [this](const auto* one) { return Conflicts(*one); });
+    return found != contenders.end() ? *found : nullptr;
+  }
+
+  /// As --max-queue counts them.
+  [[nodiscard]] std::size_t CountWaiting(
+      const std::vector<const lock::QueueEntry*>& contenders) const {
+    return static_cast<std::size_t>(
+        std::count_if(contenders.begin(), contenders.end(), [this](const auto* one) {
+          return one->Waits() && !(context_.options.supersede && one->name.supersedes);
+        }));
+  }
+
+  /// The shell holds it by --hold. Throws cli::UsageError where waiting would never end.
+  [[nodiscard]] bool IsHeldForUs(const std::vector<const lock::QueueEntry*>& contenders) {
+    DisprovenKeepers disproven;
+    const auto holds = HoldsFor(context_, beneficiary_, wanted_.mode, disproven);
+    if (!holds) return false;
+    return std::any_of(contenders.begin(), contenders.end(), [&](const lock::QueueEntry* one) {
+      const protocol::Mode mode = one->name.mode();
+      if (one->Waits() || !holds(mode, one->data)) return false;
+      const KeeperFound found{
+          {.lock = lock_, .mode = mode, .path = one->path, .token = one->stat.created_zxid},
+          one->data};
+      if (!UseExistingHold(context_, found, wanted_.mode, disproven)) return false;
+      PrintRows(context_, {cli::HeldByShellRow()});
+      return true;
+    });
+  }
+
+  /// By the clock of this host.
+  [[nodiscard]] Finding CheckIntervals() {
+    const cli::RunOptions& options = context_.options;
+    if (options.Intervals().empty()) return Free();
+    const lock::LastRuns last = session_.Ask([&](lock::Calls& calls) {
+      return lock::ReadLastRuns(calls, lock_, options.min_interval.has_value(),
+                                options.once_per.has_value());
+    });
+    if (last.unknown) Fail(*last.unknown);
+    if (last.success && TimeHere() - last.success->began < *options.min_interval) {
+      return TooRecent({.option = "--min-interval",
+                        .host = last.success->host,
+                        .ago = TimeHere() - last.success->began,
+                        .interval = *options.min_interval});
+    }
+    if (last.start && TimeHere() - last.started < *options.once_per) {
+      return TooRecent({.option = "--once-per",
+                        .host = last.start->host,
+                        .ago = TimeHere() - last.started,
+                        .interval = *options.once_per});
+    }
+    return Free();
+  }
+
+  [[nodiscard]] Finding TooRecent(cli::RecentRun run) const {
+    Finding finding = Of(Finding::What::kTooRecent);
+    finding.recent = std::move(run);
+    return finding;
+  }
+
+  RunContext& context_;
+  ShortSession& session_;
+  const cli::WantedLock& wanted_;
+  const pid_t beneficiary_;
+  const lock::LockName lock_;
+  const std::vector<lock::AcquireRequest> requests_;
+  lock::LockSurvey found_;
+};
+
+/// Examines all LOCKs. Returns the exit status of the first error, else 0 or the conflict's.
+int ShowLocks(RunContext& context, pid_t beneficiary, int status) {
+  std::vector<cli::WantedLock> wanted = context.options.locks;
+  if (!context.options.resumes) RemoveInheritedLocks(context, wanted, beneficiary);
+  for (const lock::Ticket& ticket : context.ancestors.tickets()) {
+    Print("\n" + cli::HeldAboveText(ticket.lock.display_path()), context.signals, context.report);
+  }
+  std::vector<Finding> findings;
+  for (const cli::WantedLock& one : wanted) {
+    ShortSession session(context.options.server, context.signals, context.report);
+    try {
+      findings.push_back(LockExamination(context, session, one, beneficiary).Run());
+      session.Close();
+    } catch (const Exit& exit) {
+      // What is wrong with one LOCK says nothing about the others.
+      if (exit.status() != kExitRefused && exit.status() != kExitConfiguration) throw;
+      if (status == kExitOk) status = exit.status();
+    }
+  }
+  const bool is_free = std::all_of(findings.begin(), findings.end(), [](const Finding& one) {
+    return one.what == Finding::What::kFree;
+  });
+  Print("\n", context.signals, context.report);
+  PrintRows(context, cli::ResultRows(context.options, findings, status));
+  return status != kExitOk || is_free ? status : context.options.conflict_exit_code;
+}
+
+}  // namespace
+
+void PrintRows(const std::vector<cli::DryRunRow>& rows, process::Signals& signals,
+               cli::Report& report) {
+  Print(cli::FormatRows(rows, OutputSize().columns, OutputHasColours()), signals, report);
+}
+
+int DryRun(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
+  cli::RunOptions without_events = options;  // nothing happens, and no file is made
+  without_events.events.clear();
+  RunContext context(without_events, signals, sink);
+  std::optional<process::Owner> owner;
+  if (options.hold) owner.emplace(FindOwner(options));
+  int status = kExitOk;
+  try {
+    status = ShowCommand(context, owner ? &*owner : nullptr);
+    return ShowLocks(context, owner ? owner->id().pid : getpid(), status);
+  } catch (const Exit& exit) {
+    return status != kExitOk ? status : exit.status();
+  }
+}
+
+}  // namespace zklock::commands

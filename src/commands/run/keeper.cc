@@ -1,0 +1,302 @@
+#include "commands/run/keeper.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/end_cause.h"
+#include "base/exit_status.h"
+#include "cli/reports/end_reason.h"
+#include "cli/text/messages.h"
+#include "commands/nesting/run_metadata.h"
+#include "commands/run/acquire_locks.h"
+#include "commands/run/history.h"
+#include "commands/run/lease_first.h"
+#include "commands/session/event_broadcaster.h"
+#include "commands/session/run_context.h"
+#include "lock/hold/hold.h"
+#include "process/guard/keeper_link.h"
+#include "process/guard/owner_guard.h"
+#include "process/loop/waker.h"
+#include "process/nesting/nesting_server.h"
+#include "process/tree/ended.h"
+#include "process/tree/owner.h"
+#include "protocol/lease.h"
+
+namespace zklock::commands {
+namespace {
+
+using process::LinkState;
+
+// These start the shell's zklock and end with it, or never: they are not the shell.
+constexpr std::array<std::string_view, 6> kWrappers = {"sudo",    "doas", "su",
+                                                       "runuser", "env",  "timeout"};
+
+/// The front: the zklock that the user waits for. It ends when the keeper holds, or has ended.
+int WaitForKeeper(process::KeeperFork forked, process::Signals& signals) {
+  process::EventLoop loop;
+  process::Waker link(forked.link.get());
+  loop.Add(signals);
+  loop.Add(link);
+  std::optional<int> ended_by;
+  for (;;) {
+    loop.RunOnce();
+    while (const auto signal = signals.Next()) {
+      // The terminal sends its signals to the keeper as well.
+      if (!signal->from_terminal) kill(forked.keeper, signal->number);
+      if (process::StopsByDefault(signal->number)) {
+        signals.SuspendSelf(signal->number);
+      } else if (process::EndsByDefault(signal->number)) {
+        ended_by = signal->number;
+      }
+    }
+    const LinkState message = process::ReadLink(forked.link.get());
+    if (message == LinkState::kNothing) continue;
+    if (message == LinkState::kMessage && !ended_by) {
+      process::AcknowledgeHeld(forked.link.get());
+      return kExitOk;
+    }
+    forked.link.Reset();  // if the keeper holds, it is not wanted any more: it releases
+    const int status = process::ReapKeeper(forked.keeper);
+    return message == LinkState::kMessage ? kExitSignalBase + *ended_by
+                                          : process::ShellStatus(status);
+  }
+}
+
+/// The process in the background that holds for the owner.
+class Keeper {
+ public:
+  Keeper(RunContext& context, const process::Owner& owner, UniqueFd link)
+      : context_(context),
+        owner_(owner),
+        link_(std::move(link)),
+        link_waker_(link_.get()),
+        owner_waker_(owner_.fd()),
+        nested_(socket_, owner_.id(),
+                [this](int connection) { guard_->AddNestedRun(connection); }) {
+    context_.loop.Add(link_waker_);
+    context_.loop.Add(owner_waker_);
+  }
+
+  int Execute() {
+    if (owner_.HasEnded()) return kExitOk;
+    locks_ = AcquireLocks(
+        context_,
+        {.beneficiary = owner_.id().pid,
+         .contender_data =
+             [this](protocol::Mode mode) {
+               return KeeperDataFor(context_.options, mode, {context_.Self(), owner_, socket_});
+             },
+         .is_cancelled =
+             [this] {
+               return owner_.HasEnded() || process::ReadLink(link_.get()) == LinkState::kClosed;
+             },
+         .fork_guard = [this] { ForkGuard(); }});
+    if (!locks_.tickets.empty()) Hold();  // else all are held for the owner already
+    return kExitOk;
+  }
+
+ private:
+  [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
+
+  void Hold() {
+    // After sink.Close() the events reach nobody.
+    HoldEvents hold_events(context_.events, session(), locks_.DisplayPath());
+    lock::Hold hold(session(), context_.clock, locks_.tickets, context_.options.kill_after,
+                    hold_events, locks_.passed);
+    StartGuard(hold);
+    hold_events.SetLeaseSink(
+        [this](TimePoint lease_end, Duration grace) { guard_->SetLease(lease_end, grace); });
+    std::vector<std::string> nodes;
+    nodes.reserve(locks_.tickets.size());
+    for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
+    nested_.Open(nodes, NestingLease(hold));
+    context_.sink.Close();
+    process::ReportHeld(link_.get());
+    const TimePoint began = context_.clock.Now();
+    if (context_.options.history != 0) {
+      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
+      history_->Begin(began);
+    }
+    try {
+      Serve(hold, hold_events);
+    } catch (...) {
+      // Nobody maintains the lease any more, and no answer can be waited for: the guard closes the
+      // session when the owner has ended.
+      nested_.End();
+      guard_->SignalOwner(EndCause::kAbandoned);
+      throw;
+    }
+    hold_events.SetLeaseSink({});
+    guard_->BeginClose();
+    EnterEnd(hold, began);
+    (void)locks_.session_driver->Close();
+  }
+
+  /// With --history, releases and enters the end of the hold.
+  void EnterEnd(lock::Hold& hold, TimePoint began) {
+    const EndCause cause = guard_->cause().value_or(EndCause::kItself);
+    if (!history_ || hold.loss() || !cli::RowOf(cause).is_recorded) return;
+    history_->Release(hold, {.duration = context_.clock.Now() - began,
+                             .host = context_.Self().host,
+                             .has_status = false});
+  }
+
+  void ForkGuard() {
+    if (guard_) return;
+    process::OwnerDuty duty = context_.shared_session.GuardDuty();
+    duty.owner = &owner_;
+    duty.signal = context_.options.on_lost_signal;
+    guard_.emplace(std::move(duty));
+  }
+
+  void StartGuard(const lock::Hold& hold) {
+    context_.shared_session.Set(session());
+    try {
+      ForkGuard();
+      guard_->BeginHold(hold.lease_end(), hold.grace());
+    } catch (const std::system_error&) {
+      (void)locks_.session_driver->Close();  // others must not wait for a lock that is not used
+      throw;
+    }
+  }
+
+  void Serve(lock::Hold& hold, const HoldEvents& hold_events) {
+    const LeaseFirst order(context_.loop, session(), {&hold, &*guard_, &nested_});
+    if (history_) context_.loop.Add(history_->source());
+    context_.loop.Add(alarm_);
+    while (!IsOver(hold, hold_events)) {
+      context_.loop.RunOnce();
+      nested_.SetLease(NestingLease(hold));
+      if (nested_.Runs().empty()) guard_->ForgetNestedRuns();
+    }
+    context_.loop.Remove(alarm_);
+    if (history_) context_.loop.Remove(history_->source());
+  }
+
+  [[nodiscard]] protocol::NestingLease NestingLease(const lock::Hold& hold) {
+    return {hold.lease_end(), session().lease().timeout()};
+  }
+
+  /// Whether the lock is to be released now. An owner that is about to lose the lock is signalled
+  /// first and has the grace to end; one that releases is not signalled. Runs that are nested below
+  /// the owner are ended if the lock is lost or its release is asked for; they are waited for in
+  /// any case.
+  bool IsOver(const lock::Hold& hold, const HoldEvents& hold_events) {
+    process::OwnerGuard& guard = *guard_;
+    const bool is_wanted = IsFrontContent() && !owner_.HasEnded() && !nested_.release_requested();
+    if (!is_wanted) {
+      guard.OnOwnerReleased();
+      nested_.Drain();
+    }
+    TakeEndingSignals();
+    const TimePoint now = context_.clock.Now();
+    const TimePoint stop = protocol::StopTime(hold.lease_end(), hold.grace());
+    if (const auto cause = WhyToEnd(hold, hold_events, now >= stop)) {
+      nested_.End();
+      guard.SignalOwner(*cause);
+    }
+    if (hold.loss() || now >= hold.lease_end()) return true;
+    if (guard.cause() && leave_at_ == kNever) leave_at_ = now + context_.options.kill_after;
+    if ((!is_wanted || now >= leave_at_) && nested_.Runs().empty()) return true;
+    TimePoint next = hold.lease_end();
+    for (const TimePoint moment : {stop, leave_at_}) {
+      if (moment > now) next = std::min(next, moment);
+    }
+    alarm_.Set(next);
+    return false;
+  }
+
+  /// Why the hold has to end although the owner wants it.
+  [[nodiscard]] std::optional<EndCause> WhyToEnd(const lock::Hold& hold,
+                                                 const HoldEvents& hold_events,
+                                                 bool lease_runs_out) const {
+    if (hold.loss()) return hold.loss();
+    if (context_.ancestors.is_lost()) return EndCause::kOuter;
+    const auto& request = hold_events.release_request();
+    if (request && !request->forced) return EndCause::kReleaseRequested;
+    // The front may have got the signal as well; then it will not report that the lock is held, and
+    // closes the link: wait for that.
+    if (got_ending_signal_ && !link_) return EndCause::kSignal;
+    if (lease_runs_out || guard_->cause() == EndCause::kLeaseRanOut) return EndCause::kLeaseRanOut;
+    return std::nullopt;
+  }
+
+  /// False if the front ended before it could report that the lock is held.
+  bool IsFrontContent() {
+    if (!link_) return true;
+    const LinkState message = process::ReadLink(link_.get());
+    if (message == LinkState::kMessage) {
+      link_waker_.Set(-1);
+      link_.Reset();
+    }
+    return message != LinkState::kClosed;
+  }
+
+  void TakeEndingSignals() {
+    while (const auto signal = context_.signals.Next()) {
+      got_ending_signal_ =
+          got_ending_signal_ || (process::EndsByDefault(signal->number) &&
+                                 signal->number != SIGUSR1 && signal->number != SIGUSR2);
+    }
+  }
+
+  RunContext& context_;
+  const process::Owner& owner_;
+  UniqueFd link_;  // to the front, until it has reported that the lock is held
+  process::Waker link_waker_;
+  process::Waker owner_waker_;
+  process::Waker alarm_;
+  // Where nested runs ask to run under our locks: from the start, since our contenders' data names
+  // it.
+  const std::string socket_ = "zklock-" + process::MakeUuid();
+  process::NestingServer nested_;
+  HeldLocks locks_;
+  std::optional<process::OwnerGuard> guard_;
+  std::optional<History> history_;
+  bool got_ending_signal_ = false;
+  TimePoint leave_at_ = kNever;  // set once the owner has been signalled
+};
+
+}  // namespace
+
+process::Owner FindOwner(const cli::RunOptions& options) {
+  const std::string subcommand(protocol::ModeName(options.locks.front().mode));
+  auto owner = options.owner_pid ? process::Owner::Open(static_cast<pid_t>(*options.owner_pid))
+                                 : process::Owner::Parent();
+  if (!owner) {
+    throw cli::UsageError(
+        fmt::format(cli::message::kNoSuchProcess, options.owner_pid.value_or(getppid())),
+        subcommand);
+  }
+  const bool is_wrapper = owner->id().pid == 1 || std::find(kWrappers.begin(), kWrappers.end(),
+                                                            owner->name()) != kWrappers.end();
+  if (!options.owner_pid && is_wrapper) {
+    throw cli::UsageError(fmt::format(cli::message::kUnclearOwner, owner->name(), owner->id().pid),
+                          subcommand);
+  }
+  if (owner->Signal(0) != 0) {
+    throw cli::UsageError(fmt::format(cli::message::kForeignOwner, owner->id().pid), subcommand);
+  }
+  return *std::move(owner);
+}
+
+int HoldForOwner(const cli::RunOptions& options, process::Signals& signals,
+                 process::MessageSink& sink) {
+  const process::Owner owner = FindOwner(options);
+  process::KeeperFork forked = process::ForkKeeper();
+  if (forked.keeper != 0) return WaitForKeeper(std::move(forked), signals);
+  RunContext context(options, signals, sink);
+  return Keeper(context, owner, std::move(forked.link)).Execute();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,244 @@
+#include "commands/run/locked_run.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "cli/reports/report_reasons.h"
+#include "commands/nesting/run_metadata.h"
+#include "commands/run/history.h"
+#include "commands/run/intervals.h"
+#include "commands/run/lease_first.h"
+#include "commands/run/running_command.h"
+#include "commands/session/console.h"
+#include "commands/session/event_broadcaster.h"
+#include "lock/hold/hold.h"
+#include "process/loop/descriptors.h"
+#include "process/loop/waker.h"
+#include "process/nesting/nesting_server.h"
+
+namespace zklock::commands {
+namespace {
+
+using cli::EndReason;
+
+/// From the moment the locks are held to their release. At the end always in this order: stop,
+/// reap, release, close.
+class LockedRun {
+ public:
+  LockedRun(RunContext& context, HeldLocks locks, std::unique_ptr<PreforkedCommand> command)
+      : context_(context),
+        locks_(std::move(locks)),
+        display_path_(locks_.DisplayPath()),
+        command_(std::move(command)),
+        hold_events_(context_.events, session(), display_path_),
+        hold_(session(), context_.clock, locks_.tickets, context_.options.kill_after, hold_events_,
+              locks_.passed) {}
+
+  int Execute() {
+    if (!context_.options.Intervals().empty()) {
+      intervals_.emplace(context_, *locks_.session_driver, locks_.tickets);
+      if (const auto refusal = intervals_->Check(hold_)) {
+        const bool confirmed = CloseSession();
+        return context_.End(display_path_, intervals_->End(*refusal), confirmed);
+      }
+    }
+    if (context_.options.history != 0) {
+      history_.emplace(context_, *locks_.session_driver, locks_.tickets);
+    }
+    const TimePoint began = context_.clock.Now();
+    if (const auto signal = BeginCommand()) {
+      return Release(cli::InterruptedEnd(display_path_, *signal));
+    }
+    Supervise(began);
+    if (const auto* failed = command_->supervisor().exec_failed()) {
+      Release({EndReason::kNotExecuted, process::ExitStatusOf(*failed)});
+      return CannotExecute(context_, *failed);
+    }
+    return Finish(began);
+  }
+
+ private:
+  [[nodiscard]] zookeeper::Session& session() { return locks_.session_driver->session(); }
+
+  /// Returns the signal that has arrived first, and the command has not begun.
+  std::optional<int> BeginCommand() {
+    try {
+      command_->FinishForks(session(), std::min(hold_.lease_end(), context_.ancestors.lease_end()));
+      process::LeaveWorkingDirectory();  // the command is forked, and keeps it
+      // It arrived before there was a command that could get it, too.
+      if (const auto signal = TakeEndingSignal(context_.signals)) return signal;
+      const process::Identity& self = context_.Self();
+      nested_.emplace(socket_, process::ProcessId{self.pid, self.start_time},
+                      [this](int connection) { command_->supervisor().AddNestedRun(connection); });
+      std::vector<std::string> nodes;
+      for (const lock::Ticket& ticket : locks_.tickets) nodes.push_back(ticket.path);
+      nested_->Open(nodes, NestingLease());
+      running_.emplace(context_, command_->supervisor(), display_path_,
+                       [this](EndCause cause) { return DetailsOf(cause); });
+      command_->supervisor().Begin(
+          EnvironmentFor(locks_.tickets, context_.ancestors.tickets(), self, socket_));
+      return std::nullopt;
+    } catch (const std::system_error&) {
+      // Others must not wait for a lock that is not used.
+      Release({EndReason::kNotExecuted, kExitSystem});
+      throw;
+    }
+  }
+
+  void Supervise(TimePoint began) {
+    process::Supervisor& supervisor = command_->supervisor();
+    // With ancestors' locks RunningCommand::FollowAncestors() sets the lease.
+    if (context_.ancestors.empty()) {
+      hold_events_.SetLeaseSink([&supervisor](TimePoint lease_end, Duration grace) {
+        supervisor.SetLease(lease_end, grace);
+      });
+    }
+    const LeaseFirst order(context_.loop, session(), {&hold_, &supervisor, &*nested_});
+    if (history_) context_.loop.Add(history_->source());
+    while (!supervisor.is_over()) {
+      context_.loop.RunOnce();
+      nested_->SetLease(NestingLease());
+      running_->FollowAncestors(hold_.lease_end(), hold_.grace());
+      running_->PublishProgress();
+      if (history_ && supervisor.has_started()) history_->Begin(began);
+      if (history_) history_->ReportUnkept();
+      EndIfLostOrAsked();
+      running_->PassSignals([this] {
+        if (!hold_.loss()) ReportSuspension();
+      });
+    }
+    if (history_) context_.loop.Remove(history_->source());
+  }
+
+  /// Nested runs end with the lock, even if the command does not (--on-lost).
+  void EndIfLostOrAsked() {
+    const auto& request = hold_events_.release_request();
+    const bool is_asked = request && !request->forced;
+    if (hold_.loss() || is_asked) nested_->End();
+    if (hold_.loss()) running_->OnLoss(*hold_.loss());
+    if (is_asked) running_->OnReleaseRequest(*request);
+  }
+
+  /// What is known about this loss, which was found now.
+  [[nodiscard]] cli::CauseDetails DetailsOf(EndCause cause) {
+    const auto& request = hold_events_.release_request();
+    if (cause == EndCause::kRemoved) {
+      return {.by = request && request->forced ? cli::AskerText(*request) : ""};
+    }
+    // An ancestor's lease may have ended first.
+    if (context_.ancestors.lease_end() < hold_.lease_end()) return {};
+    return {.unconfirmed = hold_.Unconfirmed(),
+            .tried = locks_.session_driver->Tried(),
+            .paused = hold_.paused(),
+            .server = session().connected_server(),
+            .granted = session().granted_timeout()};
+  }
+
+  /// The command has been reaped.
+  int Finish(TimePoint began) {
+    running_->PublishEnd();
+    const TimePoint reaped = context_.clock.Now();
+    WaitForNestedRuns();
+    // The command and all nested runs have been reaped: only now is the lock released.
+    const int status = running_->Status();
+    const cli::CauseRow& row = cli::RowOf(running_->cause());
+    std::size_t releases = 0;
+    if (row.is_recorded && !hold_.loss()) {
+      const lock::FinishedRun run{
+          .duration = reaped - began, .status = status, .host = context_.Self().host};
+      if (context_.options.min_interval && status == 0) {
+        // Confirmed before the release, and not written again with it.
+        intervals_->RecordSuccess(hold_, began,
+                                  history_ ? history_->End(hold_, run) : History::Writes());
+      } else if (history_) {
+        history_->Release(hold_, run);
+      }
+      releases = hold_.Release(run);
+    }
+    Release({row.reason, status}, releases);
+    if (history_) history_->ReportUnkept();
+    running_->ReportEnd();
+    return status;
+  }
+
+  /// Nested runs may outlive the command: the lock is held until they have ended too, or have been
+  /// ended, and no longer than the lease lasts.
+  void WaitForNestedRuns() {
+    nested_->Drain();
+    const bool has_ended_itself = running_->cause() == EndCause::kItself;
+    if (!has_ended_itself) nested_->End();
+    const std::vector<pid_t> runs = nested_->Runs();
+    if (runs.empty()) return;
+    // Their processes are not left behind: each nested zklock reports what it leaves itself.
+    std::erase_if(running_->ended().left_behind,
+                  [&](const process::Survivor& one) { return nested_->IsBelowRun(one.pid); });
+    if (has_ended_itself) {
+      context_.events.Publish(cli::NestedRunsLeftEvent{display_path_, runs.size(), runs.front()});
+    }
+    process::Waker alarm;
+    const LeaseFirst order(context_.loop, session(), {&hold_, &*nested_, &alarm});
+    while (!nested_->Runs().empty() && context_.clock.Now() < hold_.lease_end()) {
+      alarm.Set(hold_.lease_end());
+      context_.loop.RunOnce();
+      nested_->SetLease(NestingLease());
+      EndIfLostOrAsked();
+      if (context_.ancestors.is_lost()) nested_->End();
+      EndNestedRunsBySignal();
+    }
+  }
+
+  void EndNestedRunsBySignal() {
+    const auto signal = TakeEndingSignal(context_.signals, [this](const auto& suspend) {
+      ReportSuspension();
+      suspend();
+    });
+    if (signal && *signal != SIGUSR1 && *signal != SIGUSR2) nested_->End();
+  }
+
+  void ReportSuspension() {
+    context_.report.Suspending(display_path_, hold_.lease_end() - context_.clock.Now());
+  }
+
+  [[nodiscard]] protocol::NestingLease NestingLease() {
+    return {hold_.lease_end(), session().lease().timeout()};
+  }
+
+  /// Closes the session, then publishes and reports the end. `releases`: of Hold::Release().
+  /// Returns the exit status.
+  int Release(const cli::RunEnd& end, std::size_t releases = 0) {
+    return context_.End(display_path_, end, CloseSession(releases));
+  }
+
+  /// True if the servers confirmed it.
+  bool CloseSession(std::size_t releases = 0) {
+    context_.loop.Remove(context_.signals);  // nobody takes them any more
+    return locks_.session_driver->Close(releases);
+  }
+
+  RunContext& context_;
+  const HeldLocks locks_;
+  const std::string display_path_;
+  const std::unique_ptr<PreforkedCommand> command_;  // ended before the session is
+  HoldEvents hold_events_;
+  lock::Hold hold_;
+  std::optional<Intervals> intervals_;
+  std::optional<History> history_;
+  std::optional<RunningCommand> running_;
+  // Where nested runs ask to run under our locks. Open until the locks are released.
+  const std::string socket_ = "zklock-" + process::MakeUuid();
+  std::optional<process::NestingServer> nested_;
+};
+
+}  // namespace
+
+int RunUnderLocks(RunContext& context, HeldLocks locks, std::unique_ptr<PreforkedCommand> command) {
+  return LockedRun(context, std::move(locks), std::move(command)).Execute();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/reports/event.h"
+#include "cli/reports/report_progress.h"
+#include "lock/survey/queue_position.h"
+#include "process/loop/message_sink.h"
+
+namespace zklock::commands {
+
+/// The terminal that the live line is drawn on.
+struct TerminalInfo {
+  std::function<std::size_t()> width;      ///< in columns; 0: not known
+  std::function<bool()> is_in_foreground;  ///< false: another job has the terminal
+};
+/// Standard error.
+[[nodiscard]] TerminalInfo StandardErrorTerminal();
+
+/// What `asked` means on this standard error: kBar, kPlain or kNone.
+[[nodiscard]] cli::ProgressStyle ResolveProgress(cli::ProgressStyle asked,
+                                                 cli::Verbosity verbosity);
+
+/// Where plain lines go, and how often.
+struct PlainLines {
+  std::function<void(const std::string&)> write{};  ///< empty: to the sink
+  Duration first = std::chrono::seconds(1);         ///< a shorter wait is not worth a line
+  Duration between = std::chrono::minutes(1);
+};
+
+/// Shows that no server has been found yet (in the live line only), then a waiter's position: a
+/// live line that is redrawn each second, or a line of its own once the wait has lasted a second
+/// and each minute after that (PlainLines). Reads the queue only for what it is about to show, at
+/// most every two seconds, and less often where the queue is long.
+///
+/// Passive, like all sources. Its destructor erases the live line.
+class Progress final : public cli::EventListener, public EventSource {
+ public:
+  /// `style` as from ResolveProgress.
+  Progress(cli::ProgressStyle style, process::MessageSink& sink, TerminalInfo terminal,
+           zookeeper::Store& store, const Clock& clock, PlainLines lines = {});
+  ~Progress() override;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void OnEvent(const cli::Event& event) override;
+  /// The wait is over. In plain lines this is said only if the wait was.
+  void OnAcquired(const std::string& locks);
+  /// Before zklock is suspended; the line is drawn again when zklock continues.
+  void Pause();
+  /// A signal has ended the wait. The terminal may echo the key that sent it only after the line
+  /// was erased, so the line is erased once more with the message that follows.
+  void Interrupt() { interrupted_ = true; }
+  /// Whether another contender was ahead.
+  [[nodiscard]] bool has_waited() const { return waiting_since_.has_value(); }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  void Show();
+  void ShowLive();
+  void ShowSearch();
+  [[nodiscard]] std::size_t LiveColumns() const;
+  void WaitFor(const std::string& lock);
+  void BeginLookup();
+  void OnLookedUp(const std::optional<lock::QueuePosition>& position);
+  [[nodiscard]] cli::ProgressView View() const;
+
+  const cli::ProgressStyle style_;
+  process::MessageSink& sink_;
+  const TerminalInfo terminal_;
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const PlainLines lines_;
+  const TimePoint began_;
+  /// Our contender in one LOCK, and when it queued, to compare with the holder's age.
+  struct Place {
+    lock::Ticket ticket;
+    TimePoint queued_at;
+  };
+  std::map<std::string, Place> places_;            // by LOCK
+  std::string lock_;                               // the one that we wait for
+  std::optional<lock::FindQueuePosition> lookup_;  // in its queue
+  std::optional<TimePoint> waiting_since_;
+  std::size_t ahead_ = 0;               // contenders, holders too
+  std::optional<std::size_t> waiting_;  // those of them that wait, if known
+  bool is_first_ = false;               ///< nobody is ahead any more, but the lease is too short
+  std::optional<lock::QueuePosition> position_;
+  TimePoint position_at_{};
+  TimePoint held_since_{};  ///< the earliest time at which the holder can have acquired the lock
+  bool interrupted_ = false;
+  bool has_shown_ = false;     ///< a plain line
+  bool shows_lookup_ = false;  ///< a plain line is due and waits for the lookup
+  TimePoint next_show_ = kNever;
+  TimePoint next_lookup_{};
+};
+
+}  // namespace zklock::commands

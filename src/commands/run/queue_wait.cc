@@ -1,0 +1,224 @@
+#include "commands/run/queue_wait.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/reports/report_reasons.h"
+#include "cli/text/duration.h"
+#include "cli/text/server_messages.h"
+#include "commands/session/console.h"
+#include "commands/session/failure_end.h"
+#include "process/loop/service_manager.h"
+#include "process/tree/identity.h"
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+using cli::EndReason;
+using cli::EndRun;
+using cli::EndWithStatus;
+
+cli::EndReason ReasonOf(lock::Busy::Why why) {
+  switch (why) {
+    case lock::Busy::Why::kTaken:
+      return EndReason::kTaken;
+    case lock::Busy::Why::kWaitOver:
+      return EndReason::kWaitOver;
+    case lock::Busy::Why::kQueueFull:
+      return EndReason::kQueueFull;
+    case lock::Busy::Why::kSuperseded:
+      return EndReason::kSuperseded;
+    case lock::Busy::Why::kRemoved:
+      break;
+  }
+  return EndReason::kRemoved;
+}
+
+template <typename... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+// GCC deduces this, clang only from version 17: clang-tidy needs it.
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+// What the service manager is asked for with each status. The rest of it is the time that the
+// command has to start once the lock is held; 90 s are systemd's own default.
+constexpr Duration kStartTime = 120s;
+constexpr Duration kBetweenStatuses = 30s;
+
+/// Tells a service manager what the wait is for, so that its service does not fail to start
+/// meanwhile.
+class ServiceStatus {
+ public:
+  /// Both outlive it.
+  ServiceStatus(RunContext& context, zookeeper::Store& store)
+      : context_(context), manager_(process::ServiceManager::FromEnvironment()) {
+    if (!manager_) return;
+    const PlainLines lines{
+        .write = [this](const std::string& line) { manager_->Notify(line, kStartTime); },
+        .first = Duration::zero(),
+        .between = kBetweenStatuses};
+    progress_.emplace(cli::ProgressStyle::kPlain, context.sink, TerminalInfo{}, store,
+                      context.clock, lines);
+    context_.events.Add(*progress_);
+    context_.loop.Add(*progress_);
+  }
+  /// From now on the status is the command's.
+  ~ServiceStatus() {
+    if (!progress_) return;
+    context_.events.Remove(*progress_);
+    context_.loop.Remove(*progress_);
+    if (progress_->has_waited()) manager_->Notify("", kStartTime);
+  }
+  ServiceStatus(const ServiceStatus&) = delete;
+  ServiceStatus& operator=(const ServiceStatus&) = delete;
+
+ private:
+  RunContext& context_;
+  const std::optional<process::ServiceManager> manager_;
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+WaitOutcome QueueWait::Run(const std::vector<lock::AcquireRequest>& requests) {
+  zookeeper::Session& session = session_driver_.session();
+  QueueEvents events(context_.events, session, hooks_.on_joining,
+                     context_.options.server.access.acl == zookeeper::Acl::kCreator);
+  lock::AcquireSet acquire(session, context_.clock, requests, process::MakeUuid, events);
+  const cli::RunOptions& options = context_.options;
+  Progress progress(ResolveProgress(options.progress, options.verbosity), context_.sink,
+                    StandardErrorTerminal(), session, context_.clock);
+  context_.events.Add(progress);
+  context_.loop.Add(acquire);
+  context_.loop.Add(progress);
+  const ServiceStatus service_status(context_, session);
+  std::optional<WaitOutcome> outcome;
+  while (!outcome) {
+    context_.loop.RunOnce();
+    outcome = Check(acquire, events, progress);
+    if (!outcome && hooks_.on_progress) hooks_.on_progress(acquire);
+  }
+  context_.loop.Remove(progress);
+  context_.loop.Remove(acquire);
+  context_.events.Remove(progress);
+  ended_at_ = acquire.lock().display_path();
+  wait_end_ = acquire.wait_end();
+  // With --verbose an event says it.
+  if (std::holds_alternative<TakenLocks>(*outcome) &&
+      options.verbosity == cli::Verbosity::kNormal) {
+    progress.OnAcquired(locks_);
+  }
+  return *outcome;
+}
+
+std::optional<WaitOutcome> QueueWait::Check(const lock::AcquireSet& acquire,
+                                            const QueueEvents& events, Progress& progress) {
+  // First: if our contender is asked to leave before the command has begun, nothing has to be
+  // ended.
+  const auto& request = events.release_request();
+  const auto* busy = acquire.outcome() ? std::get_if<lock::Busy>(&*acquire.outcome()) : nullptr;
+  const bool is_removed = busy != nullptr && busy->why == lock::Busy::Why::kRemoved;
+  if (request && (!request->forced || is_removed)) return WaitFailure(AskedToLeave{*request});
+  if (acquire.outcome()) return OutcomeOf(acquire);
+  if (context_.ancestors.IsQueuedBeside(events.waits_for())) {
+    return WaitFailure(WaitsBehindWriter(events.waits_for()));
+  }
+  if (session_driver_.IsHopeless()) return WaitFailure(lock::Unreachable{});
+  const auto pause = [&progress](const std::function<void()>& suspend) {
+    progress.Pause();
+    suspend();
+  };
+  if (const auto signal = TakeEndingSignal(context_.signals, pause)) {
+    progress.Interrupt();
+    return WaitFailure(Interrupted{*signal});
+  }
+  if (context_.ancestors.is_lost() || (hooks_.is_cancelled && hooks_.is_cancelled())) {
+    return WaitFailure(Cancelled{});
+  }
+  return std::nullopt;
+}
+
+WaitOutcome QueueWait::OutcomeOf(const lock::AcquireSet& acquire) {
+  const lock::AcquireOutcome& outcome = *acquire.outcome();
+  if (std::holds_alternative<lock::Acquired>(outcome) ||
+      std::holds_alternative<lock::ReservedLock>(outcome)) {
+    return TakenLocks{acquire.tickets(), acquire.passed(), acquire.reserved()};
+  }
+  if (const auto* held = std::get_if<lock::HeldForUs>(&outcome)) {
+    return KeeperFound{
+        {.lock = acquire.lock(), .mode = held->mode, .path = held->path, .token = held->token},
+        held->data};
+  }
+  return WaitFailure(outcome);
+}
+
+cli::RunEnd QueueWait::End(const WaitFailure& failure) const {
+  const int conflict = context_.options.conflict_exit_code;
+  return std::visit(
+      Overloaded{[this](const lock::AcquireOutcome& decided) { return EndOf(decided); },
+                 [this](const Interrupted& interrupted) {
+                   return cli::InterruptedEnd(locks_, interrupted.signal_number);
+                 },
+                 [this, conflict](const AskedToLeave& asked) {
+                   return EndWithStatus(conflict, EndReason::kAskedToLeave, locks_,
+                                        cli::AskerText(asked.request));
+                 },
+                 [this, conflict](const Cancelled&) {
+                   if (!context_.ancestors.is_lost())
+                     return EndWithStatus(conflict, EndReason::kCancelled);
+                   return EndWithStatus(conflict, EndReason::kLostBeforeRun,
+                                        context_.ancestors.DisplayPath());
+                 },
+                 [](const cli::UsageError& endless) {
+                   return EndRun(EndReason::kUsage, cli::UsageLines(endless));
+                 }},
+      failure);
+}
+
+cli::RunEnd QueueWait::EndOf(const lock::AcquireOutcome& outcome) const {
+  const auto no_end = [](const auto&) -> cli::RunEnd {
+    throw std::logic_error("QueueWait::End");  // a lock that is held ends no run
+  };
+  cli::RunEnd end = std::visit(
+      Overloaded{[this](const lock::Busy& busy) { return EndOf(busy); },
+                 [&](const lock::Acquired& acquired) { return no_end(acquired); },
+                 [&](const lock::ReservedLock& reserved) { return no_end(reserved); },
+                 [&](const lock::HeldForUs& held) { return no_end(held); },
+                 FailureEnd(session_driver_, context_.options.server.connect_timeout, ended_at_)},
+      outcome);
+  const bool had_session = session_driver_.session().session_id() != 0;
+  if (std::holds_alternative<lock::Unreachable>(outcome) && had_session) {
+    end.message = fmt::format(cli::message::kLostWaiting, ended_at_, end.message);
+  }
+  return end;
+}
+
+cli::RunEnd QueueWait::EndOf(const lock::Busy& busy) const {
+  const cli::RunOptions& options = context_.options;
+  const int conflict = options.conflict_exit_code;
+  const EndReason reason = ReasonOf(busy.why);
+  switch (reason) {
+    case EndReason::kTaken:
+      return EndWithStatus(conflict, reason, ended_at_, cli::HeldText(busy));
+    case EndReason::kWaitOver:
+      return EndWithStatus(conflict, reason, ended_at_,
+                           cli::FormatDuration(options.wait.value_or(Duration::zero())),
+                           cli::BlockerText(busy));
+    case EndReason::kQueueFull:
+      return EndWithStatus(conflict, reason, ended_at_,
+                           cli::QueueFullText(options.max_queue.value_or(0)));
+    default:
+      return EndWithStatus(conflict, reason, ended_at_);
+  }
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
+#include "commands/nesting/nesting.h"
+#include "commands/run/progress.h"
+#include "commands/session/run_context.h"
+#include "commands/session/session_driver.h"
+#include "lock/acquire/acquire_set.h"
+#include "lock/data/contender_data.h"
+
+namespace zklock::commands {
+
+/// All LOCKs were acquired.
+struct TakenLocks {
+  std::vector<lock::Ticket> tickets;
+  std::vector<std::string> passed;             ///< contenders in turnstiles, to be deleted
+  std::vector<lock::ReservedLock> reserved{};  ///< those that the ID of --reserve has already
+};
+/// A signal ended the wait.
+struct Interrupted {
+  int signal_number = 0;
+};
+/// Our contender was asked to leave (zklock release).
+struct AskedToLeave {
+  lock::ReleaseRequest request;
+};
+/// Nobody wants the locks any more.
+struct Cancelled {};
+
+/// The locks were not acquired. UsageError: the wait would never have ended. An AcquireOutcome is
+/// none of Acquired, ReservedLock and HeldForUs.
+using WaitFailure =
+    std::variant<lock::AcquireOutcome, Interrupted, AskedToLeave, Cancelled, cli::UsageError>;
+/// How the wait ended.
+using WaitOutcome = std::variant<TakenLocks, KeeperFound, WaitFailure>;
+
+/// All may be empty.
+struct WaitHooks {
+  /// Asked after each event. (A lost ancestor lock cancels the wait in any case.)
+  std::function<bool()> is_cancelled{};
+  /// Called after each event that does not end the wait.
+  std::function<void(const lock::AcquireSet& acquire)> on_progress{};
+  /// Called before each create of a contender.
+  std::function<void()> on_joining{};
+};
+
+/// The way through the queues of all LOCKs, with a progress display.
+class QueueWait {
+ public:
+  /// `locks`: all of them, for messages. The references outlive it.
+  QueueWait(RunContext& context, SessionDriver& session_driver, std::string locks, WaitHooks hooks)
+      : context_(context),
+        session_driver_(session_driver),
+        locks_(std::move(locks)),
+        hooks_(std::move(hooks)) {}
+
+  [[nodiscard]] WaitOutcome Run(const std::vector<lock::AcquireRequest>& requests);
+  /// When --wait is over; kNever before the first LOCK has been joined, or without it.
+  [[nodiscard]] TimePoint wait_end() const { return wait_end_; }
+  /// The LOCK at which the wait ended.
+  [[nodiscard]] const std::string& ended_at() const { return ended_at_; }
+  /// The end of the run after a failure. To be called after the session's close, as FailureEnd.
+  [[nodiscard]] cli::RunEnd End(const WaitFailure& failure) const;
+
+ private:
+  std::optional<WaitOutcome> Check(const lock::AcquireSet& acquire, const QueueEvents& events,
+                                   Progress& progress);
+  static WaitOutcome OutcomeOf(const lock::AcquireSet& acquire);
+  [[nodiscard]] cli::RunEnd EndOf(const lock::AcquireOutcome& outcome) const;
+  [[nodiscard]] cli::RunEnd EndOf(const lock::Busy& busy) const;
+
+  RunContext& context_;
+  SessionDriver& session_driver_;
+  const std::string locks_;
+  const WaitHooks hooks_;
+  std::string ended_at_;
+  TimePoint wait_end_ = kNever;
+};
+
+}  // namespace zklock::commands

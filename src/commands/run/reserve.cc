@@ -1,0 +1,313 @@
+#include "commands/run/reserve.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/reports/event.h"
+#include "cli/reports/report_reasons.h"
+#include "cli/text/queue_view.h"
+#include "cli/text/run_messages.h"
+#include "commands/run/history.h"
+#include "commands/session/console.h"
+#include "commands/session/exit.h"
+#include "commands/session/failure_end.h"
+#include "lock/hold/history_writer.h"
+#include "lock/operations/calls.h"
+#include "lock/reserve/existing_reservations.h"
+#include "lock/reserve/make_reservations.h"
+#include "process/loop/waker.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::commands {
+namespace {
+
+using cli::EndReason;
+
+/// The path of the LOCKs, for messages.
+std::string DisplayPathOf(const TakenLocks& taken) {
+  std::vector<std::string> paths;
+  for (const lock::Ticket& ticket : taken.tickets) paths.push_back(ticket.lock.display_path());
+  for (const lock::ReservedLock& one : taken.reserved) paths.push_back(one.lock.display_path());
+  std::sort(paths.begin(), paths.end());
+  std::string text;
+  for (const std::string& path : paths) text += (text.empty() ? "" : ", ") + path;
+  return text;
+}
+
+/// The reservation as a command that runs under it sees it.
+lock::Ticket TicketOf(const lock::ReservedLock& one) {
+  return {.lock = one.lock,
+          .mode = one.reserved.mode,
+          .path = one.path,
+          .token = one.reserved.reservation.token,
+          .created = one.reserved.since};
+}
+
+lock::ReservationRun RunOf(const lock::ReservedLock& one) {
+  return {one.lock, one.path, lock::RunOf(protocol::BaseOf(one.path), one.reserved)};
+}
+
+class Reserver {
+ public:
+  Reserver(RunContext& context, SessionDriver& session_driver, TakenLocks taken)
+      : context_(context), session_driver_(session_driver), taken_(std::move(taken)) {}
+
+  std::optional<std::vector<lock::Ticket>> Run(
+      const std::function<std::string(protocol::Mode)>& contender_data) {
+    if (!Renew()) return std::nullopt;
+    std::vector<lock::ReservedLock> made;
+    std::vector<lock::ReservationRun> runs;
+    if (!taken_.tickets.empty()) {
+      std::vector<lock::HeldContender> held;
+      for (const lock::Ticket& ticket : taken_.tickets) {
+        held.push_back({ticket, contender_data(ticket.mode)});
+      }
+      made = Make(held);
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        runs.push_back(RunOf(made[i]));
+        runs.back().record.waited = WaitOf(taken_.tickets[i], made[i]);
+      }
+    }
+    for (const lock::ReservedLock& one : taken_.reserved) runs.push_back(RunOf(one));
+    if (context_.options.history != 0) EnterInHistory(runs);
+    (void)CloseSession();  // what it leaves expires
+    return Publish(made);
+  }
+
+  /// For --resume.
+  std::vector<lock::Ticket> FindAll() {
+    for (const cli::WantedLock& wanted : context_.options.locks) {
+      const lock::LockName lock = context_.NameOf(wanted);
+      const auto found = Ask(lock.display_path(), Signals::kEnd, [&](lock::Calls& calls) {
+        return lock::FindHeldReservation(calls, lock, context_.options.reserve);
+      });
+      if (!found) {
+        End(lock.display_path(),
+            cli::EndWithStatus(context_.options.conflict_exit_code, EndReason::kNotReserved,
+                               lock.display_path(), context_.options.reserve));
+      }
+      if (found->reserved.mode != wanted.mode) {
+        const FailureEnd end(session_driver_, context_.options.server.connect_timeout,
+                             lock.display_path());
+        End(lock.display_path(),
+            end(lock::Unusable{.why = lock::Unusable::Why::kReservedInOtherMode,
+                               .child = std::string(protocol::BaseOf(found->path)),
+                               .reserved_mode = found->reserved.mode}));
+      }
+      taken_.reserved.push_back(*found);
+    }
+    (void)CloseSession();
+    return Publish({});
+  }
+
+ private:
+  /// How long its contender was queued, until it was converted.
+  [[nodiscard]] std::chrono::milliseconds WaitOf(const lock::Ticket& ticket,
+                                                 const lock::ReservedLock& made) const {
+    // The contender that waited in the turnstile is not the one that holds the permit.
+    const Duration in_turnstile =
+        context_.options.permits ? ticket.created_after - context_.began : Duration::zero();
+    return made.reserved.since - ticket.created +
+           std::chrono::duration_cast<std::chrono::milliseconds>(in_turnstile);
+  }
+
+  /// The reservations stand whatever happens to their entries.
+  void EnterInHistory(const std::vector<lock::ReservationRun>& runs) {
+    lock::HistoryWriter writer(session_driver_.session(), runs, context_.options.history);
+    const TimePoint deadline = context_.clock.Now() + kLongestHistoryWait;
+    process::Waker alarm(deadline);
+    process::EventLoop& loop = context_.loop;
+    loop.Remove(context_.signals);  // nobody takes them meanwhile
+    loop.Add(writer);
+    loop.Add(alarm);
+    while (!writer.IsEntered() && !session_driver_.IsHopeless() &&
+           context_.clock.Now() < deadline) {
+      loop.RunOnce();
+    }
+    loop.Remove(alarm);
+    loop.Remove(writer);
+    loop.Add(context_.signals);
+    writer.GiveUpRest();
+    for (const auto& unkept : writer.unkept()) context_.report.NoHistory(unkept);
+  }
+
+  /// Whether signals end what is under way.
+  enum class Signals { kEnd, kWait };
+
+  /// Runs `work(calls)`, and returns its result. Throws Exit, with the session closed, except that
+  /// lock::ReservingFailed passes.
+  template <typename F>
+  std::invoke_result_t<F&, lock::Calls&> Ask(const std::string& locks, Signals signals, F work) {
+    const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+      process::EventLoop& loop = context_.loop;
+      const auto is_over = [&] { return is_done() || session_driver_.IsHopeless(); };
+      std::optional<int> signal;
+      loop.Add(source);
+      loop.Remove(context_.signals);
+      if (signals == Signals::kEnd) {
+        signal = RunUntil(loop, context_.signals, is_over);
+      } else {
+        while (!is_over()) loop.RunOnce();
+      }
+      loop.Add(context_.signals);
+      loop.Remove(source);
+      if (signal) End(locks, cli::InterruptedEnd(locks, *signal));
+      if (!is_done()) throw lock::OperationFailed(lock::Unreachable{});
+    };
+    zookeeper::Session& session = session_driver_.session();
+    Duration patience = context_.options.server.connect_timeout;
+    // A session that exists may outlive that.
+    if (session.session_id() != 0) patience = std::max(patience, session.lease().timeout());
+    lock::Calls calls(session, context_.clock, patience, serve);
+    try {
+      return work(calls);
+    } catch (const lock::ReservingFailed&) {
+      throw;
+    } catch (const lock::OperationFailed& failed) {
+      EndAfterClose(locks, failed.failure());
+    }
+  }
+
+  /// Ends the run.
+  [[noreturn]] void End(const std::string& locks, const cli::RunEnd& end) {
+    const bool confirmed = CloseSession();
+    throw Exit(context_.End(locks, end, confirmed));
+  }
+
+  /// Only the close shows whether credentials would help.
+  [[noreturn]] void EndAfterClose(const std::string& locks, const lock::OperationFailure& failure,
+                                  const std::string& addition = "") {
+    const bool confirmed = CloseSession();
+    const FailureEnd end(session_driver_, context_.options.server.connect_timeout, locks);
+    const int status = context_.End(locks, std::visit(end, failure), confirmed);
+    if (!addition.empty()) context_.report.Error(addition);
+    throw Exit(status);
+  }
+
+  /// Renews the reservations that exist, with --for. False if one of them does not any more.
+  bool Renew() {
+    const auto& lasts = context_.options.reserve_for;
+    if (!lasts || taken_.reserved.empty()) return true;
+    const auto renewed = Ask(DisplayPathOf(taken_), Signals::kWait, [&](lock::Calls& calls) {
+      return lock::RenewReservations(calls, taken_.reserved,
+                                     std::chrono::duration_cast<std::chrono::milliseconds>(*lasts));
+    });
+    if (!renewed) return false;
+    const bool is_shown =
+        context_.options.verbosity == cli::Verbosity::kNormal && isatty(STDERR_FILENO) == 1;
+    for (std::size_t i = 0; i < renewed->size(); ++i) {
+      const auto& until = (*renewed)[i].reserved.until;
+      if (!is_shown || until == taken_.reserved[i].reserved.until) continue;
+      context_.report.Say(cli::message::kRenewed, (*renewed)[i].lock.display_path(),
+                          context_.options.reserve, cli::FormatTime(until->count()));
+    }
+    taken_.reserved = *renewed;
+    return true;
+  }
+
+  /// Converts the contenders. Throws Exit, with the session closed.
+  std::vector<lock::ReservedLock> Make(const std::vector<lock::HeldContender>& held) {
+    const std::string locks = DisplayPathOf(taken_);
+    try {
+      // Once it is under way, the reservations may stand whatever happens to this process.
+      auto result = Ask(locks, Signals::kWait, [&](lock::Calls& calls) {
+        return lock::MakeReservations(calls, held, taken_.reserved,
+                                      *ReservationRequestOf(context_.options));
+      });
+      if (auto* made = std::get_if<std::vector<lock::ReservedLock>>(&result)) {
+        return std::move(*made);
+      }
+      End(locks, EndOf(std::get<lock::NotReserved>(result), locks));
+    } catch (const lock::ReservingFailed& failed) {
+      EndAfterClose(locks, failed.failure(),
+                    failed.may_be_made()
+                        ? fmt::format(cli::message::kMayBeReserved, locks, context_.options.reserve,
+                                      taken_.tickets.front().lock.display_path())
+                        : "");
+    }
+  }
+
+  [[nodiscard]] cli::RunEnd EndOf(const lock::NotReserved& obstacle,
+                                  const std::string& locks) const {
+    const int conflict = context_.options.conflict_exit_code;
+    switch (obstacle.why) {
+      case lock::NotReserved::Why::kExpired:
+        return cli::EndRun(EndReason::kUnreachable,
+                           fmt::format(cli::message::kExpiredWhileReserving, locks));
+      case lock::NotReserved::Why::kAskedToLeave:
+        return cli::EndWithStatus(conflict, EndReason::kAskedToLeave, locks,
+                                  cli::AskerText(obstacle.request));
+      case lock::NotReserved::Why::kRemoved:
+        break;
+    }
+    return cli::EndWithStatus(conflict, EndReason::kRemoved, locks);
+  }
+
+  std::vector<lock::Ticket> Publish(const std::vector<lock::ReservedLock>& made) {
+    std::vector<lock::Ticket> reserved;
+    reserved.reserve(made.size() + taken_.reserved.size());
+    for (const lock::ReservedLock& one : made) {
+      reserved.push_back(Publish(one, /*is_new=*/true));
+    }
+    for (const lock::ReservedLock& one : taken_.reserved) {
+      reserved.push_back(Publish(one, /*is_new=*/false));
+    }
+    std::sort(reserved.begin(), reserved.end(),
+              [](const auto& one, const auto& other) { return one.lock.path < other.lock.path; });
+    return reserved;
+  }
+
+  lock::Ticket Publish(const lock::ReservedLock& one, bool is_new) {
+    lock::Ticket ticket = TicketOf(one);
+    const auto& until = one.reserved.until;
+    context_.events.Publish(cli::ReservedEvent{
+        .ticket = ticket,
+        .id = one.reserved.reservation.id,
+        .since_ms = is_new ? std::nullopt : std::optional(one.reserved.since.count()),
+        .until_ms = until ? std::optional(until->count()) : std::nullopt});
+    return ticket;
+  }
+
+  bool CloseSession() {
+    context_.loop.Remove(context_.signals);  // nobody takes them meanwhile
+    const bool confirmed = session_driver_.Close();
+    context_.loop.Add(context_.signals);
+    return confirmed;
+  }
+
+  RunContext& context_;
+  SessionDriver& session_driver_;
+  TakenLocks taken_;
+};
+
+}  // namespace
+
+std::optional<protocol::ReservationRequest> ReservationRequestOf(const cli::RunOptions& options) {
+  if (options.reserve.empty()) return std::nullopt;
+  protocol::ReservationRequest request{.id = options.reserve, .reason = options.reserve_reason};
+  if (options.reserve_for) {
+    request.lasts = std::chrono::duration_cast<std::chrono::milliseconds>(*options.reserve_for);
+  }
+  return request;
+}
+
+std::optional<std::vector<lock::Ticket>> Reserve(
+    RunContext& context, SessionDriver& session_driver, const TakenLocks& taken,
+    const std::function<std::string(protocol::Mode)>& contender_data) {
+  return Reserver(context, session_driver, taken).Run(contender_data);
+}
+
+std::vector<lock::Ticket> Resume(RunContext& context, SessionDriver& session_driver) {
+  return Reserver(context, session_driver, {}).FindAll();
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,129 @@
+#include "commands/run/run.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "cli/reports/report_queue.h"
+#include "cli/text/run_messages.h"
+#include "commands/nesting/run_metadata.h"
+#include "commands/run/acquire_locks.h"
+#include "commands/run/dry_run.h"
+#include "commands/run/keeper.h"
+#include "commands/run/locked_run.h"
+#include "commands/run/preforked_command.h"
+#include "commands/run/running_command.h"
+#include "commands/session/console.h"
+#include "commands/session/exit.h"
+#include "commands/session/run_context.h"
+#include "process/guard/owner_guard.h"
+#include "process/loop/descriptors.h"
+#include "process/tree/executable.h"
+#include "process/tree/process_tree.h"
+
+namespace zklock::commands {
+namespace {
+
+/// Runs the command without a session: under locks that only ancestors hold, or that are
+/// `reserved`.
+int RunWithoutSession(RunContext& context, PreforkedCommand& command,
+                      const std::vector<lock::Ticket>& reserved) {
+  const AncestorLocks& ancestors = context.ancestors;
+  const std::string locks = reserved.empty() ? ancestors.DisplayPath() : DisplayPaths(reserved);
+  command.FinishForksWithoutSession();
+  process::LeaveWorkingDirectory();
+  if (const auto signal = TakeEndingSignal(context.signals)) {
+    if (!reserved.empty()) {
+      context.report.Error(cli::message::kStaysReservedAfterSignal, cli::SignalName(*signal), locks,
+                           context.options.reserve);
+    }
+    return kExitSignalBase + *signal;
+  }
+  process::Supervisor& supervisor = command.supervisor();
+  supervisor.Begin(
+      EnvironmentFor({}, reserved.empty() ? ancestors.tickets() : reserved, context.Self(), ""));
+  RunningCommand running(context, supervisor, locks);
+  context.loop.Add(supervisor);
+  while (!supervisor.is_over()) {
+    context.loop.RunOnce();
+    running.FollowAncestors(kNever, context.options.kill_after);
+    running.PublishProgress();
+    running.PassSignals([&] {
+      if (ancestors.empty()) return;  // no lease can run out meanwhile
+      context.report.Suspending(ancestors.DisplayPath(),
+                                ancestors.lease_end() - context.clock.Now());
+    });
+  }
+  context.loop.Remove(supervisor);
+  if (const auto* failed = supervisor.exec_failed()) return CannotExecute(context, *failed);
+  running.PublishEnd();
+  running.ReportEnd();
+  return running.Status();
+}
+
+int ReserveOnly(RunContext& context) {
+  std::optional<process::OwnerGuard> guard;
+  (void)AcquireLocks(context, {.beneficiary = getpid(),
+                               .depends_on_existing_holds = true,
+                               .contender_data =
+                                   [&context](protocol::Mode mode) {
+                                     return ContenderDataFor(context.options, mode, context.Self(),
+                                                             /*contained=*/false);
+                                   },
+                               .fork_guard =
+                                   [&] {
+                                     if (!guard) guard.emplace(context.shared_session.GuardDuty());
+                                   }});
+  return kExitOk;
+}
+
+int RunCommand(RunContext& context) {
+  if (context.options.command.empty()) return ReserveOnly(context);
+  const auto executable =
+      process::FindExecutable(context.options.command.front(), GetEnvironment("PATH"));
+  if (const auto* failed = std::get_if<process::ExecFailed>(&executable)) {
+    return CannotExecute(context, *failed);
+  }
+  process::RequireProcessTree();  // a command that could not be ended must not be queued for
+  auto command = std::make_unique<PreforkedCommand>(context, std::get<std::string>(executable));
+  if (context.options.contain == cli::Contain::kRequire) command->RequireCgroup();
+  const bool is_reserved = !context.options.reserve.empty();
+  // The shell that holds by --hold may have become this zklock, by exec: the beneficiary is this
+  // process, not its parent.
+  HeldLocks locks =
+      AcquireLocks(context, {.beneficiary = getpid(),
+                             .depends_on_existing_holds = true,
+                             .contender_data =
+                                 [&context, &command, is_reserved](protocol::Mode mode) {
+                                   return ContenderDataFor(context.options, mode, context.Self(),
+                                                           command->HasCgroup() && !is_reserved);
+                                 },
+                             .command = command.get()});
+  if (locks.tickets.empty()) return RunWithoutSession(context, *command, locks.reserved);
+  return RunUnderLocks(context, std::move(locks), std::move(command));
+}
+
+}  // namespace
+
+int Run(const cli::RunOptions& options, process::Signals& signals, process::MessageSink& sink) {
+  if (options.dry_run) return DryRun(options, signals, sink);
+  if (options.hold) return HoldForOwner(options, signals, sink);
+  signals.AddWindowChanges();
+  RunContext context(options, signals, sink);
+  int status = kExitOk;
+  try {
+    status = RunCommand(context);
+  } catch (const Exit& exit) {
+    status = exit.status();
+  }
+  if (context.event_writer) context.event_writer->Finish();
+  return status;
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,147 @@
+#include "commands/run/running_command.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+#include <variant>
+
+#include "cli/reports/end_reason.h"
+#include "cli/reports/report_reasons.h"
+#include "process/tree/ancestry.h"
+
+namespace zklock::commands {
+
+namespace {
+
+// A message about a command that ends sooner says at once what ended it.
+constexpr Duration kPromptEnd = std::chrono::seconds(1);
+
+}  // namespace
+
+int CannotExecute(RunContext& context, process::ExecFailed failed) {
+  context.report.CannotExecute(context.options.command.front(), failed);
+  return process::ExitStatusOf(failed);
+}
+
+RunningCommand::RunningCommand(RunContext& context, process::Supervisor& supervisor,
+                               std::string locks, Details details)
+    : context_(context),
+      supervisor_(supervisor),
+      locks_(std::move(locks)),
+      details_(std::move(details)) {
+  context_.loop.Add(alarm_);
+}
+
+void RunningCommand::FollowAncestors(TimePoint own_lease_end, Duration own_grace) {
+  const AncestorLocks& ancestors = context_.ancestors;
+  if (ancestors.empty()) return;
+  supervisor_.SetLease(std::min(own_lease_end, ancestors.lease_end()),
+                       std::min(own_grace, ancestors.GraceFor(context_.options.kill_after)));
+  if (ancestors.is_lost()) OnLossOf(ancestors.DisplayPath(), EndCause::kOuter);
+}
+
+void RunningCommand::PublishProgress() {
+  if (supervisor_.cause() == EndCause::kLeaseRanOut) PublishLoss(locks_, EndCause::kLeaseRanOut);
+  if (!reason_.empty() && supervisor_.has_sent_stop() && context_.clock.Now() >= report_at_) {
+    context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kSentStop));
+    has_sent_stop_ = true;
+  }
+  if (start_published_ || !supervisor_.has_started()) return;
+  start_published_ = true;
+  context_.events.Publish(
+      cli::StartedEvent{context_.options.command.front(), supervisor_.command_pid()});
+}
+
+void RunningCommand::OnLoss(EndCause loss) { OnLossOf(locks_, loss); }
+
+void RunningCommand::OnLossOf(const std::string& locks, EndCause loss) {
+  PublishLoss(locks, loss);
+  if (context_.options.on_lost == cli::OnLost::kStop) supervisor_.End(loss);
+}
+
+void RunningCommand::PublishLoss(const std::string& locks, EndCause loss) {
+  if (loss_) return;
+  loss_ = loss;
+  const cli::CauseDetails details = details_ ? details_(loss) : cli::CauseDetails{};
+  context_.events.Publish(cli::LostEvent{locks, loss, details});
+  SetReason(cli::CauseText(loss, locks, details));
+  if (context_.options.on_lost != cli::OnLost::kWarn || loss == EndCause::kLeaseRanOut) return;
+  context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(cli::Fate::kContinues));
+}
+
+void RunningCommand::SetReason(std::string reason) {
+  if (supervisor_.ended() != nullptr) {
+    context_.report.Error(reason + "; " + FateOfCommand(FateAtEnd()));
+  } else if (reason_.empty() && !has_sent_stop_) {
+    reason_ = std::move(reason);
+    report_at_ = context_.clock.Now() + kPromptEnd;
+    alarm_.Set(report_at_);
+  } else {
+    context_.report.Error(reason);  // the command has to end for another one
+  }
+}
+
+std::string RunningCommand::FateOfCommand(cli::Fate fate) const {
+  return cli::FateText(fate, context_.options.command.front(), context_.options.label,
+                       context_.options.stop_signal);
+}
+
+cli::Fate RunningCommand::FateAtEnd() const {
+  if (!supervisor_.has_started()) return cli::Fate::kNotBegun;
+  const process::Ended& ended = *supervisor_.ended();
+  if (ended.got_kill) return ended.got_stop ? cli::Fate::kKilledAfter : cli::Fate::kKilled;
+  return ended.got_stop ? cli::Fate::kStopped : cli::Fate::kHadEnded;
+}
+
+void RunningCommand::OnReleaseRequest(const lock::ReleaseRequest& request) {
+  if (std::exchange(has_request_, true)) return;
+  constexpr EndCause kCause = EndCause::kReleaseRequested;
+  SetReason(cli::CauseText(kCause, locks_, {.by = cli::AskerText(request)}));
+  supervisor_.End(kCause);
+}
+
+void RunningCommand::PassSignals(const std::function<void()>& before_suspension) {
+  while (const auto signal = context_.signals.Next()) {
+    // The terminal sends its signals to the whole process group, to the command too.
+    if (signal->from_terminal || supervisor_.IsFromCommand(signal->sender)) continue;
+    supervisor_.Forward(signal->number);
+  }
+  // The command may ignore a TSTP, or act on it later: zklock suspends itself once it is suspended.
+  if (const auto suspended_by = supervisor_.TakeSuspension()) {
+    if (process::HasJobControl()) before_suspension();
+    supervisor_.SuspendWithCommand(context_.signals, *suspended_by);
+  }
+}
+
+void RunningCommand::PublishEnd() {
+  ended_ = *supervisor_.ended();
+  context_.signals.SetCommandEnd(ended_.wait_status);
+  PublishProgress();
+  const bool is_contained = std::holds_alternative<std::string>(supervisor_.containment());
+  const int sent = ended_.got_kill ? SIGKILL : ended_.got_stop ? context_.options.stop_signal : 0;
+  context_.events.Publish(cli::ExitedEvent{ended_.wait_status, is_contained, sent});
+}
+
+EndCause RunningCommand::cause() const {
+  return supervisor_.cause().value_or(loss_.value_or(EndCause::kItself));
+}
+
+int RunningCommand::Status() const {
+  return cli::EndStatus(cli::RowOf(cause()).reason, process::ShellStatus(ended_.wait_status));
+}
+
+void RunningCommand::ReportEnd() {
+  if (!reason_.empty()) {
+    context_.report.Error(std::exchange(reason_, "") + "; " + FateOfCommand(FateAtEnd()));
+  } else if (has_sent_stop_) {
+    context_.report.Error(FateOfCommand(FateAtEnd()));
+  }
+  for (const auto& survivor : ended_.survivors) context_.report.Survivor(survivor);
+  for (const auto& process : ended_.left_behind) context_.report.LeftBehind(process);
+  if (ended_.guard_failed) {
+    context_.report.Error(cli::CauseText(EndCause::kGuardFailed, locks_));
+  }
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/end_cause.h"
+#include "cli/reports/end_reason.h"
+#include "commands/session/run_context.h"
+#include "lock/data/contender_data.h"
+#include "lock/hold/hold.h"
+#include "process/guard/supervisor.h"
+#include "process/loop/waker.h"
+#include "process/tree/executable.h"
+
+namespace zklock::commands {
+
+/// Reports that the command cannot be executed. Returns the exit status.
+int CannotExecute(RunContext& context, process::ExecFailed failed);
+
+/// The command from its begin to its end, as messages and events show it, under locks of our own
+/// session, of ancestors, or both. The caller runs the loop, with the supervisor in it, and calls
+/// the functions below after each wake-up.
+class RunningCommand {
+ public:
+  using Details = std::function<cli::CauseDetails(EndCause)>;
+  /// `locks`: all that it runs under, for messages. `details`: what is known about a loss that is
+  /// found now; may be empty. `context` and `supervisor` outlive it.
+  RunningCommand(RunContext& context, process::Supervisor& supervisor, std::string locks,
+                 Details details = {});
+  ~RunningCommand() { context_.loop.Remove(alarm_); }
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+
+  /// Where ancestors hold locks too: the command ends with these, and before the first lease ends,
+  /// theirs or our own.
+  void FollowAncestors(TimePoint own_lease_end, Duration own_grace);
+  /// That the command has been executed, and that the lease has run out, as soon as it is known;
+  /// and why the command has to end, if it takes long to end.
+  void PublishProgress();
+  /// The locks of our session are lost: publishes that, unless a loss has been published, and ends
+  /// the command if --on-lost says so.
+  void OnLoss(EndCause loss);
+  /// Another process asks for the release: reports that, once, and ends the command.
+  void OnReleaseRequest(const lock::ReleaseRequest& request);
+  /// Passes on the signals that have arrived. When the command is suspended, so is zklock; if a
+  /// shell will show that, `before_suspension` is called first.
+  void PassSignals(const std::function<void()>& before_suspension);
+
+  /// Publishes the end of the command, which the supervisor has reaped.
+  void PublishEnd();
+  /// From then on.
+  [[nodiscard]] process::Ended& ended() { return ended_; }
+  /// Why the run ends: what has ended the command or, with --on-lost warn, the loss that it has
+  /// outlived; otherwise the command itself. Until the release, nested runs may be ended likewise.
+  [[nodiscard]] EndCause cause() const;
+  /// The exit status of zklock.
+  [[nodiscard]] int Status() const;
+  /// Reports why the command had to end and what ended it, and the processes that it has left.
+  void ReportEnd();
+
+ private:
+  void OnLossOf(const std::string& locks, EndCause loss);
+  void PublishLoss(const std::string& locks, EndCause loss);
+  /// Why the command has to end; the message waits until it is known what became of the command.
+  void SetReason(std::string reason);
+  [[nodiscard]] std::string FateOfCommand(cli::Fate fate) const;
+  [[nodiscard]] cli::Fate FateAtEnd() const;
+
+  RunContext& context_;
+  process::Supervisor& supervisor_;
+  const std::string locks_;
+  process::Ended ended_;
+  bool start_published_ = false;
+  std::optional<EndCause> loss_;  // published
+  bool has_request_ = false;
+  const Details details_;
+  std::string reason_;            // that is not reported yet
+  TimePoint report_at_ = kNever;  // even if the command has not ended by then
+  process::Waker alarm_;
+  bool has_sent_stop_ = false;  // the reason is reported, and the end is to follow
+};
+
+}  // namespace zklock::commands

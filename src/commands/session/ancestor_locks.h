@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/data/ticket.h"
+#include "process/loop/event_loop.h"
+#include "process/nesting/nesting_link.h"
+
+namespace zklock::commands {
+
+/// The LOCKs of `tickets` as the user knows them, separated by ", ".
+[[nodiscard]] std::string DisplayPaths(const std::vector<lock::Ticket>& tickets);
+
+/// The locks that ancestor zklocks, or a keeper, hold for a run; each is proven by a link to the
+/// process that holds it. The run must end when is_lost(), and before lease_end().
+class AncestorLocks {
+ public:
+  void Add(lock::Ticket ticket, std::unique_ptr<process::NestingLink> link);
+
+  [[nodiscard]] bool empty() const { return links_.empty(); }
+  [[nodiscard]] const std::vector<lock::Ticket>& tickets() const { return tickets_; }
+  /// All LOCKs, for messages.
+  [[nodiscard]] std::string DisplayPath() const;
+  /// The earliest end of a lease; kNever without any.
+  [[nodiscard]] TimePoint lease_end() const;
+  /// The time between the stop signal and KILL: `kill_after`, or as much as their leases allow.
+  [[nodiscard]] Duration GraceFor(Duration kill_after) const;
+  /// One of them is lost, released, or its holder is gone.
+  [[nodiscard]] bool is_lost() const;
+  /// The links: while any process has these open, the locks are not released.
+  [[nodiscard]] std::vector<int> descriptors() const;
+
+  /// An ancestor holds `lock` as a reader, and this reader queues all the same and without a time
+  /// limit (--no-nest). If it has to wait, it waits for a writer that waits for that ancestor: for
+  /// ever.
+  void QueueBeside(std::string lock) { queued_beside_.insert(std::move(lock)); }
+  [[nodiscard]] bool IsQueuedBeside(const std::string& lock) const {
+    return queued_beside_.count(lock) > 0;
+  }
+
+  void AddTo(process::EventLoop& loop) const;
+
+ private:
+  std::vector<lock::Ticket> tickets_;
+  std::vector<std::unique_ptr<process::NestingLink>> links_;
+  std::set<std::string> queued_beside_;
+};
+
+}  // namespace zklock::commands

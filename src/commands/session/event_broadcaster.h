@@ -1,0 +1,114 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/reports/event.h"
+#include "lock/acquire/acquire.h"
+#include "lock/data/contender_data.h"
+#include "lock/hold/hold.h"
+#include "zookeeper/session.h"
+
+namespace zklock::commands {
+
+/// Passes each event on to all listeners.
+class EventBroadcaster {
+ public:
+  /// The listeners outlive it. They get each event in this order.
+  explicit EventBroadcaster(std::vector<cli::EventListener*> listeners)
+      : listeners_(std::move(listeners)) {}
+  void Add(cli::EventListener& listener) { listeners_.push_back(&listener); }
+  void Remove(cli::EventListener& listener) { std::erase(listeners_, &listener); }
+
+  void Publish(const cli::Event& event);
+  /// ConnectedEvent, and ShortSessionEvent if the reconnect has made the session timeout short.
+  void PublishConnected(const zookeeper::Session& session);
+  /// ShortSessionEvent, if `timeout` is short.
+  void WarnOfShortSession(Duration timeout);
+
+ private:
+  std::vector<cli::EventListener*> listeners_;
+};
+
+/// Publishes the events between joining a queue and acquiring the lock.
+class QueueEvents final : public lock::AcquireObserver {
+ public:
+  /// `on_joining` may be empty. `expects_acl`: a LOCK that everyone may write to or delete from is
+  /// reported. `events` outlives the session.
+  QueueEvents(EventBroadcaster& events, zookeeper::Session& session,
+              std::function<void()> on_joining, bool expects_acl)
+      : events_(events),
+        session_(session),
+        on_joining_(std::move(on_joining)),
+        expects_acl_(expects_acl) {}
+  void OnConnected() override;
+  void OnJoining(const lock::LockName& lock, const std::string& queue) override;
+  void OnQueued(const lock::Ticket& ticket) override;
+  void OnWaiting(const lock::LockName& lock, const std::string& predecessor,
+                 const lock::Ahead& ahead) override;
+  void OnPreempted(const lock::LockName& lock, const lock::Preempted& preempted) override;
+  void OnFirst(const lock::LockName& lock) override;
+  void OnPlaceLost(const lock::LockName& lock) override;
+  void OnReservationExpired(const lock::LockName& lock, const lock::Reserved& reserved) override;
+  void OnReservationOverdue(const lock::LockName& lock, const std::string& path,
+                            const lock::Reserved& reserved) override;
+  void OnIncompatible(const lock::LockName& lock,
+                      const protocol::IncompatibleContender& incompatible) override;
+  void OnOwnData(const std::string& data) override;
+
+  /// The LOCK that we wait for; empty until something is ahead of us.
+  [[nodiscard]] const std::string& waits_for() const { return waits_for_; }
+  /// Set when our contender was asked to leave the queue.
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
+    return release_request_;
+  }
+
+ private:
+  void ReportIfOpen(const lock::LockName& lock, const std::string& queue);
+
+  EventBroadcaster& events_;
+  zookeeper::Session& session_;
+  const std::function<void()> on_joining_;
+  const bool expects_acl_;
+  std::optional<lock::ReleaseRequest> release_request_;
+  std::string waits_for_;
+  std::set<std::string> places_lost_;  // LOCKs
+  std::set<std::string> overdue_;      // paths of reservations
+  // LOCKs. Shared with answers that arrive when this is gone.
+  const std::shared_ptr<std::set<std::string>> open_ = std::make_shared<std::set<std::string>>();
+};
+
+/// Publishes the events while the lock is held, and passes the lease on to the guard.
+class HoldEvents final : public lock::HoldObserver {
+ public:
+  /// `locks`: all that are held, as messages name them.
+  HoldEvents(EventBroadcaster& events, const zookeeper::Session& session, std::string locks)
+      : events_(events), session_(session), locks_(std::move(locks)) {}
+  using LeaseSink = std::function<void(TimePoint lease_end, Duration grace)>;
+  /// From now on the lease is passed on to `sink`, for the guard; an empty one ends that.
+  void SetLeaseSink(LeaseSink sink) { lease_sink_ = std::move(sink); }
+  void OnLease(TimePoint lease_end, Duration grace) override;
+  void OnConnected() override;
+  void OnSuspect() override;
+  void OnConfirmed() override;
+  void OnOwnData(const std::string& data) override;
+
+  /// Set when our contender was asked to release the lock.
+  [[nodiscard]] const std::optional<lock::ReleaseRequest>& release_request() const {
+    return release_request_;
+  }
+
+ private:
+  EventBroadcaster& events_;
+  const zookeeper::Session& session_;
+  const std::string locks_;
+  std::optional<lock::ReleaseRequest> release_request_;
+  LeaseSink lease_sink_;
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,53 @@
+#include "commands/session/run_context.h"
+
+#include <vector>
+
+namespace zklock::commands {
+namespace {
+
+std::unique_ptr<cli::EventWriter> OpenEventsFor(const cli::RunOptions& options) {
+  if (options.events.empty()) return nullptr;
+  std::vector<std::string> locks;
+  for (const cli::WantedLock& wanted : options.locks) locks.push_back(wanted.path);
+  return std::make_unique<cli::EventWriter>(cli::OpenEvents(options.events, options.events_place),
+                                            locks);
+}
+
+std::vector<cli::EventListener*> Listeners(cli::Report& report, cli::EventWriter* event_writer) {
+  std::vector<cli::EventListener*> listeners = {&report};
+  if (event_writer != nullptr) listeners.push_back(event_writer);
+  return listeners;
+}
+
+}  // namespace
+
+RunContext::RunContext(const cli::RunOptions& its_options, process::Signals& its_signals,
+                       process::MessageSink& its_sink)
+    : options(its_options),
+      signals(its_signals),
+      sink(its_sink),
+      report(sink, options.verbosity),
+      event_writer(OpenEventsFor(options)),
+      events(Listeners(report, event_writer.get())),
+      shared_session(options.server) {
+  loop.Add(signals);
+  loop.Add(sink);
+  if (event_writer) loop.Add(*event_writer);
+}
+
+const process::Identity& RunContext::Self() {
+  if (!self_) self_ = process::ThisProcess();
+  return *self_;
+}
+
+int RunContext::End(const std::string& locks, const cli::RunEnd& end, bool confirmed) {
+  events.Publish(cli::ReleasedEvent{locks, end.reason, end.status, confirmed});
+  report.Explain(end);
+  return end.status;
+}
+
+lock::LockName RunContext::NameOf(const cli::WantedLock& wanted) const {
+  return lock::LockName::In(options.server.servers.chroot, wanted.path);
+}
+
+}  // namespace zklock::commands

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
+#include "cli/reports/event_writer.h"
+#include "cli/reports/report.h"
+#include "commands/session/ancestor_locks.h"
+#include "commands/session/event_broadcaster.h"
+#include "commands/session/shared_session.h"
+#include "lock/data/ticket.h"
+#include "process/loop/event_loop.h"
+#include "process/loop/message_sink.h"
+#include "process/loop/signals.h"
+#include "process/tree/identity.h"
+
+namespace zklock::commands {
+
+/// What all parts of one run share, whether it runs a command or holds for an owner (--hold).
+class RunContext {
+ public:
+  /// All outlive it. Opens --events; throws cli::UsageError or cli::ConfigError if it cannot.
+  RunContext(const cli::RunOptions& its_options, process::Signals& its_signals,
+             process::MessageSink& its_sink);
+  RunContext(const RunContext&) = delete;
+  RunContext& operator=(const RunContext&) = delete;
+
+  /// This process. Read when it is first asked for: by then the session is being made.
+  [[nodiscard]] const process::Identity& Self();
+  /// A LOCK of the options, by its path on the servers.
+  [[nodiscard]] lock::LockName NameOf(const cli::WantedLock& wanted) const;
+
+  /// Publishes and reports how the run on `locks` ends. After the close of the session, which the
+  /// servers have `confirmed` or not: no message may keep others waiting. Returns the exit status.
+  int End(const std::string& locks, const cli::RunEnd& end, bool confirmed);
+
+  const cli::RunOptions& options;
+  process::Signals& signals;
+  process::MessageSink& sink;
+  cli::Report report;
+  const std::unique_ptr<cli::EventWriter> event_writer;  ///< none without --events
+  EventBroadcaster events;                               ///< to the report and the event writer
+  const SystemClock clock;
+  const TimePoint began = clock.Now();
+  process::EventLoop loop;  ///< has the signals, the sink and the event writer
+  /// The session of the run, for its guard.
+  SharedSession shared_session;
+  /// Locks that the run uses without acquiring them itself. RemoveInheritedLocks() and
+  /// UseExistingHold() add to them.
+  AncestorLocks ancestors;
+
+ private:
+  std::optional<process::Identity> self_;
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,166 @@
+#include "commands/session/session_driver.h"
+
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+
+#include "cli/reports/report_reasons.h"
+#include "process/loop/waker.h"
+#include "process/transport/transport_helper.h"
+
+namespace zklock::commands {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A signal ends zklock within a second, whatever the servers do.
+constexpr Duration kCloseTimeout = 800ms;
+constexpr Duration kLookupPause = 1s;
+
+}  // namespace
+
+SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options,
+                             const Clock& clock, SharedSession* shared)
+    : loop_(loop),
+      clock_(clock),
+      shared_(shared),
+      servers_(options.servers),
+      names_no_server_(options.names_no_server),
+      identity_(cli::IdentityText(options.access, options.transport)),
+      credentials_refused_(cli::CredentialsRefusedText(options.access)),
+      looks_up_(options.transport.proxy_command.empty()),
+      transport_(process::MakeTransport(options.transport)),
+      session_({}, options.session_timeout, clock, options.access, transport_.get()) {
+  session_.SetConnectTimeout(options.connect_timeout);
+  loop_.Add(*this);
+  loop_.Add(session_);
+  if (looks_up_) {
+    BeginLookup();
+  } else {
+    UseNames();
+  }
+}
+
+SessionDriver::~SessionDriver() {
+  loop_.Remove(session_);
+  loop_.Remove(*this);
+}
+
+void SessionDriver::UseNames() {
+  std::vector<zookeeper::Endpoint> endpoints;
+  for (const zookeeper::Server& server : servers_.servers) {
+    endpoints.push_back({server.host + ":" + server.port, zookeeper::ToString(server)});
+  }
+  session_.SetEndpoints(std::move(endpoints));
+}
+
+void SessionDriver::BeginLookup() {
+  next_lookup_ = kNever;
+  rounds_at_lookup_ = session_.failed_rounds();
+  try {
+    lookup_ = std::make_unique<process::NameLookup>(servers_.servers);
+  } catch (const std::system_error&) {
+    // The lock may be held. The known addresses may be enough, and there is time to try again.
+    if (session_.endpoints().empty()) throw;
+    next_lookup_ = clock_.Now() + kLookupPause;
+    return;
+  }
+  has_names_ = !lookup_->result();
+  if (lookup_->result()) {
+    TakeLookup();
+  } else {
+    AddFound();
+  }
+}
+
+void SessionDriver::AddFound() {
+  std::vector<zookeeper::Endpoint> endpoints = session_.endpoints();
+  const std::size_t known = endpoints.size();
+  for (const zookeeper::Endpoint& found : lookup_->found()) {
+    if (std::find(endpoints.begin(), endpoints.end(), found) == endpoints.end()) {
+      endpoints.push_back(found);
+    }
+  }
+  if (endpoints.size() > known) session_.SetEndpoints(std::move(endpoints));
+}
+
+void SessionDriver::TakeLookup() {
+  const process::LookupResult& result = *lookup_->result();
+  lookup_failures_ = result.failures;
+  std::vector<zookeeper::Endpoint> endpoints = result.endpoints;
+  // The last address of a name that no longer resolves is still better than none.
+  for (const auto& failure : lookup_failures_) {
+    const std::string name = zookeeper::ToString(failure.server);
+    std::copy_if(session_.endpoints().begin(), session_.endpoints().end(),
+                 std::back_inserter(endpoints),
+                 [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
+  }
+  session_.SetEndpoints(std::move(endpoints));
+  is_hopeless_ = session_.endpoints().empty() &&
+                 std::all_of(lookup_failures_.begin(), lookup_failures_.end(),
+                             [](const auto& failure) { return failure.permanent; });
+  if (session_.endpoints().empty()) next_lookup_ = clock_.Now() + kLookupPause;
+  lookup_.reset();
+}
+
+std::string SessionDriver::Tried() const {
+  if (!tried_before_close_.empty()) return tried_before_close_;
+  std::vector<cli::TriedServer> tried;
+  for (const auto& failure : session_.Failures()) {
+    tried.push_back({failure.server, cli::AttemptText(failure.end)});
+  }
+  for (const auto& failure : lookup_failures_) {
+    tried.push_back({zookeeper::ToString(failure.server), cli::LookupText(failure)});
+  }
+  for (const auto& server : servers_.servers) {
+    const std::string name = zookeeper::ToString(server);
+    const bool has_address =
+        std::any_of(session_.endpoints().begin(), session_.endpoints().end(),
+                    [&](const zookeeper::Endpoint& endpoint) { return endpoint.name == name; });
+    if (lookup_ != nullptr && !has_address) tried.push_back({name, cli::LookingUpReason()});
+  }
+  // No attempt has failed: it granted a session, and answers nothing.
+  if (tried.empty()) tried.push_back({session_.last_server(), cli::SilentReason()});
+  return cli::TriedText(tried);
+}
+
+bool SessionDriver::Close(std::size_t releases) {
+  tried_before_close_ = Tried();
+  session_.BeginClose(releases);
+  const TimePoint deadline = clock_.Now() + kCloseTimeout;
+  process::Waker alarm(deadline);
+  loop_.Add(alarm);
+  while (!session_.IsClosed() && !session_.IsCloseRefused() && clock_.Now() < deadline) {
+    loop_.RunOnce();
+  }
+  loop_.Remove(alarm);
+  // If this process got no processor time, the answer may be there although the time is over.
+  if (!session_.IsClosed()) loop_.RunReady();
+  // A guard would be refused as well.
+  if (shared_ != nullptr && (session_.IsClosed() || session_.IsCloseRefused())) shared_->Clear();
+  return session_.IsClosed();
+}
+
+EventSource::Interest SessionDriver::GetInterest() {
+  if (lookup_ != nullptr) return lookup_->GetInterest();
+  // A connection in the meantime has reset the count.
+  rounds_at_lookup_ = std::min(rounds_at_lookup_, session_.failed_rounds());
+  if (has_names_ && session_.failed_rounds() > rounds_at_lookup_) return {.wake = clock_.Now()};
+  return {.wake = next_lookup_};
+}
+
+void SessionDriver::OnReady(short revents) {
+  if (lookup_ != nullptr) {
+    lookup_->OnReady(revents);
+    if (lookup_->result()) {
+      TakeLookup();
+    } else {
+      AddFound();
+    }
+    return;
+  }
+  if (!looks_up_) return;
+  if (session_.failed_rounds() > rounds_at_lookup_ || clock_.Now() >= next_lookup_) BeginLookup();
+}
+
+}  // namespace zklock::commands

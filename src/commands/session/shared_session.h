@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "cli/options/option_table.h"
+#include "process/guard/owner_guard.h"
+#include "process/guard/shared_page.h"
+#include "zookeeper/session.h"
+
+namespace zklock::commands {
+
+/// What a guard needs to close the session of its zklock, in memory that both share, since the
+/// guard may be forked before the session exists.
+class SharedSession {
+ public:
+  /// `options` outlive it. Throws std::system_error.
+  explicit SharedSession(const cli::ServerOptions& options) : options_(options) {}
+
+  /// The session to close from now on. It has been connected. To be called before anything is
+  /// created with a session.
+  void Set(const zookeeper::Session& session);
+  /// The session has been closed.
+  void Clear() { page_->is_set.exchange(false); }
+  /// Whether a session was set and, as far as is known, has not been closed.
+  [[nodiscard]] bool is_set() const { return page_->is_set; }
+
+  /// In the guard, when zklock is gone: closes the session, if there is one.
+  void Close() const;
+  /// For the guard of a run without a command.
+  [[nodiscard]] process::OwnerDuty GuardDuty() const {
+    return {.when_orphaned = [this] { Close(); }, .is_needed = [this] { return is_set(); }};
+  }
+
+ private:
+  /// Read only after its writer has died, perhaps in the middle of writing.
+  struct Page {
+    std::atomic<bool> is_set{false};  // all below is written
+    std::int64_t session_id = 0;
+    std::array<char, 16> password{};
+    Duration timeout{};
+    std::array<char, 4000> addresses{};  // those that fit: "ADDRESS NAME\n" each
+  };
+
+  const cli::ServerOptions& options_;
+  process::SharedPage<Page> page_;
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "base/clock.h"
+#include "cli/options/options.h"
+#include "cli/reports/end_reason.h"
+#include "cli/reports/report.h"
+#include "commands/session/console.h"
+#include "commands/session/session_driver.h"
+#include "lock/operations/calls.h"
+#include "lock/operations/server_operation.h"
+#include "process/loop/event_loop.h"
+#include "process/loop/signals.h"
+
+namespace zklock::commands {
+
+/// A session that holds nothing, for a few operations, one after the other.
+class ShortSession {
+ public:
+  /// All outlive it.
+  ShortSession(const cli::ServerOptions& options, process::Signals& signals, cli::Report& report);
+
+  /// For the operations to be made with.
+  [[nodiscard]] zookeeper::Store& store() { return session_driver_.session(); }
+  [[nodiscard]] const Clock& clock() const { return clock_; }
+
+  /// For sources that are to be served while an operation runs.
+  [[nodiscard]] process::EventLoop& loop() { return loop_; }
+
+  /// Runs `work`, which is passed the lock::Calls to ask the servers with, and returns its result.
+  /// Throws Exit if it fails or a signal arrives; that has been reported.
+  template <typename F>
+  auto Ask(F work) {
+    lock::Calls calls(store(), clock_, options_.connect_timeout,
+                      [this](EventSource& source, const std::function<bool()>& is_done) {
+                        Serve(source, is_done);
+                      });
+    try {
+      return work(calls);
+    } catch (const lock::OperationFailed& failed) {
+      Fail(failed.failure());
+    }
+  }
+
+  /// Reports the failure, and throws Exit.
+  [[noreturn]] void Fail(const lock::OperationFailure& failure);
+
+  /// Runs an operation to its end. Throws Exit as Ask() does.
+  void Run(lock::ServerOperation& operation);
+  /// Runs an operation to its end, until `is_left`, or until a signal stops it: then returns the
+  /// signal. Reports nothing; Failure() does.
+  [[nodiscard]] std::optional<int> RunUntilLeft(lock::ServerOperation& operation,
+                                                const std::function<bool()>& is_left,
+                                                const AroundSuspension& around_suspension = {});
+  /// None if the operation has its result, or was left. Else the exit status; the error has been
+  /// reported.
+  [[nodiscard]] std::optional<int> Failure(const lock::ServerOperation& operation);
+  /// Likewise, but reports nothing, and returns the message too.
+  [[nodiscard]] std::optional<cli::RunEnd> FailureEndOf(const lock::ServerOperation& operation);
+
+  /// Closes the session. No operation can follow.
+  void Close();
+
+ private:
+  void Serve(EventSource& source, const std::function<bool()>& is_done);
+  [[nodiscard]] cli::RunEnd EndOf(const lock::OperationFailure& failure);
+
+  const cli::ServerOptions& options_;
+  process::Signals& signals_;
+  cli::Report& report_;
+  SystemClock clock_;
+  process::EventLoop loop_;
+  SessionDriver session_driver_;
+};
+
+}  // namespace zklock::commands

@@ -1,0 +1,200 @@
+#include "lock/acquire/acquire_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/queue.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::lock {
+
+using zookeeper::Error;
+using zookeeper::Watch;
+
+AcquireSet::AcquireSet(zookeeper::Store& store, const Clock& clock,
+                       std::vector<AcquireRequest> requests, std::function<std::string()> make_uuid,
+                       AcquireObserver& observer)
+    : store_(store),
+      clock_(clock),
+      requests_(std::move(requests)),
+      make_uuid_(std::move(make_uuid)),
+      observer_(observer),
+      checking_free_(requests_.size() > 1 && requests_.back().try_only) {
+  Start(0);
+}
+
+AcquireSet::~AcquireSet() {
+  acquire_.reset();
+  store_.SetListener(nullptr);
+}
+
+bool AcquireSet::IsNearTurn() const {
+  return !outcome_ && !checking_free_ && (!won_.empty() || acquire_->IsNearTurn());
+}
+
+bool AcquireSet::IsFarFromTurn() const {
+  return !outcome_ && won_.empty() && acquire_->IsFarFromTurn();
+}
+
+std::vector<Ticket> AcquireSet::tickets() const {
+  std::vector<Ticket> tickets;
+  for (const Won& won : won_) {
+    if (!requests_[won.request].is_for_turnstile()) tickets.push_back(won.ticket);
+  }
+  return tickets;
+}
+
+std::vector<std::string> AcquireSet::passed() const {
+  std::vector<std::string> paths;
+  for (const Won& won : won_) {
+    if (requests_[won.request].is_for_turnstile()) paths.push_back(won.ticket.path);
+  }
+  return paths;
+}
+
+void AcquireSet::Start(std::size_t index) {
+  AcquireRequest request = requests_[index];
+  for (const Won& won : won_) request.held.push_back(won.ticket.id());
+  if (wait_end_ != kNever) request.wait = std::max(wait_end_ - clock_.Now(), Duration::zero());
+  current_ = index;
+  acquire_.reset();
+  acquire_ = std::make_unique<Acquire>(store_, clock_, std::move(request), make_uuid_, observer_);
+  store_.SetListener(this);  // instead of the Acquire that was just created
+}
+
+EventSource::Interest AcquireSet::GetInterest() {
+  if (outcome_) return {};
+  // A reply of the store has set the outcome; nothing else will wake us.
+  if (acquire_->outcome()) return {.wake = clock_.Now()};
+  Interest interest = acquire_->GetInterest();
+  interest.wake = std::min(interest.wake, answer_deadline_);
+  return interest;
+}
+
+void AcquireSet::OnReady(short revents) {
+  if (outcome_) return;
+  if (!acquire_->outcome()) acquire_->OnReady(revents);
+  Advance();
+  if (outcome_ || clock_.Now() < answer_deadline_) return;
+  answer_deadline_ = kNever;
+  store_.GiveUpServer();
+}
+
+void AcquireSet::Advance() {
+  if (!acquire_->outcome()) return;
+  const AcquireOutcome outcome = *acquire_->outcome();
+  std::size_t next = current_ + 1;
+  if (const auto* acquired = std::get_if<Acquired>(&outcome)) {
+    won_.push_back({current_, acquired->ticket});
+  } else if (const auto* reserved = std::get_if<ReservedLock>(&outcome)) {
+    reserved_.push_back(*reserved);
+    if (requests_[current_].is_for_turnstile()) {
+      ++next;  // the permit behind it is ours
+    } else if (requests_[current_].permits) {
+      store_.Delete(won_.back().ticket.path, zookeeper::kAnyVersion, [](const auto&) {});
+      won_.pop_back();  // we leave the turnstile
+    }
+  } else {
+    return Finish(outcome);
+  }
+  wait_end_ = wait_end();
+  if (next == requests_.size()) return Finish(outcome);
+  Start(next);
+}
+
+void AcquireSet::Finish(AcquireOutcome outcome) { outcome_ = std::move(outcome); }
+
+bool AcquireSet::IsBusy(std::size_t index, const protocol::Contenders& contenders) const {
+  const AcquireRequest& request = requests_[index];
+  // A reservation may have ended, or be ours: Acquire finds out.
+  if (request.permits) {
+    const bool has_reservation = std::any_of(contenders.begin(), contenders.end(),
+                                             [](const auto& one) { return one.reserves(); });
+    return contenders.size() >= *request.permits && !has_reservation;
+  }
+  const auto* const blocker = protocol::FirstConflict(contenders, request.mode);
+  return blocker != nullptr && !blocker->reserves();
+}
+
+void AcquireSet::LeaveTaken(std::size_t index, const protocol::Children& children) {
+  current_ = index;
+  const AcquireRequest& request = requests_[index];
+  if (!request.holds_for_us) return Finish(Busy{Busy::Why::kTaken, "", ""});
+  search_.emplace(store_, request.QueuePath(), children, request.host, request.holds_for_us,
+                  [this] { OnSearchProgress(); });
+  search_->Begin("");
+  OnSearchProgress();
+}
+
+void AcquireSet::OnSearchProgress() {
+  if (outcome_) return;
+  ExpectAnswer();  // each answer shows that the server still answers
+  if (!search_->IsOver()) return;
+  if (const auto held = search_->found()) return Finish(*held);
+  Finish(Busy{Busy::Why::kTaken, "", ""});
+}
+
+void AcquireSet::ExpectAnswer() { answer_deadline_ = clock_.Now() + acquire_->AnswerTime(); }
+
+void AcquireSet::CheckAllFree() {
+  current_ = 0;
+  search_.reset();
+  lists_pending_ = requests_.size();
+  ExpectAnswer();
+  // As Acquire does: a script that has just released a lock may ask a server that lags behind.
+  store_.Sync(requests_.front().QueuePath(), scope_.Wrap([](const zookeeper::Reply&) {}));
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    // A contender in a turnstile may have its permit already, and may leave between two lists. Only
+    // our own contender, after them in the turnstile, can count the permits that they leave.
+    if (requests_[i].is_for_turnstile()) {
+      --lists_pending_;
+      continue;
+    }
+    store_.List(requests_[i].QueuePath(), Watch::kNo,
+                scope_.Wrap([this, i](const zookeeper::ListReply& reply) {
+                  if (IsLost(reply.error) || !checking_free_ || search_ || outcome_) return;
+                  // Acquire reports all other errors.
+                  if (reply.error == Error::kNone && IsBusy(i, reply.children)) {
+                    return LeaveTaken(i, reply.children);
+                  }
+                  if (--lists_pending_ > 0) return;
+                  checking_free_ = false;
+                  answer_deadline_ = kNever;
+                  acquire_->OnConnected(true);
+                }));
+  }
+}
+
+void AcquireSet::OnConnected(bool fresh) {
+  if (outcome_) return;
+  if (checking_free_) return CheckAllFree();
+  acquire_->OnConnected(fresh);
+}
+
+void AcquireSet::OnDisconnected() {
+  answer_deadline_ = kNever;
+  if (!outcome_) acquire_->OnDisconnected();
+}
+
+void AcquireSet::OnExpired() {
+  if (outcome_) return;
+  if (!won_.empty()) {
+    // One session: the LOCKs acquired so far are lost as well.
+    observer_.OnPlaceLost(requests_.front().lock);
+    wait_end_ = wait_end();
+    won_.clear();
+    reserved_.clear();
+    Start(0);
+  }
+  acquire_->OnExpired();
+}
+
+void AcquireSet::OnRefused(Error why) {
+  if (!outcome_) acquire_->OnRefused(why);
+}
+
+void AcquireSet::OnWatch(const std::string& path, zookeeper::Change change) {
+  if (!outcome_) acquire_->OnWatch(path, change);
+}
+
+}  // namespace zklock::lock

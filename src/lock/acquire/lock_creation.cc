@@ -1,0 +1,96 @@
+#include "lock/acquire/lock_creation.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "protocol/release_record.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::NodeKind;
+using zookeeper::Watch;
+
+// The servers delete empty containers once a minute. If LOCK vanishes more often than this in a
+// row, something else deletes it.
+constexpr int kMostAttempts = 8;
+
+/// The znodes from the root down to `path` itself: "/a", "/a/b".
+std::vector<std::string> PathAndParents(const std::string& path) {
+  std::vector<std::string> paths;
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    paths.push_back(path.substr(0, slash));
+  }
+  paths.push_back(path);
+  return paths;
+}
+
+}  // namespace
+
+LockCreation::LockCreation(zookeeper::Store& store, const AcquireRequest& request)
+    : store_(store), request_(request) {}
+
+std::optional<AcquireOutcome> LockCreation::failure() const {
+  const LockName& lock = request_.lock;
+  if (error_ == Error::kNoAuth || error_ == Error::kInvalidAcl) {
+    return Refused{"make", lock.display_path(), error_, "CREATE", lock.DisplayPath(refused_path_)};
+  }
+  if (error_ == Error::kNoChildrenForEphemerals) return Unusable{Unusable::Why::kBelowEphemeral};
+  if (error_ == Error::kQuotaExceeded) return QuotaExceeded{lock.display_path(), ""};
+  if (attempts_ == kMostAttempts) return Defect{Defect::What::kVanishes, lock.display_path()};
+  return std::nullopt;
+}
+
+void LockCreation::Send() {
+  ++attempts_;
+  error_ = Error::kNone;
+  const NodeKind kind = containers_ ? NodeKind::kContainer : NodeKind::kPersistent;
+  const NodeKind above = containers_ ? NodeKind::kSharedContainer : NodeKind::kSharedPersistent;
+  for (const std::string& path : PathAndParents(request_.QueuePath())) {
+    // The data marks LOCK as zklock's, which may write to it. The znodes above belong to nobody.
+    std::string data;
+    if (path == request_.lock.path) data = protocol::FormatLockData({});
+    if (path == request_.QueuePath() && request_.permits) data = std::to_string(*request_.permits);
+    const bool is_above = path.size() < request_.lock.path.size();
+    store_.Create(path, data, is_above ? above : kind,
+                  scope_.Wrap([this, path](const CreateReply& reply) { OnCreated(path, reply); }));
+  }
+}
+
+void LockCreation::OnCreated(const std::string& path, const CreateReply& reply) {
+  // Servers that do not know containers answer so and close the connection: the replies to all
+  // later requests are lost.
+  if (reply.error == Error::kUnimplemented) containers_ = false;
+  if (IsLost(reply.error)) return;
+  // A znode that exists already may be in one that we may not create in: only the errors below it
+  // count. kNoNode only says that a znode above could not be created.
+  if (reply.error == Error::kNodeExists) {
+    error_ = Error::kNone;
+  } else if (reply.error != Error::kNoNode) {
+    error_ = reply.error;
+    refused_path_ = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  }
+}
+
+void FindQuota(zookeeper::Store& store, const AcquireRequest& request,
+               const std::function<void(const std::string& path)>& done) {
+  // The servers keep a quota's limits below /zookeeper/quota, and allow one quota on a path.
+  const auto limited = std::make_shared<std::string>(request.lock.path);
+  const std::vector<std::string> paths = PathAndParents(request.QueuePath());
+  for (const std::string& path : paths) {
+    const bool is_last = &path == &paths.back();
+    store.Get("/zookeeper/quota" + path + "/zookeeper_limits", Watch::kNo,
+              [limited, path, is_last, done](const GetReply& reply) {
+                if (IsLost(reply.error)) return;
+                if (reply.error == Error::kNone) *limited = path;
+                if (is_last) done(*limited);
+              });
+  }
+}
+
+}  // namespace zklock::lock

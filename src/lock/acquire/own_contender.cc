@@ -1,0 +1,115 @@
+#include "lock/acquire/own_contender.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "lock/data/contender_check.h"
+#include "protocol/contender_name.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+
+using zookeeper::CreateReply;
+using zookeeper::Error;
+using zookeeper::GetReply;
+using zookeeper::NodeKind;
+using zookeeper::Reply;
+
+OwnContender::OwnContender(zookeeper::Store& store, const Clock& clock,
+                           const AcquireRequest& request, std::function<std::string()> make_uuid)
+    : store_(store),
+      clock_(clock),
+      request_(request),
+      make_uuid_(std::move(make_uuid)),
+      uuid_(make_uuid_()) {}
+
+std::string_view OwnContender::name() const {
+  return ticket_ ? protocol::BaseOf(ticket_->path) : std::string_view();
+}
+
+void OwnContender::Create(zookeeper::Done<CreateReply> done) {
+  if (!std::exchange(create_sent_, true)) create_sent_at_ = clock_.Now();
+  const bool reserves = request_.reserve && !request_.is_for_turnstile();
+  const std::string prefix =
+      request_.permits
+          ? protocol::MakePermitPrefix(request_.host, uuid_, reserves)
+          : protocol::MakeContenderPrefix(request_.host, uuid_, request_.mode, request_.dialect,
+                                          request_.supersede, reserves);
+  store_.Create(ChildPath(prefix), request_.data,
+                request_.is_simple() ? NodeKind::kEphemeral : NodeKind::kEphemeralSequential,
+                scope_.Wrap([this, done = std::move(done)](const CreateReply& reply) {
+                  if (reply.error == Error::kNone) Take(reply.path, reply.stat);
+                  const bool exists = reply.error == Error::kNodeExists && request_.is_simple();
+                  if (reply.error == Error::kNoNode || exists) create_sent_ = false;
+                  done(reply);
+                }));
+}
+
+std::string OwnContender::FindCreated(const protocol::Children& children) const {
+  for (const std::string_view child : children) {
+    if (request_.is_simple() ? child == protocol::kSimpleName : HasOurUuid(child)) {
+      return std::string(child);
+    }
+  }
+  return "";
+}
+
+bool OwnContender::Adopt(std::string_view name, const GetReply& reply) {
+  if (reply.stat.ephemeral_owner != store_.session_id()) {
+    uuid_ = make_uuid_();
+    create_sent_ = false;
+    return false;
+  }
+  Take(ChildPath(name), reply.stat);
+  return true;
+}
+
+void OwnContender::Take(const std::string& path, const zookeeper::NodeStat& stat) {
+  ticket_ = Ticket{.lock = request_.lock,
+                   .mode = request_.mode,
+                   .path = path,
+                   .session = store_.session_id(),
+                   .token = stat.created_zxid,
+                   .created = std::chrono::milliseconds(stat.created_ms),
+                   .created_after = create_sent_at_,
+                   .created_before = clock_.Now()};
+}
+
+void OwnContender::DeleteStrays(const protocol::Children& children) {
+  for (const std::string_view child : children) {
+    if (child == name() || !HasOurUuid(child)) continue;
+    store_.Delete(ChildPath(child), zookeeper::kAnyVersion, [](const Reply&) {});
+  }
+}
+
+void OwnContender::OnExpired() {
+  ticket_.reset();
+  create_sent_ = false;
+  uuid_ = make_uuid_();
+}
+
+std::vector<ContenderId> OwnContender::All() const {
+  std::vector<ContenderId> all = request_.held;
+  if (ticket_) all.push_back(ticket_->id());
+  return all;
+}
+
+bool OwnContender::IsOneOfAll(const std::string& path) const {
+  const std::vector<ContenderId> all = All();
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.path == path; });
+}
+
+void OwnContender::Check(zookeeper::Done<Reply> done) {
+  CheckContenders(store_, All(), std::move(done));
+}
+
+std::string OwnContender::ChildPath(std::string_view child) const {
+  return protocol::ChildPath(request_.QueuePath(), child);
+}
+
+bool OwnContender::HasOurUuid(std::string_view child) const {
+  return child.find(uuid_) != std::string_view::npos;
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/acquire/acquire_request.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/ticket.h"
+#include "protocol/children.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Our own contender in a queue: created once for each session, and found again when the reply to
+/// its create was lost.
+class OwnContender {
+ public:
+  /// `request` outlives this. `make_uuid` is called for each session, and when a znode with our
+  /// UUID belongs to another session. A repeated create keeps its UUID.
+  OwnContender(zookeeper::Store& store, const Clock& clock, const AcquireRequest& request,
+               std::function<std::string()> make_uuid);
+
+  /// None until its create is known to have succeeded.
+  [[nodiscard]] const std::optional<Ticket>& ticket() const { return ticket_; }
+  /// Its name; empty without a ticket.
+  [[nodiscard]] std::string_view name() const;
+  /// It exists, or may exist: a create was sent, and has not failed.
+  [[nodiscard]] bool may_exist() const { return ticket_ || create_sent_; }
+  /// Notes the version of LOCK's data; none if it is not zklock's.
+  void SetLockVersion(std::optional<std::int32_t> version) {
+    ticket_->lock_version = version;
+    ticket_->lock_version_is_guess = false;
+  }
+  /// LOCK's data has probably been written to `writes` times since then.
+  void GuessLockVersion(std::int32_t writes) {
+    if (!ticket_->lock_version) return;
+    *ticket_->lock_version += writes;
+    ticket_->lock_version_is_guess = true;
+  }
+
+  /// Creates it. There is a ticket when `done` is called with Error::kNone.
+  void Create(zookeeper::Done<zookeeper::CreateReply> done);
+  /// The child that our create made although its reply was lost; empty if none of `children` has
+  /// our UUID.
+  [[nodiscard]] std::string FindCreated(const protocol::Children& children) const;
+  /// `reply` is the child `name`: takes it as our contender if this session owns it. If not, false,
+  /// and the next create has a new UUID: the child is deleted with its own session, and nobody
+  /// holds a ticket for it (CURATOR-498, -604).
+  bool Adopt(std::string_view name, const zookeeper::GetReply& reply);
+  /// Deletes children with our UUID that are not our contender, so that they block nobody: a create
+  /// whose reply was lost succeeded after all.
+  void DeleteStrays(const protocol::Children& children);
+  /// The session expired, and the contender with it.
+  void OnExpired();
+
+  /// This contender, and those that the session holds in other LOCKs.
+  [[nodiscard]] std::vector<ContenderId> All() const;
+  [[nodiscard]] bool IsOneOfAll(const std::string& path) const;
+  /// As CheckContenders, for All().
+  void Check(zookeeper::Done<zookeeper::Reply> done);
+
+ private:
+  void Take(const std::string& path, const zookeeper::NodeStat& stat);
+  [[nodiscard]] std::string ChildPath(std::string_view child) const;
+  [[nodiscard]] bool HasOurUuid(std::string_view child) const;
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const AcquireRequest& request_;
+  std::function<std::string()> make_uuid_;
+
+  std::string uuid_;
+  bool create_sent_ = false;    ///< a create with uuid_ was sent, and is not known to have failed
+  TimePoint create_sent_at_{};  ///< the first of these creates: it may have been done
+  std::optional<Ticket> ticket_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

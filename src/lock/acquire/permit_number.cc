@@ -1,0 +1,42 @@
+#include "lock/acquire/permit_number.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "protocol/contender_name.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::lock {
+
+PermitNumber::PermitNumber(zookeeper::Store& store, const AcquireRequest& request)
+    : store_(store), request_(request) {}
+
+void PermitNumber::Take(const zookeeper::GetReply& reply) {
+  Forget();
+  if (reply.error != zookeeper::Error::kNone) return;
+  data_ = {.number = protocol::ParsePermitLimit(reply.data), .version = reply.stat.version};
+}
+
+std::optional<std::size_t> PermitNumber::written() const {
+  return data_ ? data_->number : std::nullopt;
+}
+
+PermitNumber::Agreement PermitNumber::Compare(const protocol::Contenders& permits,
+                                              std::string_view own_name) const {
+  if (!data_) return Agreement::kUnread;
+  if (data_->number == request_.permits) return Agreement::kAgreed;
+  if (data_->number && permits.size() > 1) return Agreement::kOtherNumber;
+  const bool is_used_by_zklock = std::any_of(permits.begin(), permits.end(), [&](const auto& one) {
+    return one.full != own_name && one.program() == protocol::Program::kZklock;
+  });
+  return is_used_by_zklock ? Agreement::kUnknownNumber : Agreement::kOpen;
+}
+
+void PermitNumber::Write(zookeeper::Done<zookeeper::Reply> done) {
+  const std::int32_t version = data_->version;
+  Forget();
+  store_.Set(request_.QueuePath(), std::to_string(*request_.permits), version, std::move(done));
+}
+
+}  // namespace zklock::lock

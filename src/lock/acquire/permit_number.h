@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "lock/acquire/acquire_request.h"
+#include "protocol/queue.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// The number of permits of a semaphore, which zklock keeps in the data of its child `leases`.
+///
+/// One zklock at a time is past the turnstile without a permit, and takes none before its number is
+/// written. A later one reads that number, and finds the permits of those that wrote it. Permits of
+/// other programs leave the number open: Curator does not write it.
+class PermitNumber {
+ public:
+  /// Whether we may use the semaphore with our own number.
+  enum class Agreement {
+    kAgreed,         ///< it is the number that is written
+    kUnread,         ///< the data has to be read first
+    kOtherNumber,    ///< others use another number
+    kUnknownNumber,  ///< another zklock has a permit, and the number is written nowhere
+    kOpen,           ///< nobody depends on a number: ours may be written
+  };
+
+  /// Both outlive this. Not used for a request without permits.
+  PermitNumber(zookeeper::Store& store, const AcquireRequest& request);
+
+  /// `reply`: the data of `leases`.
+  void Take(const zookeeper::GetReply& reply);
+  void Forget() { data_.reset(); }
+
+  /// It was read, and not written to since, as far as we know.
+  [[nodiscard]] bool is_known() const { return data_.has_value(); }
+  /// As it is written; none if it is unknown, or no number.
+  [[nodiscard]] std::optional<std::size_t> written() const;
+  [[nodiscard]] Agreement Compare(const protocol::Contenders& permits,
+                                  std::string_view own_name) const;
+  /// Replaces what was read with our number, unless it was written to meanwhile. It is unknown
+  /// until it is read again.
+  void Write(zookeeper::Done<zookeeper::Reply> done);
+
+ private:
+  struct Data {
+    std::optional<std::size_t> number;  ///< none: the data is no number
+    std::int32_t version = 0;
+  };
+
+  zookeeper::Store& store_;
+  const AcquireRequest& request_;
+  std::optional<Data> data_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lock/acquire/acquire_request.h"
+#include "lock/data/callback_scope.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Asks contenders before our own to leave, as a release request does: one after the other, the
+/// last one first, so that none of them gets the lock because another has left. Each is asked once:
+/// one that has been asked already, by anybody, is not asked again.
+///
+/// Passive. It uses the waiter's session and lasts as long as a connection: after a lost reply
+/// nothing more happens, and the next connection needs a new one.
+class Preemption {
+ public:
+  /// `queue`: the znode whose children are the contenders. `names`: in queue order. `done`: called
+  /// once, perhaps before Begin() returns. `store` and `request` outlive this.
+  Preemption(zookeeper::Store& store, const AcquireRequest& request, std::string queue,
+             std::vector<std::string> names, std::function<void(const Preempted&)> done)
+      : store_(store),
+        request_(request),
+        queue_(std::move(queue)),
+        names_(std::move(names)),
+        done_(std::move(done)) {}
+
+  void Begin() { AskNext(); }
+
+ private:
+  void AskNext();
+  void OnRead(const std::string& name, const zookeeper::GetReply& reply);
+  void Ask(const std::string& name, const zookeeper::GetReply& read);
+  void LeaveAlone(const std::string& name, Preempted::Why why);
+
+  zookeeper::Store& store_;
+  const AcquireRequest& request_;
+  const std::string queue_;
+  std::vector<std::string> names_;  ///< still to be asked
+  const std::function<void(const Preempted&)> done_;
+  Preempted result_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "lock/data/callback_scope.h"
+#include "lock/data/reserved.h"
+#include "lock/data/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What the servers' clock has shown.
+struct ServersTime {
+  std::chrono::milliseconds shown{};
+  TimePoint asked{};  ///< before that
+};
+
+/// Deletes a reservation that has lasted long enough, on behalf of a waiter, and leaves the record
+/// of its release in LOCK.
+///
+/// The servers' clock decides, never that of this host: the waiter writes to its own contender, and
+/// compares the time that the servers give to this write with the end of the reservation. That
+/// write is not needed if the contender was created after the reservation, and after its end.
+///
+/// Passive. It lasts as long as a connection: after a lost reply nothing more happens.
+class ReservationExpiry {
+ public:
+  /// `queue`: the parent of the reservation's znode `name`. `was_first`: a list shows that it was
+  /// before all other contenders; otherwise it may never have held the lock, and leaves no record.
+  /// `own`: our contender in LOCK. `store` outlives this.
+  ReservationExpiry(zookeeper::Store& store, std::string queue, std::string name, Reserved reserved,
+                    bool was_first, Ticket own)
+      : store_(store),
+        queue_(std::move(queue)),
+        name_(std::move(name)),
+        reserved_(std::move(reserved)),
+        was_first_(was_first),
+        own_(std::move(own)) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const Reserved& reserved() const { return reserved_; }
+
+  enum class Result {
+    kDeleted,  ///< by us
+    kChanged,  ///< somebody else has deleted it, or written to it: look again
+    kNotYet,   ///< the servers' clock says that it has not ended; see servers_time()
+    kMayNot,   ///< we lack the right to delete it, or cannot do it for another reason
+  };
+  /// Calls `done` once, but not after a lost reply.
+  void Run(std::function<void(Result)> done);
+  /// After kNotYet.
+  [[nodiscard]] const ServersTime& servers_time() const { return servers_time_; }
+  /// After kMayNot: the right DELETE on the reservation's parent is missing.
+  [[nodiscard]] bool lacks_right() const { return lacks_right_; }
+
+ private:
+  void AskForTime();
+  void Delete();
+  void DeleteWithoutRecord();
+  void OnDeleted(const zookeeper::Reply& reply);
+  void End(Result result);
+
+  zookeeper::Store& store_;
+  const std::string queue_;
+  const std::string name_;
+  const Reserved reserved_;
+  const bool was_first_;
+  const Ticket own_;
+  ServersTime servers_time_;
+  bool lacks_right_ = false;
+  std::function<void(Result)> done_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

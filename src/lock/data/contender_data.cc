@@ -1,0 +1,201 @@
+#include "lock/data/contender_data.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lock/data/json_fields.h"
+
+namespace zklock::lock {
+namespace {
+
+using nlohmann::json;
+
+// Far above what the kernel allows for a pid, and still an int everywhere.
+constexpr std::int64_t kLargestPid = std::numeric_limits<std::int32_t>::max();
+
+template <typename T>
+void Put(json& object, const char* name, const std::optional<T>& value) {
+  if (value) object[name] = *value;
+}
+
+void Put(json& object, const char* name, const std::optional<std::string>& value,
+         std::size_t most) {
+  // Invalid UTF-8 may be cut to nothing.
+  const std::string_view kept =
+      CutText(value ? std::string_view(*value) : std::string_view(), most);
+  if (!kept.empty()) object[name] = kept;
+}
+
+/// The innermost paths, as many as there is room for.
+std::vector<std::string> Innermost(const std::vector<std::string>& paths) {
+  constexpr std::size_t kMostPaths = 8;
+  constexpr std::size_t kMostBytes = 1024;
+  std::vector<std::string> kept;
+  std::size_t bytes = 0;
+  for (auto path = paths.rbegin(); path != paths.rend() && kept.size() < kMostPaths; ++path) {
+    bytes += DumpJson(json(*path)).size();
+    if (bytes > kMostBytes) break;
+    kept.insert(kept.begin(), *path);
+  }
+  return kept;
+}
+
+std::string Format(const ContenderData& data, std::size_t most_text) {
+  // Leaves room for the other fields beside two long texts; real host and user names are shorter.
+  constexpr std::size_t kMostName = 64;
+  json object = json::object();
+  Put(object, "version", data.version);
+  if (data.mode) object["mode"] = protocol::ModeName(*data.mode);
+  Put(object, "host", data.host, kMostName);
+  Put(object, "user", data.user, kMostName);
+  Put(object, "pid", data.pid);
+  Put(object, "bootId", data.boot_id, kMostName);
+  Put(object, "startTime", data.start_time);
+  Put(object, "command", data.command, most_text);
+  Put(object, "label", data.label, most_text);
+  const std::vector<std::string> under = Innermost(data.under);
+  if (!under.empty()) object["under"] = under;
+  Put(object, "pidNamespace", data.pid_namespace);
+  Put(object, "contained", data.contained);
+  if (data.owner) {
+    object["owner"] = {{"pid", data.owner->pid},
+                       {"startTime", data.owner->start_time},
+                       {"socket", data.owner->socket}};
+  }
+  if (data.preempts) object["preempts"] = true;
+  if (!data.reserve.empty()) object["reserve"] = data.reserve;
+  if (data.reservation) {
+    json& reservation = object["reservation"] = json::object();
+    reservation["id"] = data.reservation->id;
+    Put(reservation, "reason", std::optional(data.reservation->reason),
+        std::min(most_text, kMostReason));
+    if (data.reservation->lasts) reservation["for"] = data.reservation->lasts->count();
+    reservation["token"] = data.reservation->token;
+  }
+  if (data.release_request) {
+    json& request = object["revoke"] = json::object();
+    Put(request, "by", std::optional(data.release_request->by), std::min(most_text, 2 * kMostName));
+    Put(request, "reason", std::optional(data.release_request->reason),
+        std::min(most_text, kMostReason));
+    if (data.release_request->only_waiting) request["onlyWaiting"] = true;
+    if (data.release_request->forced) request["forced"] = true;
+  }
+  return DumpJson(object);
+}
+
+std::optional<bool> Boolean(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_boolean()) return std::nullopt;
+  return found->get<bool>();
+}
+
+std::vector<std::string> Words(const json& object, const char* name) {
+  std::vector<std::string> words;
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_array()) return words;
+  for (const json& word : *found) {
+    if (word.is_string()) words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
+std::optional<OwnerData> ReadOwner(const json& object) {
+  const auto found = object.find("owner");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  const auto pid = NumberField(*found, "pid", 1, kLargestPid);
+  const auto start = NumberField(*found, "startTime", 0, std::numeric_limits<std::int64_t>::max());
+  if (!pid || !start) return std::nullopt;
+  return OwnerData{*pid, static_cast<std::uint64_t>(*start),
+                   TextField(*found, "socket").value_or("")};
+}
+
+std::string ReadReservationId(const json& object, const char* name) {
+  const std::string id = TextField(object, name).value_or("");
+  return protocol::IsReservationId(id) ? id : "";
+}
+
+std::optional<protocol::Reservation> ReadReservation(const json& object) {
+  const auto found = object.find("reservation");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  protocol::Reservation reservation{.id = ReadReservationId(*found, "id"),
+                                    .reason = TextField(*found, "reason").value_or("")};
+  const auto token = NumberField(*found, "token", 1, std::numeric_limits<std::int64_t>::max());
+  if (reservation.id.empty() || !token) return std::nullopt;
+  reservation.token = *token;
+  if (found->contains("for")) {
+    const auto lasts = NumberField(*found, "for", 1, protocol::kLongestReservation.count());
+    if (!lasts) return std::nullopt;
+    reservation.lasts = std::chrono::milliseconds(*lasts);
+  }
+  return reservation;
+}
+
+std::optional<ReleaseRequest> ReadReleaseRequest(const json& object) {
+  const auto found = object.find("revoke");
+  if (found == object.end() || !found->is_object()) return std::nullopt;
+  return ReleaseRequest{.by = TextField(*found, "by").value_or(""),
+                        .reason = TextField(*found, "reason").value_or(""),
+                        .only_waiting = Boolean(*found, "onlyWaiting").value_or(false),
+                        .forced = Boolean(*found, "forced").value_or(false)};
+}
+
+}  // namespace
+
+std::string FormatContenderData(const ContenderData& data) {
+  std::size_t most_text = kMostContenderData / 2;
+  std::string text = Format(data, most_text);
+  // Escapes can make a text six times as long: cut until it fits.
+  while (text.size() > kMostContenderData) {
+    most_text /= 2;
+    text = Format(data, most_text);
+  }
+  return text;
+}
+
+std::optional<ContenderData> ParseContenderData(std::string_view text) {
+  if (text.size() > kMostContenderData) return std::nullopt;
+  // The parser rejects invalid UTF-8, but dump replaces it: convert to a JSON string first.
+  const std::string valid = json::parse(DumpJson(json(text))).get<std::string>();
+  const json object = json::parse(valid, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  ContenderData data;
+  data.version = NumberField(object, "version", 0, kLargest);
+  if (const auto word = TextField(object, "mode")) data.mode = protocol::ParseMode(*word);
+  data.host = TextField(object, "host");
+  data.user = TextField(object, "user");
+  data.pid = NumberField(object, "pid", 1, kLargestPid);
+  data.boot_id = TextField(object, "bootId");
+  data.start_time = NumberField(object, "startTime", 0, kLargest);
+  data.command = TextField(object, "command");
+  data.label = TextField(object, "label");
+  data.under = Words(object, "under");
+  data.pid_namespace = NumberField(object, "pidNamespace", 0, kLargest);
+  data.contained = Boolean(object, "contained");
+  data.owner = ReadOwner(object);
+  data.release_request = ReadReleaseRequest(object);
+  data.preempts = Boolean(object, "preempts").value_or(false);
+  data.reserve = ReadReservationId(object, "reserve");
+  data.reservation = ReadReservation(object);
+  return data;
+}
+
+std::string AddReleaseRequest(std::string_view data, const ReleaseRequest& request) {
+  ContenderData changed = ParseContenderData(data).value_or(ContenderData{});
+  changed.release_request = request;
+  return FormatContenderData(changed);
+}
+
+std::optional<ReleaseRequest> FindReleaseRequest(std::string_view data) {
+  if (data == kCuratorRevoke) return ReleaseRequest{.program = protocol::Program::kCurator};
+  // Every holder reads its own data once, mostly without a request; skip the parser then. (The name
+  // of a field can also be written with escapes.)
+  if (data.find("revoke") == data.npos && data.find('\\') == data.npos) return std::nullopt;
+  const auto parsed = ParseContenderData(data);
+  return parsed ? parsed->release_request : std::nullopt;
+}
+
+}  // namespace zklock::lock

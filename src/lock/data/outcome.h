@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "lock/data/reserved.h"
+#include "lock/data/ticket.h"
+#include "protocol/queue.h"
+#include "zookeeper/store.h"
+
+// How an attempt to acquire a LOCK can end.
+
+namespace zklock::lock {
+
+/// The lock is held: every contender before ours is gone, and ours exists, by a commit that was
+/// answered after that or by a lease that was in hand. The lease suffices to start a command.
+struct Acquired {
+  Ticket ticket;
+};
+
+/// Not acquired because of another contender.
+struct Busy {
+  enum class Why {
+    kTaken,       ///< `try`: not free
+    kWaitOver,    ///< the wait is over
+    kRemoved,     ///< our contender was deleted: we were told to leave
+    kQueueFull,   ///< as many contenders wait as are allowed to
+    kSuperseded,  ///< a newer contender supersedes ours
+  };
+  Why why = Why::kTaken;
+  std::string blocker;       ///< the contender in the way; may be empty
+  std::string blocker_data;  ///< its data, which anyone may have written: for display only
+  std::optional<Reserved> reserved{};  ///< the blocker is this reservation
+};
+
+/// Whether a holder with this mode and data holds for us. Anyone may have written the data: it is a
+/// claim.
+using HoldsForUs = std::function<bool(protocol::Mode mode, const std::string& data)>;
+
+/// This contender already holds the LOCK for us: HoldsForUs accepts it, and the servers confirm
+/// that it is still there. A wait for it would never end.
+struct HeldForUs {
+  protocol::Mode mode = protocol::Mode::kExclusive;
+  std::string path;  ///< its znode, chroot included
+  std::int64_t token = 0;
+  std::string data{};  ///< a claim: the caller asks the process that it names for proof
+};
+
+/// A LOCK that is reserved for our ID (AcquireRequest::reserve).
+struct ReservedLock {
+  LockName lock;
+  std::string path;  ///< of the reservation's znode, chroot included
+  Reserved reserved;
+};
+
+/// No server gave us a session in time.
+struct Unreachable {};
+
+/// The LOCK is free, but the servers do not confirm the session quickly enough for it
+/// (protocol::Lease::AnswerBudget).
+struct TooSlow {
+  Duration timeout{};                ///< the session's
+  Duration answer{};                 ///< how long answers have taken; 0: none is quick enough
+  Duration ping_span{};              ///< how often the servers ping each other
+  std::optional<Duration> longer{};  ///< the timeout of a session that would do
+};
+
+/// The servers refuse a request.
+struct Refused {
+  std::string operation;  ///< "create a contender in", "list"
+  std::string path;       ///< as the user knows it
+  zookeeper::Error error = zookeeper::Error::kNoAuth;
+  std::string right;       ///< what an ACL has to grant for it: "CREATE", "READ", "DELETE"
+  std::string right_path;  ///< on which znode, as the user knows it
+};
+
+/// The LOCK cannot be used in this way.
+struct Unusable {
+  enum class Why {
+    kShortSessions,     ///< the granted session timeout is below the minimum
+    kNumbersUsedUp,     ///< its sequence numbers are used up
+    kNobodysContender,  ///< `child` in it belongs to no session
+    kEphemeral,         ///< it is an ephemeral znode
+    kBelowEphemeral,    ///< a znode above it is ephemeral
+    kLocalSessions,     ///< the servers give sessions that can own no contender
+    kOldServers,        ///< the servers do not know a request that we need
+    kRecordUnknown,     ///< the data of `child`, a record of runs, cannot be parsed
+    kHasPermits,        ///< it is a semaphore, and we asked for no permit
+    kHasNoPermits,      ///< it is in use without permits, and we asked for one
+    kOtherPermits,      ///< it is a semaphore of `permits`, and we asked for another number
+    kUnknownPermits,    ///< a zklock holds a permit, but the number of permits is not written
+    kIncompatible,      ///< `incompatible` cannot see our contender
+    /// --reserve: `child` is the reservation with our ID, but for `reserved_mode`
+    kReservedInOtherMode,
+  };
+  Why why = Why::kEphemeral;
+  std::string child{};
+  std::size_t permits = 0;
+  std::optional<protocol::IncompatibleContender> incompatible{};
+  protocol::Mode reserved_mode = protocol::Mode::kExclusive;
+};
+
+/// A hard quota keeps us from creating or writing a znode.
+struct QuotaExceeded {
+  std::string path;   ///< what could not be created or written, as the user knows it
+  std::string limit;  ///< the znode that has the quota; `path` where it could not be found
+};
+
+/// The servers gave an answer that sound servers do not give.
+struct Defect {
+  enum class What {
+    kAnswer,     ///< `operation` on `path` was answered with `error`
+    kNotListed,  ///< our contender in `path` exists, but is not in the list
+    kVanishes,   ///< `path` is deleted as often as it is created
+  };
+  What what = What::kAnswer;
+  std::string path;       ///< as the user knows it
+  std::string operation;  ///< as in Refused
+  zookeeper::Error error = zookeeper::Error::kOther;
+};
+
+using AcquireOutcome = std::variant<Acquired, ReservedLock, Busy, HeldForUs, Unreachable, TooSlow,
+                                    Refused, Unusable, QuotaExceeded, Defect>;
+
+}  // namespace zklock::lock

@@ -1,0 +1,159 @@
+#include "lock/data/run_history.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lock/data/json_fields.h"
+
+namespace zklock::lock {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using End = RunRecord::End;
+
+constexpr std::string_view kLost = "lost";
+// Real host and user names are shorter. With such texts a hundred runs fit.
+constexpr std::size_t kMostName = 64;
+constexpr std::size_t kMostLabel = 128;
+// More milliseconds than any run has taken, far from an overflow.
+constexpr std::int64_t kLongest = 1'000'000'000'000'000;
+
+void PutText(json& object, const char* name, const std::string& text, std::size_t most) {
+  const std::string_view kept = CutText(text, most);
+  if (!kept.empty()) object[name] = kept;
+}
+
+void PutSpan(json& object, const char* name, const std::optional<milliseconds>& span) {
+  if (span) object[name] = std::clamp<std::int64_t>(span->count(), 0, kLongest);
+}
+
+std::string FormatRun(const RunRecord& run) {
+  json object = {{"began", std::clamp<std::int64_t>(run.began.count(), 0, kLongest)},
+                 {"token", run.token},
+                 {"mode", protocol::ModeName(run.mode)}};
+  PutSpan(object, "waited", run.waited);
+  PutSpan(object, "duration", run.duration);
+  if (run.status) object["status"] = *run.status;
+  PutText(object, "host", run.host, kMostName);
+  PutText(object, "user", run.user, kMostName);
+  PutText(object, "label", run.label, kMostLabel);
+  if (run.end == End::kNone) object["contender"] = run.contender;
+  if (run.end == End::kLost) object["ended"] = kLost;
+  return DumpJson(object);
+}
+
+/// Not formatted anew: keys of later versions are kept.
+template <typename Put>
+void PutEnd(std::string& line, Put put) {
+  json object = json::parse(line);
+  put(object);
+  object.erase("contender");
+  line = DumpJson(object);
+}
+
+std::optional<milliseconds> Span(const json& object, const char* name) {
+  const auto count = NumberField(object, name, 0, kLongest);
+  return count ? std::optional(milliseconds(*count)) : std::nullopt;
+}
+
+std::optional<RunRecord> ParseRun(std::string_view line) {
+  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  const auto began = NumberField(object, "began", 0, kLongest);
+  const auto token = NumberField(object, "token", 1, std::numeric_limits<std::int64_t>::max());
+  const auto mode = protocol::ParseMode(TextField(object, "mode").value_or(""));
+  if (!began || !token || !mode) return std::nullopt;
+  RunRecord run{.began = protocol::ServerTime(*began),
+                .waited = Span(object, "waited"),
+                .duration = Span(object, "duration"),
+                .host = TextField(object, "host").value_or(""),
+                .user = TextField(object, "user").value_or(""),
+                .label = TextField(object, "label").value_or(""),
+                .token = *token,
+                .mode = *mode,
+                .contender = TextField(object, "contender").value_or("")};
+  if (const auto status = NumberField(object, "status", 0, 255)) {
+    run.status = static_cast<int>(*status);
+  }
+  if (TextField(object, "ended") == kLost) {
+    run.end = End::kLost;
+  } else if (run.duration || object.contains("ended")) {
+    run.end = End::kEnded;
+  }
+  return run;
+}
+
+}  // namespace
+
+std::optional<RunHistory> RunHistory::Parse(std::string_view data) {
+  if (data.size() > kMostHistoryData) return std::nullopt;
+  const auto last = protocol::ParseLastRunData(data);
+  if (!last) return std::nullopt;
+  RunHistory history;
+  history.success_ = last->success;
+  std::string_view rest = last->below;
+  while (rest.size() > 1) {
+    rest.remove_prefix(1);  // the newline of the line before
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    auto run = ParseRun(rest.substr(0, end));
+    if (!run) return std::nullopt;
+    history.entries_.push_back({*std::move(run), std::string(rest.substr(0, end))});
+    rest.remove_prefix(end);
+  }
+  return history;
+}
+
+const RunRecord* RunHistory::Find(std::int64_t token) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& one) { return one.run.token == token; });
+  return found == entries_.end() ? nullptr : &found->run;
+}
+
+void RunHistory::AddSuccess(const protocol::LastSuccess& success) {
+  if (!success_ || success_->began < success.began) success_ = success;
+}
+
+void RunHistory::Enter(const RunRecord& run) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& one) { return one.run.token == run.token; });
+  Entry entry{run, FormatRun(run)};
+  if (found == entries_.end()) {
+    entries_.insert(entries_.begin(), std::move(entry));
+  } else {
+    *found = std::move(entry);
+  }
+}
+
+void RunHistory::EnterLost(const std::vector<std::string>& present, std::int64_t own) {
+  for (Entry& one : entries_) {
+    RunRecord& run = one.run;
+    if (run.end != End::kNone || run.token == own) continue;
+    if (std::find(present.begin(), present.end(), run.contender) != present.end()) continue;
+    run.end = End::kLost;
+    PutEnd(one.line, [](json& object) { object["ended"] = kLost; });
+  }
+}
+
+void RunHistory::EnterEnd(std::int64_t token, milliseconds duration) {
+  for (Entry& one : entries_) {
+    if (one.run.token != token || one.run.end != End::kNone) continue;
+    one.run.end = End::kEnded;
+    one.run.duration = duration;
+    PutEnd(one.line, [&](json& object) { PutSpan(object, "duration", duration); });
+  }
+}
+
+std::string RunHistory::Format(std::size_t most_runs) const {
+  std::string data = success_ ? protocol::FormatLastSuccess(*success_) : "";
+  std::size_t runs = 0;
+  for (const Entry& one : entries_) {
+    if (runs == most_runs || data.size() + one.line.size() + 1 > kMostHistoryData) break;
+    data += '\n' + one.line;
+    ++runs;
+  }
+  return data;
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/end_cause.h"
+#include "base/event_source.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/ticket.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Receives what happens while the lock is held, for the guard, messages and events.
+class HoldObserver {
+ public:
+  virtual ~HoldObserver() = default;
+  /// The lease now ends at `lease_end`: later than before, or earlier if a server has granted a
+  /// shorter session timeout. `grace`: the time that this leaves between the stop signal and KILL.
+  virtual void OnLease(TimePoint lease_end, Duration grace) = 0;
+  /// A server has accepted the session again.
+  virtual void OnConnected() {}
+  /// The server is gone or does not answer: the lease is no longer extended.
+  virtual void OnSuspect() {}
+  /// The lease is extended again after OnSuspect.
+  virtual void OnConfirmed() {}
+  /// The data of our own contender: once at the start, and again whenever it is written to.
+  virtual void OnOwnData(const std::string& /*data*/) {}
+};
+
+/// How a run ended, for the release record.
+struct FinishedRun {
+  Duration duration{};     ///< how long the command ran
+  int status = 0;          ///< of zklock, which is that of the command if it ended by itself
+  std::string host{};      ///< on which it ran
+  bool has_status = true;  ///< false with --hold: then there is no record
+};
+
+/// Keeps proving that the tickets are held: one committed heartbeat for all of them every T/8, sent
+/// to another server if this one does not answer in time (zklock-protocol(7), section 4).
+///
+/// The first heartbeat is due T/8 after the last commit: at once, if the lock was acquired with a
+/// lease in hand.
+///
+/// Passive, like Acquire, and after it the store's listener. Construct it right after Acquired,
+/// while the session is connected and the lease is proven.
+class Hold final : public EventSource, public zookeeper::StoreListener {
+ public:
+  /// `kill_after`: the requested time between the stop signal and KILL. All tickets belong to one
+  /// session. `passed`: our own contenders that are no longer needed; deletes are repeated until
+  /// they are gone.
+  Hold(zookeeper::Store& store, const Clock& clock, std::vector<Ticket> tickets,
+       Duration kill_after, HoldObserver& observer, std::vector<std::string> passed = {});
+  ~Hold() override;
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  [[nodiscard]] TimePoint lease_end() const { return lease_end_; }
+  /// The time between the stop signal and KILL: as requested, or as much as the lease allows.
+  [[nodiscard]] Duration grace() const;
+  /// A command may start: the contenders are there, as far as is known, and enough is left of the
+  /// lease. Takes the lease that other commits than the heartbeats have extended.
+  [[nodiscard]] bool SufficesToStart();
+  /// Set when the lock is lost, to kRemoved, kExpired, kUnproven or kShortSession; does not change
+  /// after that.
+  [[nodiscard]] const std::optional<EndCause>& loss() const { return loss_; }
+  /// The time since the sending of the last heartbeat that was answered.
+  [[nodiscard]] Duration Unconfirmed() const;
+  /// For how long this process has not run, since then, until it was found out: it was stopped, or
+  /// the host suspended. None: not long enough to matter.
+  [[nodiscard]] const std::optional<Duration>& paused() const { return paused_; }
+
+  /// Releases the locks, and leaves a record in each LOCK that zklock created. Does nothing if the
+  /// lock is lost. Does not wait for answers: the caller closes the session next, which releases
+  /// what this did not. Returns the number of requests that together release everything if they
+  /// succeed, or 0 if only the close does.
+  std::size_t Release(const FinishedRun& run);
+  /// Releases the ticket with this path as Release() does, together with this write of the history.
+  /// Calls `done` with the answer; after a refusal nothing was done. From the first call on nothing
+  /// is proven any more: the caller soon calls Release(), for what is not released yet.
+  void ReleaseWith(const zookeeper::DataWrite& history, const std::string& path,
+                   const FinishedRun& run, zookeeper::Done<zookeeper::Reply> done);
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override;
+  void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
+
+ private:
+  /// kProven        the last heartbeat was answered. -> kAsking
+  /// kAsking        a heartbeat is pending. -> kProven, kDisconnected
+  /// kDisconnected  -> kAsking
+  /// kLost          final. From every other state.
+  enum class State { kProven, kAsking, kDisconnected, kLost };
+
+  void SendHeartbeat();
+  void OnHeartbeat(const zookeeper::Reply& reply);
+  void WatchTickets();
+  void DeletePassed();
+  void WatchTicket(const Ticket& ticket);
+  void ReadLockVersion(Ticket& ticket);
+  [[nodiscard]] std::vector<zookeeper::DataWrite> WritesFor(const Ticket& ticket,
+                                                            const FinishedRun& run) const;
+  void TakeLease();
+  void Suspect();
+  void Lose(EndCause loss);
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  std::vector<Ticket> tickets_;
+  std::vector<std::string> passed_;
+  const Duration kill_after_;
+  HoldObserver& observer_;
+
+  State state_ = State::kProven;
+  bool suspect_ = false;
+  std::optional<EndCause> loss_;
+  TimePoint lease_end_;
+  TimePoint stop_time_;
+  TimePoint next_heartbeat_;
+  TimePoint answer_deadline_ = kNever;
+  TimePoint due_ = kNever;  // the wake that was asked for last
+  std::optional<Duration> paused_;
+  bool watched_ = false;  // later than the command's start, which need not wait for it
+
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

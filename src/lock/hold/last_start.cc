@@ -1,0 +1,133 @@
+#include "lock/hold/last_start.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+
+std::string LastStartOf(const Ticket& ticket) {
+  return protocol::ChildPath(ticket.lock.path, protocol::kLastStartChild);
+}
+
+}  // namespace
+
+LastStart::LastStart(zookeeper::Store& store, const Clock& clock,
+                     const std::vector<Ticket>& tickets, std::string host, Duration once_per)
+    : store_(store), clock_(clock), host_(std::move(host)), once_per_(once_per) {
+  for (const Ticket& ticket : tickets) places_.push_back({ticket});
+}
+
+bool LastStart::IsCommitted() const {
+  return std::all_of(places_.begin(), places_.end(),
+                     [](const Place& place) { return place.state == State::kCommitted; });
+}
+
+bool LastStart::IsIdle() const {
+  return refusal_ || IsCommitted() || pending_ > 0 || !store_.IsConnected();
+}
+
+EventSource::Interest LastStart::GetInterest() {
+  // The session wakes the loop when it is connected.
+  if (IsIdle()) return {};
+  return {.wake = TimePoint{}};
+}
+
+void LastStart::OnReady(short /*revents*/) {
+  if (IsIdle()) return;
+  // First all are read: where one LOCK refuses the run, no other one gets a start.
+  const bool reads = std::any_of(places_.begin(), places_.end(),
+                                 [](const Place& place) { return place.state == State::kUnread; });
+  for (Place& place : places_) {
+    if (place.state == (reads ? State::kUnread : State::kAllowed)) {
+      reads ? Read(place) : Write(place);
+    }
+  }
+}
+
+std::string LastStart::DataOf(const Place& place) const {
+  return protocol::FormatStartRecord({place.ticket.token, host_});
+}
+
+void LastStart::Read(Place& place) {
+  ++pending_;
+  store_.Get(LastStartOf(place.ticket), zookeeper::Watch::kNo,
+             scope_.Wrap([this, &place](const zookeeper::GetReply& reply) {
+               --pending_;
+               OnRead(place, reply);
+             }));
+}
+
+void LastStart::OnRead(Place& place, const zookeeper::GetReply& reply) {
+  if (IsLost(reply.error)) return;
+  if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
+    return GiveUp(place, reply.error, "read the last start under", "READ",
+                  LastStartOf(place.ticket));
+  }
+  place.state = State::kAllowed;
+  place.version.reset();
+  if (reply.error == Error::kNoNode) return;
+  place.version = reply.stat.version;
+  // An administrator may have created it, empty, for its ACL.
+  if (reply.data.empty()) return;
+  const auto last = protocol::ParseStartRecord(reply.data);
+  if (!last) {
+    refusal_ = Unusable{.why = Unusable::Why::kRecordUnknown,
+                        .child = std::string(protocol::kLastStartChild)};
+    return;
+  }
+  // Written by us: the reply was lost. A record of another life of LOCK may have our token, too.
+  if (has_written_ && last->token == place.ticket.token) {
+    place.state = State::kCommitted;
+    return;
+  }
+  // This may be early, and the write comes later still: a run never starts too soon.
+  const Duration ago = place.ticket.EarliestServerTimeAt(clock_.Now()) -
+                       std::chrono::milliseconds(reply.stat.modified_ms);
+  if (ago < once_per_) refusal_ = TooRecent{place.ticket.lock.display_path(), last->host, ago};
+}
+
+void LastStart::Write(Place& place) {
+  ++pending_;
+  has_written_ = true;
+  place.state = State::kUnread;  // after any answer but success
+  const std::string path = LastStartOf(place.ticket);
+  const auto done =
+      scope_.Wrap([this, &place](const zookeeper::Reply& reply) { OnWritten(place, reply.error); });
+  if (place.version) {
+    store_.Set(path, DataOf(place), *place.version, done);
+  } else {
+    store_.Create(path, DataOf(place), zookeeper::NodeKind::kPersistent, done);
+  }
+}
+
+void LastStart::OnWritten(Place& place, Error error) {
+  const bool creates = !place.version;
+  // LOCK is gone, and our contender with it: the Hold notices, and nothing is left to do here.
+  if (creates && error == Error::kNoNode) return;
+  --pending_;
+  if (error == Error::kNone) {
+    place.state = State::kCommitted;
+    return;
+  }
+  // Created, written to or deleted since it was read, perhaps by us: read again.
+  if (IsLost(error) || error == Error::kBadVersion || error == Error::kNodeExists ||
+      error == Error::kNoNode) {
+    return;
+  }
+  GiveUp(place, error, "record a start under", creates ? "CREATE" : "WRITE",
+         creates ? place.ticket.lock.path : LastStartOf(place.ticket));
+}
+
+void LastStart::GiveUp(const Place& place, Error error, const std::string& operation,
+                       const std::string& right, const std::string& right_path) {
+  const LockName& lock = place.ticket.lock;
+  refusal_ = FailureOf(error, operation, lock.display_path(), right, lock.DisplayPath(right_path));
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/ticket.h"
+#include "lock/hold/last_run.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Commits the start of a run under LOCKs that are held, unless one started too recently
+/// (zklock-protocol(7), The last start). For --once-per.
+///
+/// Reads LOCK/last-start of all LOCKs, and then writes to all of them, each with the version that
+/// was read. If that is refused because of the version, it reads and decides again: of two holders
+/// that have read the same start, as when one of them has lost the lock, only one can begin. It
+/// does the same after a lost reply, and recognises a write of its own by the token.
+///
+/// Passive, as LastRun: while the store has no server, this does nothing.
+class LastStart final : public EventSource {
+ public:
+  /// A run started `ago` under one of the LOCKs, by the servers' clock.
+  struct TooRecent {
+    std::string lock;  ///< its path, as shown to users
+    std::string host;
+    Duration ago{};
+  };
+  /// Why the command must not run.
+  using Refusal = std::variant<TooRecent, RecordFailure>;
+
+  /// `tickets`: held, and not for reading. The run starts on `host`. A start keeps others from
+  /// starting for `once_per`.
+  LastStart(zookeeper::Store& store, const Clock& clock, const std::vector<Ticket>& tickets,
+            std::string host, Duration once_per);
+
+  [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
+  /// The start is committed under all LOCKs. Meanwhile the lease may have become too short to start
+  /// a command.
+  [[nodiscard]] bool IsCommitted() const;
+  /// The start may be committed, under some LOCK at least.
+  [[nodiscard]] bool MayBeCommitted() const { return has_written_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  /// kUnread -> kAllowed by a read, -> kUnread by a write, -> kCommitted by either.
+  enum class State { kUnread, kAllowed, kCommitted };
+  struct Place {
+    Ticket ticket;
+    State state = State::kUnread;
+    std::optional<std::int32_t> version{};  ///< that was read; none: there is no znode
+  };
+
+  [[nodiscard]] bool IsIdle() const;
+  [[nodiscard]] std::string DataOf(const Place& place) const;
+  void Read(Place& place);
+  void OnRead(Place& place, const zookeeper::GetReply& reply);
+  void Write(Place& place);
+  void OnWritten(Place& place, zookeeper::Error error);
+  void GiveUp(const Place& place, zookeeper::Error error, const std::string& operation,
+              const std::string& right, const std::string& right_path);
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const std::string host_;
+  const Duration once_per_;
+  std::vector<Place> places_;
+  std::size_t pending_ = 0;  // requests
+  bool has_written_ = false;
+  std::optional<Refusal> refusal_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/data/lock_children.h"
+#include "lock/operations/server_operation.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Thrown by Calls, and by the functions that use it, when an operation has failed.
+class OperationFailed : public std::exception {
+ public:
+  explicit OperationFailed(OperationFailure failure) : failure_(std::move(failure)) {}
+  /// As FailureOf() describes.
+  OperationFailed(zookeeper::Error why, const std::string& operation, const std::string& path,
+                  const std::string& right, const std::string& right_path)
+      : failure_(FailureOf(why, operation, path, right, right_path)) {}
+
+  [[nodiscard]] const OperationFailure& failure() const { return failure_; }
+  [[nodiscard]] const char* what() const noexcept override { return "an operation has failed"; }
+
+ private:
+  OperationFailure failure_;
+};
+
+/// Sends requests to the servers and blocks until they are answered; the event loop is served
+/// meanwhile. With this, an operation that asks one thing after another is a plain function. Only
+/// for code that holds no lock itself, or that is waited for anyway: code that maintains a lease
+/// must not block.
+///
+/// Requests may only be sent from within Repeat(), by one function at a time. The connection can be
+/// lost at any of them; Repeat() then runs the work again.
+class Calls final : public ServerOperation {
+ public:
+  /// Serves the event loop, with `source` in it, until `is_done`. May throw to end the operation.
+  using Serve = std::function<void(EventSource& source, const std::function<bool()>& is_done)>;
+
+  /// All outlive it. `connect_timeout`: how long to go without a server that answers.
+  Calls(zookeeper::Store& store, const Clock& clock, Duration connect_timeout, Serve serve)
+      : ServerOperation(store, clock, connect_timeout), serve_(std::move(serve)) {}
+
+  /// Runs `work`, which sends requests, and returns its result. Whenever the connection is lost,
+  /// runs it again from the start over the next one: what was sent before may or may not have been
+  /// done. Throws OperationFailed, for example if no server answers.
+  template <typename F>
+  auto Repeat(F work) {
+    const Attempts attempts(*this);
+    for (;;) {
+      AwaitConnection();
+      try {
+        return work();
+      } catch (const ConnectionLost&) {
+      }
+    }
+  }
+
+  /// With a watch, AwaitChange() can follow.
+  [[nodiscard]] zookeeper::GetReply Get(const std::string& path,
+                                        zookeeper::Watch watch = zookeeper::Watch::kNo);
+  [[nodiscard]] zookeeper::ListReply List(const std::string& path);
+  /// All are requested together, and answered in the order of `paths`.
+  [[nodiscard]] std::vector<zookeeper::GetReply> GetAll(const std::vector<std::string>& paths);
+  [[nodiscard]] std::vector<zookeeper::ListReply> ListAll(const std::vector<std::string>& paths);
+  /// Reads what they still need, all together.
+  void Complete(std::span<LockChildren> children);
+  [[nodiscard]] zookeeper::Error Set(const std::string& path, const std::string& data,
+                                     std::int32_t version);
+  [[nodiscard]] zookeeper::Error Delete(const std::string& path, std::int32_t version);
+  [[nodiscard]] zookeeper::Error Write(const std::vector<zookeeper::DataWrite>& writes);
+  [[nodiscard]] zookeeper::Error WriteAndDelete(const std::vector<zookeeper::DataWrite>& writes,
+                                                const std::string& gone, std::int32_t version);
+  [[nodiscard]] zookeeper::Error MakePersistent(
+      const std::vector<zookeeper::Conversion>& conversions,
+      const std::vector<std::string>& checked);
+  /// As CheckContenders.
+  [[nodiscard]] zookeeper::Error Check(const std::vector<ContenderId>& contenders);
+  [[nodiscard]] zookeeper::AclReply GetAcl(const std::string& path);
+  [[nodiscard]] zookeeper::Error CheckCreate(const std::string& path);
+  [[nodiscard]] zookeeper::SetReply Stamp(const std::string& path);
+  /// What is read afterwards is at least as new as this. Not waited for: replies keep the order.
+  void Sync(const std::string& path);
+
+  /// For requests that the caller sends itself.
+  using ServerOperation::store;
+  /// Waits until these have their answers.
+  void Await(const std::function<bool()>& has_answer);
+  /// Waits, however long, until what the last Get() with a watch has read changes.
+  void AwaitChange();
+
+  /// The session over which requests are sent. A session that has expired was replaced.
+  [[nodiscard]] std::int64_t session_id() { return store().session_id(); }
+
+  void OnDisconnected() override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
+
+ private:
+  /// Ends the work; Repeat() handles it.
+  struct ConnectionLost {};
+  /// While it exists, the connection is watched over, and replies are taken.
+  class Attempts {
+   public:
+    explicit Attempts(Calls& calls) : calls_(calls) {
+      calls_.is_connected_ = false;
+      calls_.Restart();
+    }
+    ~Attempts() { calls_.Succeed(); }
+    Attempts(const Attempts&) = delete;
+    Attempts& operator=(const Attempts&) = delete;
+
+   private:
+    Calls& calls_;
+  };
+
+  void Begin() override { is_connected_ = true; }
+  void AwaitConnection();
+  /// Throws ConnectionLost unless the connection is still the one over which the work began.
+  void RequireConnection() const;
+  template <typename R, typename F>
+  R Ask(F send);
+  template <typename R, typename F>
+  std::vector<R> AskAll(const std::vector<std::string>& paths, F send);
+
+  const Serve serve_;
+  bool is_connected_ = false;
+  std::uint64_t began_ = 0;   ///< attempt() when the work began
+  std::string watched_;       ///< by AwaitChange()
+  bool has_changed_ = false;  ///< what is watched, since it was read
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,103 @@
+#include "lock/operations/contender_operations.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "lock/data/contender_check.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+using zookeeper::GetReply;
+
+void RequireRead(const GetReply& read, const LockName& lock, const ContenderId& contender) {
+  if (read.error == Error::kNone) return;
+  throw OperationFailed(read.error, "read a contender in", lock.display_path(), "READ",
+                        lock.DisplayPath(contender.path));
+}
+
+OperationFailed CannotDelete(Error error, const LockName& lock) {
+  return {error, "delete a contender in", lock.display_path(), "DELETE", lock.display_path()};
+}
+
+OperationFailed CannotWrite(Error error, const LockName& lock, const std::string& path) {
+  return {error, "write to a contender in", lock.display_path(), "WRITE", lock.DisplayPath(path)};
+}
+
+}  // namespace
+
+bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  bool may_be_done = false;  // a delete was sent over a connection that was lost
+  return calls.Repeat([&] {
+    for (;;) {
+      std::int32_t version = zookeeper::kAnyVersion;
+      if (contender.has_reused_name()) {
+        const GetReply read = calls.Get(contender.path);
+        if (IsGone(contender, read)) return may_be_done;
+        RequireRead(read, lock, contender);
+        version = read.stat.version;
+      }
+      const bool may_have_been_done = std::exchange(may_be_done, true);
+      const Error error = calls.Delete(contender.path, version);
+      if (error == Error::kNone) return true;
+      may_be_done = may_have_been_done;
+      if (error == Error::kNoNode) return may_be_done;
+      if (error != Error::kBadVersion) throw CannotDelete(error, lock);
+    }
+  });
+}
+
+bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
+                    const std::function<std::string(const std::string&)>& edit) {
+  return calls.Repeat([&] {
+    for (;;) {
+      const GetReply read = calls.Get(contender.path);
+      if (IsGone(contender, read)) return false;
+      RequireRead(read, lock, contender);
+      const Error error = calls.Set(contender.path, edit(read.data), read.stat.version);
+      if (error == Error::kNone) return true;
+      if (error == Error::kNoNode) return false;
+      if (error != Error::kBadVersion) throw CannotWrite(error, lock, contender.path);
+    }
+  });
+}
+
+bool MayDelete(Calls& calls, const LockName& lock, const std::string& path) {
+  const Error error = calls.Repeat([&] { return calls.Delete(path, zookeeper::kNoVersion); });
+  if (error != Error::kNoNode && error != Error::kBadVersion) throw CannotDelete(error, lock);
+  return error == Error::kBadVersion;
+}
+
+bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path) {
+  const Error error = calls.Repeat([&] { return calls.Set(path, "", zookeeper::kNoVersion); });
+  if (error != Error::kNoNode && error != Error::kBadVersion) {
+    throw CannotWrite(error, lock, path);
+  }
+  return error == Error::kBadVersion;
+}
+
+void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender) {
+  calls.Repeat([&] {
+    for (;;) {
+      // Get, not exists, which would leave a watch on a znode that is already gone.
+      const GetReply read = calls.Get(contender.path, zookeeper::Watch::kYes);
+      if (IsGone(contender, read)) return;
+      RequireRead(read, lock, contender);
+      calls.AwaitChange();
+    }
+  });
+}
+
+bool AreHeld(Calls& calls, const LockName& lock, const std::vector<ContenderId>& contenders) {
+  return calls.Repeat([&] {
+    const Error error = calls.Check(contenders);
+    if (error != Error::kNone && error != Error::kNoNode) {
+      throw OperationFailed(error, "check a contender in", lock.display_path(), "READ",
+                            lock.DisplayPath(contenders.front().path));
+    }
+    return error == Error::kNone;
+  });
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lock/data/ticket.h"
+#include "lock/operations/calls.h"
+
+namespace zklock::lock {
+
+// Operations on contenders of other processes, which are children of `lock`. They throw
+// OperationFailed.
+
+/// Deletes a contender. Returns false if it was already gone.
+///
+/// Most names are used once, so a second delete after a lost reply does no harm. The name of
+/// Dialect::kSimple is used again: its znode is read first, and deleted only if it is the right
+/// contender. ZooKeeper cannot do both at once. A later contender is hit if it is created between
+/// the read and the delete and was written to equally often.
+bool DeleteContender(Calls& calls, const LockName& lock, const ContenderId& contender);
+
+/// Asks a contender to release its lock or to leave the queue, by writing to its znode. Returns
+/// false if it was already gone. `edit`: returns the new data for the old.
+///
+/// The data is written back only if it has not changed since it was read, and asking again after a
+/// lost reply does no harm. A later contender with the same name is not asked, unless it takes the
+/// name between the read and the write.
+bool RequestRelease(Calls& calls, const LockName& lock, const ContenderId& contender,
+                    const std::function<std::string(const std::string&)>& edit);
+
+/// The same two without effect, for --dry-run: whether the contender at `path` is there. As they
+/// do, they throw if the servers would not let us.
+[[nodiscard]] bool MayDelete(Calls& calls, const LockName& lock, const std::string& path);
+[[nodiscard]] bool MayRequestRelease(Calls& calls, const LockName& lock, const std::string& path);
+
+/// Waits until a contender is gone, however long that takes. Does not wait for a later contender
+/// with the same name.
+void WaitUntilGone(Calls& calls, const LockName& lock, const ContenderId& contender);
+
+/// Whether contenders still hold, by a committed check: whether all of them exist, and are not
+/// others with the same names. `contenders`: at least one.
+[[nodiscard]] bool AreHeld(Calls& calls, const LockName& lock,
+                           const std::vector<ContenderId>& contenders);
+
+}  // namespace zklock::lock

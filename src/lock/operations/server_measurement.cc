@@ -1,0 +1,101 @@
+#include "lock/operations/server_measurement.h"
+
+#include <chrono>
+#include <utility>
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+
+// The quickest of several has the least uncertainty.
+constexpr std::size_t kStamps = 3;
+// A server that closes so many connections by itself is not measured any further.
+constexpr std::size_t kMostReconnects = 4;
+constexpr char kConfiguration[] = "/zookeeper/config";
+
+}  // namespace
+
+ServerMeasurement::ServerMeasurement(zookeeper::Store& store, const Clock& clock, WallClock wall,
+                                     std::function<Duration()> connect_took,
+                                     MeasurementRequest request)
+    : store_(store),
+      clock_(clock),
+      wall_(std::move(wall)),
+      connect_took_(std::move(connect_took)),
+      request_(std::move(request)) {
+  store_.SetListener(this);
+}
+
+ServerMeasurement::~ServerMeasurement() { store_.SetListener(nullptr); }
+
+std::optional<protocol::Spread> ServerMeasurement::connects() const {
+  return protocol::SpreadOf(connects_);
+}
+
+std::optional<protocol::Spread> ServerMeasurement::commits() const {
+  return protocol::SpreadOf(commits_);
+}
+
+void ServerMeasurement::OnConnected(bool /*fresh*/) {
+  if (over_) return;
+  if (!connects_.empty() && !std::exchange(leaving_, false) && ++losses_ > kMostReconnects) {
+    over_ = true;
+    return;
+  }
+  if (connects_.size() < request_.connects) connects_.push_back(connect_took_());
+  Continue();
+}
+
+void ServerMeasurement::OnRefused(Error why) {
+  refusal_ = why;
+  over_ = true;
+}
+
+void ServerMeasurement::Continue() {
+  if (!has_configuration_) return ReadConfiguration();
+  if (stamps_ < kStamps && place_ < request_.stamps.size()) return StampOnce();
+  if (commits_.size() < request_.rounds) return Commit();
+  if (connects_.size() < request_.connects) {
+    leaving_ = true;
+    return store_.GiveUpServer();
+  }
+  over_ = true;
+}
+
+void ServerMeasurement::ReadConfiguration() {
+  store_.Get(kConfiguration, zookeeper::Watch::kNo,
+             OnReply([this](const zookeeper::GetReply& reply) {
+               has_configuration_ = true;
+               if (reply.error == Error::kNone) configuration_ = reply.data;
+               Continue();
+             }));
+}
+
+void ServerMeasurement::Commit() {
+  store_.Check({request_.checked}, OnReply([this](const zookeeper::Reply& reply) {
+                 // A check that fails is committed like one that succeeds: for lack of a right to
+                 // read the znode, or because a chroot does not exist yet.
+                 commits_.push_back(clock_.Now() - reply.sent);
+                 Continue();
+               }));
+}
+
+void ServerMeasurement::StampOnce() {
+  store_.Stamp(request_.stamps[place_],
+               OnReply([this](const zookeeper::SetReply& reply) { TakeStamp(reply); }));
+}
+
+void ServerMeasurement::TakeStamp(const zookeeper::SetReply& reply) {
+  if (reply.error != Error::kNone) {
+    ++place_;
+    return Continue();
+  }
+  ++stamps_;
+  const auto offset = protocol::OffsetOf(std::chrono::milliseconds(reply.stat.modified_ms), wall_(),
+                                         clock_.Now() - reply.sent);
+  if (!offset_ || offset.uncertainty < offset_->uncertainty) offset_ = offset;
+  Continue();
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "lock/data/callback_scope.h"
+#include "protocol/ensemble.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// What a ServerMeasurement does.
+struct MeasurementRequest {
+  std::string checked;              ///< a znode that exists: the one that heartbeats check
+  std::vector<std::string> stamps;  ///< where a znode may be created for a moment, in this order
+  std::size_t rounds = 20;          ///< how often to commit
+  std::size_t connects = 20;        ///< how often to connect, the first time included
+};
+
+/// Measures one server through a store that knows no other: how long a commit takes, as a
+/// heartbeat sends it, how long a connect takes, and the servers' clock. Holds nothing, and leaves
+/// nothing on the servers at any moment.
+///
+/// Passive: driven by the store's callbacks. It is the store's listener while it exists. The caller
+/// limits the time; what has been measured by then counts.
+class ServerMeasurement final : public zookeeper::StoreListener {
+ public:
+  /// The time of day on this host, since 1970.
+  using WallClock = std::function<Duration()>;
+
+  /// `connect_took`: how long the store's last connect took.
+  ServerMeasurement(zookeeper::Store& store, const Clock& clock, WallClock wall,
+                    std::function<Duration()> connect_took, MeasurementRequest request);
+  ~ServerMeasurement() override;
+  ServerMeasurement(const ServerMeasurement&) = delete;
+  ServerMeasurement& operator=(const ServerMeasurement&) = delete;
+
+  /// Everything is measured, or nothing more can be.
+  [[nodiscard]] bool IsOver() const { return over_; }
+  /// The server has given a session.
+  [[nodiscard]] bool has_reached() const { return !connects_.empty(); }
+  /// The servers refuse the credentials, or require some.
+  [[nodiscard]] std::optional<zookeeper::Error> refusal() const { return refusal_; }
+
+  [[nodiscard]] std::optional<protocol::Spread> connects() const;
+  [[nodiscard]] std::optional<protocol::Spread> commits() const;
+  /// Of the stamp that was answered most quickly.
+  [[nodiscard]] const std::optional<protocol::ClockOffset>& clock_offset() const { return offset_; }
+  /// The data of /zookeeper/config.
+  [[nodiscard]] const std::optional<std::string>& configuration() const { return configuration_; }
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override {}
+  void OnExpired() override { over_ = true; }
+  void OnRefused(zookeeper::Error why) override;
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
+
+ private:
+  void Continue();
+  void ReadConfiguration();
+  void Commit();
+  void StampOnce();
+  void TakeStamp(const zookeeper::SetReply& reply);
+
+  /// A callback for a request. It runs only for an answer, not for a loss, after which
+  /// OnConnected() continues.
+  template <typename F>
+  auto OnReply(F f) {
+    return scope_.Wrap([this, f = std::move(f)](const auto& reply) {
+      if (!over_ && !zookeeper::IsLost(reply.error)) f(reply);
+    });
+  }
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const WallClock wall_;
+  const std::function<Duration()> connect_took_;
+  const MeasurementRequest request_;
+
+  bool over_ = false;
+  bool leaving_ = false;    ///< the server was given up for the next connect
+  std::size_t losses_ = 0;  ///< connections that broke by themselves
+  std::optional<zookeeper::Error> refusal_;
+  std::optional<std::string> configuration_;
+  bool has_configuration_ = false;  ///< it was read, or cannot be
+  std::vector<Duration> connects_;
+  std::vector<Duration> commits_;
+  std::size_t stamps_ = 0;  ///< answered with success
+  std::size_t place_ = 0;   ///< of request_.stamps
+  std::optional<protocol::ClockOffset> offset_;
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "lock/data/callback_scope.h"
+#include "lock/data/lock_children.h"
+#include "lock/data/outcome.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// Why an operation failed.
+using OperationFailure = std::variant<Unreachable, Refused, QuotaExceeded, Defect>;
+
+/// The failure of `operation` on `path` because of an error that the caller does not handle:
+/// Refused if we lack the permission `right` on `right_path`, QuotaExceeded, or else a Defect.
+[[nodiscard]] OperationFailure FailureOf(zookeeper::Error why, const std::string& operation,
+                                         const std::string& path, const std::string& right,
+                                         const std::string& right_path);
+
+/// A short operation on the servers that starts again whenever the connection was lost. It holds no
+/// lock, so its session does not matter.
+///
+/// Passive: driven by the store's callbacks, and by OnReady() at the times in its Interest. It is
+/// the store's listener while it exists.
+class ServerOperation : public EventSource, public zookeeper::StoreListener {
+ public:
+  ~ServerOperation() override;
+  ServerOperation(const ServerOperation&) = delete;
+  ServerOperation& operator=(const ServerOperation&) = delete;
+
+  /// It has ended, with a failure or with the result of the derived class.
+  [[nodiscard]] bool IsOver() const { return over_; }
+  [[nodiscard]] const std::optional<OperationFailure>& failure() const { return failure_; }
+  /// From now on it waits for servers as long as it takes, however often they fail.
+  void KeepTrying() { keeps_trying_ = true; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+  void OnConnected(bool fresh) override;
+  void OnDisconnected() override;
+  void OnExpired() override;
+  void OnRefused(zookeeper::Error why) override;
+  void OnWatch(const std::string& /*path*/, zookeeper::Change /*change*/) override {}
+
+ protected:
+  /// `connect_timeout`: how long to go without a server that answers.
+  ServerOperation(zookeeper::Store& store, const Clock& clock, Duration connect_timeout);
+
+  /// To be called at the end of the derived class's constructor.
+  void Start();
+  /// Starts afresh, as if nothing had been tried yet. Replies to earlier requests are not taken.
+  void Restart();
+  /// Starts the work from the beginning, over a new connection.
+  virtual void Begin() = 0;
+  /// Counts connects and disconnects.
+  [[nodiscard]] std::uint64_t attempt() const { return attempt_; }
+
+  /// The work is done for now: no answer is expected until Rouse().
+  void Rest();
+  /// There is work again. Not needed without a connection: Begin() will follow.
+  void Rouse();
+
+  void Succeed();
+  void Fail(OperationFailure failure);
+  /// Fails as FailureOf() describes.
+  void FailBecause(zookeeper::Error why, const std::string& operation, const std::string& path,
+                   const std::string& right, const std::string& right_path) {
+    Fail(FailureOf(why, operation, path, right, right_path));
+  }
+
+  /// A callback for a request. It runs only if the reply arrives over the same connection, not for
+  /// a lost reply, after which Begin() follows.
+  template <typename F>
+  auto OnReply(F f) {
+    return scope_.Wrap([this, attempt = attempt_, f = std::move(f)](const auto& reply) {
+      if (over_ || attempt != attempt_ || zookeeper::IsLost(reply.error)) return;
+      Heard();
+      f(reply);
+    });
+  }
+
+  /// Reads without a watch, with callbacks as by OnReply.
+  [[nodiscard]] LockChildren::Requests UnwatchedReads();
+
+  [[nodiscard]] zookeeper::Store& store() { return store_; }
+
+ private:
+  void Heard();
+  [[nodiscard]] TimePoint AnswerDeadline() const;
+  [[nodiscard]] TimePoint ConnectDeadline() const;
+
+  zookeeper::Store& store_;
+  const Clock& clock_;
+  const Duration connect_timeout_;
+
+  bool over_ = false;
+  bool keeps_trying_ = false;
+  std::optional<OperationFailure> failure_;
+  std::uint64_t attempt_ = 0;                    ///< counts connects and disconnects
+  int begins_ = 0;                               ///< how often the work has started
+  std::optional<TimePoint> disconnected_since_;  ///< since when no server has answered
+  TimePoint answer_deadline_ = kNever;           ///< when the server is given up
+  CallbackScope scope_;
+};
+
+}  // namespace zklock::lock

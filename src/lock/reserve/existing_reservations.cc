@@ -1,0 +1,103 @@
+#include "lock/reserve/existing_reservations.h"
+
+#include <algorithm>
+
+#include "lock/data/reserved.h"
+#include "lock/survey/holders.h"
+#include "protocol/lock_path.h"
+#include "protocol/reservation.h"
+
+namespace zklock::lock {
+namespace {
+
+using std::chrono::milliseconds;
+using zookeeper::Error;
+
+milliseconds AskServersTime(Calls& calls, const LockName& lock) {
+  const zookeeper::SetReply stamp = calls.Stamp(StampPath(lock.path));
+  if (stamp.error != Error::kNone) {
+    throw OperationFailed(stamp.error, "learn the servers' time in", lock.display_path(),
+                          "CREATE and DELETE", lock.display_path());
+  }
+  return milliseconds(stamp.stat.modified_ms);
+}
+
+}  // namespace
+
+// Another run may renew a reservation after its end was read. It has ended if that end is over by a
+// time that was asked for before the read.
+
+std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
+                                                const std::string& id) {
+  std::optional<milliseconds> before;
+  for (;;) {
+    std::optional<milliseconds> now;
+    // Only of a holder: anyone who may create znodes can forge a reservation further back.
+    for (const Holder& holder : ReadHolders(calls, lock, kAllHolders)) {
+      const auto reserved = FindReservation(holder.name.full, holder.data, holder.stat);
+      if (!reserved || reserved->reservation.id != id) continue;
+      if (reserved->until) {
+        if (before && *before >= *reserved->until) continue;
+        now = calls.Repeat([&] { return AskServersTime(calls, lock); });
+        if (*now >= *reserved->until) continue;
+      }
+      return ReservedLock{lock, holder.path, *reserved};
+    }
+    if (!now) return std::nullopt;
+    before = now;
+  }
+}
+
+std::optional<std::vector<ReservedLock>> RenewReservations(
+    Calls& calls, const std::vector<ReservedLock>& reserved, milliseconds lasts) {
+  std::vector<std::string> paths;
+  paths.reserve(reserved.size());
+  for (const ReservedLock& one : reserved) paths.push_back(one.path);
+  return calls.Repeat([&]() -> std::optional<std::vector<ReservedLock>> {
+    std::optional<milliseconds> before;
+    for (;;) {
+      std::vector<ReservedLock> renewed = reserved;
+      std::vector<zookeeper::DataWrite> writes;
+      std::optional<milliseconds> now;
+      bool may_have_ended = false;
+      const auto read = calls.GetAll(paths);
+      for (std::size_t i = 0; i < read.size(); ++i) {
+        ReservedLock& one = renewed[i];
+        if (read[i].error != Error::kNone && read[i].error != Error::kNoNode) {
+          throw OperationFailed(read[i].error, "read the reservation of", one.lock.display_path(),
+                                "READ", one.lock.DisplayPath(one.path));
+        }
+        const auto found =
+            read[i].error == Error::kNone
+                ? FindReservation(protocol::BaseOf(one.path), read[i].data, read[i].stat)
+                : std::nullopt;
+        if (!found || found->reservation.id != one.reserved.reservation.id) return std::nullopt;
+        one.reserved = *found;
+        if (!found->until) continue;
+        if (before && *before >= *found->until) return std::nullopt;
+        if (!now) now = AskServersTime(calls, one.lock);
+        may_have_ended = may_have_ended || *now >= *found->until;
+        const milliseconds altogether =
+            std::min(*now + lasts - found->since, protocol::kLongestReservation);
+        if (found->since + altogether <= *found->until) continue;
+        one.reserved.reservation.lasts = altogether;
+        one.reserved.until = found->since + altogether;
+        ++one.reserved.version;
+        writes.push_back(
+            {one.path, WithTimeToLast(read[i].data, altogether), read[i].stat.version});
+      }
+      before = now;
+      if (may_have_ended) continue;
+      if (writes.empty()) return renewed;
+      const Error error = calls.Write(writes);
+      if (error == Error::kNone) return renewed;
+      if (error != Error::kNoNode && error != Error::kBadVersion) {
+        const LockName& lock = renewed.front().lock;
+        throw OperationFailed(error, "renew the reservation of", lock.display_path(), "WRITE",
+                              lock.DisplayPath(renewed.front().path));
+      }
+    }
+  });
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/data/outcome.h"
+#include "lock/data/ticket.h"
+#include "lock/operations/calls.h"
+
+namespace zklock::lock {
+
+/// The reservation for `id` that holds `lock`; none if there is none, or if it has reached its end
+/// by the servers' clock. Throws OperationFailed.
+[[nodiscard]] std::optional<ReservedLock> FindHeldReservation(Calls& calls, const LockName& lock,
+                                                              const std::string& id);
+
+/// Lets the reservations of one ID last for `lasts` from now, by the servers' clock: all of them,
+/// in one transaction. None ends earlier than before, none without an end gets one, and none lasts
+/// for longer than kLongestReservation altogether. Returns them as they are then; none if one of
+/// them is gone or has reached its end. Throws OperationFailed.
+///
+/// The transaction names the versions that were read. If it was done and its reply lost, the ends
+/// are moved again, by as long as that took.
+[[nodiscard]] std::optional<std::vector<ReservedLock>> RenewReservations(
+    Calls& calls, const std::vector<ReservedLock>& reserved, std::chrono::milliseconds lasts);
+
+}  // namespace zklock::lock

@@ -1,0 +1,151 @@
+#include "lock/reserve/make_reservations.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "lock/data/reserved.h"
+#include "protocol/lock_path.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+using zookeeper::GetReply;
+using Result = std::variant<std::vector<ReservedLock>, NotReserved>;
+
+class Maker {
+ public:
+  Maker(Calls& calls, const std::vector<HeldContender>& held, const std::vector<ReservedLock>& also,
+        const protocol::ReservationRequest& request)
+      : calls_(calls), held_(held), also_(also), request_(request) {}
+
+  [[nodiscard]] bool may_be_made() const { return may_be_made_; }
+
+  Result Run() {
+    // A transaction whose reply was lost has been done by now, or never will be: the servers take
+    // no more requests of the session over the old connection, and none of a session that has
+    // expired.
+    calls_.Sync(held_.front().ticket.lock.path);
+    std::optional<Result> result;
+    do {
+      Read();
+      result = Judge();
+    } while (!result);
+    return *result;
+  }
+
+ private:
+  /// Reads all contenders: which are converted, and the version of the others. A request to leave
+  /// that was written to one of them must not be lost with it.
+  void Read() {
+    std::vector<const LockName*> locks;
+    std::vector<std::string> paths;
+    for (const HeldContender& one : held_) {
+      locks.push_back(&one.ticket.lock);
+      paths.push_back(one.ticket.path);
+    }
+    for (const ReservedLock& one : also_) {
+      locks.push_back(&one.lock);
+      paths.push_back(one.path);
+    }
+    read_ = calls_.GetAll(paths);
+    for (std::size_t i = 0; i < read_.size(); ++i) {
+      if (read_[i].error == Error::kNone || read_[i].error == Error::kNoNode) continue;
+      throw OperationFailed(read_[i].error, "read our own contender in", locks[i]->display_path(),
+                            "READ", locks[i]->DisplayPath(paths[i]));
+    }
+  }
+
+  /// None: read again.
+  std::optional<Result> Judge() {
+    may_be_made_ = false;
+    std::vector<ReservedLock> made;
+    std::size_t gone = 0;
+    std::optional<NotReserved> obstacle;
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      const Ticket& ticket = held_[i].ticket;
+      const GetReply& reply = read_[i];
+      const bool is_gone = reply.error == Error::kNoNode;
+      if (is_gone) ++gone;
+      const auto reserved =
+          is_gone ? std::nullopt
+                  : FindReservation(protocol::BaseOf(ticket.path), reply.data, reply.stat);
+      const auto asked = is_gone ? std::nullopt : FindReleaseRequest(reply.data);
+      if (reserved) {
+        made.push_back({ticket.lock, ticket.path, *reserved});
+      } else if (asked && !obstacle) {
+        obstacle = {NotReserved::Why::kAskedToLeave, *asked};
+      } else if (reply.stat.ephemeral_owner != calls_.session_id() && !obstacle) {
+        const bool has_expired = calls_.session_id() != ticket.session;
+        obstacle = {has_expired ? NotReserved::Why::kExpired : NotReserved::Why::kRemoved};
+      }
+    }
+    if (made.size() == held_.size()) return made;
+    if (was_sent_ && !made.empty() && made.size() + gone == held_.size()) {
+      ReleaseRest(made);
+      return std::nullopt;
+    }
+    if (obstacle) return *obstacle;
+    const bool is_another_gone =
+        std::any_of(read_.begin() + static_cast<std::ptrdiff_t>(held_.size()), read_.end(),
+                    [](const GetReply& reply) { return reply.error == Error::kNoNode; });
+    if (!made.empty() || is_another_gone) return NotReserved{};
+    Convert();
+    return std::nullopt;
+  }
+
+  /// All of them were made, and one has been released since: all or none.
+  void ReleaseRest(const std::vector<ReservedLock>& made) {
+    may_be_made_ = true;
+    for (const ReservedLock& one : made) {
+      const Error error = calls_.Delete(one.path, one.reserved.version);
+      if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) continue;
+      throw OperationFailed(error, "release", one.lock.display_path(), "DELETE",
+                            one.lock.display_path());
+    }
+  }
+
+  void Convert() {
+    std::vector<zookeeper::Conversion> conversions;
+    std::vector<std::string> checked;
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      const Ticket& ticket = held_[i].ticket;
+      conversions.push_back({.path = ticket.path,
+                             .version = read_[i].stat.version,
+                             .data = FormatReservation(held_[i].data, request_, ticket.token)});
+    }
+    for (const ReservedLock& one : also_) checked.push_back(one.path);
+    may_be_made_ = true;
+    was_sent_ = true;
+    const Error error = calls_.MakePersistent(conversions, checked);
+    if (error == Error::kNone || error == Error::kNoNode || error == Error::kBadVersion) return;
+    may_be_made_ = false;
+    const LockName& lock = held_.front().ticket.lock;
+    throw OperationFailed(error, "reserve", lock.display_path(), "DELETE", lock.display_path());
+  }
+
+  Calls& calls_;
+  const std::vector<HeldContender>& held_;
+  const std::vector<ReservedLock>& also_;
+  const protocol::ReservationRequest& request_;
+  std::vector<GetReply> read_;  ///< of each contender, then of each of `also`
+  bool was_sent_ = false;       ///< the conversion, at least once
+  bool may_be_made_ = false;
+};
+
+}  // namespace
+
+Result MakeReservations(Calls& calls, const std::vector<HeldContender>& held,
+                        const std::vector<ReservedLock>& also,
+                        const protocol::ReservationRequest& request) {
+  Maker maker(calls, held, also, request);
+  try {
+    return calls.Repeat([&] { return maker.Run(); });
+  } catch (const OperationFailed& failed) {
+    throw ReservingFailed(failed.failure(), maker.may_be_made());
+  }
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,122 @@
+#include "lock/reserve/release_reservation.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "lock/data/reserved.h"
+#include "lock/data/run_history.h"
+#include "protocol/lock_path.h"
+#include "protocol/queue.h"
+#include "protocol/release_record.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::DataWrite;
+using zookeeper::Error;
+using zookeeper::GetReply;
+
+// Of what a reservation must not be kept for: writes that lose the connection, or that other
+// holders of a busy semaphore precede again and again.
+constexpr int kMostLosses = 3;
+constexpr int kMostConflicts = 100;
+
+bool MayNotWrite(Error error) {
+  return zookeeper::IsRefusal(error) || error == Error::kQuotaExceeded;
+}
+
+/// The record of the release in LOCK's data; none if it does not leave one.
+std::optional<DataWrite> RecordFor(Calls& calls, const std::string& lock, const std::string& path,
+                                   const Reserved& reserved) {
+  // A semaphore has no record.
+  if (protocol::ParentOf(path) != lock) return std::nullopt;
+  const zookeeper::ListReply list = calls.List(lock);
+  const protocol::Contenders contenders(list.children);
+  const auto* const first = contenders.First();
+  const bool was_first = first != nullptr && first->full == protocol::BaseOf(path);
+  const GetReply data = calls.Get(lock);
+  const bool is_ours = data.error == Error::kNone && protocol::ParseLockData(data.data);
+  if (!is_ours || !LeavesRecord(reserved, was_first)) return std::nullopt;
+  return DataWrite{lock, protocol::FormatLockData({RecordOf(protocol::BaseOf(path), reserved)}),
+                   data.stat.version};
+}
+
+/// The history in `last_run`, if the beginning of the reservation was entered there, and its end
+/// was not.
+std::optional<RunHistory> OpenHistory(const GetReply& last_run, const std::string& path,
+                                      const Reserved& reserved) {
+  if (last_run.error != Error::kNone) return std::nullopt;
+  auto history = RunHistory::Parse(last_run.data);
+  const RunRecord* const entry = history ? history->Find(reserved.reservation.token) : nullptr;
+  const bool is_open = entry != nullptr && entry->end == RunRecord::End::kNone &&
+                       entry->contender == protocol::BaseOf(path);
+  return is_open ? std::move(history) : std::nullopt;
+}
+
+}  // namespace
+
+ReservationRelease ReleaseReservation(Calls& calls, const LockName& lock, const std::string& path,
+                                      const std::string& id) {
+  const std::string last_run_path = protocol::ChildPath(lock.path, protocol::kLastRunChild);
+  bool may_be_done = false;  // a delete was sent over a connection that was lost
+  bool keeps_record = true;
+  std::optional<Error> unkept;  // none: the end is entered in the history
+  bool is_entering = false;     // an answer about that is awaited
+  int losses = 0;               // of the connection meanwhile
+  int conflicts = 0;
+  return calls.Repeat([&]() -> ReservationRelease {
+    if (std::exchange(is_entering, false) && ++losses >= kMostLosses) {
+      unkept = Error::kConnectionLoss;
+    }
+    for (;;) {
+      const GetReply read = calls.Get(path);
+      if (read.error != Error::kNone && read.error != Error::kNoNode) {
+        throw OperationFailed(read.error, "read a contender in", lock.display_path(), "READ",
+                              lock.DisplayPath(path));
+      }
+      const auto reserved = read.error == Error::kNone
+                                ? FindReservation(protocol::BaseOf(path), read.data, read.stat)
+                                : std::nullopt;
+      if (!reserved || reserved->reservation.id != id) return {may_be_done, unkept};
+
+      std::vector<DataWrite> writes;
+      const auto record =
+          keeps_record ? RecordFor(calls, lock.path, path, *reserved) : std::nullopt;
+      if (record) writes.push_back(*record);
+      const GetReply last_run = calls.Get(last_run_path);
+      auto history = unkept ? std::nullopt : OpenHistory(last_run, path, *reserved);
+      if (history) {
+        is_entering = true;
+        // How long it was reserved, by the servers' clock.
+        const auto stamp = calls.Stamp(StampPath(lock.path));
+        if (stamp.error == Error::kNone) {
+          const std::chrono::milliseconds now(stamp.stat.modified_ms);
+          history->EnterEnd(reserved->reservation.token, now - reserved->since);
+          writes.push_back({last_run_path, history->Format(kMostRuns), last_run.stat.version});
+        } else {
+          unkept = stamp.error;
+          history.reset();
+        }
+      }
+      const bool may_have_been_done = std::exchange(may_be_done, true);
+      const Error error = calls.WriteAndDelete(writes, path, reserved->version);
+      is_entering = false;
+      if (error == Error::kNone) return {true, unkept};
+      may_be_done = may_have_been_done;
+      // After each of these, what is there now is read.
+      if (error == Error::kNoNode || error == Error::kBadVersion) {
+        if (history && ++conflicts >= kMostConflicts) unkept = error;
+      } else if (history) {
+        unkept = error;
+      } else if (record && MayNotWrite(error)) {
+        keeps_record = false;
+      } else {
+        throw OperationFailed(error, "delete a contender in", lock.display_path(), "DELETE",
+                              lock.DisplayPath(protocol::ParentOf(path)));
+      }
+    }
+  });
+}
+
+}  // namespace zklock::lock

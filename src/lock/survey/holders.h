@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lock/data/ticket.h"
+#include "lock/operations/calls.h"
+#include "protocol/contender_name.h"
+
+namespace zklock::lock {
+
+/// One holder of a LOCK.
+struct Holder {
+  protocol::ContenderName name;
+  std::string path{};  ///< on the servers
+  zookeeper::NodeStat stat{};
+  std::string data{};  ///< cut; of another program, any bytes
+};
+
+/// Of readers that hold together, at most this many are read unless all are needed.
+inline constexpr std::size_t kMostHolders = 256;
+inline constexpr std::size_t kAllHolders = std::numeric_limits<std::size_t>::max();
+
+/// Reads the holders of a LOCK, however long its queue is: the first contender, or the readers at
+/// the head of the queue; of a semaphore, the contenders that have a permit. Contenders that vanish
+/// meanwhile or may not be read are left out. `most`: how many to read. Throws OperationFailed.
+[[nodiscard]] std::vector<Holder> ReadHolders(Calls& calls, const LockName& lock,
+                                              std::size_t most = kMostHolders);
+
+}  // namespace zklock::lock

@@ -1,0 +1,114 @@
+#include "lock/survey/join_preview.h"
+
+#include <vector>
+
+#include "lock/acquire/compatibility_check.h"
+#include "protocol/lock_path.h"
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+
+/// A name that no contender has: it does not count in a queue.
+constexpr char kNoContender[] = "zklock-dry-run";
+
+std::optional<RecordFailure> RefusalOf(Error error, const AcquireRequest& request,
+                                       const std::string& path) {
+  using enum Unusable::Why;
+  const LockName& lock = request.lock;
+  const bool exists = path.size() >= lock.path.size();
+  switch (error) {
+    case Error::kNodeExists:
+      return std::nullopt;
+    case Error::kNoChildrenForEphemerals:
+      return Unusable{exists ? kEphemeral : kBelowEphemeral};
+    case Error::kLocalSession:
+      return Unusable{kLocalSessions};
+    case Error::kUnimplemented:
+      return Unusable{kOldServers};
+    default:
+      return FailureOf(error, exists ? "queue in" : "make", lock.display_path(), "CREATE",
+                       lock.DisplayPath(path));
+  }
+}
+
+}  // namespace
+
+QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request) {
+  return calls.Repeat([&] {
+    std::string path = request.QueuePath();
+    const auto check = [&] { return calls.CheckCreate(protocol::ChildPath(path, kNoContender)); };
+    Error error = check();
+    // A LOCK that does not exist would be made in the nearest znode above it.
+    while (error == Error::kNoNode && path != "/") {
+      path = protocol::ParentOf(path);
+      error = check();
+    }
+    return QueueAccess{path, calls.GetAcl(path), RefusalOf(error, request, path)};
+  });
+}
+
+std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request) {
+  AcquireObserver nobody;
+  CompatibilityCheck check(calls.store(), request, nobody);
+  const LockName& lock = request.lock;
+  return calls.Repeat([&]() -> std::optional<Unusable> {
+    std::optional<Compatibility> compatibility;
+    check.Restart();
+    check.ReadLock();
+    const zookeeper::ListReply queue = calls.List(request.QueuePath());
+    if (queue.error != Error::kNone && queue.error != Error::kNoNode) {
+      throw OperationFailed(queue.error, "list", lock.display_path(), "READ",
+                            lock.DisplayPath(request.QueuePath()));
+    }
+    const protocol::Contenders contenders(queue.children);
+    check.Check(
+        {queue.children, contenders}, "",
+        [&](const Compatibility& found, const QueueList& /*list*/) { compatibility = found; });
+    calls.Await([&] { return compatibility.has_value(); });
+    if (const auto* failed = std::get_if<CheckFailed>(&*compatibility)) {
+      throw OperationFailed(failed->error, failed->operation, lock.display_path(), "READ",
+                            lock.DisplayPath(failed->path));
+    }
+    const auto* const unusable = std::get_if<Unusable>(&*compatibility);
+    return unusable != nullptr ? std::optional(*unusable) : std::nullopt;
+  });
+}
+
+LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success, bool with_start) {
+  const std::string run = protocol::ChildPath(lock.path, protocol::kLastRunChild);
+  const std::string start = protocol::ChildPath(lock.path, protocol::kLastStartChild);
+  const auto replies = calls.Repeat([&] { return calls.GetAll({lock.path, run, start}); });
+  const auto require = [&](const zookeeper::GetReply& reply, const std::string& path,
+                           const char* operation) {
+    if (reply.error == Error::kNone || reply.error == Error::kNoNode) return;
+    throw OperationFailed(reply.error, operation, lock.display_path(), "READ",
+                          lock.DisplayPath(path));
+  };
+  const auto unknown = [](std::string_view child) {
+    return Unusable{.why = Unusable::Why::kRecordUnknown, .child = std::string(child)};
+  };
+  LastRuns last;
+  if (with_success) {
+    require(replies[0], lock.path, "read the last run under");
+    require(replies[1], run, "read the last run under");
+    const auto kept = protocol::ParseLastRunData(replies[1].data);
+    const auto data = protocol::ParseLockData(replies[0].data);
+    if (!kept) last.unknown = unknown(protocol::kLastRunChild);
+    last.success = protocol::NewestSuccess(kept ? kept->success : std::nullopt,
+                                           data ? data->last_release : std::nullopt,
+                                           protocol::ServerTime(replies[0].stat.modified_ms));
+  }
+  if (with_start) {
+    require(replies[2], start, "read the last start under");
+    last.start = protocol::ParseStartRecord(replies[2].data);
+    last.started = std::chrono::milliseconds(replies[2].stat.modified_ms);
+    // An administrator may have created it, empty, for its ACL.
+    if (!last.start && !replies[2].data.empty()) last.unknown = unknown(protocol::kLastStartChild);
+  }
+  return last;
+}
+
+}  // namespace zklock::lock

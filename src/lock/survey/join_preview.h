@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "lock/acquire/acquire_request.h"
+#include "lock/data/outcome.h"
+#include "lock/data/ticket.h"
+#include "lock/hold/last_run.h"
+#include "lock/operations/calls.h"
+#include "protocol/last_run.h"
+#include "zookeeper/store.h"
+
+// What a contender would meet in a LOCK, without creating one: for --dry-run. All of these throw
+// OperationFailed.
+
+namespace zklock::lock {
+
+/// Whether the servers would let us create a contender, and who else may.
+struct QueueAccess {
+  std::string path;                      ///< the queue, or the nearest znode above it that exists
+  zookeeper::AclReply acl;               ///< of that znode
+  std::optional<RecordFailure> refusal;  ///< why we could not
+};
+[[nodiscard]] QueueAccess FindQueueAccess(Calls& calls, const AcquireRequest& request);
+
+/// Why LOCK cannot be used for `request`, by the contenders that are there. None if it can.
+[[nodiscard]] std::optional<Unusable> FindUnusable(Calls& calls, const AcquireRequest& request);
+
+/// What --min-interval and --once-per go by.
+struct LastRuns {
+  std::optional<protocol::LastSuccess> success;
+  std::optional<protocol::StartRecord> start;
+  std::chrono::milliseconds started{};  ///< with `start`, by the servers' clock
+  std::optional<Unusable> unknown;      ///< why one of them is not known
+};
+[[nodiscard]] LastRuns ReadLastRuns(Calls& calls, const LockName& lock, bool with_success,
+                                    bool with_start);
+
+}  // namespace zklock::lock

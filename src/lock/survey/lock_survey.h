@@ -1,0 +1,108 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/data/reserved.h"
+#include "protocol/contender_name.h"
+#include "zookeeper/store.h"
+
+namespace zklock::lock {
+
+/// The contender that an entry waits for.
+struct Predecessor {
+  std::size_t position = 0;
+  std::string name;
+  std::string path{};       ///< on the servers
+  bool any_holder = false;  ///< of a semaphore: the first holder, but any other will do
+  friend bool operator==(const Predecessor&, const Predecessor&) = default;
+};
+
+/// One child of a LOCK whose name counts in its queue, or the znode `lock` of Dialect::kSimple. Of
+/// a semaphore, a permit or a child of the turnstile.
+struct QueueEntry {
+  protocol::ContenderName name;
+  std::string path{};         ///< on the servers
+  bool in_turnstile = false;  ///< of a semaphore: a child of the turnstile
+  bool readable = false;      ///< false: we may not read it, and the rest is unknown
+  zookeeper::NodeStat stat{};
+  std::string data{};                     ///< cut; of another program, any bytes
+  std::optional<std::size_t> position{};  ///< from 1; none: not a contender
+  std::optional<Predecessor>
+      waits_for{};                     ///< none: it holds, is not a contender, or a permit is free
+  std::optional<Reserved> reserved{};  ///< it is a reservation, which no session owns
+  /// Of a permit whose contender is still in the turnstile: the name of that znode.
+  std::string turnstile_name{};
+
+  /// False for a LOCK below this one, or another program's znode, which no session owns.
+  [[nodiscard]] bool IsContender() const {
+    return !readable || stat.ephemeral_owner != 0 || reserved;
+  }
+  /// Only for a contender that was reported.
+  [[nodiscard]] bool Waits() const { return in_turnstile || waits_for.has_value(); }
+};
+
+/// What a LOCK is used as, as the names of its contenders and children show.
+enum class LockKind {
+  kMutex,
+  kReadWrite,
+  kSemaphore,
+  kSimple,  ///< of Dialect::kSimple: the one znode `lock`
+};
+
+/// How much of a last-run is kept: one byte more than it may have, so that a larger one shows.
+inline constexpr std::size_t kMostLastRun = 16 * 1024 + 1;
+
+/// One LOCK as a survey found it.
+struct LockSurvey {
+  std::string path;  ///< as shown to users
+  bool exists = true;
+  zookeeper::NodeStat stat{};
+  bool readable = true;  ///< false: we may not read its data
+  std::string data{};    ///< of the LOCK itself, cut: the release record
+  /// The data of its child last-run, cut to kMostLastRun bytes: any bytes. None if there is no such
+  /// child, if it was not requested, or if we may not read it.
+  std::optional<std::string> last_run{};
+  zookeeper::NodeStat last_run_stat{};  ///< with `last_run`
+  bool last_run_refused = false;        ///< we may not read it
+  /// At the end of the LOCK: the contenders of those runs in `last_run` whose end is not recorded,
+  /// as far as they are in the queue. The others were lost.
+  std::vector<std::string> running{};
+  std::vector<QueueEntry> entries{};  ///< in queue order, then those that are not contenders
+  std::size_t held = 0;               ///< how many contenders hold, including those not read
+  std::size_t waiting = 0;
+  std::optional<LockKind> kind{};               ///< none if nothing shows it
+  std::optional<std::size_t> permit_limit{};    ///< of a semaphore, if known
+  std::vector<std::string> ignored_children{};  ///< children whose names do not count, sorted
+  bool in_tree = false;                         ///< found in the walk of a tree
+
+  [[nodiscard]] bool IsHeld() const { return held != 0; }
+  [[nodiscard]] bool IsSemaphore() const { return kind == LockKind::kSemaphore; }
+  /// How many permits are free. (More than the limit may be taken by a program with another limit.)
+  [[nodiscard]] std::optional<std::size_t> FreePermits() const {
+    if (!permit_limit) return std::nullopt;
+    return *permit_limit - std::min(held, *permit_limit);
+  }
+};
+
+/// Receives what a survey finds, while it is found. Must not destroy the survey.
+class SurveySink {
+ public:
+  virtual ~SurveySink() = default;
+  /// The next LOCK, in the tree's order. Its entries follow. `held` and `waiting` count names, some
+  /// of which may turn out not to be contenders.
+  virtual void OnLock(const LockSurvey& lock) = 0;
+  /// The LOCK's next entry: in queue order, then those that are not contenders.
+  virtual void OnEntry(const QueueEntry& entry) = 0;
+  /// The end of the LOCK. Now the counts are exact.
+  virtual void OnLockEnd(const LockSurvey& lock) = 0;
+  /// The end of the survey. When watching, it starts again after a change.
+  virtual void OnEnd() {}
+  /// False while it can take no more: the survey then sends no requests until Resume().
+  [[nodiscard]] virtual bool WantsMore() const { return true; }
+};
+
+}  // namespace zklock::lock

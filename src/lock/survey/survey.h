@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lock/data/lock_children.h"
+#include "lock/data/ticket.h"
+#include "lock/operations/server_operation.h"
+#include "lock/survey/lock_survey.h"
+#include "lock/survey/read_cache.h"
+#include "lock/survey/survey_queue.h"
+
+namespace zklock::lock {
+
+struct SurveyRequest {
+  enum class Scope {
+    kLock,   ///< this LOCK, even if it is free
+    kTree,   ///< every LOCK that has contenders: this znode and all below it
+    kGuess,  ///< kLock, unless the LOCK is free and has other children; then kTree
+  };
+  LockName place;
+  Scope scope = Scope::kLock;
+  std::size_t most_data = 4096;  ///< how much of a znode's data to keep
+  /// How many contenders of a LOCK to read; the others are only counted.
+  std::size_t most_contenders = std::string::npos;
+  std::size_t most_in_tree = std::string::npos;  ///< the same, for each LOCK of a tree
+  bool with_last_run = false;                    ///< read the LOCKs' last-run znodes
+  /// Report the free LOCKs of a tree too: znodes that have a record of their runs or the children
+  /// of a semaphore, or whose data zklock has written. This reads the data of every znode of the
+  /// tree.
+  bool with_free = false;
+  bool watch = false;  ///< go on for ever: survey again after every change
+  Duration connect_timeout = std::chrono::seconds(15);
+};
+
+struct SurveyResult {
+  std::vector<LockSurvey> locks;        ///< in the order of the tree; with kLock exactly one
+  std::vector<std::string> unlistable;  ///< znodes below `place` whose children we may not list
+};
+
+/// Reads queues for people to look at: a list of children, then each contender, with at most 64
+/// requests pending. Znodes that vanish meanwhile are left out. After a lost connection it
+/// continues: nothing is reported twice.
+///
+/// The walk of a tree includes everything but contenders and the servers' own /zookeeper. Only
+/// names are kept of the part that is ahead, and nothing of the part that was reported.
+///
+/// When watching, every read leaves a watch, and nothing is read again until one fires, nor more
+/// often than ten times a second. Then everything is reported again.
+class Survey final : public ServerOperation {
+ public:
+  /// `sink` outlives the survey and receives everything. Without a sink, result() has everything.
+  Survey(zookeeper::Store& store, const Clock& clock, SurveyRequest request,
+         SurveySink* sink = nullptr);
+  ~Survey() override;
+
+  /// After success, or in OnEnd().
+  [[nodiscard]] const SurveyResult& result() const { return result_; }
+  /// The sink can take more again.
+  void Resume();
+  /// When watching: reports everything again, with a new limit, from the cache where possible.
+  void Repeat(std::size_t most_contenders);
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+  void OnDisconnected() override;
+  void OnWatch(const std::string& path, zookeeper::Change change) override;
+
+ protected:
+  void Begin() override;
+
+ private:
+  /// One znode of the frontier. They are reported in order, but requests may be sent in any order.
+  struct Place {
+    explicit Place(std::string znode) : path(std::move(znode)) {}
+    enum class State { kToList, kListing, kReadingChildren, kReading, kDone };
+    std::string path;
+    State state = State::kToList;
+    std::unique_ptr<LockChildren> children;  ///< of a LOCK, until they are known
+    std::unique_ptr<SurveyQueue> queue;      ///< of a LOCK, from then on
+  };
+  using Frontier = std::list<Place>;  // pending replies keep iterators
+
+  void StartOver();
+  void Pump();
+  void SendWindow();
+  bool SendNext(Frontier::iterator place);
+  void OnListed(Frontier::iterator place, const zookeeper::ListReply& reply);
+  bool SendChildren(Frontier::iterator place);
+  void OnChildren(Frontier::iterator place);
+  void TakeQueue(Frontier::iterator place, SurveyQueue queue);
+  void OnNotListed(const std::string& path, zookeeper::Error error, bool is_wanted);
+  void SendHead(Frontier::iterator place);
+  void SendLastRun(Frontier::iterator place);
+  void SendEntry(Frontier::iterator place, std::size_t index);
+  /// Call `take` with the cached reply, or else with the servers' reply.
+  void AskForChildren(const std::string& path, zookeeper::Done<zookeeper::ListReply> take);
+  /// Of the data, `most` bytes are needed.
+  void AskForData(const std::string& path, std::size_t most,
+                  zookeeper::Done<zookeeper::GetReply> take);
+
+  bool Report();
+  void Finish(Frontier::iterator place);
+  void Walk(Frontier::iterator place, const std::vector<std::string>& children);
+  void Complete();
+  void WatchForCreation();
+  void BeAtRest();
+  [[nodiscard]] bool IsPlace(const Place& place) const { return place.path == request_.place.path; }
+
+  /// How many contenders of a LOCK are read.
+  [[nodiscard]] std::size_t most() const {
+    return walks_ ? request_.most_in_tree : request_.most_contenders;
+  }
+
+  SurveyRequest request_;
+  SurveyResult result_;
+  std::unique_ptr<SurveySink> collector_;
+  SurveySink* sink_;
+  const Clock& clock_;
+
+  Frontier frontier_;
+  bool resting_ = true;   ///< not begun yet, or everything was reported
+  bool pumping_ = false;  ///< Pump() is on the stack
+  bool walks_ = false;    ///< everything below the place is surveyed too
+  bool exists_ = true;    ///< the place does
+  std::size_t under_way_ = 0;
+
+  // When watching:
+  ReadCache cache_;
+  bool stale_ = false;           ///< something has changed since the survey began
+  TimePoint began_{};            ///< when the survey began
+  TimePoint again_at_ = kNever;  ///< resting: when to begin again
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,369 @@
+#include "lock/survey/survey_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lock/data/run_history.h"
+#include "protocol/last_run.h"
+#include "protocol/lock_path.h"
+#include "protocol/release_record.h"
+#include "protocol/semaphore.h"
+
+namespace zklock::lock {
+namespace {
+
+using zookeeper::Error;
+
+LockKind KindOf(const std::vector<QueueEntry>& entries) {
+  using protocol::Mark;
+  if (entries.front().name.full == protocol::kSimpleName) return LockKind::kSimple;
+  const bool shared = std::any_of(entries.begin(), entries.end(), [](const QueueEntry& entry) {
+    return entry.name.reads() || entry.name.mark == Mark::kCuratorWrite;
+  });
+  return shared ? LockKind::kReadWrite : LockKind::kMutex;
+}
+
+}  // namespace
+
+SurveyQueue::SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
+                         bool with_last_run)
+    : lock_(std::move(lock)),
+      path_length_(protocol::ChildPath(children.lock(), "").size()),
+      most_(most) {
+  last_run_known_ = !with_last_run || !children.children().Has(protocol::kLastRunChild);
+  last_run_asked_ = last_run_known_;
+  Ignore("", children.children());
+  if (children.semaphore()) {
+    AddSemaphore(children.lock(), *children.semaphore());
+  } else {
+    AddQueue(children.lock(), children.children());
+  }
+}
+
+void SurveyQueue::AddQueue(const std::string& lock, const protocol::Children& children) {
+  if (children.Has(protocol::kSimpleName)) {
+    const std::string name(protocol::kSimpleName);
+    entries_.push_back({.name = {.full = name}, .path = protocol::ChildPath(lock, name)});
+    std::erase(lock_.ignored_children, name);
+  }
+  Add(lock, children, false);
+  states_.resize(entries_.size());
+}
+
+void SurveyQueue::AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore) {
+  const std::string permits(protocol::kPermitsChild);
+  const std::string turnstile(protocol::kTurnstileChild);
+  lock_.kind = LockKind::kSemaphore;
+  lock_.permit_limit = semaphore.permit_limit;
+  Add(protocol::PermitsPath(lock), semaphore.permits, false);
+  turnstile_ = entries_.size();
+  Add(protocol::TurnstilePath(lock), semaphore.turnstile, true);
+  std::erase(lock_.ignored_children, permits);
+  std::erase(lock_.ignored_children, turnstile);
+  Ignore(permits + "/", semaphore.permits);
+  Ignore(turnstile + "/", semaphore.turnstile);
+  states_.resize(entries_.size());
+  settled_ = false;
+  Settle();
+}
+
+void SurveyQueue::Add(const std::string& parent, const protocol::Children& children,
+                      bool in_turnstile) {
+  for (protocol::ContenderName& name : protocol::Queue(children)) {
+    std::string path = protocol::ChildPath(parent, name.full);
+    entries_.push_back(
+        {.name = std::move(name), .path = std::move(path), .in_turnstile = in_turnstile});
+  }
+}
+
+void SurveyQueue::Ignore(const std::string& above, const protocol::Children& children) {
+  auto& ignored = lock_.ignored_children;
+  for (const std::string_view child : children) {
+    if (!protocol::ViewContenderName(child)) ignored.push_back(std::string(above).append(child));
+  }
+  std::sort(ignored.begin(), ignored.end());
+}
+
+bool SurveyQueue::IsOut(std::size_t index) const {
+  return states_[index] == State::kGone || passing_ == index ||
+         (states_[index] == State::kRead && !entries_[index].IsContender());
+}
+
+// ---- a semaphore ----------------------------------------------------------------------------
+
+std::optional<std::size_t> SurveyQueue::LastPermit() const {
+  for (std::size_t index = turnstile_; index > 0; --index) {
+    if (!IsOut(index - 1)) return index - 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SurveyQueue::FirstInTurnstile() const {
+  for (std::size_t index = turnstile_; index < entries_.size(); ++index) {
+    if (!IsOut(index)) return index;
+  }
+  return std::nullopt;
+}
+
+std::size_t SurveyQueue::CountPermits() const {
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < turnstile_; ++index) count += IsOut(index) ? 0U : 1U;
+  return count;
+}
+
+bool SurveyQueue::HasPermit(const QueueEntry& in_turnstile, const QueueEntry& permit) const {
+  if (in_turnstile.readable && permit.readable) {
+    return in_turnstile.stat.ephemeral_owner == permit.stat.ephemeral_owner &&
+           in_turnstile.stat.created_zxid < permit.stat.created_zxid;
+  }
+  // If there are more permits than the limit, the last one's contender is still in the turnstile.
+  return lock_.permit_limit && CountPermits() > *lock_.permit_limit;
+}
+
+/// The contender that is passing the turnstile waits unless its permit is within the limit.
+bool SurveyQueue::LastPermitWaits() const {
+  return passing_ && CountPermits() > lock_.permit_limit.value_or(1);
+}
+
+void SurveyQueue::Settle() {
+  if (settled_) return;
+  const auto permit = LastPermit();
+  const auto first = FirstInTurnstile();
+  if (permit && first) {
+    if (states_[*permit] != State::kRead || states_[*first] != State::kRead) return;
+    if (HasPermit(entries_[*first], entries_[*permit])) {
+      passing_ = first;
+      entries_[*permit].turnstile_name = entries_[*first].name.full;
+      if (*first < next_) --candidates_;
+    }
+  }
+  settled_ = true;
+}
+
+std::optional<Predecessor> SurveyQueue::WaitsForPermit(std::size_t index) const {
+  const bool has_permit = index < turnstile_;
+  if (reported_.empty() || (has_permit && (index != LastPermit() || !LastPermitWaits()))) {
+    return std::nullopt;
+  }
+  if (!has_permit) {
+    // A contender in the turnstile waits for the one before it, the first one for a permit.
+    const QueueEntry& before = entries_[reported_.back()];
+    if (before.Waits()) return Predecessor{reported_.size(), before.name.full, before.path};
+    if (!lock_.permit_limit || CountPermits() < *lock_.permit_limit) return std::nullopt;
+  }
+  const QueueEntry& first = entries_[reported_.front()];
+  return Predecessor{1, first.name.full, first.path, true};
+}
+
+// ---- reading ----------------------------------------------------------------------------------
+
+void SurveyQueue::Forget() {
+  head_asked_ = head_known_;
+  last_run_asked_ = last_run_known_;
+  next_ = candidates_ = unknown_ = 0;
+  for (State& state : states_) {
+    if (state == State::kAsked) state = State::kUnasked;
+  }
+}
+
+bool SurveyQueue::WantsHead() { return !std::exchange(head_asked_, true); }
+
+void SurveyQueue::TakeHead(const zookeeper::GetReply* head, std::size_t most_data) {
+  head_asked_ = head_known_ = true;
+  lock_.readable = head != nullptr || !lock_.exists;
+  if (head == nullptr) return;
+  lock_.stat = head->stat;
+  lock_.data = head->data.substr(0, most_data);
+}
+
+bool SurveyQueue::WantsLastRun() { return !std::exchange(last_run_asked_, true); }
+
+bool SurveyQueue::TakeLastRun(const zookeeper::GetReply& reply) {
+  last_run_asked_ = last_run_known_ = true;
+  switch (reply.error) {
+    case Error::kNone:
+      lock_.last_run = reply.data.substr(0, kMostLastRun);
+      lock_.last_run_stat = reply.stat;
+      return true;
+    case Error::kNoNode:
+      return true;
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+      lock_.last_run_refused = true;
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<std::size_t> SurveyQueue::NextToRead() {
+  if (!settled_) {
+    // In this order: if the contender has left the turnstile and its permit still exists, the
+    // permit holds; otherwise both would be gone.
+    for (const auto& index : {FirstInTurnstile(), LastPermit()}) {
+      if (index && states_[*index] == State::kUnasked) return index;
+    }
+  }
+  while (next_ < entries_.size() && candidates_ < most_) {
+    const std::size_t index = next_++;
+    if (!IsOut(index)) ++candidates_;
+    if (states_[index] == State::kUnasked) return index;
+  }
+  while (unknown_ < entries_.size()) {
+    const std::size_t index = unknown_++;
+    const bool is_unknown = entries_[index].name.mark == protocol::Mark::kNone;
+    if (is_unknown && states_[index] == State::kUnasked) return index;
+  }
+  return std::nullopt;
+}
+
+bool SurveyQueue::Take(std::size_t index, const zookeeper::GetReply& reply, std::size_t most_data) {
+  QueueEntry& entry = entries_[index];
+  State& state = states_[index];
+  state = State::kRead;
+  switch (reply.error) {
+    case Error::kNone:
+      entry.readable = true;
+      entry.stat = reply.stat;
+      entry.data = reply.data.substr(0, most_data);
+      entry.reserved = FindReservation(entry.name.full, reply.data, reply.stat);
+      break;
+    case Error::kNoNode:
+      state = State::kGone;
+      break;
+    case Error::kNoAuth:
+    case Error::kAuthFailed:
+    case Error::kAuthRequired:
+      // Without a number, it need not be a contender.
+      if (entry.name.full == protocol::kSimpleName) state = State::kGone;
+      break;
+    default:
+      return false;
+  }
+  if (IsOut(index) && index < next_) --candidates_;
+  Settle();
+  return true;
+}
+
+// ---- reporting --------------------------------------------------------------------------------
+
+bool SurveyQueue::ReportContenders(SurveySink& sink) {
+  if (!head_known_ || !last_run_known_ || !settled_) return false;
+  for (; reporting_ < entries_.size(); ++reporting_) {
+    if (passing_ == reporting_) continue;
+    const bool enough = reported_.size() >= most_;
+    switch (states_[reporting_]) {
+      case State::kAsked:
+        return false;
+      case State::kUnasked:
+        if (!enough) return false;
+        continue;
+      case State::kGone:
+        continue;
+      case State::kRead:
+        break;
+    }
+    if (!entries_[reporting_].IsContender()) {
+      others_.push_back(reporting_);
+    } else if (!enough) {
+      if (!sink.WantsMore()) return false;
+      ReportEntry(reporting_, sink);
+    }
+  }
+  return true;
+}
+
+void SurveyQueue::ReportEntry(std::size_t index, SurveySink& sink) {
+  QueueEntry& entry = entries_[index];
+  if (!announced_) ReportLock(sink);
+  entry.waits_for = lock_.IsSemaphore() ? WaitsForPermit(index) : WaitsFor(index);
+  reported_.push_back(index);
+  entry.position = reported_.size();
+  sink.OnEntry(entry);
+  std::string().swap(entry.data);
+}
+
+std::optional<Predecessor> SurveyQueue::WaitsFor(std::size_t index) {
+  const auto before = predecessors_.Next(entries_[index].name);
+  if (!before) return std::nullopt;
+  const QueueEntry& predecessor = entries_[reported_[*before]];
+  return Predecessor{*before + 1, predecessor.name.full, predecessor.path};
+}
+
+void SurveyQueue::ReportLock(SurveySink& sink) {
+  announced_ = true;
+  Count();
+  if (!lock_.kind && lock_.IsHeld()) lock_.kind = KindOf(entries_);
+  sink.OnLock(lock_);
+}
+
+std::vector<std::string> SurveyQueue::Strays() const {
+  std::vector<std::string> names;
+  for (const std::size_t index : others_) {
+    names.push_back(entries_[index].path.substr(path_length_));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool SurveyQueue::IsLock() const {
+  const auto& ignored = lock_.ignored_children;
+  return announced_ || lock_.IsSemaphore() ||
+         std::any_of(ignored.begin(), ignored.end(), protocol::IsRecordChild) ||
+         protocol::ParseLockData(lock_.data).has_value();
+}
+
+bool SurveyQueue::HasOthers() const {
+  const auto& ignored = lock_.ignored_children;
+  return !others_.empty() || !std::all_of(ignored.begin(), ignored.end(), protocol::IsRecordChild);
+}
+
+void SurveyQueue::ReportEnd(SurveySink& sink) {
+  // A znode `lock` without a session is reported as an ignored child.
+  const auto simple = std::find_if(others_.begin(), others_.end(), [&](std::size_t index) {
+    return entries_[index].name.full == protocol::kSimpleName;
+  });
+  if (simple != others_.end()) {
+    auto& ignored = lock_.ignored_children;
+    const std::string& name = entries_[*simple].name.full;
+    ignored.insert(std::lower_bound(ignored.begin(), ignored.end(), name), name);
+    others_.erase(simple);
+  }
+  if (!announced_) ReportLock(sink);
+  for (const std::size_t index : others_) sink.OnEntry(entries_[index]);
+  FindRunning();
+  Count();
+  sink.OnLockEnd(lock_);
+}
+
+void SurveyQueue::FindRunning() {
+  const auto history = RunHistory::Parse(lock_.last_run.value_or(""));
+  if (!history) return;
+  for (const auto& entry : history->entries()) {
+    if (entry.run.end != RunRecord::End::kNone) continue;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (IsOut(i) || entries_[i].name.full != entry.run.contender) continue;
+      lock_.running.push_back(entry.run.contender);
+    }
+  }
+}
+
+/// Counts by what is known now.
+void SurveyQueue::Count() {
+  if (lock_.IsSemaphore()) {
+    const std::size_t waiting_permits = LastPermitWaits() ? 1 : 0;
+    lock_.held = CountPermits() - waiting_permits;
+    lock_.waiting = waiting_permits;
+    for (std::size_t i = turnstile_; i < entries_.size(); ++i) lock_.waiting += IsOut(i) ? 0U : 1U;
+    return;
+  }
+  protocol::Predecessors order;
+  lock_.held = lock_.waiting = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (IsOut(i)) continue;
+    ++(order.Next(entries_[i].name) ? lock_.waiting : lock_.held);
+  }
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/data/lock_children.h"
+#include "lock/survey/lock_survey.h"
+#include "protocol/queue.h"
+
+namespace zklock::lock {
+
+/// One LOCK of a survey once its children are known: decides which contenders to read next, and
+/// reports them in order. It reads ahead of what it reports. Sends no requests itself.
+///
+/// The queue of a semaphore consists of its permits, followed by its turnstile. If the session of
+/// the first contender in the turnstile has since created the last permit, the two are one
+/// contender; it is reported once, as the permit, and waits if there are more permits than the
+/// limit. Every other permit holds, however many there are, because its contender has left the
+/// turnstile.
+class SurveyQueue {
+ public:
+  /// `lock`: all that is known except its entries. `children`: complete. `most`: how many
+  /// contenders to read. `with_last_run`: read the child last-run too, if there is one.
+  SurveyQueue(LockSurvey lock, const LockChildren& children, std::size_t most,
+              bool with_last_run = false);
+
+  [[nodiscard]] const LockSurvey& lock() const { return lock_; }
+  /// No child can be a contender.
+  [[nodiscard]] bool IsEmpty() const { return entries_.empty(); }
+  /// OnLock() was called.
+  [[nodiscard]] bool is_announced() const { return announced_; }
+
+  /// The connection was lost: unanswered requests must be sent again.
+  void Forget();
+  /// True once: the LOCK's own data must be read.
+  [[nodiscard]] bool WantsHead();
+  /// `head`: the LOCK's own data; null if it could not be read.
+  void TakeHead(const zookeeper::GetReply* head, std::size_t most_data);
+  /// True once: the child last-run must be read.
+  [[nodiscard]] bool WantsLastRun();
+  /// False for a reply that a correct server does not send.
+  [[nodiscard]] bool TakeLastRun(const zookeeper::GetReply& reply);
+  /// The next entry to read. Besides the first contenders, these are entries that may not be
+  /// contenders, and the two of a semaphore that may be one contender: the counts depend on them.
+  [[nodiscard]] std::optional<std::size_t> NextToRead();
+  [[nodiscard]] const std::string& PathOf(std::size_t index) const { return entries_[index].path; }
+  void MarkAsked(std::size_t index) { states_[index] = State::kAsked; }
+  /// False for a reply that a correct server does not send.
+  [[nodiscard]] bool Take(std::size_t index, const zookeeper::GetReply& reply,
+                          std::size_t most_data);
+
+  /// Reports what is known by now. True if there are no more contenders to report.
+  [[nodiscard]] bool ReportContenders(SurveySink& sink);
+  /// Children that turned out not to be contenders: their paths below the LOCK, sorted. There may
+  /// be LOCKs below them.
+  [[nodiscard]] std::vector<std::string> Strays() const;
+  /// Whether it is a LOCK although nothing may be in its queue: its children or its data show it.
+  [[nodiscard]] bool IsLock() const;
+  /// Whether it has children other than its queue and zklock's own znodes.
+  [[nodiscard]] bool HasOthers() const;
+  /// Reports the rest.
+  void ReportEnd(SurveySink& sink);
+
+ private:
+  enum class State : unsigned char { kUnasked, kAsked, kRead, kGone };
+
+  void AddQueue(const std::string& lock, const protocol::Children& children);
+  void AddSemaphore(const std::string& lock, const SemaphoreChildren& semaphore);
+  void Add(const std::string& parent, const protocol::Children& children, bool in_turnstile);
+  void Ignore(const std::string& above, const protocol::Children& children);
+  [[nodiscard]] bool IsOut(std::size_t index) const;
+
+  // For a semaphore:
+  [[nodiscard]] std::optional<std::size_t> LastPermit() const;
+  [[nodiscard]] std::optional<std::size_t> FirstInTurnstile() const;
+  [[nodiscard]] std::size_t CountPermits() const;
+  [[nodiscard]] bool HasPermit(const QueueEntry& in_turnstile, const QueueEntry& permit) const;
+  [[nodiscard]] bool LastPermitWaits() const;
+  void Settle();
+  [[nodiscard]] std::optional<Predecessor> WaitsForPermit(std::size_t index) const;
+
+  void ReportEntry(std::size_t index, SurveySink& sink);
+  void ReportLock(SurveySink& sink);
+  void FindRunning();
+  void Count();
+
+  [[nodiscard]] std::optional<Predecessor> WaitsFor(std::size_t index);
+
+  LockSurvey lock_;
+  const std::size_t path_length_;  ///< of the LOCK's path and a slash
+  const std::size_t most_;
+  std::vector<QueueEntry> entries_;
+  std::vector<State> states_;
+  bool head_asked_ = false;
+  bool head_known_ = false;
+  bool last_run_asked_ = false;
+  bool last_run_known_ = false;
+  std::size_t next_ = 0;        ///< the next to read in turn
+  std::size_t candidates_ = 0;  ///< read in turn, and contenders as far as known
+  std::size_t unknown_ = 0;     ///< the next to check for entries to read out of turn
+  std::size_t reporting_ = 0;   ///< the next to report
+  bool announced_ = false;
+  protocol::Predecessors predecessors_;
+  std::size_t turnstile_ = 0;           ///< of a semaphore: the index where its turnstile begins
+  bool settled_ = true;                 ///< `passing_` is final
+  std::optional<std::size_t> passing_;  ///< in the turnstile, and has created the last permit
+  std::vector<std::size_t> reported_;   ///< indices of contenders
+  std::vector<std::size_t> others_;     ///< indices of entries that are not contenders
+};
+
+}  // namespace zklock::lock

@@ -1,0 +1,93 @@
+#include "process/guard/command.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/exit_status.h"
+#include "process/loop/system_error.h"
+#include "process/tree/guard_name.h"
+
+namespace zklock::process {
+
+namespace {
+
+constexpr const char* kShell = "/bin/sh";
+
+// execve does not change what these pointers point to.
+char* Word(const char* text) { return const_cast<char*>(text); }
+
+std::vector<char*> Words(const std::vector<std::string>& strings) {
+  std::vector<char*> words;
+  words.reserve(strings.size() + 1);
+  for (const std::string& string : strings) words.push_back(Word(string.c_str()));
+  words.push_back(nullptr);
+  return words;
+}
+
+// In the forked child: only async-signal-safe calls from here on.
+[[noreturn]] void BecomeCommand(const ExecImage& image, const Signals& signals, pid_t parent,
+                                int link) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  DropGuardName();
+  // If the parent ended before the prctl, nobody guards this command.
+  if (getppid() != parent) _exit(kExitInternal);
+  signals.RestoreDispositions();
+  char word = 0;
+  if (recv(link, &word, sizeof word, 0) != sizeof word) _exit(kExitInternal);
+  signals.RestoreMask();
+  const int error = image.Execute();
+  // The dispositions are the user's again, so PIPE may end the process here: just as well.
+  [[maybe_unused]] const ssize_t written = write(link, &error, sizeof error);
+  _exit(kExitNotFound);
+}
+
+}  // namespace
+
+ExecImage::ExecImage(const std::string& executable, const std::vector<std::string>& arguments,
+                     const SharedEnvironment& environment)
+    : executable_(executable.c_str()), arguments_(Words(arguments)), environment_(environment) {
+  shell_arguments_ = {Word(kShell), Word(executable_)};
+  // Everything after the command's own name, and the terminating null.
+  const auto rest = arguments.empty() ? arguments_.begin() : arguments_.begin() + 1;
+  shell_arguments_.insert(shell_arguments_.end(), rest, arguments_.end());
+}
+
+int ExecImage::Execute() const {
+  execve(executable_, arguments_.data(), environment_.words());
+  if (errno != ENOEXEC) return errno;
+  execve(kShell, shell_arguments_.data(), environment_.words());
+  return errno;
+}
+
+UniqueFd ForkCommand(const ExecImage& image, const Signals& signals, std::atomic<pid_t>& pid,
+                     const Cgroup* cgroup, std::atomic<int>& cgroup_error) {
+  int ends[2];
+  Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
+  UniqueFd link(ends[0]);
+  const UniqueFd commands_end(ends[1]);
+  const pid_t parent = getpid();
+  pid_t forked = -1;
+  if (cgroup != nullptr) {
+    forked = ForkIntoCgroup(cgroup->directory());
+    if (forked < 0) cgroup_error = errno;
+  }
+  if (forked < 0) forked = Check(fork(), "fork");
+  if (forked == 0) {
+    pid = getpid();
+    link.Reset();
+    BecomeCommand(image, signals, parent, commands_end.get());
+  }
+  pid = forked;
+  return link;
+}
+
+void LetCommandRun(const UniqueFd& link) {
+  const char word = 0;
+  send(link.get(), &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,426 @@
+#include "process/guard/guard.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "process/guard/guarded_tree.h"
+#include "process/guard/nested_run.h"
+#include "process/loop/descriptors.h"
+#include "process/loop/locked_memory.h"
+#include "process/loop/system_error.h"
+#include "process/loop/timer.h"
+#include "process/tree/guard_name.h"
+#include "protocol/lease.h"
+
+namespace zklock::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Processes that are reaped before anything else is looked at: a fork bomb leaves zombies without
+// end.
+constexpr int kMostReaped = 1000;
+// How often the tree is walked while it gets the stop signal.
+constexpr Duration kStopPause = milliseconds(50);
+// One round over a huge tree may take this long before zklock assumes that the guard hangs.
+constexpr Duration kLongRound = milliseconds(500);
+
+class Guard {
+ public:
+  Guard(const GuardDuty& duty, UniqueFd socket) : duty_(duty), socket_(std::move(socket)) {}
+
+  void Run();
+  void ReportFailure(const std::system_error& error) const { SendFailure(socket_.get(), error); }
+
+ private:
+  // Only downwards; steps may be skipped.
+  enum class Phase {
+    kReady,     // the command is forked, but may not run yet
+    kRunning,   // the command runs, or with Descendants::kWait what it left behind
+    kReported,  // the command ended by itself, and zklock may not have read the report yet
+    kEnding,    // every process has had the stop signal; new ones get it too
+    kKilling,   // every process gets KILL, again and again
+    kFinished,  // nothing of the tree has to end; zklock holds the lock until it dismisses the
+                // guard
+  };
+
+  void Begin();
+  void AwaitRelease();
+  void Wait();
+  void ReadExecResult();
+  void ReadMessages();
+  void BeginCommand();
+  void Forward(int signal_number);
+  void Reap();
+  void CommandChanged(int wait_status);
+  void Advance(TimePoint now);
+  void CommandEnded(TimePoint now);
+  void BeginEnding(TimePoint now);
+  void Kill();
+  void Finish();
+
+  [[nodiscard]] bool HasProcesses() const;
+  [[nodiscard]] std::vector<Survivor> Survivors() const;
+  [[nodiscard]] TimePoint LeaseEnd() const;
+  [[nodiscard]] TimePoint StopTime() const;
+  [[nodiscard]] TimePoint KillTime() const;
+  [[nodiscard]] TimePoint NextLook() const;
+  [[nodiscard]] bool MustKill() const;
+  [[nodiscard]] bool MustContinueZklock() const;
+  [[nodiscard]] bool ZklockIsGone() const;
+  [[nodiscard]] bool MayCloseSession() const;
+  void SendStatus(Message::Kind kind) const;
+
+  const GuardDuty& duty_;
+  UniqueFd socket_;
+  UniqueFd timer_;
+  UniqueFd signals_;  // CHLD, and CONT, which tells of zklock's death
+  UniqueFd link_;     // to the command, until it has been executed
+  GuardedTree tree_{duty_.spec.stop_signal, duty_.cgroup};
+  NestedRuns nested_runs_;
+
+  Phase phase_ = Phase::kReady;
+  pid_t command_ = 0;
+  std::optional<int> command_status_;  // once it has been reaped
+  int suspended_by_ = 0;               // the signal that suspended the command; 0: not suspended
+  bool leaves_job_ = false;            // zklock stays suspended: a shell's job ended with its lease
+  bool has_children_ = true;
+  bool reaps_more_ = false;  // Reap() has not reaped all that have ended
+  bool is_orphaned_ = false;
+  bool misses_run_ = false;  // it could get no descriptor for the connection of a nested run
+  bool is_executed_ = false;
+  TimePoint ending_since_ = kNever;
+};
+
+void Guard::Run() {
+  Begin();
+  while (phase_ != Phase::kFinished) {
+    Wait();
+    ReadExecResult();
+    Reap();
+    ReadMessages();
+    Advance(BootClock::now());
+  }
+  while (MustContinueZklock() && !ZklockIsGone()) {
+    kill(duty_.zklock, SIGCONT);
+    poll(nullptr, 0, 1);
+  }
+  AwaitRelease();
+  if (!MayCloseSession()) return;
+  // The locks of ancestors need not cover the close.
+  for (const int descriptor : duty_.spec.kept_open) close(descriptor);
+  duty_.spec.when_orphaned();
+}
+
+// zklock dismisses the guard, by KILL, when the session has been closed. If it ends without, the
+// session may be open.
+void Guard::AwaitRelease() {
+  for (;;) {
+    const bool is_gone = ZklockIsGone();  // first: then every message it sent can be read
+    ReadMessages();
+    if (is_gone && !nested_runs_.AreLeft()) return;
+    Wait();
+    Reap();
+  }
+}
+
+bool Guard::MayCloseSession() const {
+  return duty_.spec.when_orphaned && Survivors().empty() && !misses_run_ &&
+         !duty_.page.keeps_session;
+}
+
+void Guard::Begin() {
+  TakeGuardName();
+  Check(prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
+  timer_ = MakeTimer();
+  tree_.Open();
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  sigaddset(&watched, SIGCONT);
+  signals_.Reset(Check(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+  // CONT also wakes a guard that was stopped. The socket's end alone would not do: a helper process
+  // that zklock forked may hold a copy of zklock's end.
+  Check(prctl(PR_SET_PDEATHSIG, SIGCONT), "prctl");
+  if (ZklockIsGone())
+    raise(SIGCONT);  // zklock died before the prctl: no CONT will come, and Wait() must see it
+
+  link_ = ForkCommand(duty_.image, duty_.signals, duty_.page.command, duty_.cgroup,
+                      duty_.page.cgroup_error);
+  command_ = duty_.page.command;
+  if (duty_.page.cgroup_error != 0) tree_.RemoveCgroup();
+  // Not before the fork: the command stays in zklock's session and process group. Outside of them
+  // the guard is spared a KILL or STOP of the group. It takes a session of its own, not just a
+  // group, so that it does not keep the command's group from being orphaned (setpgid(2), stops from
+  // the terminal).
+  setsid();
+  Send(socket_.get(), {.kind = Message::Kind::kReady});
+  LeaveWorkingDirectory();
+  std::vector<int> kept = duty_.spec.kept_open;
+  kept.insert(kept.end(), {socket_.get(), timer_.get(), signals_.get(), link_.get()});
+  for (const int descriptor : tree_.descriptors()) kept.push_back(descriptor);
+  KeepOnlyDescriptors(kept);
+}
+
+void Guard::Wait() {
+  const TimePoint look = NextLook();
+  SetTimer(timer_.get(), look);
+  const bool is_watched = phase_ != Phase::kReady;
+  if (is_watched) duty_.page.guard_looks_at.Set(look);
+  std::vector<pollfd> polled = {{is_orphaned_ ? -1 : socket_.get(), POLLIN, 0},
+                                {timer_.get(), POLLIN, 0},
+                                {signals_.get(), POLLIN, 0},
+                                {is_watched ? link_.get() : -1, POLLIN, 0}};
+  if (nested_runs_.AreLeft()) nested_runs_.AppendTo(polled);
+  if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) ThrowErrno("poll");
+  // Never sooner than promised: a guard that gets no processor time is not dead.
+  if (is_watched) duty_.page.guard_looks_at.Set(std::max(look, BootClock::now() + kLongRound));
+
+  signalfd_siginfo taken;
+  while (read(signals_.get(), &taken, sizeof taken) > 0) {
+  }
+  is_orphaned_ = ZklockIsGone();  // only after its CONT was taken, so that none is missed
+}
+
+// zklock may have been killed since the last look, and can no longer close its session. (When it
+// ends by itself it has dismissed the guard before, unless the close was not answered.)
+bool Guard::ZklockIsGone() const { return is_orphaned_ || getppid() != duty_.zklock; }
+
+void Guard::ReadExecResult() {
+  if (!link_ || phase_ == Phase::kReady) return;
+  int error = 0;
+  const ssize_t size = recv(link_.get(), &error, sizeof error, MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  link_.Reset();
+  if (size == static_cast<ssize_t>(sizeof error)) {
+    if (!command_status_) {
+      kill(command_, SIGKILL);  // it is in its _exit, unless somebody stopped it there
+      waitpid(command_, nullptr, 0);
+      command_status_ = SIGKILL;  // Forward() must not use the pid any more
+    }
+    tree_.RemoveCgroup();
+    Send(socket_.get(), {.kind = Message::Kind::kExecFailed, .number = error});
+    phase_ = Phase::kFinished;
+    return;
+  }
+  // A command that had to be ended before this was known may have been killed before its execve.
+  if (phase_ >= Phase::kEnding) return;
+  is_executed_ = true;
+  Send(socket_.get(), {.kind = Message::Kind::kStarted});
+}
+
+void Guard::ReadMessages() {
+  for (;;) {
+    Received received = Receive(socket_.get());
+    is_orphaned_ = is_orphaned_ || received.is_closed;
+    if (!received.message) break;
+    if (received.message->kind == Message::Kind::kBegin) BeginCommand();
+    if (received.message->kind == Message::Kind::kForward) Forward(received.message->number);
+    if (received.message->kind != Message::Kind::kNestedRun) continue;
+    misses_run_ = misses_run_ || !received.connection;
+    if (received.connection) nested_runs_.Add(std::move(received.connection));
+  }
+  if (is_orphaned_) nested_runs_.End();
+}
+
+void Guard::BeginCommand() {
+  if (phase_ != Phase::kReady) return;  // the order to end it was faster
+  phase_ = Phase::kRunning;
+  if (BootClock::now() < duty_.page.lease.StopTime()) {
+    LetCommandRun(link_);
+    LockMemory();  // the command does not wait for it, and is a process of its own already
+  } else {
+    link_.Reset();  // zklock was stopped after it got the lock: the command does not begin
+  }
+}
+
+void Guard::Forward(int signal_number) {
+  Reap();  // a command that has just ended would swallow the signal
+  if (!command_status_) {
+    kill(command_, signal_number);  // not yet reaped, so the pid is still the command's
+  } else if (duty_.spec.descendants == Descendants::kWait) {
+    tree_.Forward(signal_number);
+  }
+}
+
+void Guard::Reap() {
+  reaps_more_ = false;
+  for (int i = 0; i < kMostReaped; ++i) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED | WCONTINUED);
+    if (pid > 0) {
+      if (pid == command_) CommandChanged(status);
+      continue;
+    }
+    has_children_ = !(pid < 0 && errno == ECHILD);
+    return;
+  }
+  has_children_ = true;
+  reaps_more_ = true;
+}
+
+void Guard::CommandChanged(int wait_status) {
+  suspended_by_ = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
+  if (suspended_by_ != 0 && phase_ <= Phase::kRunning) {
+    Send(socket_.get(), {.kind = Message::Kind::kSuspended, .number = suspended_by_});
+  }
+  if (!WIFSTOPPED(wait_status) && !WIFCONTINUED(wait_status)) command_status_ = wait_status;
+}
+
+// zklock is suspended because the command was, and cannot see that this is over.
+bool Guard::MustContinueZklock() const {
+  return duty_.page.zklock_is_suspended && suspended_by_ == 0 && !leaves_job_;
+}
+
+bool Guard::MustKill() const { return is_orphaned_ || duty_.page.must_kill; }
+
+// The guard watches the lease itself: zklock may be stopped, and send no order.
+TimePoint Guard::LeaseEnd() const {
+  return is_executed_ && duty_.spec.outlives_lease ? kNever : duty_.page.lease.end();
+}
+
+TimePoint Guard::StopTime() const {
+  return protocol::StopTime(LeaseEnd(), duty_.page.lease.grace());
+}
+
+TimePoint Guard::KillTime() const {
+  return protocol::KillTime(ending_since_, LeaseEnd(), duty_.page.lease.grace());
+}
+
+TimePoint Guard::NextLook() const {
+  if (reaps_more_) return BootClock::now();
+  if (phase_ <= Phase::kReported && MustContinueZklock()) return BootClock::now() + kStopPause;
+  switch (phase_) {
+    case Phase::kReady:
+      return kNever;
+    case Phase::kRunning:
+      // Of what is only in the cgroup, no signal tells the end.
+      if (command_status_ && !has_children_) return BootClock::now() + kStopPause;
+      return StopTime();
+    case Phase::kReported:
+      return StopTime();
+    case Phase::kEnding:
+      return std::min(BootClock::now() + kStopPause, KillTime());
+    case Phase::kKilling:
+      return BootClock::now() + tree_.kill_pause();
+    case Phase::kFinished:
+      return kNever;
+  }
+  return kNever;
+}
+
+void Guard::Advance(TimePoint now) {
+  if (MustContinueZklock() && !ZklockIsGone()) kill(duty_.zklock, SIGCONT);
+  if (phase_ == Phase::kReady && MustKill()) BeginEnding(now);
+  // Read first: a cause that zklock sets after it has taken the report is for the nested runs
+  // alone.
+  const bool has_cause = duty_.page.cause.Get().has_value();
+  // What the command left behind may run on. (If zklock died before it took the report, a KILL may
+  // have struck both at once, and the tree ends.)
+  if (phase_ == Phase::kReported && duty_.page.is_settled) phase_ = Phase::kFinished;
+  if (phase_ == Phase::kRunning || phase_ == Phase::kReported) {
+    if (is_orphaned_) duty_.page.cause.Set(EndCause::kAbandoned);
+    if (now >= StopTime()) duty_.page.cause.Set(EndCause::kLeaseRanOut);
+    if (has_cause || is_orphaned_ || now >= StopTime()) BeginEnding(now);
+  }
+  if (phase_ == Phase::kRunning && command_status_) CommandEnded(now);
+  if (phase_ == Phase::kEnding) {
+    if (!HasProcesses()) {
+      Finish();
+    } else if (MustKill() || now >= KillTime()) {
+      phase_ = Phase::kKilling;
+    } else {
+      duty_.page.sent_stop = true;
+      tree_.StopSignalRound();
+    }
+  }
+  if (phase_ == Phase::kKilling) Kill();
+}
+
+// A process that /proc hides looks alive to the walk until it is reaped.
+std::vector<Survivor> Guard::Survivors() const {
+  return has_children_ ? tree_.survivors() : std::vector<Survivor>();
+}
+
+// Orphans become children of this process. Without children and with an empty cgroup there is
+// nothing to look for.
+bool Guard::HasProcesses() const { return has_children_ || tree_.HasContained(); }
+
+void Guard::CommandEnded(TimePoint now) {
+  ReadExecResult();  // its execve may have failed, or it may have run and ended, since the last
+                     // look
+  if (phase_ == Phase::kFinished) return;
+  const bool has_processes = HasProcesses();
+  if (has_processes && duty_.spec.descendants == Descendants::kWait) return;
+  if (has_processes && duty_.spec.descendants == Descendants::kKill) return BeginEnding(now);
+
+  if (has_processes) {
+    tree_.MarkAsLeft();
+    SendProcesses(socket_.get(), Message::Kind::kLeftBehind, tree_.Living());
+  } else {
+    tree_.RemoveCgroup();
+  }
+  SendStatus(Message::Kind::kCommandEnded);
+  phase_ = Phase::kReported;
+}
+
+void Guard::BeginEnding(TimePoint now) {
+  phase_ = Phase::kEnding;
+  ending_since_ = now;
+  // A shell continues the jobs that it knows to be stopped, and then shows that they have ended.
+  // After a STOP of the command alone, nobody would continue zklock.
+  leaves_job_ = suspended_by_ != 0 && suspended_by_ != SIGSTOP;
+  duty_.page.is_ending = true;
+}
+
+void Guard::Kill() {
+  duty_.page.sent_kill = true;
+  const bool only_survivors = tree_.KillRound(LeaseEnd());
+  Reap();
+  if ((has_children_ && !only_survivors) || tree_.HasContained()) return;
+  Finish();
+}
+
+void Guard::Finish() {
+  ReadExecResult();
+  tree_.RemoveCgroup();
+  SendProcesses(socket_.get(), Message::Kind::kSurvivor, Survivors());
+  SendStatus(Message::Kind::kTreeEnded);
+  phase_ = Phase::kFinished;
+}
+
+void Guard::SendStatus(Message::Kind kind) const {
+  // A command that survived has no status: report the one that KILL would have given it.
+  Send(socket_.get(), {.kind = kind, .number = command_status_.value_or(SIGKILL)});
+}
+
+}  // namespace
+
+void RunGuard(const GuardDuty& duty, UniqueFd socket) noexcept {
+  Guard guard(duty, std::move(socket));
+  try {
+    guard.Run();
+  } catch (const std::system_error& error) {
+    guard.ReportFailure(error);
+    _exit(kExitSystem);
+  } catch (...) {
+    _exit(kExitInternal);  // zklock sees the socket's end, and ends the tree
+  }
+  _exit(kExitOk);
+}
+
+}  // namespace zklock::process

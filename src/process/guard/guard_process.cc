@@ -1,0 +1,79 @@
+#include "process/guard/guard_process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "process/guard/command.h"
+#include "process/guard/guard.h"
+#include "process/loop/system_error.h"
+#include "process/tree/process_tree.h"
+
+namespace zklock::process {
+
+namespace {
+
+// Reaps a child that is about to end.
+void WaitFor(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+GuardProcess::GuardProcess(const CommandSpec& command, const Signals& signals, Cgroup* cgroup) {
+  page().lease.Set(TimePoint(), command.kill_after);
+  const ExecImage image(command.executable, command.arguments, shared_->environment);
+  GuardSocket ends = MakeGuardSocket();
+  const GuardDuty duty{command, image, signals, page(), cgroup, getpid()};
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t forked = fork();
+  if (forked == 0) {
+    ends.zklock.Reset();
+    RunGuard(duty, std::move(ends.guard));
+  }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  pid_ = Check(forked, "fork");
+  socket_ = std::move(ends.zklock);
+  if (const auto stat = ReadProcessStat(pid_)) start_time_ = stat->id.start_time;
+}
+
+bool GuardProcess::HasEnded() const {
+  siginfo_t info{};
+  return pid_ == 0 ||
+         waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
+// KILL reaches the guard even if it is stopped. Until it is dead the socket stays open: its end
+// would tell the guard to close the session.
+void GuardProcess::Dismiss() {
+  if (pid_ == 0) return;  // kill(2) would take it for this process group
+  kill(pid_, SIGKILL);
+  WaitFor(std::exchange(pid_, 0));
+}
+
+// The command dies with the guard (PDEATHSIG), becomes a child of this process, and has no children
+// yet. One that was stopped before its prctl would survive: it is killed. If the guard has reaped
+// it, the pid is unused, or belongs to a process that is no child of this one.
+void GuardProcess::Discard() {
+  Dismiss();
+  const pid_t command = page().command;
+  siginfo_t info;
+  if (command == 0 ||
+      waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return;
+  }
+  kill(command, SIGKILL);
+  WaitFor(command);
+}
+
+}  // namespace zklock::process

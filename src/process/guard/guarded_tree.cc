@@ -1,0 +1,143 @@
+#include "process/guard/guarded_tree.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <sstream>
+#include <string>
+
+#include "process/guard/nested_run.h"
+#include "process/loop/system_error.h"
+#include "process/transport/transport_helper.h"
+#include "process/tree/guard_name.h"
+#include "protocol/lease.h"
+
+namespace zklock::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kKillPause = milliseconds(5);
+// What has survived this many KILLs waits for a disk or a network: look less often.
+constexpr int kQuickKillRounds = 100;
+constexpr Duration kSlowKillPause = milliseconds(100);
+
+}  // namespace
+
+GuardedTree::GuardedTree(int stop_signal, Cgroup* cgroup)
+    : stop_signal_(stop_signal),
+      cgroup_(cgroup),
+      killer_(getpid(), [this](const Descendant& process) { return TreatmentOf(process); }) {}
+
+void GuardedTree::Open() {
+  children_.Reset(
+      Check(open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC), "opening children"));
+}
+
+std::vector<int> GuardedTree::descriptors() const {
+  std::vector<int> all = {children_.get()};
+  if (cgroup_ == nullptr) return all;
+  for (const int descriptor : cgroup_->descriptors()) all.push_back(descriptor);
+  return all;
+}
+
+void GuardedTree::MarkAsLeft() const {
+  if (cgroup_ != nullptr) cgroup_->MarkAsLeft();
+}
+
+void GuardedTree::RemoveCgroup() const {
+  if (cgroup_ != nullptr) cgroup_->Remove();
+}
+
+// The unreaped ones among them. A child keeps its pid until this process reaps it: until then
+// kill(2) reaches it and no other process.
+std::vector<pid_t> GuardedTree::Children() const {
+  Check(lseek(children_.get(), 0, SEEK_SET), "lseek");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t size = read(children_.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (Check(size, "reading children") == 0) break;
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  std::istringstream words(text);
+  std::vector<pid_t> children;
+  for (pid_t pid = 0; words >> pid;) children.push_back(pid);
+  return children;
+}
+
+void GuardedTree::Forward(int signal_number) const {
+  std::vector<Descendant> all;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.stat && IsTransportHelper(*process.stat)) return false;
+    all.push_back(process);
+    return true;
+  });
+  // Children first: when a process ends, its children move and would no longer be found where the
+  // walk met them.
+  for (auto process = all.rbegin(); process != all.rend(); ++process) {
+    SignalDescendant(*process, signal_number);
+  }
+}
+
+std::vector<Survivor> GuardedTree::Living() const {
+  std::vector<Survivor> living;
+  WalkDescendants(getpid(), [&](const Descendant& process) {
+    // A guard may only close the session of a nested run that has ended.
+    if (!process.is_dead() && !(process.stat && IsGuard(*process.stat))) {
+      living.push_back({process.pid, process.stat ? process.stat->name : "?"});
+    }
+    return true;
+  });
+  return living;
+}
+
+void GuardedTree::StopSignalRound() {
+  const bool is_complete = WalkDescendants(getpid(), [&](const Descendant& process) {
+    if (process.is_dead() || signalled_.count(process.id()) > 0) return true;
+    if (process.stat && IsTransportHelper(*process.stat)) return false;
+    // A guard blocks all signals but KILL, which must come last.
+    const bool is_guard = process.stat && IsGuard(*process.stat);
+    if (!is_guard && SignalDescendant(process, stop_signal_) == SignalResult::kGone) return true;
+    SignalDescendant(process, SIGCONT);  // a stopped process could not act on it
+    signalled_.insert(process.id());
+    return true;
+  });
+  if (is_complete) return;
+  for (const pid_t pid : Children()) {
+    const auto known = signalled_.lower_bound(ProcessId{pid, 0});
+    if (known != signalled_.end() && known->pid == pid) continue;
+    kill(pid, stop_signal_);
+    kill(pid, SIGCONT);
+    signalled_.insert(ProcessId{pid, 0});
+  }
+}
+
+bool GuardedTree::KillRound(TimePoint lease_end) {
+  if (kill_rounds_++ == 0) killed_since_ = BootClock::now();
+  nested_guards_until_ = protocol::NestedGuardsUntil(killed_since_, lease_end);
+  // First: it also ends a fork bomb, which a walk may never catch up with.
+  if (cgroup_ != nullptr) cgroup_->Kill(nested_guards_until_);
+  const bool only_survivors = killer_.Round();
+  if (!killer_.is_complete()) {
+    // The children of those that die become children of this process, a subreaper: each round
+    // reaches one more generation.
+    for (const pid_t pid : Children()) kill(pid, SIGKILL);
+  }
+  return only_survivors;
+}
+
+TreeKiller::Treatment GuardedTree::TreatmentOf(const Descendant& process) const {
+  return TreatmentInTree(process, nested_guards_until_);
+}
+
+Duration GuardedTree::kill_pause() const {
+  return kill_rounds_ < kQuickKillRounds ? kKillPause : kSlowKillPause;
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,68 @@
+#include "process/loop/locked_memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/read_file.h"
+
+namespace zklock::process {
+
+namespace {
+
+// Part of the limit that stays free: a locked stack that cannot grow ends its process.
+constexpr std::uintptr_t kReserve = 512 * 1024;
+
+/// A mapping of this process.
+struct Mapping {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  bool is_writable = false;  // it can be swapped out; the others can be read again from their file
+};
+
+/// From a line of /proc/self/maps: "BEGIN-END rwxp OFFSET ...". None if it cannot be locked.
+std::optional<Mapping> ParseMapping(std::string_view line) {
+  Mapping mapping;
+  const char* const end = line.data() + line.size();
+  const auto first = std::from_chars(line.data(), end, mapping.begin, 16);
+  if (first.ptr == end) return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, mapping.end, 16);
+  if (end - second.ptr < 3 || second.ptr[1] != 'r') return std::nullopt;
+  mapping.is_writable = second.ptr[2] == 'w';
+  return mapping;
+}
+
+}  // namespace
+
+void LockMemory() {
+  rlimit limit{};
+  const std::optional<std::string> text = ReadFile("/proc/self/maps");
+  if (!text || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < kReserve) return;
+  std::uintptr_t budget = limit.rlim_cur - kReserve;
+  std::vector<Mapping> mappings;
+  std::string_view rest(*text);
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (const auto mapping = ParseMapping(line)) mappings.push_back(*mapping);
+  }
+  std::stable_partition(mappings.begin(), mappings.end(),
+                        [](const Mapping& one) { return one.is_writable; });
+  for (const Mapping& one : mappings) {
+    // The limit counts the whole mapping, although only the pages in use are locked.
+    const std::uintptr_t size = one.end - one.begin;
+    if (size > budget) continue;
+    budget -= size;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel names addresses as numbers
+    (void)mlock2(reinterpret_cast<void*>(one.begin), size, MLOCK_ONFAULT);
+  }
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_source.h"
+#include "base/unique_fd.h"
+#include "process/tree/process_tree.h"
+#include "protocol/nesting.h"
+
+namespace zklock::process {
+
+/// Lets zklocks that descend from this process, or from the owner of --hold, run under the locks
+/// that are held here. Each such nested run keeps its connection open until nothing of it is left,
+/// so that the server knows when the locks may be released. Nested runs get the lease, and end
+/// their commands when the server says so or is gone.
+///
+/// Every process of the host can connect. Connections are therefore accepted at a limited rate once
+/// one was refused, and a client whose connection is closed without an answer may ask again.
+///
+///   kClosed -> kOpen -> kDraining -> kEnded;  kOpen -> kEnded
+class NestingServer final : public EventSource {
+ public:
+  enum class State {
+    kClosed,    ///< clients wait for an answer
+    kOpen,      ///< every descendant of `root` may run
+    kDraining,  ///< only descendants of a nested run, which cannot end before they do
+    kEnded,     ///< no new runs; running ones have been told to end
+  };
+
+  /// `name`: of the socket. `root`: this process, or the owner of --hold. `before_run`, which may
+  /// be empty, is called with the connection of each nested run before that is admitted. Throws
+  /// std::system_error.
+  NestingServer(const std::string& name, ProcessId root, std::function<void(int)> before_run = {});
+  ~NestingServer() override;
+  NestingServer(const NestingServer&) = delete;
+  NestingServer& operator=(const NestingServer&) = delete;
+
+  /// The locks are held under this lease by the contenders `nodes` (paths with the chroot).
+  void Open(std::vector<std::string> nodes, const protocol::NestingLease& lease);
+  /// Sends a changed lease to the nested runs.
+  void SetLease(const protocol::NestingLease& lease);
+  /// The locks will be released once the nested runs have ended.
+  void Drain();
+  /// The locks are lost or have to be released soon: ends the nested runs.
+  void End();
+
+  [[nodiscard]] State state() const { return state_; }
+  /// The pids of the nested zklocks, each once.
+  [[nodiscard]] std::vector<pid_t> Runs() const;
+  /// Whether a process is one of these zklocks, or a descendant of one.
+  [[nodiscard]] bool IsBelowRun(pid_t process) const;
+  /// The owner of --hold, or a descendant of it, has asked for the release (zklock release).
+  [[nodiscard]] bool release_requested() const { return release_requested_; }
+
+  Interest GetInterest() override;
+  void OnReady(short revents) override;
+
+ private:
+  struct Connection {
+    UniqueFd socket;
+    ProcessId peer;
+    bool runs = false;  // it has been admitted
+  };
+
+  void Accept();
+  void PauseAccepting(Duration pause);
+  bool Admit(UniqueFd socket);
+  void Serve(Connection& connection);
+  void Answer(Connection& connection, const protocol::NestingRequest& request);
+  [[nodiscard]] bool MayRun(const Connection& connection, const std::string& node) const;
+  void Watch(int fd);
+  void Unwatch(int fd);
+
+  const ProcessId root_;
+  const std::function<void(int)> before_run_;
+  UniqueFd epoll_;
+  UniqueFd listener_;
+  TimePoint accept_again_ = kNever;  // it has paused: see Accept()
+  std::set<uid_t> strangers_;        // users whose connections are closed unseen
+  TimePoint strangers_end_ = TimePoint::min();
+  State state_ = State::kClosed;
+  std::vector<std::string> nodes_;
+  protocol::NestingLease lease_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  bool release_requested_ = false;
+};
+
+}  // namespace zklock::process

@@ -1,0 +1,385 @@
+#include "process/transport/transport_helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <ctime>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/transport_interface.h"
+#include "build_info.h"
+#include "process/loop/descriptors.h"
+#include "process/loop/system_error.h"
+#include "process/transport/last_words.h"
+
+namespace zklock::process {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The names that ps(1) shows; of zklock-transport, as much as the kernel keeps.
+constexpr char kMinderName[] = "zklock-proxy";
+constexpr char kProgramName[] = "zklock-transpor";
+
+// From HUP to KILL, for a command whose connection is over.
+constexpr Duration kHangUpTime = 200ms;
+// For the minder to do this, at the end of zklock. Only a minder without processor time, or one
+// whose command runs processes that it may not kill, needs longer than kHangUpTime. If it were
+// killed, what its command has left in the background would live on.
+constexpr Duration kEndTime = 5s;
+
+/// The helpers that are children of this process: TakeOver must not end them.
+std::set<pid_t>& Helpers() {
+  static std::set<pid_t> helpers;
+  return helpers;
+}
+
+/// In a helper: the signals, and the connection as standard input and output.
+void EnterHelper(int socket, int words) {
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(socket, STDIN_FILENO) < 0 || dup2(socket, STDOUT_FILENO) < 0 ||
+      dup2(words, STDERR_FILENO) < 0) {
+    _exit(1);
+  }
+}
+
+[[noreturn]] void ExecuteShell(const char* line, int socket, int words) {
+  EnterHelper(socket, words);
+  closefrom(STDERR_FILENO + 1);
+  execl("/bin/sh", "sh", "-c", line, nullptr);
+  _exit(127);
+}
+
+/// Whether the command has ended. It is not reaped: as long as it is a zombie its process group's
+/// number is not used again.
+bool IsZombie(pid_t command) {
+  siginfo_t ended{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  return waitid(P_PID, static_cast<id_t>(command), &ended, options) == 0 && ended.si_pid != 0;
+}
+
+/// Until the command has ended, `parent` is gone, or TERM.
+void AwaitEnd(const sigset_t& watched, pid_t command, pid_t parent) {
+  while (getppid() == parent && !IsZombie(command)) {
+    if (sigwaitinfo(&watched, nullptr) == SIGTERM) return;
+  }
+}
+
+/// Until the command has ended, after HUP.
+void AwaitHangUp(pid_t command) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const TimePoint end = BootClock::now() + kHangUpTime;
+  for (Duration left = kHangUpTime; left > 0ns && !IsZombie(command);
+       left = end - BootClock::now()) {
+    const timespec patience{0, left.count()};
+    sigtimedwait(&child, nullptr, &patience);
+  }
+}
+
+/// In the minder: all signals are blocked.
+[[noreturn]] void Mind(const char* line, pid_t parent, int socket, int words) {
+  prctl(PR_SET_NAME, kMinderName);
+  setsid();
+  LeaveWorkingDirectory();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // A shell may end before what it runs: that is waited for too.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t self = getpid();
+  const pid_t command = fork();
+  if (command < 0) _exit(1);
+  if (command == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) _exit(1);
+    ExecuteShell(line, socket, words);
+  }
+  setpgid(command, command);  // whichever of the two is first
+  Silence({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
+  closefrom(STDERR_FILENO + 1);
+
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGTERM);
+  sigaddset(&watched, SIGCHLD);
+  AwaitEnd(watched, command, parent);
+  kill(-command, SIGHUP);
+  kill(-command, SIGCONT);
+  AwaitHangUp(command);
+  kill(-command, SIGKILL);
+  while (waitpid(-command, nullptr, 0) > 0) {
+  }
+  _exit(0);
+}
+
+/// Forks with all signals blocked, which stay so in the child.
+pid_t ForkBlocked() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t child = fork();
+  if (child == 0) return 0;
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return Check(child, "fork for the connection to a server");
+}
+
+// Higher than each descriptor that zklock-transport gets.
+constexpr int kAboveAll = 10;
+
+/// In the child: all is laid out before the fork. `others`: for kServer and kSecret, or -1.
+[[noreturn]] void ExecuteProgram(char* const* arguments, pid_t parent, int socket, int words,
+                                 const std::array<int, 2>& others) {
+  setsid();
+  LeaveWorkingDirectory();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  std::array<int, 2> copies{};
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    copies[i] = others[i] < 0 ? -1 : fcntl(others[i], F_DUPFD, kAboveAll);
+  }
+  EnterHelper(socket, words);
+  for (int i = 0; i < 2; ++i) {
+    const int copy = copies.at(static_cast<std::size_t>(i));
+    const int wanted = transport_interface::kServer + i;
+    if (copy < 0) close(wanted);
+    if (copy >= 0 && dup2(copy, wanted) < 0) _exit(1);
+  }
+  closefrom(transport_interface::kSecret + 1);
+  execv(arguments[0], arguments);
+  constexpr std::string_view kNotExecuted = "zklock-transport cannot be executed\n";
+  (void)!write(STDERR_FILENO, kNotExecuted.data(), kNotExecuted.size());
+  _exit(127);
+}
+
+/// The reading and the writing end.
+std::pair<UniqueFd, UniqueFd> MakePipe() {
+  std::array<int, 2> ends{};
+  Check(pipe2(ends.data(), O_CLOEXEC), "pipe");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// The reading end of a pipe that contains `text`: kLongestSecret bytes at most, so that the write
+/// is complete and does not block.
+UniqueFd PipeWith(std::string_view text) {
+  auto [from, to] = MakePipe();
+  Check(write(to.get(), text.data(), text.size()), "write to a pipe");
+  return std::move(from);
+}
+
+/// Whether it has ended, and is reaped.
+bool HasEnded(pid_t child) {
+  const pid_t result = waitpid(child, nullptr, WNOHANG);
+  return result == child || (result < 0 && errno == ECHILD);
+}
+
+}  // namespace
+
+HelperProcesses::~HelperProcesses() {
+  const TimePoint deadline = BootClock::now() + kEndTime;
+  for (Reap(); !ended_.empty() && BootClock::now() < deadline; Reap()) poll(nullptr, 0, 1);
+  for (const pid_t helper : ended_) {
+    // It was stopped, or has no processor time. A proxy command dies with its minder.
+    kill(helper, SIGKILL);
+    Helpers().erase(helper);
+  }
+}
+
+void HelperProcesses::Add(pid_t helper) { Helpers().insert(helper); }
+
+void HelperProcesses::End(pid_t helper, int signal_number) {
+  kill(helper, signal_number);
+  kill(helper, SIGCONT);
+  ended_.push_back(helper);
+  Reap();
+}
+
+void HelperProcesses::Reap() {
+  std::erase_if(ended_, [](pid_t helper) {
+    if (!HasEnded(helper)) return false;
+    Helpers().erase(helper);
+    return true;
+  });
+}
+
+class ProxyTransport::Proxy final : public zookeeper::Helper {
+ public:
+  Proxy(HelperProcesses& minders, pid_t minder, UniqueFd words)
+      : minders_(minders), minder_(minder), words_(std::move(words)) {}
+  ~Proxy() override { minders_.End(minder_, SIGTERM); }
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  const std::string& LastWords() override { return words_.Read(); }
+  void ForgetWords() override { words_.Forget(); }
+
+ private:
+  HelperProcesses& minders_;
+  const pid_t minder_;
+  process::LastWords words_;
+};
+
+std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoint& endpoint,
+                                                         UniqueFd socket) {
+  minders_.Reap();
+  const std::size_t colon = endpoint.address.rfind(':');
+  std::string line;
+  (void)ExpandProxyCommand(command_, endpoint.address.substr(0, colon),
+                           endpoint.address.substr(colon + 1), line);
+  auto [words, its_words] = MakePipe();
+  const pid_t parent = getpid();
+  const pid_t minder = ForkBlocked();
+  if (minder == 0) Mind(line.c_str(), parent, socket.get(), its_words.get());
+  minders_.Add(minder);
+  return std::make_unique<Proxy>(minders_, minder, std::move(words));
+}
+
+class ProgramTransport::Program final : public zookeeper::Helper {
+ public:
+  Program(HelperProcesses& programs, pid_t program, UniqueFd words,
+          std::unique_ptr<zookeeper::Helper> proxy)
+      : programs_(programs),
+        program_(program),
+        words_(std::move(words)),
+        proxy_(std::move(proxy)) {}
+  ~Program() override { programs_.End(program_, SIGKILL); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const std::string& LastWords() override {
+    text_ = words_.Read();
+    if (IsRefusal()) text_.erase(0, 1);
+    const std::string before = proxy_ == nullptr ? "" : proxy_->LastWords();
+    if (!before.empty()) text_ = before + "; " + text_;
+    return text_;
+  }
+  bool IsRefusal() override { return words_.Read().starts_with(transport_interface::kRefusalMark); }
+  void ForgetWords() override {
+    words_.Forget();
+    if (proxy_ != nullptr) proxy_->ForgetWords();
+  }
+
+ private:
+  HelperProcesses& programs_;
+  const pid_t program_;
+  process::LastWords words_;
+  std::unique_ptr<zookeeper::Helper> proxy_;
+  std::string text_;
+};
+
+ProgramTransport::ProgramTransport(TransportSpec spec)
+    : spec_(std::move(spec)), file_(FindTransportProgram().value_or("zklock-transport")) {
+  if (!spec_.proxy_command.empty()) proxy_ = std::make_unique<ProxyTransport>(spec_.proxy_command);
+}
+
+std::unique_ptr<zookeeper::Helper> ProgramTransport::Start(const zookeeper::Endpoint& endpoint,
+                                                           UniqueFd socket) {
+  programs_.Reap();
+  std::vector<std::string> words = {file_, endpoint.address, endpoint.name};
+  UniqueFd connection;
+  std::unique_ptr<zookeeper::Helper> proxy;
+  if (proxy_ != nullptr) {
+    std::array<int, 2> ends{};
+    Check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
+    connection.Reset(ends[0]);
+    proxy = proxy_->Start(endpoint, UniqueFd(ends[1]));
+    words.emplace_back("--connected");
+  }
+  UniqueFd secret;
+  if (!spec_.sasl_secret.empty()) {
+    secret = PipeWith(spec_.sasl_secret);
+  }
+  if (spec_.tls) words.emplace_back("--tls");
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--tls-ca", spec_.tls_ca);
+  add("--tls-cert", spec_.tls_cert);
+  add("--tls-key", spec_.tls_key);
+  add("--tls-verify", spec_.tls_checks_name ? "full" : "ca");
+  add("--sasl", spec_.sasl);
+  add("--sasl-service", spec_.sasl_service);
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  auto [reports, its_reports] = MakePipe();
+  const pid_t parent = getpid();
+  const pid_t program = ForkBlocked();
+  if (program == 0) {
+    ExecuteProgram(arguments.data(), parent, socket.get(), its_reports.get(),
+                   {connection.get(), secret.get()});
+  }
+  programs_.Add(program);
+  return std::make_unique<Program>(programs_, program, std::move(reports), std::move(proxy));
+}
+
+std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec) {
+  if (spec.NeedsProgram()) return std::make_unique<ProgramTransport>(spec);
+  if (spec.proxy_command.empty()) return nullptr;
+  return std::make_unique<ProxyTransport>(spec.proxy_command);
+}
+
+bool IsTransportHelper(const ProcessStat& process) {
+  if (process.name == kMinderName) return Executes(process.id.pid, "/proc/self/exe");
+  if (process.name != kProgramName) return false;
+  const auto program = FindTransportProgram();
+  return program && Executes(process.id.pid, *program);
+}
+
+bool IsOwnHelper(pid_t pid) { return Helpers().contains(pid); }
+
+std::optional<std::string> FindTransportProgram() {
+  std::array<char, PATH_MAX> link{};
+  const ssize_t size = readlink("/proc/self/exe", link.data(), link.size() - 1);
+  const std::string self(link.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  const std::string directory = self.substr(0, self.rfind('/') + 1);
+  for (const std::string& place :
+       {directory, directory + "../libexec/", std::string(kHelperDirectory) + "/"}) {
+    std::string file = place + "zklock-transport";
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
+
+bool ExpandProxyCommand(const std::string& line, const std::string& host, const std::string& port,
+                        std::string& expanded) {
+  expanded.clear();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '%') {
+      expanded += line[i];
+      continue;
+    }
+    const char kind = ++i < line.size() ? line[i] : '\0';
+    if (kind == 'h') {
+      expanded += host;
+    } else if (kind == 'p') {
+      expanded += port;
+    } else if (kind == '%') {
+      expanded += '%';
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace zklock::process

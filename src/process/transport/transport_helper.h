@@ -1,0 +1,84 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "process/transport/transport_spec.h"
+#include "process/tree/process_tree.h"
+#include "zookeeper/transport.h"
+
+namespace zklock::process {
+
+/// Child processes that pass bytes between a connection and a server. They are reaped some time
+/// after they were told to end: nobody can wait for one while a lease runs.
+class HelperProcesses {
+ public:
+  HelperProcesses() = default;
+  /// Waits a moment until all that were told to end have ended.
+  ~HelperProcesses();
+  HelperProcesses(const HelperProcesses&) = delete;
+  HelperProcesses& operator=(const HelperProcesses&) = delete;
+
+  void Add(pid_t helper);
+  /// Sends a signal that ends it.
+  void End(pid_t helper, int signal_number);
+  /// Reaps those that have ended.
+  void Reap();
+
+ private:
+  std::vector<pid_t> ended_;  // told to end, not reaped yet
+};
+
+/// Runs a proxy command for each connection.
+///
+/// A command gets a session of its own, without the terminal: Ctrl-C must not cut the connection of
+/// a lock before the command under the lock has ended. A process between it and zklock, the minder,
+/// ends its process group when the connection is over or zklock is gone, first with HUP, as ssh
+/// does, then with KILL. The working directory is "/" from the start, since zklock leaves its own.
+class ProxyTransport final : public zookeeper::Transport {
+ public:
+  /// `command`: see TransportSpec.
+  explicit ProxyTransport(std::string command) : command_(std::move(command)) {}
+  std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
+                                           UniqueFd socket) override;
+
+ private:
+  class Proxy;
+
+  const std::string command_;
+  HelperProcesses minders_;
+};
+
+/// Runs zklock-transport for each connection, which ends when its standard input does. With a proxy
+/// command it uses the connection of that.
+class ProgramTransport final : public zookeeper::Transport {
+ public:
+  explicit ProgramTransport(TransportSpec spec);
+  std::unique_ptr<zookeeper::Helper> Start(const zookeeper::Endpoint& endpoint,
+                                           UniqueFd socket) override;
+
+ private:
+  class Program;
+
+  const TransportSpec spec_;
+  const std::string file_;
+  std::unique_ptr<ProxyTransport> proxy_;
+  HelperProcesses programs_;
+};
+
+/// Null if zklock connects to the servers itself.
+[[nodiscard]] std::unique_ptr<zookeeper::Transport> MakeTransport(const TransportSpec& spec);
+
+/// Whether a process connects a zklock, perhaps another, to its servers. It ends by itself when
+/// that zklock does. A program of another build is not recognised.
+[[nodiscard]] bool IsTransportHelper(const ProcessStat& process);
+
+/// Whether `pid` is a child of this process that belongs to its connection to the servers.
+[[nodiscard]] bool IsOwnHelper(pid_t pid);
+
+}  // namespace zklock::process

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "process/tree/process_tree.h"
+
+namespace zklock::process {
+
+/// Renames this forked process, so that `pkill zklock` and `kill -9 $(pidof zklock)` spare it: the
+/// former matches the process's name, the latter the first word of its command line.
+void TakeGuardName();
+
+/// Renames a process that a guard has forked. Async-signal-safe.
+void DropGuardName();
+
+/// Whether a process has a guard's name: a quick check before IsGuard().
+[[nodiscard]] bool HasGuardName(pid_t pid);
+
+/// Whether a process is a guard: it has a guard's name and executes the same file as this process.
+/// A guard that was started from another build of zklock is not recognised. Any program can pretend
+/// to be a guard.
+[[nodiscard]] bool IsGuard(const ProcessStat& process);
+
+}  // namespace zklock::process

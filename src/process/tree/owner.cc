@@ -1,0 +1,43 @@
+#include "process/tree/owner.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "process/loop/system_error.h"
+
+namespace zklock::process {
+namespace {
+
+bool IsReadable(int fd) {
+  pollfd polled{fd, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+}  // namespace
+
+std::optional<Owner> Owner::Open(pid_t pid) {
+  std::optional<PidFd> process = PidFd::Open(pid);
+  if (!process) return std::nullopt;
+  if (process->fd() < 0) {
+    errno = ENOSYS;
+    ThrowErrno("watching another process (pidfd_open)");
+  }
+  auto stat = ReadProcessStat(pid);
+  // It is alive after the look at /proc, so that the look was at this process.
+  if (!stat || stat->is_dead || IsReadable(process->fd())) return std::nullopt;
+  return Owner(std::move(*process), std::move(*stat));
+}
+
+std::optional<Owner> Owner::Parent() {
+  const pid_t parent = getppid();
+  std::optional<Owner> owner = Open(parent);
+  // It still is the parent, so that the pid was not reused in between.
+  return getppid() == parent ? std::move(owner) : std::nullopt;
+}
+
+bool Owner::HasEnded() const { return IsReadable(fd()); }
+
+}  // namespace zklock::process

@@ -1,0 +1,264 @@
+#include "process/tree/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "base/read_file.h"
+#include "base/unique_fd.h"
+#include "process/loop/system_error.h"
+#include "process/tree/pidfd.h"
+
+namespace zklock::process {
+
+namespace {
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+// The system lacks something, so that a living process may have been missed. (ENOENT and ESRCH: the
+// process is gone, or hidden.)
+bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+std::string ProcPath(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
+  while (!text.empty()) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+    if (error == std::errc()) pids.push_back(pid);
+    const size_t read = static_cast<size_t>(end - text.data());
+    text.remove_prefix(std::min(text.size(), read + 1));  // and the space after it
+  }
+}
+
+// Fields of /proc/PID/stat after the name, as numbered in proc(5).
+constexpr size_t kFirstField = 3;
+constexpr size_t kFieldsRead = 22 - kFirstField + 1;
+
+/// Removes the first word of `text` and returns it; empty if there is none.
+std::string_view TakeWord(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+}  // namespace
+
+std::optional<uid_t> EffectiveUserOf(pid_t pid) {
+  // The owner of /proc/PID is root if the process may not be dumped.
+  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/status");
+  const std::size_t line = text ? text->find("\nUid:\t") : std::string::npos;
+  const std::size_t effective =
+      line == std::string::npos ? line : text->find('\t', line + sizeof "\nUid:\t" - 1);
+  if (effective == std::string::npos) return std::nullopt;
+  uid_t user = 0;
+  const char* const begin = text->data() + effective + 1;
+  if (std::from_chars(begin, text->data() + text->size(), user).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return user;
+}
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/stat");
+  if (!text) return std::nullopt;  // it has ended, perhaps while it was read (ESRCH)
+  // pid (name) state ppid ...: the name may hold anything, parentheses and spaces too.
+  const size_t open = text->find('(');
+  const size_t close = text->rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+
+  ProcessStat stat{{pid, 0}, 0, text->substr(open + 1, close - open - 1), '?', false};
+  std::string_view rest(*text);
+  rest.remove_prefix(close + 1);
+  std::array<std::string_view, kFieldsRead> fields;
+  for (std::string_view& field : fields) field = TakeWord(rest);
+  const auto number = [&fields](size_t field, auto& value) {
+    const std::string_view word = fields[field - kFirstField];
+    return std::from_chars(word.data(), word.data() + word.size(), value).ec == std::errc();
+  };
+  long threads = 0;
+  if (!number(4, stat.parent) || !number(20, threads) || !number(22, stat.id.start_time)) {
+    return std::nullopt;
+  }
+  if (const std::string_view state = fields[3 - kFirstField]; !state.empty()) {
+    stat.state = state.front();
+  }
+  // A leader that has ended is a zombie while other threads of the process still run.
+  stat.is_dead = (stat.state == 'Z' || stat.state == 'X') && threads <= 1;
+  return stat;
+}
+
+unsigned long long ReadRunTime(pid_t pid) {
+  unsigned long long time = 0;
+  if (const std::optional<std::string> text = ReadFile(ProcPath(pid) + "/schedstat")) {
+    std::from_chars(text->data(), text->data() + text->size(), time);
+  }
+  return time;
+}
+
+bool Executes(pid_t pid, const std::string& file) {
+  struct stat executed {};
+  struct stat wanted {};
+  return stat((ProcPath(pid) + "/exe").c_str(), &executed) == 0 &&
+         stat(file.c_str(), &wanted) == 0 && executed.st_dev == wanted.st_dev &&
+         executed.st_ino == wanted.st_ino;
+}
+
+void RequireProcessTree() {
+  const std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw NoProcessTree(errno, std::generic_category(), "opening " + path);
+}
+
+namespace {
+
+bool IsThere(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
+
+/// The children of a process that /proc hides (hidepid), found by looking at every process that it
+/// shows.
+std::vector<pid_t> VisibleChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  const Directory directory(opendir("/proc"), closedir);
+  if (!directory) ThrowErrno("listing processes");
+  while (const dirent* entry = readdir(directory.get())) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    errno = 0;
+    const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+    if (!stat && IsShortage(errno)) ThrowErrno("listing processes");
+    if (stat && stat->parent == parent) children.push_back(pid);
+  }
+  return children;
+}
+
+}  // namespace
+
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = ProcPath(pid) + "/task";
+  const Directory directory(opendir(tasks.c_str()), closedir);
+  if (!directory) {
+    if (IsShortage(errno)) ThrowErrno("listing children");
+    if (IsThere(pid)) children = VisibleChildrenOf(pid);  // another user's, hidden
+    return children;
+  }
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    if (const auto text = ReadFile(tasks + "/" + entry->d_name + "/children")) {
+      AppendPids(*text, children);
+    } else if (IsShortage(errno)) {
+      ThrowErrno("listing children");
+    }
+  }
+  return children;
+}
+
+bool WalkDescendants(pid_t root, const std::function<bool(const Descendant&)>& visit) {
+  struct Found {
+    pid_t pid;
+    pid_t parent;
+  };
+  std::vector<Found> to_visit;
+  std::set<pid_t> seen;  // a process that is reparented meanwhile may be listed twice
+  bool is_complete = true;
+  const auto add_children = [&](pid_t parent) {
+    try {
+      for (const pid_t child : ChildrenOf(parent)) {
+        if (seen.insert(child).second) to_visit.push_back({child, parent});
+      }
+    } catch (const std::system_error&) {
+      is_complete = false;  // the others are visited all the same
+    }
+  };
+  add_children(root);
+  while (!to_visit.empty()) {
+    const Found next = to_visit.back();
+    to_visit.pop_back();
+    Descendant process{next.pid, next.parent, ReadProcessStat(next.pid)};
+    // If its parent has ended since it was listed, it is by now the child of another ancestor,
+    // which the walk has met.
+    if (process.stat && (process.stat->parent == root || seen.count(process.stat->parent) > 0)) {
+      process.parent = process.stat->parent;
+    }
+    if (visit(process) && !process.is_other()) add_children(process.pid);
+  }
+  return is_complete;
+}
+
+SignalResult SignalDescendant(const Descendant& process, int signal_number) {
+  const std::optional<PidFd> target = PidFd::Open(process.pid);
+  if (!target) return SignalResult::kGone;
+  // The descriptor refers to the process that has the pid now. If that is still the one that the
+  // walk met, whoever its parent is by now, it can be signalled. A process that /proc hides
+  // (hidepid) cannot be checked: pids are assigned in a circle, so no other process can have got
+  // this one since the walk listed it.
+  if (process.stat) {
+    const std::optional<ProcessStat> stat = ReadProcessStat(process.pid);
+    if (process.is_other() || !stat || stat->id != process.stat->id) return SignalResult::kGone;
+  }
+  switch (target->Signal(signal_number)) {
+    case 0:
+      return SignalResult::kSent;
+    case EPERM:
+      return SignalResult::kRefused;
+    default:
+      return SignalResult::kGone;
+  }
+}
+
+namespace {
+
+/// Whether /proc hides a child of this process that has ended. Until it is reaped it can be
+/// signalled, and looks alive.
+bool IsHiddenZombie(const Descendant& process) {
+  if (process.stat || process.parent != getpid()) return false;
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(process.pid), &info,
+                WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+         info.si_pid == process.pid;
+}
+
+}  // namespace
+
+TreeKiller::TreeKiller(pid_t root, std::function<Treatment(const Descendant&)> treatment)
+    : root_(root), treatment_(std::move(treatment)) {}
+
+bool TreeKiller::Round() {
+  // A process that ended during this walk may have left children to `root` after those were listed,
+  // and one that could not be signalled may have ended right after. So only a round that found no
+  // process alive, none newly dead, and the same survivors as the round before is final.
+  bool is_settled = true;
+  std::vector<Survivor> survivors;
+  is_complete_ = WalkDescendants(root_, [&](const Descendant& process) {
+    const Treatment treatment = treatment_(process);
+    if (treatment == Treatment::kLeave) return false;
+    const bool has_own_tree = treatment == Treatment::kAwaitTree;
+    if (process.is_dead() || IsHiddenZombie(process)) {
+      if (dead_.insert(process.id()).second) is_settled = false;
+    } else if (treatment == Treatment::kKill &&
+               SignalDescendant(process, SIGKILL) == SignalResult::kRefused) {
+      survivors.push_back({process.pid, process.stat ? process.stat->name : "?"});
+    } else {
+      is_settled = false;
+    }
+    return !has_own_tree;
+  });
+  is_settled = is_settled && is_complete_ && survivors == survivors_;
+  survivors_ = std::move(survivors);
+  return is_settled;
+}
+
+}  // namespace zklock::process

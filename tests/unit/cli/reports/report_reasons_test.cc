@@ -1,0 +1,24 @@
+#include "cli/reports/report_reasons.h"
+
+#include <catch2/catch.hpp>
+
+namespace zklock::cli {
+
+TEST_CASE("A reason that several servers have is given once") {
+  CHECK(TriedText({{"a:1", "refused"}}) == "a:1 (refused)");
+  CHECK(TriedText({{"a:1", "refused"}, {"b:1", "silent"}}) == "a:1 (refused), b:1 (silent)");
+  CHECK(TriedText({{"a:1", "refused"}, {"b:1", "silent"}, {"c:1", "refused"}}) ==
+        "a:1, c:1 (each: refused), b:1 (silent)");
+}
+
+TEST_CASE("A caller is named without what is secret in the credentials") {
+  zookeeper::Access access;
+  process::TransportSpec transport;
+  CHECK(IdentityText(access, transport) == "a caller without credentials");
+  access.credentials = {{"digest", "alice:tulip"}, {"token", "4711"}};
+  transport.sasl_secret = "bob:rose";
+  transport.tls_cert = "/etc/zklock.pem";
+  CHECK(IdentityText(access, transport) == "digest:alice, token, sasl:bob, the client certificate");
+}
+
+}  // namespace zklock::cli

@@ -1,0 +1,264 @@
+#include "lock/acquire/acquire_set.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+std::vector<AcquireRequest> Requests(bool try_only, std::optional<Duration> wait) {
+  std::vector<AcquireRequest> requests;
+  for (const char* path : {"/a", "/b", "/c"}) {
+    requests.push_back({.lock = {path, ""},
+                        .mode = Mode::kExclusive,
+                        .host = "host",
+                        .data = "",
+                        .try_only = try_only,
+                        .wait = wait});
+  }
+  return requests;
+}
+
+/// Acquires /a, /b and /c.
+struct Caller {
+  explicit Caller(bool try_only = false, std::optional<Duration> wait = std::nullopt)
+      : store(servers, clock), set(store, clock, Requests(try_only, wait), NextUuid, notes) {
+    for (const char* path : {"/a", "/b", "/c"}) servers.Put(path, 0);
+  }
+
+  /// Runs until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      while (set.GetInterest().wake <= clock.Now()) set.OnReady(0);
+    } while (store.Step());
+  }
+  [[nodiscard]] bool Holds() const {
+    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
+  }
+  [[nodiscard]] Busy::Why why() const { return std::get<Busy>(*set.outcome()).why; }
+  /// Counts the contenders of this session.
+  [[nodiscard]] std::size_t Contenders(const std::string& path) const {
+    const auto children = servers.Children(path);
+    return static_cast<std::size_t>(
+        std::count_if(children.begin(), children.end(), [&](const std::string& child) {
+          return servers.nodes.at(path + "/" + child).owner == store.session_id();
+        }));
+  }
+  /// Checks that all are held, each by the one contender that its ticket names.
+  void CheckHolds() const {
+    REQUIRE(Holds());
+    REQUIRE(set.tickets().size() == 3);
+    std::size_t i = 0;
+    for (const char* path : {"/a", "/b", "/c"}) {
+      const Ticket ticket = set.tickets()[i++];
+      CHECK(ticket.lock.path == path);
+      CHECK(servers.Has(ticket.path));
+      CHECK(ticket.session == store.session_id());
+      CHECK(Contenders(path) == 1);
+    }
+  }
+  [[nodiscard]] std::size_t Creates() const {
+    return static_cast<std::size_t>(
+        std::count_if(store.log().begin(), store.log().end(),
+                      [](const std::string& request) { return request.rfind("create", 0) == 0; }));
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  AcquireNotes notes;
+  FakeStore store;
+  AcquireSet set;
+};
+
+TEST_CASE("Free LOCKs are acquired in order, and proven together at the end") {
+  Caller caller;
+  caller.Run();
+  caller.CheckHolds();
+  CHECK(caller.set.tickets()[0].token < caller.set.tickets()[1].token);
+  CHECK(caller.set.tickets()[1].token < caller.set.tickets()[2].token);
+  // The last request but one: in one write with the read of the last LOCK's data.
+  const std::string& proof = caller.store.log().at(caller.store.log().size() - 2);
+  CHECK(proof.rfind("check ", 0) == 0);
+  for (const Ticket& ticket : caller.set.tickets())
+    CHECK(proof.find(ticket.path) != std::string::npos);
+}
+
+TEST_CASE("A set is near its turn as long as it holds a LOCK, however long another's queue is") {
+  Caller caller;
+  for (std::size_t i = 0; i <= protocol::QueueAhead::kNear; ++i) {
+    caller.servers.Put("/b/other-lock-", 1, true);
+  }
+  caller.Run();
+  CHECK(caller.set.lock().path == "/b");
+  CHECK(caller.set.IsNearTurn());
+  CHECK_FALSE(caller.set.IsFarFromTurn());
+}
+
+TEST_CASE("A set is far from its turn while it only waits in a long queue") {
+  Caller caller;
+  std::vector<std::string> others(protocol::QueueAhead::kNear + 1);
+  for (std::string& other : others) other = caller.servers.Put("/a/other-lock-", 1, true);
+  CHECK_FALSE(caller.set.IsFarFromTurn());
+  caller.Run();
+  CHECK(caller.set.IsFarFromTurn());
+  CHECK_FALSE(caller.set.IsNearTurn());
+  for (const std::string& other : others) caller.servers.Remove(other);
+  caller.Run();
+  caller.CheckHolds();
+  CHECK_FALSE(caller.set.IsFarFromTurn());
+}
+
+TEST_CASE("While one LOCK is waited for, those before it are held, those after it not queued for") {
+  Caller caller;
+  const std::string holder = caller.servers.Put("/b/other-lock-", 1, true);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  CHECK(caller.set.lock().path == "/b");
+  CHECK(caller.Contenders("/a") == 1);
+  CHECK(caller.Contenders("/b") == 1);
+  CHECK(caller.Contenders("/c") == 0);
+  caller.servers.Remove(holder);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("A held LOCK whose contender is deleted while the next is waited for ends the set") {
+  Caller caller;
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE_FALSE(caller.set.outcome());
+  caller.servers.Remove(caller.set.tickets()[0].path);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("A held LOCK whose contender is deleted is noticed before the set is acquired") {
+  Caller caller;
+  // Before each request up to the proof.
+  caller.Run();
+  const std::size_t proof = caller.store.requests_sent() - 2;
+  for (std::size_t at = 0; at <= proof; ++at) {
+    CAPTURE(at);
+    Caller other;
+    bool removed = false;
+    other.store.Before(at, [&] {
+      if (other.set.tickets().empty() || other.set.outcome()) return;
+      other.servers.Remove(other.set.tickets().front().path);
+      removed = true;
+    });
+    other.Run();
+    REQUIRE(other.set.outcome());
+    CHECK(other.Holds() == !removed);
+  }
+}
+
+TEST_CASE("After the session expires the set starts again with the first LOCK") {
+  Caller caller;
+  const std::string holder = caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE(caller.set.tickets().size() == 2);
+  caller.store.Expire();
+  caller.store.Disconnect();
+  caller.store.Connect();
+  caller.Run();
+  CHECK(caller.notes.places_lost > 0);
+  CHECK_FALSE(caller.set.outcome());
+  caller.servers.Remove(holder);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("Any reply may be lost, and any request not be executed, with or without the session") {
+  Caller plain;
+  plain.Run();
+  const std::size_t requests = plain.store.requests_sent();
+  for (const Fault fault :
+       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+    for (std::size_t at = 0; at < requests; ++at) {
+      CAPTURE(static_cast<int>(fault), at);
+      Caller caller;
+      caller.store.PlaceFault(at, fault);
+      caller.Run();
+      caller.CheckHolds();
+    }
+  }
+}
+
+TEST_CASE("A try joins no queue of a set if one LOCK is busy") {
+  Caller caller(true);
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kTaken);
+  CHECK(caller.set.lock().path == "/c");
+  CHECK(caller.Creates() == 0);
+}
+
+TEST_CASE("A try acquires a free set") {
+  Caller caller(true);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("A server that accepts the session of a try and then does not answer is given up") {
+  Caller caller(true);
+  caller.store.Connect();
+  caller.clock.Advance(9s);
+  caller.set.OnReady(0);
+  CHECK_FALSE(caller.store.server_given_up());
+  caller.clock.Advance(2s);
+  REQUIRE(caller.set.GetInterest().wake <= caller.clock.Now());
+  caller.set.OnReady(0);
+  CHECK(caller.store.server_given_up());
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("A wait that one LOCK has used up does not end at the next if that is free") {
+  Caller caller(false, 10s);
+  const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
+  caller.Run();
+  caller.clock.Advance(9s);
+  caller.Run();
+  caller.servers.Remove(first);
+  // The create in /b has been answered, the list has not.
+  while (!caller.notes.queued.starts_with("/b/")) {
+    if (!caller.store.Step()) caller.set.OnReady(0);
+  }
+  caller.clock.Advance(2s);
+  caller.set.OnReady(0);
+  caller.Run();
+  caller.CheckHolds();
+}
+
+TEST_CASE("One wait counts for the whole set") {
+  Caller caller(false, 10s);
+  const std::string first = caller.servers.Put("/a/other-lock-", 1, true);
+  caller.servers.Put("/c/other-lock-", 1, true);
+  caller.Run();
+  caller.clock.Advance(6s);
+  caller.Run();
+  caller.servers.Remove(first);
+  caller.Run();
+  CHECK(caller.set.lock().path == "/c");
+  caller.clock.Advance(3s);
+  caller.Run();
+  CHECK_FALSE(caller.set.outcome());
+  caller.clock.Advance(1s + 1ms);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  CHECK(caller.why() == Busy::Why::kWaitOver);
+}
+
+}  // namespace
+}  // namespace zklock::lock

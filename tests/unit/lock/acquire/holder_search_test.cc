@@ -1,0 +1,657 @@
+// A wait for a lock that --hold holds for the waiter itself is found out over its own session.
+
+#include "lock/acquire/holder_search.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lock/acquire/acquire_set.h"
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Dialect;
+using test::Fault;
+
+using Requests = std::vector<std::string>;
+
+constexpr std::int64_t kOtherSession = 7;
+const std::string kOurs = "for our shell";
+
+AcquireRequest Request(Mode mode = Mode::kExclusive, Dialect dialect = Dialect::kCurator,
+                       bool try_only = false) {
+  return {.lock = {"/l", ""},
+          .mode = mode,
+          .dialect = dialect,
+          .host = "host",
+          .data = "",
+          .try_only = try_only,
+          .holds_for_us = [](Mode, const std::string& data) { return data == kOurs; }};
+}
+
+std::string NameOf(Mode mode, const std::string& host = "host",
+                   Dialect dialect = Dialect::kCurator) {
+  return protocol::MakeContenderPrefix(host, NextUuid(), mode, dialect);
+}
+
+/// Creates a contender of another session.
+std::string Put(World& world, Mode mode, const std::string& data = "", Dialect dialect = {},
+                const std::string& host = "host") {
+  return world.servers.Put("/l/" + NameOf(mode, host, dialect), kOtherSession,
+                           dialect != Dialect::kSimple, data);
+}
+
+std::size_t Count(const Contender& contender, const std::string& what) {
+  const auto& log = contender.store.log();
+  return static_cast<std::size_t>(std::count(log.begin(), log.end(), what));
+}
+
+/// Counts its requests that begin with `begin`.
+std::size_t CountAll(const Contender& contender, const std::string& begin) {
+  const auto& log = contender.store.log();
+  return static_cast<std::size_t>(std::count_if(
+      log.begin(), log.end(), [&](const std::string& asked) { return asked.starts_with(begin); }));
+}
+
+Mode FoundIn(const Contender& contender) {
+  REQUIRE(contender.Ended<HeldForUs>());
+  return std::get<HeldForUs>(*contender.acquire.outcome()).mode;
+}
+
+}  // namespace
+
+// ---- the search and its requests ------------------------------------------------------------
+
+TEST_CASE("A lock held for us is found with one request more than a wait takes, a check") {
+  const auto held = GENERATE(Mode::kExclusive, Mode::kWrite);
+  const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
+  World world;
+  const std::string holder = Put(world, held, kOurs);
+  Contender self(world.servers, world.clock, Request(mode));
+  self.store.Run();
+  CHECK(FoundIn(self) == held);
+  const std::string own = self.notes.queued;
+  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+        Requests{"get /l", "list /l", "get " + own, "get " + holder, "check " + holder});
+}
+
+TEST_CASE("While another shell holds the lock, the search adds no request to the wait") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, "for another shell");
+  Contender self(world.servers, world.clock, Request());
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(Requests(self.store.log().begin() + 1, self.store.log().end()) ==
+        Requests{"get /l", "list /l", "get " + self.notes.queued, "get " + holder});
+}
+
+TEST_CASE("The search runs once for a place in the queue, and again for a new place") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, "", {}, "elsewhere");
+  const std::string between = Put(world, Mode::kExclusive);
+  const std::string next = Put(world, Mode::kExclusive);
+  Contender self(world.servers, world.clock, Request());
+  self.store.Run();
+  world.servers.Remove(between);
+  world.servers.Remove(next);
+  self.store.Run();  // lists again, and waits for the holder
+  REQUIRE(self.notes.waits.back().second == 1);
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(Count(self, "get " + holder) == 2);  // by the search, and with the watch
+
+  world.servers.Write(holder, kOurs);
+  self.store.Run();
+  CHECK_FALSE(self.acquire.outcome());
+  self.store.Expire();
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kExclusive);
+}
+
+TEST_CASE(
+    "At the end of a long queue only the holder and the predecessor are read, with one list") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, "for another shell");
+  Requests between;
+  for (int i = 0; i < 5; ++i) between.push_back(Put(world, Mode::kExclusive, kOurs));
+  Contender self(world.servers, world.clock, Request());
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());  // waiters hold nothing for us
+  CHECK(Count(self, "get " + holder) == 1);
+  CHECK(Count(self, "get " + between.back()) == 1);
+  CHECK(CountAll(self, "get /l/") == 3);
+  CHECK(CountAll(self, "list ") == 1);
+
+  world.servers.Write(holder, kOurs);
+  Contender other(world.servers, world.clock, Request());
+  other.store.Run();
+  CHECK(FoundIn(other) == Mode::kExclusive);
+}
+
+TEST_CASE("Another program's contender holds for no shell, and is not read") {
+  World world;
+  world.servers.Put("/l/_c_7bc63b3c-0cf4-4e4c-b0ac-8a3f2d9e5f36-lock-", kOtherSession, true, kOurs);
+  Put(world, Mode::kExclusive);
+  Contender self(world.servers, world.clock, Request());
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(CountAll(self, "get /l/") == 2);  // its own and its predecessor
+}
+
+TEST_CASE("A reader after a waiting writer finds that its own shell holds as a reader") {
+  World world;
+  Put(world, Mode::kRead);
+  Put(world, Mode::kRead, kOurs);
+  Put(world, Mode::kRead);
+  Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+TEST_CASE("A writer after many readers finds its own shell's, and reads a few at a time") {
+  const int at = GENERATE(0, 17, 49);
+  CAPTURE(at);
+  World world;
+  for (int i = 0; i < 50; ++i) Put(world, Mode::kRead, i == at ? kOurs : "");
+  Contender self(world.servers, world.clock, Request(Mode::kWrite));
+  self.store.Connect();
+  for (int i = 0; i < 3; ++i) self.store.Step();  // create, get, list
+  CHECK(self.store.requests_sent() == 3 + 2 + 7);
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+TEST_CASE("Of the readers on other hosts a few are read: this host may have been renamed") {
+  World world;
+  for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
+  const std::string here = Put(world, Mode::kRead, "", {}, "host");
+  for (int i = 0; i < 99; ++i) Put(world, Mode::kRead, "", {}, "elsewhere");
+  Contender self(world.servers, world.clock, Request(Mode::kWrite));
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(Count(self, "get " + here) == 1);
+  CHECK(CountAll(self, "get /l/") < 30);
+
+  World renamed;
+  Put(renamed, Mode::kExclusive, kOurs, {}, "elsewhere");
+  Contender under(renamed.servers, renamed.clock, Request());
+  under.store.Run();
+  CHECK(FoundIn(under) == Mode::kExclusive);
+}
+
+TEST_CASE("A lock held for us is found in every dialect") {
+  const auto dialect = GENERATE(Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple);
+  const bool try_only = GENERATE(false, true);
+  CAPTURE(static_cast<int>(dialect), try_only);
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, kOurs, dialect);
+  Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kExclusive);
+  // Where the name is reused, it is read once more after the check.
+  CHECK(Count(self, "get " + holder) == (dialect == Dialect::kSimple ? 2 : 1));
+  CHECK(CountAll(self, "list ") <= 1);
+}
+
+TEST_CASE("The one znode of another contender is waited for") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, "", Dialect::kSimple);
+  Contender self(world.servers, world.clock, Request(Mode::kExclusive, Dialect::kSimple));
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(holder);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A full queue is left only once the lock is known not to be held for us") {
+  const bool ours = GENERATE(false, true);
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 12; ++at) {
+    CAPTURE(ours, static_cast<int>(fault), at);
+    World world;
+    Put(world, Mode::kExclusive, ours ? kOurs : "for another shell");
+    auto request = Request();
+    request.max_queue = 0;
+    Contender self(world.servers, world.clock, request);
+    self.store.PlaceFault(at, fault);
+    self.store.Run();
+    CHECK(self.notes.waits.empty());
+    if (ours) {
+      CHECK(FoundIn(self) == Mode::kExclusive);
+    } else {
+      REQUIRE(self.Ended<Busy>());
+      CHECK(self.why() == Busy::Why::kQueueFull);
+    }
+  }
+}
+
+TEST_CASE("Without holds_for_us there is no search") {
+  World world;
+  Put(world, Mode::kExclusive, kOurs);
+  Put(world, Mode::kExclusive);
+  auto request = Request();
+  request.holds_for_us = {};
+  Contender self(world.servers, world.clock, request);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(CountAll(self, "get /l/") == 2);
+}
+
+// ---- try ------------------------------------------------------------------------------------
+
+TEST_CASE("A try that finds the lock held for itself creates nothing, and reports the holder") {
+  World world;
+  const auto mode = GENERATE(Mode::kExclusive, Mode::kWrite, Mode::kRead);
+  const std::string holder = Put(world, Mode::kWrite, kOurs);
+  Contender self(world.servers, world.clock, Request(mode, {}, true));
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kWrite);
+  CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder, "check " + holder});
+}
+
+TEST_CASE("A try that finds the lock held by another reads the holder once, and leaves") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, "for another shell");
+  Put(world, Mode::kExclusive, kOurs);
+  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kTaken);
+  CHECK(self.store.log() == Requests{"sync /l", "list /l", "get " + holder});
+  CHECK(std::get<Busy>(*self.acquire.outcome()).blocker_data == "for another shell");
+}
+
+TEST_CASE("A try to read leaves only once it has read the readers that hold") {
+  World world;
+  const bool ours = GENERATE(false, true);
+  Put(world, Mode::kRead);
+  Put(world, Mode::kRead, ours ? kOurs : "");
+  const std::string writer = Put(world, Mode::kWrite, "the writer");
+  Contender self(world.servers, world.clock, Request(Mode::kRead, {}, true));
+  self.store.Run();
+  if (ours) {
+    CHECK(FoundIn(self) == Mode::kRead);
+  } else {
+    REQUIRE(self.Ended<Busy>());
+    CHECK(std::get<Busy>(*self.acquire.outcome()).blocker_data == "the writer");
+  }
+}
+
+TEST_CASE("A try that joined the queue after its own shell reports the holder") {
+  World world;
+  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
+  self.store.Before("create /l/host-", [&] { Put(world, Mode::kExclusive, kOurs); });
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kExclusive);
+}
+
+TEST_CASE("A try whose holder is deleted before the search reads it acquires the lock") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, kOurs);
+  Contender self(world.servers, world.clock, Request(Mode::kExclusive, {}, true));
+  self.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A try whose search gets no answer gives the server up") {
+  World world;
+  Put(world, Mode::kRead, kOurs);
+  Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead, {}, true));
+  self.store.Connect();
+  for (int i = 0; i < 3; ++i) self.store.Step();  // sync, list, get of the writer
+  REQUIRE_FALSE(self.acquire.outcome());
+  REQUIRE(self.acquire.GetInterest().wake < kNever);
+  world.clock.Set(self.acquire.GetInterest().wake);
+  self.acquire.OnReady(0);
+  CHECK(self.store.server_given_up());
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+TEST_CASE("A server that slowly answers a try about one reader after another is not given up") {
+  World world;
+  constexpr int kReaders = 40;
+  for (int i = 0; i < kReaders; ++i) Put(world, Mode::kRead, i == 0 ? kOurs : "");
+  Put(world, Mode::kWrite);
+  auto request = Request(Mode::kRead, {}, true);
+  request.connect_timeout = 1h;
+  Contender self(world.servers, world.clock, request);
+  self.store.Connect();
+  for (int steps = 0; !self.acquire.outcome() && steps < kReaders + 10; ++steps) {
+    // Each answer takes less than the time for an answer, all of them take many times that.
+    if (self.store.requests_sent() > 4) world.clock.Advance(6s);
+    if (self.acquire.GetInterest().wake <= world.clock.Now()) self.acquire.OnReady(0);
+    self.store.Step();
+  }
+  CHECK_FALSE(self.store.server_given_up());
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+// ---- events during the search ---------------------------------------------------------------
+
+TEST_CASE("A lock held for us is found after one fault at any request") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  const auto dialect = GENERATE(Dialect::kCurator, Dialect::kKazoo, Dialect::kSimple);
+  const bool try_only = GENERATE(false, true);
+  const bool far = GENERATE(false, true);
+  if (far && dialect == Dialect::kSimple) return;
+  for (std::size_t at = 0; at < 8; ++at) {
+    CAPTURE(at, static_cast<int>(fault), static_cast<int>(dialect), try_only, far);
+    World world;
+    Put(world, Mode::kExclusive, kOurs, dialect);
+    if (far) Put(world, Mode::kExclusive, "", dialect);
+    Contender self(world.servers, world.clock, Request(Mode::kExclusive, dialect, try_only));
+    self.store.PlaceFault(at, fault);
+    self.store.Run();
+    CHECK(FoundIn(self) == Mode::kExclusive);
+  }
+}
+
+TEST_CASE("If the holder is deleted before any request, the lock is acquired") {
+  const bool far = GENERATE(false, true);
+  for (std::size_t at = 1; at < 8; ++at) {
+    CAPTURE(at, far);
+    World world;
+    const std::string holder = Put(world, Mode::kExclusive, kOurs);
+    const std::string between = far ? Put(world, Mode::kExclusive) : "";
+    Contender self(world.servers, world.clock, Request());
+    bool deleted = false;
+    self.store.Before(at, [&] {
+      world.servers.Remove(holder);
+      deleted = true;
+    });
+    self.store.Run();
+    if (!deleted) {
+      // It had all its answers by then.
+      CHECK(FoundIn(self) == Mode::kExclusive);
+      continue;
+    }
+    if (far) {
+      REQUIRE_FALSE(self.acquire.outcome());
+      world.servers.Remove(between);
+      self.store.Run();
+    }
+    CHECK(self.Holds());
+  }
+}
+
+TEST_CASE("If one of our shell's two readers is deleted, the other is found") {
+  World world;
+  const std::string first = Put(world, Mode::kRead, kOurs);
+  const std::string second = Put(world, Mode::kRead, kOurs);
+  const bool is_first = GENERATE(true, false);
+  Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  const std::string& deleted = is_first ? first : second;
+  self.store.Before("check ", [&] { world.servers.Remove(deleted); });
+  self.store.Run();
+  REQUIRE_FALSE(world.servers.Has(deleted));
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+TEST_CASE("If both of our shell's readers are deleted, the wait continues") {
+  World world;
+  const std::string first = Put(world, Mode::kRead, kOurs);
+  const std::string second = Put(world, Mode::kRead, kOurs);
+  const std::string writer = Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  self.store.Before("check ", [&] {
+    world.servers.Remove(first);
+    world.servers.Remove(second);
+  });
+  self.store.Run();
+  REQUIRE_FALSE(world.servers.Has(first));
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(writer);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A lock that is released during the search is acquired, and late answers do not count") {
+  World world;
+  const std::string first = Put(world, Mode::kRead, "", {}, "elsewhere");
+  const std::string writer = Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  self.store.Before("get " + writer, [&] {
+    world.servers.Remove(writer);
+    world.servers.Write(first, kOurs);
+  });
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.store.log().back() == "list /l");  // which decides: no check of the reader
+}
+
+TEST_CASE("A wait that is over ends during the search too") {
+  World world;
+  Put(world, Mode::kRead, kOurs);
+  Put(world, Mode::kWrite);
+  auto request = Request(Mode::kRead);
+  request.wait = 1s;
+  Contender self(world.servers, world.clock, request);
+  self.store.Connect();
+  for (int i = 0; i < 5; ++i) self.store.Step();  // create, get, list, get own, get predecessor
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.clock.Advance(1s);
+  self.acquire.OnReady(0);
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kWaitOver);
+  self.store.Run();
+  CHECK(self.why() == Busy::Why::kWaitOver);
+}
+
+TEST_CASE("During the search the waiter keeps its lease fresh, and the search goes on") {
+  World world;
+  Put(world, Mode::kRead, kOurs);
+  Put(world, Mode::kWrite);
+  Contender self(world.servers, world.clock, Request(Mode::kRead));
+  self.store.Connect();
+  for (int i = 0; i < 5; ++i) self.store.Step();
+  REQUIRE_FALSE(self.acquire.outcome());
+  // The answer is outstanding. The waiter reads LOCK meanwhile, and gives up a silent server.
+  world.clock.Advance(7500ms);
+  self.acquire.OnReady(0);
+  CHECK(self.store.log().back() == "get /l");
+  world.clock.Advance(10s);
+  self.acquire.OnReady(0);
+  CHECK(self.store.server_given_up());
+  self.store.Run();
+  CHECK(FoundIn(self) == Mode::kRead);
+}
+
+TEST_CASE("A holder that may not be read is waited for") {
+  const bool far = GENERATE(false, true);
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, kOurs);
+  const std::string between = far ? Put(world, Mode::kExclusive) : "";
+  world.servers.nodes.at(holder).readable = false;
+  Contender self(world.servers, world.clock, Request());
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  self.store.Disconnect();
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(holder);
+  if (far) world.servers.Remove(between);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("Readers are read again after a lost connection only if the search was not over") {
+  World world;
+  const std::string reader = Put(world, Mode::kRead);
+  const std::string hidden = Put(world, Mode::kRead);
+  world.servers.nodes.at(hidden).readable = false;
+  Contender self(world.servers, world.clock, Request(Mode::kWrite));
+  self.store.PlaceFault("get " + reader, Fault::kReplyLost);
+  self.store.Run();
+  CHECK(Count(self, "get " + reader) == 2);
+  self.store.Disconnect();
+  self.store.Run();
+  CHECK(Count(self, "get " + reader) == 2);
+  REQUIRE_FALSE(self.acquire.outcome());
+}
+
+TEST_CASE("A try with a holder that may not be read leaves, though a connection is lost") {
+  World world;
+  Put(world, Mode::kRead);
+  const std::string hidden = Put(world, Mode::kRead);
+  world.servers.nodes.at(hidden).readable = false;
+  for (std::size_t at = 0; at < 12; ++at) {
+    CAPTURE(at);
+    Contender self(world.servers, world.clock, Request(Mode::kWrite, {}, true));
+    self.store.PlaceFault(at, Fault::kReplyLost);
+    self.store.Run();
+    REQUIRE(self.Ended<Busy>());
+    CHECK(self.why() == Busy::Why::kTaken);
+
+    World free;
+    Contender joined(free.servers, free.clock, Request(Mode::kWrite, {}, true));
+    joined.store.Before("create /l/host-", [&] {
+      Put(free, Mode::kRead);
+      free.servers.nodes.at(Put(free, Mode::kRead)).readable = false;
+    });
+    joined.store.PlaceFault(at, Fault::kReplyLost);
+    joined.store.Run();
+    REQUIRE(joined.acquire.outcome());
+    CHECK(joined.why() == Busy::Why::kTaken);
+  }
+}
+
+TEST_CASE("A check that is refused proves nothing, and the holder is waited for") {
+  World world;
+  const std::string holder = Put(world, Mode::kExclusive, kOurs);
+  Contender self(world.servers, world.clock, Request());
+  self.store.Refuse("check " + holder, zookeeper::Error::kNoAuth);
+  self.store.Run();
+  REQUIRE(Count(self, "check " + holder) == 1);
+  REQUIRE_FALSE(self.acquire.outcome());
+  world.servers.Remove(holder);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A znode of no session or of our own session does not hold for us") {
+  FakeClock clock;
+  FakeServers servers;
+  servers.Put("/l", 0);
+  FakeStore store(servers, clock);
+  store.Connect();
+  const std::int64_t owner = GENERATE_COPY(std::int64_t{0}, store.session_id(), kOtherSession);
+  const std::string path = servers.Put("/l/" + NameOf(Mode::kRead), owner, true, kOurs);
+  int told = 0;
+  HolderSearch search(store, "/l", servers.Children("/l"), "host", Request().holds_for_us,
+                      [&] { ++told; });
+  search.Begin("");
+  REQUIRE_FALSE(search.IsOver());
+  store.Run();
+  REQUIRE(search.IsOver());
+  CHECK(search.found().has_value() == (owner == kOtherSession));
+  CHECK(told == (owner == kOtherSession ? 2 : 1));
+}
+
+// ---- several LOCKs --------------------------------------------------------------------------
+
+namespace {
+
+struct SetOfTwo {
+  explicit SetOfTwo(bool try_only)
+      : store(servers, clock), acquire(store, clock, Requests(try_only), NextUuid, notes) {
+    servers.Put("/a", 0, false, "zklock/1");
+    servers.Put("/l", 0, false, "zklock/1");
+  }
+  static std::vector<AcquireRequest> Requests(bool try_only) {
+    auto first = Request(Mode::kExclusive, {}, try_only);
+    first.lock.path = "/a";
+    return {first, Request(Mode::kExclusive, {}, try_only)};
+  }
+  void Run() {
+    for (int i = 0; i < 10; ++i) {
+      store.Run();
+      acquire.OnReady(0);
+    }
+  }
+  [[nodiscard]] std::string PutOurs(const std::string& lock) {
+    return servers.Put(lock + "/" + NameOf(Mode::kExclusive), kOtherSession, true, kOurs);
+  }
+  template <typename T>
+  [[nodiscard]] bool Ended() const {
+    return acquire.outcome() && std::holds_alternative<T>(*acquire.outcome());
+  }
+  FakeClock clock;
+  FakeServers servers;
+  FakeStore store;
+  AcquireNotes notes;
+  AcquireSet acquire;
+};
+
+}  // namespace
+
+TEST_CASE("Of several LOCKs the one that is held for us is reported, whichever reply is lost") {
+  const bool try_only = GENERATE(false, true);
+  const std::string lock = GENERATE("/a", "/l");
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 12; ++at) {
+    CAPTURE(try_only, lock, at, static_cast<int>(fault));
+    SetOfTwo world(try_only);
+    const std::string holder = world.PutOurs(lock);
+    world.store.PlaceFault(at, fault);
+    world.Run();
+    REQUIRE(world.Ended<HeldForUs>());
+    CHECK(world.acquire.lock().path == lock);
+  }
+}
+
+TEST_CASE("A try of several LOCKs reads the holder of the first that is busy, and no other") {
+  SetOfTwo world(true);
+  const std::string first =
+      world.servers.Put("/a/" + NameOf(Mode::kExclusive), kOtherSession, true);
+  const std::string second = world.PutOurs("/l");
+  world.Run();
+  REQUIRE(world.Ended<Busy>());
+  CHECK(world.acquire.lock().path == "/a");
+  CHECK(world.store.log() == Requests{"sync /a", "list /a", "list /l", "get " + first});
+}
+
+TEST_CASE("A try of several LOCKs that are released while the connection is lost acquires all") {
+  SetOfTwo world(true);
+  const std::string holder = world.PutOurs("/l");
+  world.store.PlaceFault("get " + holder, Fault::kReplyLost);
+  world.store.Before("get " + holder, [&] { world.servers.Remove(holder); });
+  world.Run();
+  REQUIRE(world.Ended<Acquired>());
+  REQUIRE(world.acquire.tickets().size() == 2);
+  CHECK(world.acquire.tickets()[0].lock.path == "/a");
+  CHECK(world.acquire.tickets()[1].lock.path == "/l");
+}
+
+TEST_CASE("A try of several LOCKs whose search gets no answer gives the server up") {
+  SetOfTwo world(true);
+  const std::string holder = world.PutOurs("/a");
+  world.store.Connect();
+  world.store.Step();  // sync
+  world.clock.Advance(4s);
+  world.store.Step();  // list
+  REQUIRE(world.store.log().back() == "get " + holder);
+  // The time for an answer begins anew with that one.
+  world.clock.Advance(7s);
+  world.acquire.OnReady(0);
+  CHECK_FALSE(world.store.server_given_up());
+  world.clock.Set(world.acquire.GetInterest().wake);
+  world.acquire.OnReady(0);
+  CHECK(world.store.server_given_up());
+}
+
+}  // namespace zklock::lock

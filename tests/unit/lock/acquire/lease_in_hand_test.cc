@@ -1,0 +1,551 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/acquire/acquire_set.h"
+#include "protocol/release_record.h"
+#include "unit/lock/contender.h"
+
+// A turn that is taken without a commit, by the lease in hand.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+using Requests = std::vector<std::string>;
+
+/// The requests that `store` sent, from the number `begin` on.
+Requests SentSince(const FakeStore& store, std::size_t begin) {
+  return {store.log().begin() + static_cast<std::ptrdiff_t>(begin), store.log().end()};
+}
+
+std::size_t Commits(const Requests& requests) {
+  return static_cast<std::size_t>(
+      std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+        return request.starts_with("check ") || request.starts_with("create ") ||
+               request.starts_with("write ") || request.starts_with("set ");
+      }));
+}
+
+/// Lets time pass as an event loop would, until it is over; the servers answer at once.
+void Pass(Contender& contender, Duration span) {
+  const TimePoint end = contender.clock.Now() + span;
+  for (;;) {
+    contender.store.Run();
+    const TimePoint wake = contender.acquire.GetInterest().wake;
+    if (contender.acquire.outcome()) return;
+    if (wake > end) break;
+    contender.clock.Set(std::max(wake, contender.clock.Now()));
+    contender.acquire.OnReady(0);
+  }
+  contender.clock.Set(std::max(end, contender.clock.Now()));
+}
+
+std::string Name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// LOCK's data after the contender `path` has released it.
+std::string RecordOf(const std::string& path) {
+  return protocol::FormatLockData(
+      {protocol::ReleaseRecord{.contender = Name(path), .token = 1, .host = "h"}});
+}
+
+std::optional<std::string> RecordedIn(const World& world) {
+  const auto data = protocol::ParseLockData(world.servers.nodes.at("/l").data);
+  if (!data || !data->last_release) return std::nullopt;
+  return data->last_release->contender;
+}
+
+/// A queue of contenders on servers of their own: the first holds, the others wait.
+struct QueueOf {
+  explicit QueueOf(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) Join();
+  }
+  Contender& Join(AcquireRequest request = {}) {
+    all.push_back(std::make_unique<Contender>(world.servers, world.clock, std::move(request)));
+    all.back()->store.Run();
+    return *all.back();
+  }
+  Contender& operator[](std::size_t index) { return *all.at(index); }
+
+  World world;
+  std::vector<std::unique_ptr<Contender>> all;
+};
+
+// ---- the turn -------------------------------------------------------------------------------
+
+TEST_CASE("The deletion of the known holder is the turn of a waiter with a lease in hand") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  const std::size_t before = self.store.requests_sent();
+  SECTION("with a record") { queue[0].Release(queue.world.servers); }
+  SECTION("without a record") { queue[0].Leave(queue.world.servers); }
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(SentSince(self.store, before).empty());
+  CHECK(*self.store.lease().End() - queue.world.clock.Now() > 12500ms);
+}
+
+TEST_CASE("A lease that runs for too short a time needs a heartbeat at the turn") {
+  for (const auto& [waited, in_hand] :
+       std::vector<std::pair<Duration, bool>>{{16250ms - 1ns, true}, {16250ms, false}}) {
+    QueueOf queue(2);
+    Contender& self = queue[1];
+    queue.world.clock.Advance(waited);
+    const std::size_t before = self.store.requests_sent();
+    queue[0].Release(queue.world.servers);
+    self.store.Run();
+    REQUIRE(self.Holds());
+    CHECK(Commits(SentSince(self.store, before)) == (in_hand ? 0 : 1));
+  }
+}
+
+TEST_CASE("A lease that runs short while LOCK is read needs a heartbeat") {
+  QueueOf queue(3);
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  Contender& self = queue[2];
+  const std::size_t before = self.store.requests_sent();
+  // The process is suspended before it gets the answer.
+  self.store.Before("get /l", [&] { queue.world.clock.Advance(kPastLeaseInHand); });
+  queue[1].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(Commits(SentSince(self.store, before)) == 1);
+}
+
+TEST_CASE("A predecessor that is written to still holds") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  for (int i = 0; i < 3; ++i) {
+    queue.world.servers.Write(queue[0].ticket().path, "asked to release");
+    self.store.Run();
+    REQUIRE_FALSE(self.acquire.outcome());
+  }
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A predecessor that is written to and deleted at once is gone") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue.world.servers.Write(queue[0].ticket().path, "asked to release");
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A waiter that is deleted just before its predecessor never holds") {
+  QueueOf queue(3);
+  Contender& self = queue[GENERATE(1U, 2U)];
+  queue.world.servers.Remove(self.notes.queued);
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  if (queue[1].Holds()) queue[1].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("A waiter whose own watch is not known to be set needs a heartbeat") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  const std::size_t before = self.store.requests_sent();
+  queue.world.servers.Write(self.notes.queued, "a label");
+  REQUIRE(self.store.Step());  // the event; the answer to the read is outstanding
+  queue[0].Release(queue.world.servers);
+  const bool deleted = GENERATE(false, true);
+  if (deleted) queue.world.servers.Remove(self.notes.queued);
+  self.store.Run();
+  CHECK(self.Holds() == !deleted);
+  CHECK(Commits(SentSince(self.store, before)) == 1);
+}
+
+TEST_CASE("The turn of a waiter that has not seen an unknown program's contender needs a list") {
+  // The deletion of a contender of Curator may leave a reader with the same number.
+  World world;
+  const std::string writer = world.servers.Put("/l/_c_1-__WRIT__", 1, true);
+  Contender self(world.servers, world.clock, {.mode = Mode::kWrite});
+  self.store.Run();
+  const std::size_t before = self.store.requests_sent();
+  const bool downgraded = GENERATE(false, true);
+  if (downgraded) world.servers.Put("/l/_c_1-__READ__0000000000", 1);
+  world.servers.Remove(writer);
+  self.store.Run();
+  CHECK(SentSince(self.store, before).front() == "list /l");
+  CHECK(Commits(SentSince(self.store, before)) == 0);
+  CHECK(self.Holds() == !downgraded);
+}
+
+TEST_CASE("A waiter after readers holds by a list, without a commit") {
+  QueueOf queue(0);
+  Contender& first = queue.Join({.mode = Mode::kRead});
+  Contender& second = queue.Join({.mode = Mode::kRead});
+  Contender& self = queue.Join({.mode = Mode::kWrite});
+  const std::size_t before = self.store.requests_sent();
+  second.Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  first.Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(Commits(SentSince(self.store, before)) == 0);
+}
+
+TEST_CASE("A waiter that gave up is no turn, whatever the last record says") {
+  QueueOf queue(4);
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  Contender& self = queue[3];
+  const bool has_read_record = GENERATE(false, true);
+  if (has_read_record) {
+    Pass(self, 8s);
+    REQUIRE(RecordedIn(queue.world) == Name(queue[0].ticket().path));
+  }
+  queue[2].Leave(queue.world.servers);
+  self.store.Run();
+  REQUIRE(queue[1].Holds());
+  REQUIRE_FALSE(self.acquire.outcome());
+  queue[1].Release(queue.world.servers);
+  self.store.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A fault while LOCK or the list is read leaves one contender, which holds") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
+  const std::string request = GENERATE("get /l", "list /l");
+  CAPTURE(static_cast<int>(fault), request);
+  QueueOf queue(3);
+  Contender& self = queue[2];
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  REQUIRE(queue[1].Holds());
+  self.store.PlaceFault(request, fault);
+  // Without a record the list decides.
+  queue[1].Leave(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
+  CHECK(queue.world.servers.nodes.at(self.ticket().path).owner == self.store.session_id());
+}
+
+TEST_CASE("A fault at the turn after which a server shortens the session timeout") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kAnsweredAndClosed);
+  const std::string request = GENERATE("get /l", "list /l", "check ");
+  const bool in_hand = GENERATE(true, false);
+  const Duration granted = std::chrono::seconds(GENERATE(4, 8));
+  CAPTURE(static_cast<int>(fault), request, in_hand, granted.count());
+  QueueOf queue(3);
+  Contender& self = queue[2];
+  queue[0].Release(queue.world.servers);
+  queue[1].store.Run();
+  REQUIRE(queue[1].Holds());
+  if (!in_hand) queue.world.clock.Advance(kPastLeaseInHand);
+  self.store.SetGranted(granted);
+  self.store.PlaceFault(request, fault);
+  queue[1].Leave(queue.world.servers);  // without a record: the list is read, too
+  Pass(self, 60s);
+  REQUIRE(self.Holds());
+  const bool is_sent = !in_hand || request != "check ";
+  CHECK(self.store.lease().timeout() == (is_sent ? granted : 30s));
+  CHECK(self.store.lease().SufficesToStart(queue.world.clock.Now()));
+  CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
+}
+
+TEST_CASE("A session that expires before its turn does not hold, though its lease seemed in hand") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  // The servers end the session, against their promise; the connection is lost with it.
+  self.store.Expire();
+  queue[0].Release(queue.world.servers);
+  REQUIRE_FALSE(self.acquire.outcome());
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(self.notes.places_lost == 1);
+}
+
+TEST_CASE("After a reconnect nothing is taken for granted before a heartbeat is answered") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  self.store.Disconnect();
+  queue[0].Release(queue.world.servers);
+  const bool deleted = GENERATE(false, true);
+  if (deleted) queue.world.servers.Remove(self.notes.queued);
+  self.store.Run();
+  CHECK(self.Holds() == !deleted);
+}
+
+TEST_CASE("A server that shortens the session timeout takes the lease in hand away") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue.world.clock.Advance(3s);
+  self.store.SetGranted(4s);
+  self.store.Disconnect();
+  self.store.Run();
+  queue.world.clock.Advance(2200ms);
+  const std::size_t before = self.store.requests_sent();
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  CHECK_FALSE(self.acquire.outcome());  // a heartbeat is not enough either
+  CHECK(Commits(SentSince(self.store, before)) > 0);
+}
+
+// ---- the next in line -----------------------------------------------------------------------
+
+TEST_CASE("The next in line sends a heartbeat every quarter of T, and takes its turn without one") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  const std::size_t before = self.store.requests_sent();
+  Pass(self, 1h + 4s);
+  const Requests waiting = SentSince(self.store, before);
+  CHECK(waiting.size() == 480);
+  CHECK(Commits(waiting) == 480);
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(SentSince(self.store, before).size() == 480);
+}
+
+TEST_CASE("Only the next in line sends heartbeats, all others read LOCK") {
+  QueueOf queue(3);
+  Contender& self = queue[2];
+  const std::size_t before = self.store.requests_sent();
+  Pass(self, 31s);
+  CHECK(SentSince(self.store, before) == Requests(4, "get /l"));
+}
+
+TEST_CASE("Of the readers that wait together only the first is next in line") {
+  QueueOf queue(0);
+  queue.Join({.mode = Mode::kWrite});
+  for (int i = 0; i < 3; ++i) {
+    Contender& reader = queue.Join({.mode = Mode::kRead});
+    const std::size_t before = reader.store.requests_sent();
+    Pass(reader, 8s);
+    CHECK(Commits(SentSince(reader.store, before)) == (i == 0 ? 1 : 0));
+  }
+}
+
+TEST_CASE("A waiter learns from the record that it is next, and gets a lease at once") {
+  QueueOf queue(3);
+  Contender& self = queue[2];
+  Pass(self, 61s);
+  queue.world.servers.Write("/l", RecordOf(queue[0].ticket().path));
+  queue.world.servers.Remove(queue[0].ticket().path);
+  const std::size_t before = self.store.requests_sent();
+  Pass(self, 7500ms);
+  const std::string heartbeat = "check " + self.notes.queued;
+  CHECK(SentSince(self.store, before) == Requests{"get /l", heartbeat});
+  queue.world.servers.Remove(queue[1].notes.queued);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(SentSince(self.store, before) == Requests{"get /l", heartbeat});
+}
+
+TEST_CASE("A waiter that learns from a list that it is next gets a lease at once") {
+  QueueOf queue(0);
+  queue.world.servers.Write("/l", "mine");  // no record will decide
+  for (int i = 0; i < 3; ++i) queue.Join();
+  Contender& self = queue[2];
+  Pass(self, 61s);
+  const std::size_t before = self.store.requests_sent();
+  queue[1].Leave(queue.world.servers);
+  self.store.Run();
+  REQUIRE_FALSE(self.acquire.outcome());
+  CHECK(SentSince(self.store, before).back() == "check " + self.notes.queued);
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  CHECK(self.Holds());
+  CHECK(Commits(SentSince(self.store, before)) == 1);
+}
+
+TEST_CASE("A next in line whose heartbeat finds no contender leaves") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  self.store.Before("check ", [&] { queue.world.servers.Remove(self.notes.queued); });
+  Pass(self, 8s);
+  REQUIRE(self.Ended<Busy>());
+  CHECK(self.why() == Busy::Why::kRemoved);
+}
+
+TEST_CASE("A fault at a heartbeat of the next in line leaves one contender, which holds") {
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost, Fault::kAnsweredAndClosed);
+  CAPTURE(static_cast<int>(fault));
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  self.store.PlaceFault("check ", fault);
+  Pass(self, 60s);
+  REQUIRE_FALSE(self.acquire.outcome());
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  CHECK(queue.world.servers.Children("/l") == std::vector{Name(self.ticket().path)});
+}
+
+TEST_CASE("A heartbeat that is under way at the turn does not delay it") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  self.store.Before("check ", [&] { queue[0].Release(queue.world.servers); });
+  Pass(self, 7500ms);
+  CHECK(self.Holds());
+}
+
+// ---- several LOCKs, permits -----------------------------------------------------------------
+
+/// Holds /a, and waits for /b.
+struct SetBeforeItsEnd {
+  SetBeforeItsEnd() : store(servers, clock), set(store, clock, Wanted(), NextUuid, notes) {
+    servers.Put("/a", 0, false, "zklock/1");
+    servers.Put("/b", 0, false, "zklock/1");
+    holder = std::make_unique<Contender>(servers, clock, AcquireRequest{.lock = {"/b", ""}});
+    holder->store.Run();
+    Run();
+  }
+  static std::vector<AcquireRequest> Wanted() {
+    return {{.lock = {"/a", ""}, .host = "host"}, {.lock = {"/b", ""}, .host = "host"}};
+  }
+  void Run() {
+    do {
+      store.Run();
+      while (set.GetInterest().wake <= clock.Now()) set.OnReady(0);
+    } while (store.Step());
+  }
+  [[nodiscard]] bool Holds() const {
+    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
+  }
+
+  FakeClock clock;
+  FakeServers servers;
+  AcquireNotes notes;
+  FakeStore store;
+  AcquireSet set;
+  std::unique_ptr<Contender> holder;
+};
+
+TEST_CASE("The last LOCK of a set is taken by the lease in hand, if the others are watched") {
+  SetBeforeItsEnd caller;
+  REQUIRE_FALSE(caller.set.outcome());
+  const std::size_t before = caller.store.requests_sent();
+  caller.holder->Release(caller.servers);
+  caller.Run();
+  REQUIRE(caller.Holds());
+  CHECK(SentSince(caller.store, before).empty());
+}
+
+TEST_CASE("A set whose first LOCK is lost just before the last one is released holds nothing") {
+  SetBeforeItsEnd caller;
+  REQUIRE_FALSE(caller.set.outcome());
+  caller.servers.Remove(caller.set.tickets().front().path);
+  caller.holder->Release(caller.servers);
+  caller.Run();
+  REQUIRE(caller.set.outcome());
+  REQUIRE(std::holds_alternative<Busy>(*caller.set.outcome()));
+  CHECK(std::get<Busy>(*caller.set.outcome()).why == Busy::Why::kRemoved);
+}
+
+// ---- the holder -----------------------------------------------------------------------------
+
+/// Holds as run does, for `span`.
+void HoldFor(Contender& contender, Duration span) {
+  NobodyTold nobody;
+  Hold hold(contender.store, contender.clock, {contender.ticket()}, 5s, nobody);
+  const TimePoint end = contender.clock.Now() + span;
+  while (hold.GetInterest().wake <= end && !hold.loss()) {
+    contender.clock.Set(std::max(hold.GetInterest().wake, contender.clock.Now()));
+    hold.OnReady(0);
+    contender.store.Run();
+  }
+  contender.clock.Set(std::max(end, contender.clock.Now()));
+  CHECK_FALSE(hold.loss());
+}
+
+TEST_CASE("A holder by a lease in hand reads LOCK's version and sends a heartbeat at once") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue.world.clock.Advance(5s);
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  const std::size_t before = self.store.requests_sent();
+  HoldFor(self, 0s);
+  const std::string& own = self.ticket().path;
+  CHECK(SentSince(self.store, before) == Requests{"get " + own, "get /l", "check " + own});
+}
+
+TEST_CASE("A holder whose last commit is recent sends its heartbeat an eighth of T after it") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue.world.clock.Advance(1s);
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  const std::size_t before = self.store.requests_sent();
+  HoldFor(self, 2749ms);
+  CHECK(Commits(SentSince(self.store, before)) == 0);
+  HoldFor(self, 1ms);
+  CHECK(Commits(SentSince(self.store, before)) == 1);
+}
+
+TEST_CASE("A holder by a lease in hand that was deleted meanwhile loses the lock at once") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  queue.world.servers.Remove(self.ticket().path);
+  NobodyTold nobody;
+  Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
+  hold.OnReady(0);
+  self.store.Run();
+  CHECK(hold.loss() == EndCause::kRemoved);
+}
+
+TEST_CASE("A command that ends before LOCK's version is read leaves a record by a guess") {
+  QueueOf queue(3);
+  Contender& self = queue[1];
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  self.Release(queue.world.servers);  // sends nothing before it
+  CHECK(RecordedIn(queue.world) == Name(self.ticket().path));
+  queue[2].store.Run();
+  CHECK(queue[2].Holds());
+}
+
+TEST_CASE("A wrong guess of LOCK's version overwrites nothing") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue[0].Release(queue.world.servers);
+  self.store.Run();
+  REQUIRE(self.Holds());
+  queue.world.servers.Write("/l", "mine");
+  SECTION("before it is read") {}
+  SECTION("after it is read") { HoldFor(self, 10s); }
+  self.Release(queue.world.servers);
+  CHECK(queue.world.servers.nodes.at("/l").data == "mine");
+}
+
+TEST_CASE("A holder reads LOCK's version over the next connection if the answer is lost") {
+  QueueOf queue(2);
+  Contender& self = queue[1];
+  queue[0].Leave(queue.world.servers);  // without a record: the guess is wrong
+  self.store.Run();
+  REQUIRE(self.Holds());
+  NobodyTold nobody;
+  Hold hold(self.store, self.clock, {self.ticket()}, 5s, nobody);
+  self.store.PlaceFault("get /l", GENERATE(Fault::kNotDone, Fault::kReplyLost));
+  hold.OnReady(0);
+  self.store.Run();
+  hold.Release({.duration = 1s, .host = "host"});
+  self.store.Run();
+  CHECK(RecordedIn(queue.world) == Name(self.ticket().path));
+}
+
+}  // namespace
+}  // namespace zklock::lock

@@ -1,0 +1,193 @@
+// --preempt: contenders before ours are asked to leave.
+
+#include "lock/acquire/preemption.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lock/data/contender_data.h"
+#include "unit/lock/contender.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+struct Notes final : public AcquireObserver {
+  void OnPreempted(const LockName& /*lock*/, const Preempted& preempted) override {
+    results.push_back(preempted);
+  }
+  std::vector<Preempted> results;
+};
+
+/// A queue of zklocks with a holder and three waiters, and one that preempts them.
+struct Bench {
+  Bench() {
+    servers.Put("/l", 0, false, "zklock/1");
+    for (const char* const label : {"holder", "first", "second", "third"}) {
+      names.push_back(Put({.label = label}));
+    }
+  }
+  std::string Put(const ContenderData& data, const std::string& mark = "-lock-") {
+    return servers.Put("/l/host-" + NextUuid() + mark, 7, true, FormatContenderData(data));
+  }
+  void Run(Preempt preempt, std::optional<std::string> id = std::nullopt) {
+    preempt.request.by = "root on db1";
+    preempt.request.only_waiting = !preempt.holders;
+    AcquireRequest request{.lock = {"/l", ""}, .host = "host", .preempt = preempt};
+    if (id) request.reserve = protocol::ReservationRequest{.id = *id};
+    acquire = std::make_unique<Acquire>(store, clock, request, NextUuid, notes);
+    store.Run();
+  }
+  [[nodiscard]] std::optional<ReleaseRequest> RequestIn(const std::string& path) const {
+    return FindReleaseRequest(servers.nodes.at(path).data);
+  }
+  [[nodiscard]] std::vector<bool> AreAsked() const {
+    std::vector<bool> asked;
+    for (const std::string& name : names) asked.push_back(RequestIn(name).has_value());
+    return asked;
+  }
+
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
+  Notes notes;
+  std::vector<std::string> names;
+  std::unique_ptr<Acquire> acquire;
+};
+
+}  // namespace
+
+TEST_CASE("Those that wait are asked to leave, the last one first, and holders only with `all`") {
+  Bench bench;
+  const bool all = GENERATE(false, true);
+  bench.Run({.holders = all});
+  CHECK(bench.AreAsked() == std::vector{all, true, true, true});
+  const auto request = bench.RequestIn(bench.names[1]);
+  CHECK(request->by == "root on db1");
+  CHECK(request->only_waiting == !all);
+  CHECK(ParseContenderData(bench.servers.nodes.at(bench.names[1]).data)->label == "first");
+  std::vector<std::string> writes;
+  for (const std::string& line : bench.store.log()) {
+    if (line.starts_with("set ")) writes.push_back(line.substr(4));
+  }
+  std::vector<std::string> expected(bench.names.rbegin(), bench.names.rend());
+  if (!all) expected.pop_back();
+  CHECK(writes == expected);
+  REQUIRE(bench.notes.results.size() == 1);
+  CHECK(bench.notes.results.front().asked == expected.size());
+  CHECK(bench.notes.results.front().left.empty());
+}
+
+TEST_CASE("Readers that hold together are holders, and a reader behind a writer waits") {
+  Bench bench;
+  for (const std::string& name : bench.names) bench.servers.Remove(name);
+  bench.names = {bench.Put({}, "-__READ__"), bench.Put({}, "-__READ__"), bench.Put({}, "-__WRIT__"),
+                 bench.Put({}, "-__READ__")};
+  bench.Run({});
+  CHECK(bench.AreAsked() == std::vector{false, false, true, true});
+}
+
+TEST_CASE("Our own kind is not asked: the same ID, others that preempt, and those of ours") {
+  Bench bench;
+  const std::string same = bench.Put({.reserve = "freeze"});
+  const std::string rival = bench.Put({.preempts = true});
+  const std::string ours = bench.Put({.label = "ours"});
+  bench.Run({.holders = true,
+             .spares =
+                 [&](const std::string& path, const std::string& data) {
+                   return path == ours && ParseContenderData(data)->label == "ours";
+                 }},
+            "freeze");
+  for (const std::string& path : {same, rival, ours}) CHECK_FALSE(bench.RequestIn(path));
+  CHECK(bench.AreAsked() == std::vector(4, true));
+}
+
+TEST_CASE("What cannot be asked is named with the reason, and the others are asked all the same") {
+  Bench bench;
+  const std::string reserved = bench.servers.Put("/l/host-" + NextUuid() + "-reserve-lock-", 0,
+                                                 true, R"({"reservation":{"id":"x","token":1}})");
+  const std::string foreign =
+      bench.servers.Put("/l/_c_6a1d0d2e-7d6f-4a39-8a1a-0d7e1b2c3d4e-lock-", 9, true, "{}");
+  bench.store.Refuse("set " + bench.names[2], zookeeper::Error::kNoAuth);
+  bench.Run({});
+  CHECK(bench.AreAsked() == std::vector{false, true, false, true});
+  REQUIRE(bench.notes.results.size() == 1);
+  const auto& left = bench.notes.results.front().left;
+  REQUIRE(left.size() == 3);
+  CHECK("/l/" + left[0].name == foreign);
+  CHECK(left[0].why == Preempted::Why::kOtherProgram);
+  CHECK("/l/" + left[1].name == reserved);
+  CHECK(left[1].why == Preempted::Why::kReservation);
+  CHECK("/l/" + left[2].name == bench.names[2]);
+  CHECK(left[2].why == Preempted::Why::kNoRight);
+}
+
+TEST_CASE("A contender is asked once, unless the first request left holders alone") {
+  Bench bench;
+  const auto ask = [&](bool only_waiting) {
+    for (const std::string& path : bench.names) {
+      bench.servers.Write(path, AddReleaseRequest(bench.servers.nodes.at(path).data,
+                                                  {.by = "other", .only_waiting = only_waiting}));
+    }
+  };
+  SECTION("by waiters, then for all") {
+    ask(true);
+    bench.Run({.holders = true});
+    for (const std::string& path : bench.names) CHECK(bench.RequestIn(path)->by == "root on db1");
+  }
+  SECTION("by waiters twice") {
+    ask(true);
+    bench.Run({});
+    for (const std::string& path : bench.names) CHECK(bench.RequestIn(path)->by == "other");
+  }
+  SECTION("a release is not weakened") {
+    ask(false);
+    bench.Run({});
+    for (const std::string& path : bench.names) CHECK_FALSE(bench.RequestIn(path)->only_waiting);
+  }
+}
+
+TEST_CASE("Data that is written while it is asked is kept") {
+  Bench bench;
+  bench.store.Before("set " + bench.names[2], [&] {
+    bench.servers.Write(bench.names[2], FormatContenderData({.label = "renamed"}));
+  });
+  bench.Run({});
+  const auto data = ParseContenderData(bench.servers.nodes.at(bench.names[2]).data);
+  CHECK(data->label == "renamed");
+  CHECK(data->release_request);
+}
+
+TEST_CASE("All are asked after a fault at any request") {
+  const Fault fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                               Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < 14; ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    Bench bench;
+    bench.store.PlaceFault(at, fault);
+    bench.Run({});
+    CHECK(bench.AreAsked() == std::vector{false, true, true, true});
+    CHECK(bench.notes.results.size() == 1);
+    for (const std::string& name : bench.names) bench.servers.Remove(name);
+    bench.store.Run();
+    CHECK(bench.acquire->outcome());
+  }
+}
+
+TEST_CASE("A run that has waited before it was asked again does not ask those behind it") {
+  Bench bench;
+  bench.Run({});
+  const std::string later = bench.Put({.label = "later"});
+  bench.servers.Remove(bench.names[3]);
+  bench.store.Disconnect();
+  bench.store.Run();
+  CHECK_FALSE(bench.RequestIn(later));
+}
+
+}  // namespace zklock::lock

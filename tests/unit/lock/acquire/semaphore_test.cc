@@ -1,0 +1,516 @@
+#include "lock/acquire/semaphore.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lock/acquire/acquire_set.h"
+#include "unit/lock/contender.h"
+
+// Semaphores: through the turnstile to a permit, and out of the turnstile.
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fault;
+
+const std::string kCuratorPermit = "_c_0123abcd-0123-4123-8123-0123456789ab-lease-";
+
+std::vector<AcquireRequest> Requests(std::size_t permits, bool try_only) {
+  return RequestsForPermit(
+      {.lock = {"/l", ""}, .host = "host", .data = "", .try_only = try_only, .permits = permits});
+}
+
+/// Acquires a permit of /l, and holds it as run does.
+struct Permit {
+  explicit Permit(World& its_world, std::size_t permits = 2, bool try_only = false)
+      : world(its_world),
+        store(world.servers, world.clock),
+        set(store, world.clock, Requests(permits, try_only), NextUuid, notes) {}
+
+  /// Runs until nothing is left to do at this moment.
+  void Run() {
+    do {
+      store.Run();
+      if (hold) continue;
+      while (set.GetInterest().wake <= world.clock.Now()) set.OnReady(0);
+      if (Holds()) {
+        hold.emplace(store, world.clock, set.tickets(), 5s, nobody, set.passed());
+      }
+    } while (store.Step());
+  }
+  [[nodiscard]] bool Holds() const {
+    return set.outcome() && std::holds_alternative<Acquired>(*set.outcome());
+  }
+  [[nodiscard]] bool IsRefused() const {
+    return set.outcome() && std::holds_alternative<Unusable>(*set.outcome());
+  }
+  /// As run does at the end, whatever the outcome: ends the session.
+  void Leave() { world.servers.EndSession(store.session_id()); }
+
+  World& world;
+  AcquireNotes notes;
+  FakeStore store;
+  AcquireSet set;
+  NobodyTold nobody;
+  std::optional<Hold> hold;
+};
+
+std::size_t PermitsIn(const World& world) { return world.servers.Children("/l/leases").size(); }
+std::size_t InTurnstile(const World& world) { return world.servers.Children("/l/locks").size(); }
+
+TEST_CASE("A permit is queued for in the turnstile, with the options of a wait, and then taken") {
+  const auto requests = RequestsForPermit({.lock = {"/l", ""},
+                                           .host = "host",
+                                           .data = "data",
+                                           .wait = 7s,
+                                           .max_queue = 3,
+                                           .permits = 2,
+                                           .connect_timeout = 9s});
+  REQUIRE(requests.size() == 2);
+  CHECK(requests[0].QueuePath() == "/l/locks");
+  CHECK_FALSE(requests[0].permits);
+  CHECK_FALSE(requests[0].permit_limit);
+  CHECK(requests[0].max_queue == 3U);
+  CHECK(requests[1].QueuePath() == "/l/leases");
+  CHECK(requests[1].permits == 2U);
+  for (const AcquireRequest& request : requests) {
+    CHECK(request.wait == Duration(7s));
+    CHECK(request.host == "host");
+    CHECK(request.data == "data");
+    CHECK(request.connect_timeout == Duration(9s));
+  }
+}
+
+TEST_CASE("A try queues in the turnstile for a limited time, and leaves if no permit is left") {
+  const auto requests = RequestsForPermit(
+      {.lock = {"/l", ""}, .try_only = true, .wait = 0s, .max_queue = 0, .permits = 2});
+  REQUIRE(requests.size() == 2);
+  CHECK_FALSE(requests[0].try_only);
+  CHECK(requests[0].wait == Duration(5s));
+  CHECK_FALSE(requests[0].max_queue);
+  CHECK(requests[0].permit_limit == 2U);
+  CHECK(requests[1].try_only);
+}
+
+TEST_CASE("A permit is a child of `leases`, and its holder leaves the turnstile") {
+  World world(GENERATE(true, false));
+  Permit self(world, 1);
+  self.Run();
+  REQUIRE(self.Holds());
+  REQUIRE(self.set.tickets().size() == 1);
+  CHECK(self.set.tickets().front().path.find("/l/leases/host-") == 0);
+  CHECK(PermitsIn(world) == 1);
+  CHECK(InTurnstile(world) == 0);
+  CHECK(world.servers.nodes.at("/l/leases").data == "1");
+}
+
+TEST_CASE("The holder of a permit leaves the turnstile though the delete or its reply is lost") {
+  World world;
+  Permit self(world);
+  self.store.PlaceFault("delete /l/locks/", GENERATE(Fault::kNotDone, Fault::kReplyLost));
+  self.Run();
+  CHECK(self.Holds());
+  CHECK_FALSE(self.hold->loss());
+  CHECK(InTurnstile(world) == 0);
+  CHECK(PermitsIn(world) == 1);
+}
+
+TEST_CASE("As many hold as there are permits, and the next one waits for any of them") {
+  const std::size_t permits = GENERATE(1U, 2U, 3U);
+  World world;
+  std::vector<std::unique_ptr<Permit>> all;
+  for (std::size_t i = 0; i < permits + 3; ++i) {
+    all.push_back(std::make_unique<Permit>(world, permits));
+    all.back()->Run();
+    CHECK(all.back()->Holds() == (i < permits));
+  }
+  // One at a time has passed the turnstile without a permit.
+  CHECK(PermitsIn(world) == permits + 1);
+  CHECK(InTurnstile(world) == 3);
+  // The last but one that took a permit leaves: any will do.
+  for (std::size_t next = permits; next < all.size(); ++next) {
+    all[next >= 2 ? next - 2 : 0]->Leave();
+    if (next >= 2 && permits == 1) all[next - 1]->Leave();
+    for (const auto& permit : all) permit->Run();
+    REQUIRE(all[next]->Holds());
+    if (next + 1 < all.size()) CHECK_FALSE(all[next + 1]->Holds());
+  }
+}
+
+TEST_CASE("A permit is not taken by a lease in hand, but after a heartbeat") {
+  // The heartbeat comes before the last look at the number of permits.
+  World world;
+  Permit holder(world, 1);
+  holder.Run();
+  Permit waiter(world, 1);
+  waiter.Run();
+  REQUIRE(holder.Holds());
+  REQUIRE_FALSE(waiter.Holds());
+  REQUIRE(waiter.store.lease().IsInHand(world.clock.Now()));
+  bool held_before = true;
+  waiter.store.Before("check ", [&] { held_before = waiter.Holds(); });
+  holder.Leave();
+  waiter.Run();
+  CHECK(waiter.Holds());
+  CHECK_FALSE(held_before);
+}
+
+// ---- a try ----------------------------------------------------------------------------------
+
+/// Contenders of another session in /l: some have a permit, some are in the turnstile, and the
+/// first of these may have created its permit already.
+struct Others {
+  Others(World& its_world, std::size_t with_permit, std::size_t in_turnstile, bool first_has_permit)
+      : world(its_world) {
+    world.servers.Put("/l/leases", 0);
+    world.servers.Put("/l/locks", 0);
+    for (std::size_t i = 0; i < with_permit; ++i) CreatePermit();
+    for (std::size_t i = 0; i < in_turnstile; ++i) {
+      places.push_back(world.servers.Put("/l/locks/other-lock-", 7, true));
+    }
+    if (first_has_permit) CreatePermit();
+  }
+  void CreatePermit() const { world.servers.Put("/l/leases/other-lease-", 7, true); }
+  void LeaveTurnstile() {
+    world.servers.Remove(places.front());
+    places.erase(places.begin());
+  }
+
+  World& world;
+  std::vector<std::string> places;
+};
+
+bool HasLeft(const Permit& permit) {
+  const auto* busy = permit.set.outcome() ? std::get_if<Busy>(&*permit.set.outcome()) : nullptr;
+  return busy != nullptr && busy->why == Busy::Why::kTaken;
+}
+
+TEST_CASE("A contender with a permit that is still in the turnstile leaves the last one to a try") {
+  World world;
+  Others others(world, 0, 1, true);
+  Permit self(world, 2, true);
+  self.Run();
+  CHECK_FALSE(self.set.outcome());
+  CHECK(InTurnstile(world) == 2);
+  others.LeaveTurnstile();
+  self.Run();
+  CHECK(self.Holds());
+}
+
+TEST_CASE("A try creates nothing when all permits are taken") {
+  World world;
+  const Others others(world, 2, GENERATE(0U, 1U), GENERATE(false, true));
+  Permit self(world, 2, true);
+  self.Run();
+  CHECK(HasLeft(self));
+  for (const std::string& request : self.store.log()) CHECK(request.find("create") != 0);
+}
+
+TEST_CASE("A try leaves at once when those before it in the turnstile take all permits") {
+  World world;
+  const bool first_has_permit = GENERATE(false, true);
+  const Others others(world, 1, first_has_permit ? 2 : 3, first_has_permit);
+  Permit self(world, 3, true);
+  self.Run();
+  CHECK(HasLeft(self));
+}
+
+TEST_CASE("A try that leaves the turnstile after the last permit was taken creates no permit") {
+  World world;
+  Others others(world, 1, 2, false);
+  Permit self(world, 3, true);
+  self.Run();
+  REQUIRE_FALSE(self.set.outcome());
+  for (int i = 0; i < 2; ++i) {
+    others.CreatePermit();
+    others.LeaveTurnstile();
+  }
+  self.Run();
+  CHECK(HasLeft(self));
+  CHECK(PermitsIn(world) == 3);
+}
+
+TEST_CASE("A try counts correctly while others take their permits") {
+  World plain;
+  const Others sample_others(plain, 1, 3, false);
+  Permit sample(plain, 5, true);
+  sample.Run();
+  REQUIRE_FALSE(sample.set.outcome());
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(at);
+    World world;
+    Others others(world, 1, 3, false);
+    Permit self(world, 5, true);
+    self.store.Before(at, [&] {
+      for (int i = 0; i < 2; ++i) {
+        others.CreatePermit();
+        others.LeaveTurnstile();
+      }
+    });
+    self.Run();
+    CHECK_FALSE(self.set.outcome());
+    others.LeaveTurnstile();
+    self.Run();
+    CHECK(self.Holds());
+  }
+}
+
+// ---- lost replies ---------------------------------------------------------------------------
+
+TEST_CASE("Any reply on the way to a permit may be lost, and any request not be executed") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  const std::size_t requests = sample.store.requests_sent();
+  for (const Fault fault :
+       {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone, Fault::kExpiredReplyLost}) {
+    for (std::size_t at = 0; at < requests - 1; ++at) {
+      CAPTURE(static_cast<int>(fault), at);
+      World world;
+      Permit other(world);
+      other.Run();
+      Permit self(world);
+      self.store.PlaceFault(at, fault);
+      self.Run();
+      if (self.hold && self.hold->loss()) continue;  // its session expired once it held
+      CHECK(self.Holds());
+      CHECK(PermitsIn(world) == 2);
+      CHECK(InTurnstile(world) == 0);
+    }
+  }
+}
+
+// ---- the number of permits ------------------------------------------------------------------
+
+TEST_CASE("Another number is refused while a permit is held, and written when none is") {
+  World world;
+  Permit first(world, 2);
+  first.Run();
+  REQUIRE(first.Holds());
+  Permit other(world, 3);
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).permits == 2);
+  CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  other.Leave();
+  first.Leave();
+  Permit later(world, 3);
+  later.Run();
+  CHECK(later.Holds());
+  CHECK(world.servers.nodes.at("/l/leases").data == "3");
+}
+
+TEST_CASE("Another number is refused though a reply was lost") {
+  World plain;
+  Permit sample(plain, 3);
+  sample.Run();
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone,
+                              Fault::kExpiredReplyLost);
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    Permit first(world, 2);
+    first.Run();
+    Permit other(world, 3);
+    other.store.PlaceFault(at, fault);
+    other.Run();
+    CHECK(other.IsRefused());
+  }
+}
+
+TEST_CASE("A missing number of permits is written before a permit is taken") {
+  World world;
+  world.servers.Put("/l/leases", 0, false, GENERATE(as<std::string>{}, "", "many", "2 ", "-2"));
+  // Curator does not write its number.
+  const bool beside_curator = GENERATE(false, true);
+  if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
+  Permit self(world, 2);
+  self.Run();
+  REQUIRE(self.Holds());
+  CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  Permit other(world, 3);
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kOtherPermits);
+}
+
+TEST_CASE("While a zklock holds a permit and the number is unknown, others are refused") {
+  World world;
+  Permit first(world, 2);
+  first.Run();
+  REQUIRE(first.Holds());
+  world.servers.Write("/l/leases", GENERATE(as<std::string>{}, "", "many"));
+  Permit other(world, GENERATE(2U, 3U));
+  other.Run();
+  REQUIRE(other.IsRefused());
+  CHECK(std::get<Unusable>(*other.set.outcome()).why == Unusable::Why::kUnknownPermits);
+}
+
+TEST_CASE("Two different numbers never hold together, whenever the second one arrives") {
+  const bool beside_curator = GENERATE(false, true);
+  const auto data = GENERATE(as<std::string>{}, "", "many", "2", "3");
+  const auto put = [&](World& world) {
+    world.servers.Put("/l/leases", 0, false, data);
+    if (beside_curator) world.servers.Put("/l/leases/" + kCuratorPermit, 7, true);
+  };
+  World plain;
+  put(plain);
+  Permit sample(plain, 2);
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(beside_curator, data, at);
+    World world;
+    put(world);
+    Permit self(world, 2);
+    std::optional<Permit> other;
+    self.store.Before(at, [&] {
+      other.emplace(world, 3);
+      other->Run();
+    });
+    do {
+      self.Run();
+      other->Run();
+    } while (self.store.Step());
+    CHECK_FALSE((self.Holds() && other->Holds()));
+    CHECK((self.Holds() || other->Holds() || beside_curator));
+  }
+}
+
+TEST_CASE("The number is written though a request or its reply is lost") {
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  Permit sample(plain, 2);
+  sample.Run();
+  const auto fault = GENERATE(Fault::kNotDone, Fault::kReplyLost);
+  for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
+    CAPTURE(static_cast<int>(fault), at);
+    World world;
+    world.servers.Put("/l/leases", 0);
+    Permit self(world, 2);
+    self.store.PlaceFault(at, fault);
+    self.Run();
+    CHECK(self.Holds());
+    CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  }
+}
+
+TEST_CASE("The number is written though something else is written before any request") {
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  Permit sample(plain, 2);
+  sample.Run();
+  const std::string other = GENERATE("", "many", "3");
+  // The last request leaves the turnstile: by then the permit is held.
+  for (std::size_t at = 0; at + 1 < sample.store.requests_sent(); ++at) {
+    CAPTURE(other, at);
+    World world;
+    world.servers.Put("/l/leases", 0);
+    Permit self(world, 2);
+    self.store.Before(at, [&] { world.servers.Write("/l/leases", other); });
+    self.Run();
+    CHECK(self.Holds());
+    CHECK(world.servers.nodes.at("/l/leases").data == "2");
+  }
+}
+
+TEST_CASE("A permit is refused if the number may not be written") {
+  World world;
+  world.servers.Put("/l/leases", 0);
+  Permit self(world, 2);
+  self.store.Refuse("set /l/leases", zookeeper::Error::kNoAuth);
+  self.Run();
+  REQUIRE(self.set.outcome());
+  const auto* refused = std::get_if<Refused>(&*self.set.outcome());
+  REQUIRE(refused != nullptr);
+  CHECK(refused->right == "WRITE");
+  CHECK(refused->right_path == "/l/leases");
+}
+
+// ---- contenders without permits -------------------------------------------------------------
+
+TEST_CASE("A plain contender that arrives at any moment never holds beside a permit") {
+  World plain;
+  Permit sample(plain);
+  sample.Run();
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    const bool try_only = GENERATE(true, false);
+    CAPTURE(at, try_only);
+    World world;
+    Permit self(world);
+    std::unique_ptr<Contender> other;
+    self.store.Before(at, [&] {
+      other = std::make_unique<Contender>(world.servers, world.clock,
+                                          AcquireRequest{.try_only = try_only});
+      other->store.Run();
+    });
+    self.Run();
+    REQUIRE(other);
+    CHECK((self.IsRefused() || other->Ended<Unusable>()));
+    CHECK_FALSE((self.Holds() && other->Holds()));
+  }
+}
+
+TEST_CASE("A permit that is asked for at any moment is never held beside a plain contender") {
+  const bool try_only = GENERATE(true, false);
+  World plain;
+  plain.servers.Put("/l/leases", 0);
+  plain.servers.Put("/l/locks", 0);
+  Contender sample(plain.servers, plain.clock, {.try_only = try_only});
+  sample.store.Run();
+  REQUIRE(sample.Holds());
+  for (std::size_t at = 0; at < sample.store.requests_sent(); ++at) {
+    CAPTURE(at, try_only);
+    World world;
+    world.servers.Put("/l/leases", 0);
+    world.servers.Put("/l/locks", 0);
+    Contender self(world.servers, world.clock, {.try_only = try_only});
+    std::unique_ptr<Permit> other;
+    self.store.Before(at, [&] {
+      other = std::make_unique<Permit>(world);
+      other->Run();
+    });
+    self.store.Run();
+    REQUIRE(other);
+    CHECK_FALSE((self.Holds() && other->Holds()));
+  }
+}
+
+TEST_CASE(
+    "A LOCK with a lock of one znode or a permit of kazoo gives no permit, unless no session owns "
+    "it") {
+  const bool ephemeral = GENERATE(true, false);
+  const bool try_only = GENERATE(true, false);
+  const std::string name =
+      GENERATE("lock", "0123456789abcdef0123456789abcdef", "0123456789abcdef01234a0000000000");
+  CAPTURE(ephemeral, try_only, name);
+  World world;
+  world.servers.Put("/l/" + name, ephemeral ? 7 : 0);
+  Permit self(world, 2, try_only);
+  self.Run();
+  CHECK(self.IsRefused() == ephemeral);
+  CHECK(self.Holds() == !ephemeral);
+  CHECK(world.servers.Children("/l").size() == (ephemeral ? 1 : 3));
+}
+
+TEST_CASE("A permit is refused beside a plain contender though the reply to its create was lost") {
+  World world;
+  Permit self(world);
+  bool put = false;
+  self.store.Before("create /l/leases/", [&] {
+    world.servers.Put("/l/other-lock-", 7, true);
+    put = true;
+  });
+  self.store.PlaceFault("create /l/leases/", Fault::kReplyLost);
+  self.Run();
+  CHECK(put);
+  CHECK(self.IsRefused());
+}
+
+}  // namespace
+}  // namespace zklock::lock

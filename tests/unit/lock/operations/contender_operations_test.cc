@@ -1,0 +1,174 @@
+#include "lock/operations/contender_operations.h"
+
+#include <catch2/catch.hpp>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lock/survey/holders.h"
+#include "support/fake_store.h"
+#include "unit/lock/run_calls.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+
+struct Bench {
+  Bench() {
+    servers.Put("/l", 0);
+    first = servers.Put("/l/_c_x-lock-", 7, true, "old");
+    second = servers.Put("/l/_c_y-lock-", 8, true, "waits");
+  }
+
+  bool Ask(const std::string& path) {
+    const ContenderId id{path, servers.nodes.at(path).czxid};
+    return RunCalls(store, clock, [&](Calls& calls) {
+      return RequestRelease(calls, {"/l", ""}, id,
+                            [](const std::string& old) { return old + "+"; });
+    });
+  }
+
+  bool Delete(const std::string& path) {
+    return RunCalls(store, clock, [&](Calls& calls) {
+      return DeleteContender(calls, {"/l", ""}, {path});
+    });
+  }
+
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
+  std::string first;
+  std::string second;
+};
+
+std::vector<Holder> HoldersOf(FakeStore& store, const FakeClock& clock, const std::string& lock) {
+  return RunCalls(store, clock, [&](Calls& calls) { return ReadHolders(calls, {lock, ""}); });
+}
+
+}  // namespace
+
+TEST_CASE("Exactly the named contender is deleted") {
+  Bench bench;
+  CHECK(bench.Delete(bench.first));
+  CHECK_FALSE(bench.servers.Has(bench.first));
+  CHECK(bench.servers.Has(bench.second));
+}
+
+TEST_CASE("A contender that was already gone is not deleted") {
+  Bench bench;
+  bench.servers.Remove(bench.first);
+  CHECK_FALSE(bench.Delete(bench.first));
+}
+
+TEST_CASE("A delete whose reply was lost counts") {
+  for (const Fault fault :
+       {Fault::kReplyLost, Fault::kExpiredReplyLost, Fault::kNotDone, Fault::kExpiredNotDone}) {
+    Bench bench;
+    bench.store.PlaceFault("delete /l/", fault);
+    CHECK(bench.Delete(bench.first));
+    CHECK_FALSE(bench.servers.Has(bench.first));
+  }
+}
+
+TEST_CASE("Only the named contender is written to, with the edited data") {
+  Bench bench;
+  CHECK(bench.Ask(bench.first));
+  CHECK(bench.servers.nodes.at(bench.first).data == "old+");
+  CHECK(bench.servers.nodes.at(bench.second).data == "waits");
+}
+
+TEST_CASE("Data written meanwhile is not overwritten, but edited again") {
+  Bench bench;
+  bench.store.Before("set /l/", [&] { bench.servers.Write(bench.first, "newer"); });
+  CHECK(bench.Ask(bench.first));
+  CHECK(bench.servers.nodes.at(bench.first).data == "newer+");
+}
+
+TEST_CASE("A contender that is deleted before the write was not asked") {
+  for (const char* at : {"get /l/", "set /l/"}) {
+    Bench bench;
+    bench.store.Before(at, [&] { bench.servers.Remove(bench.first); });
+    CHECK_FALSE(bench.Ask(bench.first));
+  }
+}
+
+TEST_CASE("A request whose reply was lost is sent again") {
+  for (const Fault fault : {Fault::kReplyLost, Fault::kNotDone, Fault::kExpiredReplyLost}) {
+    Bench bench;
+    bench.store.PlaceFault("set /l/", fault);
+    CHECK(bench.Ask(bench.first));
+  }
+}
+
+TEST_CASE("The wait for a contender's end survives writes and lost connections") {
+  Bench bench;
+  std::deque<std::function<void(EventSource&)>> happens = {
+      [&](EventSource&) { bench.servers.Write(bench.first, "written"); },
+      [&](EventSource& source) {
+        bench.clock.Advance(1h);
+        source.OnReady(0);
+      },
+      [&](EventSource&) { bench.store.Disconnect(); },
+      [&](EventSource&) { bench.servers.Remove(bench.first); },
+  };
+  const auto serve = [&](EventSource& source, const std::function<bool()>& is_done) {
+    bench.store.Run();
+    while (!is_done()) {
+      REQUIRE_FALSE(happens.empty());
+      happens.front()(source);
+      happens.pop_front();
+      bench.store.Run();
+    }
+  };
+  Calls calls(bench.store, bench.clock, 15s, serve);
+  WaitUntilGone(calls, {"/l", ""}, {bench.first, 0});
+  CHECK(happens.empty());
+}
+
+TEST_CASE("The holders are the first contender or the first readers") {
+  Bench bench;
+  const auto exclusive = HoldersOf(bench.store, bench.clock, "/l");
+  REQUIRE(exclusive.size() == 1);
+  CHECK(exclusive.front().data == "old");
+
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/r", 0);
+  for (const char* mark : {"a-__READ__", "b-__READ__", "c-__WRIT__", "d-__READ__"}) {
+    servers.Put("/r/" + std::string(mark), 7, true);
+  }
+  CHECK(HoldersOf(store, bench.clock, "/r").size() == 2);
+}
+
+TEST_CASE("A znode at the head of the queue that no session owns does not hide the holder") {
+  Bench bench;
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/h", 0);
+  servers.Put("/h/_c_x-lock-", 0, true);
+  const std::string holder = servers.Put("/h/_c_y-lock-", 7, true);
+  servers.Put("/h/_c_z-lock-", 7, true);
+  const auto holders = HoldersOf(store, bench.clock, "/h");
+  REQUIRE(holders.size() == 1);
+  CHECK(holders.front().path == holder);
+}
+
+TEST_CASE("The one znode of the simple dialect holds if a session owns it") {
+  Bench bench;
+  FakeServers servers;
+  FakeStore store(servers, bench.clock);
+  servers.Put("/s", 0);
+  servers.Put("/s/lock", GENERATE(0, 7), false, "data");
+  const bool is_held = servers.nodes.at("/s/lock").owner != 0;
+  const auto holders = HoldersOf(store, bench.clock, "/s");
+  REQUIRE(holders.size() == (is_held ? 1 : 0));
+  if (is_held) CHECK(holders.front().path == "/s/lock");
+}
+
+}  // namespace zklock::lock

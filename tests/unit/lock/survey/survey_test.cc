@@ -1,0 +1,855 @@
+#include "lock/survey/survey.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/fake_store.h"
+
+namespace zklock::lock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeClock;
+using test::FakeServers;
+using test::FakeStore;
+using test::Fault;
+using Scope = SurveyRequest::Scope;
+
+constexpr std::int64_t kSession = 7;
+const std::string kUuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+
+struct Bench {
+  FakeServers servers;
+  FakeClock clock;
+  FakeStore store{servers, clock};
+
+  Survey Look(const std::string& path, Scope scope = Scope::kLock, const std::string& chroot = "") {
+    return {store, clock, {.place = {path, chroot}, .scope = scope, .connect_timeout = 15s}};
+  }
+};
+
+std::vector<std::string> Names(const LockSurvey& lock) {
+  std::vector<std::string> names;
+  for (const QueueEntry& entry : lock.entries) names.push_back(entry.name.full);
+  return names;
+}
+
+std::vector<std::string> Paths(const SurveyResult& result) {
+  std::vector<std::string> paths;
+  for (const LockSurvey& lock : result.locks) paths.push_back(lock.path);
+  return paths;
+}
+
+using Waits = std::vector<std::optional<std::size_t>>;
+
+/// The position that each entry waits for.
+Waits WaitsOf(const LockSurvey& lock) {
+  Waits waits;
+  for (const QueueEntry& entry : lock.entries) {
+    waits.push_back(entry.waits_for ? Waits::value_type(entry.waits_for->position) : std::nullopt);
+  }
+  return waits;
+}
+
+/// Writes down what is reported.
+class Scribe final : public SurveySink {
+ public:
+  std::vector<std::string> told;
+  std::size_t room = std::string::npos;  ///< takes this many entries and no more
+  std::function<void()> on_entry = [] {};
+
+  void OnLock(const LockSurvey& lock) override {
+    told.push_back(lock.path + " " + std::to_string(lock.held) + "/" +
+                   std::to_string(lock.waiting));
+  }
+  void OnEntry(const QueueEntry& entry) override {
+    told.push_back((entry.position ? std::to_string(*entry.position) : "-") + " " +
+                   entry.name.full);
+    if (room != 0) --room;
+    on_entry();
+  }
+  void OnLockEnd(const LockSurvey& lock) override { told.push_back("end " + lock.path); }
+  void OnEnd() override { told.push_back("all"); }
+  [[nodiscard]] bool WantsMore() const override { return room > 0; }
+  std::vector<std::string> Take() { return std::exchange(told, {}); }
+};
+
+std::string Numbered(const std::string& prefix, int number) {
+  const std::string digits = std::to_string(number);
+  return prefix + std::string(10 - digits.size(), '0') + digits;
+}
+
+}  // namespace
+
+TEST_CASE("A lock that is not there has no queue") {
+  Bench bench;
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  REQUIRE_FALSE(survey.failure());
+  REQUIRE(survey.result().locks.size() == 1);
+  CHECK_FALSE(survey.result().locks[0].exists);
+  CHECK(survey.result().locks[0].readable);
+  CHECK_FALSE(survey.result().locks[0].IsHeld());
+}
+
+TEST_CASE("A queue is read in order, with each contender's data") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/z-" + kUuid + "-lock-", kSession, true, "first");
+  bench.servers.Put("/l/m-" + kUuid + "-__READ__", kSession, true, "second");
+  bench.servers.Put("/l/a-" + kUuid + "-__READ__", kSession, true, "third");
+  bench.servers.Put("/l/notes", 0);
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  const LockSurvey& lock = survey.result().locks.at(0);
+  CHECK(lock.path == "/l");
+  CHECK(lock.exists);
+  CHECK(Names(lock) == std::vector<std::string>{"z-" + kUuid + "-lock-0000000000",
+                                                "m-" + kUuid + "-__READ__0000000001",
+                                                "a-" + kUuid + "-__READ__0000000002"});
+  CHECK(lock.entries[0].data == "first");
+  CHECK(lock.entries[2].data == "third");
+  CHECK(lock.entries[0].stat.created_zxid < lock.entries[1].stat.created_zxid);
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, 1});
+  CHECK(lock.ignored_children == std::vector<std::string>{"notes"});
+}
+
+TEST_CASE("A contender that vanishes during the survey is left out") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/_c_y-lock-", kSession, true);
+  bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  const LockSurvey& lock = survey.result().locks.at(0);
+  CHECK(Names(lock) == std::vector<std::string>{"_c_y-lock-0000000001"});
+  CHECK(WaitsOf(lock) == Waits{std::nullopt});
+}
+
+TEST_CASE("A persistent child with a number is not a contender and not waited for") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/build-2024010203", 0);
+  bench.servers.Put("/l/_c_y-lock-2124010203", kSession);
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  const LockSurvey& lock = survey.result().locks.at(0);
+  REQUIRE(Names(lock) == std::vector<std::string>{"_c_x-lock-0000000000", "_c_y-lock-2124010203",
+                                                  "build-2024010203"});
+  CHECK_FALSE(lock.entries[2].IsContender());
+  CHECK(lock.entries[2].position == std::nullopt);
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1, std::nullopt});
+}
+
+TEST_CASE("A contender that we may not read keeps its position") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/_c_y-lock-", kSession, true);
+  bench.servers.nodes.at(first).readable = false;
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  const LockSurvey& lock = survey.result().locks.at(0);
+  REQUIRE(lock.entries.size() == 2);
+  CHECK_FALSE(lock.entries[0].readable);
+  CHECK(lock.entries[0].IsContender());
+  CHECK(WaitsOf(lock) == Waits{std::nullopt, 1});
+}
+
+TEST_CASE("A lock whose children we may not list is a refusal") {
+  Bench bench;
+  bench.servers.Put("/app", 0);
+  bench.servers.Put("/app/l", 0);
+  bench.servers.nodes.at("/app/l").readable = false;
+  Survey survey = bench.Look("/app/l", Scope::kLock, "/app");
+  bench.store.Run();
+  REQUIRE(survey.failure());
+  const auto* refused = std::get_if<Refused>(&*survey.failure());
+  REQUIRE(refused != nullptr);
+  CHECK(refused->path == "/l");
+}
+
+TEST_CASE("At most 64 requests are pending, and all are answered") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.store.Connect();
+  Survey survey = bench.Look("/l");
+  std::size_t answered = 0;
+  std::size_t most = 0;
+  while (bench.store.Step()) {
+    ++answered;
+    most = std::max(most, bench.store.requests_sent() - answered);
+  }
+  REQUIRE(survey.IsOver());
+  CHECK(most == 64);
+  CHECK(survey.result().locks.at(0).entries.size() == 500);
+}
+
+TEST_CASE("Only the beginning of a contender's data is kept") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true, std::string(1000000, 'x'));
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  CHECK(survey.result().locks.at(0).entries.at(0).data.size() == 4096);
+}
+
+TEST_CASE("A lost connection or session at any request does not change the result") {
+  for (const Fault fault : {Fault::kNotDone, Fault::kReplyLost, Fault::kExpiredNotDone}) {
+    for (std::size_t request = 0; request < 6; ++request) {
+      CAPTURE(request);
+      Bench bench;
+      bench.servers.Put("/l", 0);
+      for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+      bench.store.PlaceFault(request, fault);
+      Survey survey = bench.Look("/l");
+      bench.store.Run();
+      REQUIRE(survey.IsOver());
+      REQUIRE_FALSE(survey.failure());
+      CHECK(survey.result().locks.at(0).entries.size() == 3);
+    }
+  }
+}
+
+TEST_CASE("A connection that breaks at the same request every time is given up") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (std::size_t i = 0; i < 100; ++i) bench.store.PlaceFault(2 * i + 1, Fault::kNotDone);
+  Survey survey = bench.Look("/l");
+  for (int i = 0; i < 1000 && !survey.IsOver(); ++i) {
+    bench.store.Connect();
+    bench.store.Step();
+  }
+  REQUIRE(survey.failure());
+  CHECK(std::holds_alternative<Unreachable>(*survey.failure()));
+}
+
+TEST_CASE("Without a server the survey ends after the connect timeout") {
+  Bench bench;
+  Survey survey = bench.Look("/l");
+  bench.clock.Advance(14s);
+  survey.OnReady(0);
+  CHECK_FALSE(survey.IsOver());
+  CHECK(survey.GetInterest().wake == bench.clock.Now() + 1s);
+  bench.clock.Advance(1s);
+  survey.OnReady(0);
+  REQUIRE(survey.failure());
+  CHECK(std::holds_alternative<Unreachable>(*survey.failure()));
+  CHECK(survey.GetInterest().wake == kNever);
+}
+
+TEST_CASE("A server that does not answer is given up") {
+  Bench bench;
+  bench.store.Connect();
+  Survey survey = bench.Look("/l");
+  bench.clock.Advance(10s);
+  survey.OnReady(0);
+  CHECK(bench.store.server_given_up());
+}
+
+TEST_CASE("A survey may be destroyed before its replies arrive") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.store.Connect();
+  { Survey survey = bench.Look("/l"); }
+  while (bench.store.Step()) {
+  }
+}
+
+TEST_CASE("A tree is searched for locks that have contenders") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/a/b", "/j/empty", "/j/c", "/k"}) {
+    bench.servers.Put(path, 0);
+  }
+  for (const char* const lock : {"/j/a", "/j/a/b", "/j/c", "/k"}) {
+    bench.servers.Put(std::string(lock) + "/_c_x-lock-", kSession, true);
+  }
+  Survey survey = bench.Look("/j", Scope::kTree);
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/a/b", "/j/c"});
+}
+
+TEST_CASE("The walk skips contenders, but not persistent znodes with a number") {
+  Bench bench;
+  bench.servers.Put("/j", 0);
+  const std::string contender = bench.servers.Put("/j/_c_x-lock-", kSession, true);
+  bench.servers.Put("/j/build-2024010203", 0);
+  bench.servers.Put("/j/build-2024010203/_c_y-lock-", kSession, true);
+  Survey survey = bench.Look("/j", Scope::kTree);
+  bench.store.Run();
+  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j", "/j/build-2024010203"});
+  const auto& log = bench.store.log();
+  CHECK(std::find(log.begin(), log.end(), "list " + contender) == log.end());
+}
+
+TEST_CASE("The servers' own znodes are not walked, a user's znodes of the same name are") {
+  Bench bench;
+  for (const char* const path : {"/zookeeper", "/app", "/app/zookeeper"})
+    bench.servers.Put(path, 0);
+  bench.servers.Put("/zookeeper/_c_x-lock-", kSession, true);
+  bench.servers.Put("/app/zookeeper/_c_x-lock-", kSession, true);
+  SECTION("from the root") {
+    Survey survey = bench.Look("/", Scope::kTree);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/app/zookeeper"});
+  }
+  SECTION("from a chroot") {
+    Survey survey = bench.Look("/app", Scope::kTree, "/app");
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/zookeeper"});
+  }
+}
+
+TEST_CASE("Contenders in the root of a chroot are read") {
+  Bench bench;
+  bench.servers.Put("/app", 0);
+  bench.servers.Put("/app/_c_x-lock-", kSession, true, "said");
+  Survey survey = bench.Look("/app", Scope::kTree, "/app");
+  bench.store.Run();
+  CHECK(Paths(survey.result()) == std::vector<std::string>{"/"});
+  CHECK(survey.result().locks.at(0).entries.at(0).data == "said");
+}
+
+TEST_CASE("Znodes of a tree that we may not list are named, and the rest is found") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) {
+    bench.servers.Put(path, 0);
+    bench.servers.Put(std::string(path) + "/_c_x-lock-", kSession, true);
+  }
+  bench.servers.nodes.at("/j/a").readable = false;
+  Survey survey = bench.Look("/j", Scope::kTree);
+  bench.store.Run();
+  REQUIRE_FALSE(survey.failure());
+  CHECK(Paths(survey.result()) == std::vector<std::string>{"/j", "/j/b"});
+  CHECK(survey.result().unlistable == std::vector<std::string>{"/j/a"});
+}
+
+TEST_CASE("A tree that is not there has no locks") {
+  Bench bench;
+  Survey survey = bench.Look("/j", Scope::kTree);
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  CHECK_FALSE(survey.failure());
+  CHECK(survey.result().locks.empty());
+}
+
+TEST_CASE("A lost connection at any request of a walk does not change the result") {
+  for (std::size_t request = 0; request < 11; ++request) {
+    CAPTURE(request);
+    Bench bench;
+    for (const char* const path : {"/j", "/j/a", "/j/a/b", "/j/c"}) bench.servers.Put(path, 0);
+    bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+    bench.servers.Put("/j/c/_c_x-lock-", kSession, true);
+    bench.store.PlaceFault(request, Fault::kNotDone);
+    Survey survey = bench.Look("/j", Scope::kTree);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/c"});
+  }
+}
+
+TEST_CASE("The child last-run is read if that is requested, and cut") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.now_ms = 1234;
+  bench.servers.Put("/l/last-run", 0, false, std::string(kMostLastRun - 1, 'x') + "yz");
+  const auto look = [&](bool with_last_run) {
+    Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = with_last_run}};
+    bench.store.Run();
+    return survey.result().locks.at(0);
+  };
+  CHECK_FALSE(look(false).last_run);
+  const LockSurvey lock = look(true);
+  REQUIRE(lock.last_run);
+  CHECK(*lock.last_run == std::string(kMostLastRun - 1, 'x') + "y");
+  CHECK(lock.last_run_stat.modified_ms == 1234);
+  CHECK_FALSE(lock.last_run_refused);
+  CHECK(lock.readable);
+}
+
+TEST_CASE("Without a child last-run, none is read") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+  bench.store.Run();
+  CHECK_FALSE(survey.result().locks.at(0).last_run);
+  const auto& log = bench.store.log();
+  CHECK(std::find(log.begin(), log.end(), "get /l/last-run") == log.end());
+}
+
+TEST_CASE("A last-run that vanishes or may not be read does not end the survey") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/last-run", 0, false, "text");
+  bool refused = false;
+  SECTION("it vanishes") {
+    bench.store.Before("get /l/last-run", [&] { bench.servers.Remove("/l/last-run"); });
+  }
+  SECTION("it may not be read") {
+    bench.servers.nodes.at("/l/last-run").readable = false;
+    refused = true;
+  }
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+  bench.store.Run();
+  REQUIRE(survey.IsOver());
+  REQUIRE_FALSE(survey.failure());
+  CHECK_FALSE(survey.result().locks.at(0).last_run);
+  CHECK(survey.result().locks.at(0).last_run_refused == refused);
+}
+
+TEST_CASE("A LOCK whose data may not be read is marked") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.store.Refuse("get /l", zookeeper::Error::kNoAuth);
+  Survey survey = bench.Look("/l");
+  bench.store.Run();
+  CHECK_FALSE(survey.result().locks.at(0).readable);
+}
+
+TEST_CASE("The last runs of a tree of 500 LOCKs are read with at most 64 requests pending") {
+  Bench bench;
+  bench.servers.Put("/j", 0);
+  for (int i = 0; i < 500; ++i) {
+    const std::string lock = "/j/" + std::to_string(10000 + i);
+    bench.servers.Put(lock, 0, false, "zklock/1");
+    bench.servers.Put(lock + "/last-run", 0, false, std::to_string(i));
+    if (i % 2 == 0) bench.servers.Put(lock + "/_c_x-lock-", kSession, true);
+  }
+  bench.store.Connect();
+  const Survey survey{
+      bench.store,
+      bench.clock,
+      {.place = {"/j", ""}, .scope = Scope::kTree, .with_last_run = true, .with_free = true}};
+  std::size_t answered = 0;
+  std::size_t most = 0;
+  while (bench.store.Step()) {
+    ++answered;
+    most = std::max(most, bench.store.requests_sent() - answered);
+  }
+  REQUIRE(survey.IsOver());
+  CHECK(most == 64);
+  const auto& locks = survey.result().locks;
+  REQUIRE(locks.size() == 500);
+  CHECK(locks[0].last_run == "0");
+  CHECK(locks[0].held == 1);
+  CHECK(locks[499].last_run == "499");
+  CHECK(locks[499].held == 0);
+}
+
+TEST_CASE("A lost connection at any request does not change what is read of last-run") {
+  for (std::size_t request = 0; request < 8; ++request) {
+    CAPTURE(request);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    bench.servers.Put("/l/last-run", 0, false, "text");
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.store.PlaceFault(request, Fault::kReplyLost);
+    const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}, .with_last_run = true}};
+    bench.store.Run();
+    REQUIRE(survey.IsOver());
+    CHECK(survey.result().locks.at(0).last_run == "text");
+  }
+}
+
+TEST_CASE("The free LOCKs of a tree are reported on request") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/folder", "/j/foreign", "/j/permits"}) {
+    bench.servers.Put(path, 0);
+  }
+  bench.servers.Put("/j/foreign/child", 0, false, "text");
+  bench.servers.Put("/j/free", 0, false, "zklock/1");
+  bench.servers.Put("/j/free/below", 0, false, "zklock/1");
+  bench.servers.Put("/j/kept", 0, false, "an administrator's");
+  bench.servers.Put("/j/kept/last-run", 0);
+  bench.servers.Put("/j/started", 0, false, "an administrator's");
+  bench.servers.Put("/j/started/last-start", 0);
+  bench.servers.Put("/j/permits/leases", 0, false, "2");
+  bench.servers.Put("/j/permits/locks", 0);
+  bench.servers.Put("/j/used", 0);
+  bench.servers.Put("/j/used/_c_x-lock-", kSession, true);
+  const auto look = [&](const std::string& path, Scope scope, bool with_free) {
+    const Survey survey{
+        bench.store, bench.clock, {.place = {path, ""}, .scope = scope, .with_free = with_free}};
+    bench.store.Run();
+    return Paths(survey.result());
+  };
+  using Strings = std::vector<std::string>;
+  CHECK(look("/j", Scope::kTree, true) ==
+        Strings{"/j/free", "/j/free/below", "/j/kept", "/j/permits", "/j/started", "/j/used"});
+  CHECK(look("/j/free", Scope::kGuess, true) == Strings{"/j/free", "/j/free/below"});
+  CHECK(look("/j/folder", Scope::kGuess, true) == Strings{"/j/folder"});
+  CHECK(look("/j/started", Scope::kGuess, false) == Strings{"/j/started"});
+  CHECK(look("/j/free", Scope::kGuess, false).empty());
+}
+
+TEST_CASE("Results are reported in order, as they arrive") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
+  for (int i = 0; i < 2; ++i) bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  bench.servers.Put("/j/b/_c_x-__READ__", kSession, true);
+  Scribe scribe;
+  const Survey survey{
+      bench.store, bench.clock, {.place = {"/j", ""}, .scope = Scope::kTree}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told == std::vector<std::string>{"/j/a 1/1", "1 _c_x-lock-0000000000",
+                                                "2 _c_x-lock-0000000001", "end /j/a", "/j/b 1/0",
+                                                "1 _c_x-__READ__0000000000", "end /j/b", "all"});
+  CHECK(survey.result().locks.empty());
+}
+
+TEST_CASE("The first contenders are reported before the last ones are read") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 500; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.store.Connect();
+  Scribe scribe;
+  const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+  while (scribe.told.size() < 2) REQUIRE(bench.store.Step());
+  CHECK(scribe.told == std::vector<std::string>{"/l 1/499", "1 _c_x-lock-0000000000"});
+  CHECK(bench.store.requests_sent() < 100);
+}
+
+TEST_CASE("After a lost connection, nothing is reported again") {
+  for (std::size_t request = 0; request < 13; ++request) {
+    CAPTURE(request);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    std::vector<std::string> expected{"/l 1/9"};
+    for (int i = 0; i < 10; ++i) {
+      bench.servers.Put("/l/_c_x-lock-", kSession, true);
+      expected.push_back(std::to_string(i + 1) + " " + Numbered("_c_x-lock-", i));
+    }
+    expected.emplace_back("end /l");
+    expected.emplace_back("all");
+    bench.store.PlaceFault(request, Fault::kReplyLost);
+    Scribe scribe;
+    const Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+    bench.store.Run();
+    CHECK(scribe.told == expected);
+  }
+}
+
+TEST_CASE("While the sink can take no more, nothing is reported or read") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 300; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Scribe scribe;
+  scribe.room = 10;
+  Survey survey{bench.store, bench.clock, {.place = {"/l", ""}}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told.size() == 11);
+  CHECK(bench.store.requests_sent() < 100);
+  CHECK_FALSE(survey.IsOver());
+  // No answer is expected meanwhile.
+  bench.clock.Advance(1h);
+  survey.OnReady(0);
+  CHECK_FALSE(bench.store.server_given_up());
+
+  scribe.room = 1000;
+  survey.Resume();
+  bench.store.Run();
+  CHECK(survey.IsOver());
+  CHECK(scribe.told.size() == 303);
+}
+
+TEST_CASE("Of a long queue only the requested number is read, but all are counted") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  for (int i = 0; i < 9; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/build-2024010203", 0);
+  std::vector<std::string> expected{
+      "/l 1/10", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "- build-2024010203", "end /l",
+      "all"};
+  SECTION("by their order") {}
+  SECTION("one more for each that is gone") {
+    bench.store.Before("get " + first, [&] { bench.servers.Remove(first); });
+    expected = {"/l 1/9",
+                "1 _c_x-lock-0000000001",
+                "2 _c_x-lock-0000000002",
+                "- build-2024010203",
+                "end /l",
+                "all"};
+  }
+  Scribe scribe;
+  const Survey survey{
+      bench.store, bench.clock, {.place = {"/l", ""}, .most_contenders = 2}, &scribe};
+  bench.store.Run();
+  CHECK(scribe.told == expected);
+}
+
+TEST_CASE("A guess treats a held znode as a lock, and others as a tree") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/build-2024010203"}) bench.servers.Put(path, 0);
+  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  bench.servers.Put("/j/build-2024010203/_c_x-lock-", kSession, true);
+  SECTION("a tree") {
+    Survey survey = bench.Look("/j", Scope::kGuess);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/j/a", "/j/build-2024010203"});
+    CHECK(survey.result().locks.at(0).in_tree);
+  }
+  SECTION("a lock that has locks below") {
+    bench.servers.Put("/j/_c_x-lock-", kSession, true);
+    Survey survey = bench.Look("/j", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j"});
+    CHECK_FALSE(survey.result().locks.at(0).in_tree);
+    CHECK(survey.result().locks.at(0).ignored_children == std::vector<std::string>{"a"});
+  }
+  SECTION("a free lock that zklock has used") {
+    bench.servers.Put("/j/free", 0);
+    bench.servers.Put("/j/free/last-run", 0);
+    Survey survey = bench.Look("/j/free", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/j/free"});
+    CHECK_FALSE(survey.result().locks.at(0).IsHeld());
+  }
+  SECTION("a lock that does not exist") {
+    Survey survey = bench.Look("/x", Scope::kGuess);
+    bench.store.Run();
+    REQUIRE(Paths(survey.result()) == std::vector<std::string>{"/x"});
+    CHECK_FALSE(survey.result().locks.at(0).exists);
+  }
+}
+
+TEST_CASE("The one znode of a simple lock holds it if a session owns it") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  SECTION("a lock") {
+    bench.servers.Put("/l/lock", kSession);
+    Survey survey = bench.Look("/l", Scope::kGuess);
+    bench.store.Run();
+    const LockSurvey& lock = survey.result().locks.at(0);
+    CHECK(lock.kind == LockKind::kSimple);
+    CHECK(lock.held == 1);
+    CHECK(Names(lock) == std::vector<std::string>{"lock"});
+  }
+  SECTION("a persistent znode of that name") {
+    bench.servers.Put("/l/lock", 0);
+    bench.servers.Put("/l/lock/_c_x-lock-", kSession, true);
+    Survey survey = bench.Look("/l", Scope::kGuess);
+    bench.store.Run();
+    CHECK(Paths(survey.result()) == std::vector<std::string>{"/l/lock"});
+    Survey tree = bench.Look("/l", Scope::kTree);
+    bench.store.Run();
+    CHECK(Paths(tree.result()) == std::vector<std::string>{"/l/lock"});
+    Survey alone = bench.Look("/l", Scope::kLock);
+    bench.store.Run();
+    CHECK(alone.result().locks.at(0).ignored_children == std::vector<std::string>{"lock"});
+    CHECK_FALSE(alone.result().locks.at(0).kind);
+  }
+}
+
+TEST_CASE("The kind of a lock follows from its contenders") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const auto kind_with = [&](const std::string& mark) {
+    bench.servers.Put("/l/_c_x-" + mark, kSession, true);
+    Survey survey = bench.Look("/l");
+    bench.store.Run();
+    return survey.result().locks.at(0).kind;
+  };
+  CHECK(kind_with("lock-") == LockKind::kMutex);
+  CHECK(kind_with("__WRIT__") == LockKind::kReadWrite);
+}
+
+// ---- watching -------------------------------------------------------------------------------
+
+namespace {
+
+/// A watching survey and its requests.
+struct Watching {
+  Watching(Bench& bench_of, const std::string& path, Scope scope = Scope::kGuess)
+      : bench(bench_of),
+        survey(bench.store, bench.clock,
+               {.place = {path, ""}, .scope = scope, .watch = true, .connect_timeout = 15s},
+               &scribe) {
+    bench.store.Run();
+    asked = bench.store.log().size();
+  }
+  /// Lets it run, and returns the requests that it sent.
+  std::vector<std::string> Go() {
+    for (int i = 0; i < 3; ++i) {
+      bench.store.Run();
+      bench.clock.Advance(100ms);
+      survey.OnReady(0);
+    }
+    bench.store.Run();
+    const auto& log = bench.store.log();
+    std::vector<std::string> more(log.begin() + static_cast<std::ptrdiff_t>(asked), log.end());
+    asked = log.size();
+    return more;
+  }
+
+  Bench& bench;
+  Scribe scribe;
+  Survey survey;
+  std::size_t asked;
+};
+
+}  // namespace
+
+TEST_CASE("Watching, nothing is read while nothing changes") {
+  Bench bench;
+  for (const char* const path : {"/j", "/j/a", "/j/b"}) bench.servers.Put(path, 0);
+  bench.servers.Put("/j/a/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/j");
+  CHECK(watching.scribe.Take().back() == "all");
+  bench.clock.Advance(1h);
+  CHECK(watching.Go().empty());
+  CHECK(watching.scribe.told.empty());
+  CHECK_FALSE(bench.store.server_given_up());
+  CHECK(watching.survey.GetInterest().wake == kNever);
+}
+
+TEST_CASE("Watching, after a change only what has changed is read, and everything is reported") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  const std::string first = bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  SECTION("a contender joins") {
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    CHECK(watching.Go() ==
+          std::vector<std::string>{"list /l", "get /l", "get /l/_c_x-lock-0000000002"});
+    CHECK(watching.scribe.told ==
+          std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001",
+                                   "3 _c_x-lock-0000000002", "end /l", "all"});
+  }
+  SECTION("a contender leaves") {
+    bench.servers.Remove(first);
+    CHECK(watching.Go() == std::vector<std::string>{"list /l", "get /l"});
+    CHECK(watching.scribe.told ==
+          std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000001", "end /l", "all"});
+  }
+  CHECK(watching.Go().empty());
+}
+
+TEST_CASE("Watching, many changes at once cause one survey") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  for (int i = 0; i < 20; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  const auto& told = watching.scribe.told;
+  CHECK(std::count(told.begin(), told.end(), "all") == 1);
+}
+
+TEST_CASE("Watching, a change during a survey is not missed") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  bench.store.Before("get /l/_c_x-lock-",
+                     [&] { bench.servers.Put("/l/_c_x-lock-", kSession, true); });
+  Watching watching(bench, "/l");
+  watching.Go();
+  CHECK(watching.scribe.told ==
+        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all", "/l 1/1",
+                                 "1 _c_x-lock-0000000000", "2 _c_x-lock-0000000001", "end /l",
+                                 "all"});
+}
+
+TEST_CASE("Watching, a lock that is created later is found") {
+  Bench bench;
+  Watching watching(bench, "/l");
+  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  CHECK(watching.Go().empty());
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  CHECK(watching.scribe.told ==
+        std::vector<std::string>{"/l 1/0", "1 _c_x-lock-0000000000", "end /l", "all"});
+}
+
+TEST_CASE("Watching, a lock that is deleted and created again is found") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  watching.scribe.Take();
+  bench.servers.Remove("/l");
+  watching.Go();
+  CHECK(watching.scribe.Take() == std::vector<std::string>{"/l 0/0", "end /l", "all"});
+  bench.servers.Put("/l", 0);
+  bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  watching.Go();
+  CHECK(watching.scribe.told.front() == "/l 1/0");
+}
+
+TEST_CASE("Watching, everything is read again over a new connection") {
+  for (const bool expires : {false, true}) {
+    CAPTURE(expires);
+    Bench bench;
+    bench.servers.Put("/l", 0);
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    Watching watching(bench, "/l");
+    watching.scribe.Take();
+    if (expires) {
+      bench.store.Expire();
+    } else {
+      bench.store.Disconnect();
+    }
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    bench.store.Run();
+    CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/1", "1 _c_x-lock-0000000000",
+                                                           "2 _c_x-lock-0000000001", "end /l",
+                                                           "all"});
+    watching.Go();
+    watching.scribe.Take();
+    bench.servers.Put("/l/_c_x-lock-", kSession, true);
+    watching.Go();
+    CHECK(watching.scribe.told.front() == "/l 1/2");
+  }
+}
+
+TEST_CASE("Watching, any number of connections may be lost") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  for (int i = 0; i < 50; ++i) {
+    bench.store.Disconnect();
+    bench.store.Run();
+  }
+  CHECK_FALSE(watching.survey.IsOver());
+}
+
+TEST_CASE("Watching ends after too long without a server") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  Watching watching(bench, "/l");
+  bench.store.Disconnect();
+  bench.clock.Advance(15s);
+  watching.survey.OnReady(0);
+  REQUIRE(watching.survey.failure());
+  CHECK(std::holds_alternative<Unreachable>(*watching.survey.failure()));
+}
+
+TEST_CASE("Watching, a larger screen is filled from the cache and from the servers") {
+  Bench bench;
+  bench.servers.Put("/l", 0);
+  for (int i = 0; i < 3; ++i) bench.servers.Put("/l/_c_x-lock-", kSession, true);
+  Watching watching(bench, "/l");
+  watching.survey.Repeat(1);
+  CHECK(watching.Go().empty());
+  watching.scribe.Take();
+  watching.survey.Repeat(2);
+  CHECK(watching.Go().empty());
+  CHECK(watching.scribe.told == std::vector<std::string>{"/l 1/2", "1 _c_x-lock-0000000000",
+                                                         "2 _c_x-lock-0000000001", "end /l",
+                                                         "all"});
+}
+
+}  // namespace zklock::lock

@@ -1,0 +1,126 @@
+// The guard of --hold's owner. The keeper is this process.
+
+#include "process/guard/owner_guard.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <stdexcept>
+#include <vector>
+
+#include "process/tree/guard_name.h"
+#include "support/child.h"
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Child;
+using test::Killed;
+
+/// The child of this process that was not one of `others`. These may be more than the owner: a test
+/// of a supervisor makes this process the parent of whatever orphans are left.
+pid_t ChildBeside(const std::vector<pid_t>& others) {
+  for (const pid_t child : ChildrenOf(getpid())) {
+    if (std::find(others.begin(), others.end(), child) == others.end()) return child;
+  }
+  throw std::runtime_error("there is no guard");
+}
+
+struct Guarded {
+  explicit Guarded(TimePoint lease_end, Duration grace)
+      : guard({.owner = &owner, .when_orphaned = {}}) {
+    guard.BeginHold(lease_end, grace);
+    guard_pid = ChildBeside(others);
+    WaitUntilAsleep(guard_pid);
+  }
+
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  Owner owner = Owner::Open(process.pid()).value();
+  std::vector<pid_t> others = ChildrenOf(getpid());
+  OwnerGuard guard;
+  pid_t guard_pid = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the owner is signalled a grace before the lease's end") {
+  const TimePoint lease_end = BootClock::now() + seconds(12);
+  Guarded guarded(lease_end, seconds(10));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+  CHECK(BootClock::now() >= lease_end - seconds(10));
+  CHECK(BootClock::now() < lease_end);
+  CHECK(guarded.guard.cause() == EndCause::kLeaseRanOut);
+}
+
+TEST_CASE("the owner is signalled earlier if the lease's end has moved back") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(5));
+  const TimePoint lease_end = BootClock::now() + seconds(11);
+  guarded.guard.SetLease(lease_end, seconds(10));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+  CHECK(BootClock::now() >= lease_end - seconds(10));
+  CHECK(BootClock::now() < lease_end);
+}
+
+TEST_CASE("the owner is signalled at once if the lease's end has moved into the past") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(5));
+  guarded.guard.SetLease(BootClock::now() - seconds(1), seconds(1));
+  CHECK(guarded.process.Wait() == Killed(SIGTERM));
+}
+
+TEST_CASE("the owner of a lease that is extended is left alone") {
+  Guarded guarded(BootClock::now() + hours(1), seconds(1));
+  const TimePoint first = BootClock::now() + seconds(3);
+  guarded.guard.SetLease(first, seconds(1));
+  WaitUntilAsleep(guarded.guard_pid);
+  guarded.guard.SetLease(first + hours(1), seconds(1));
+  CHECK_THROWS(guarded.process.Wait(milliseconds(3100)));
+  CHECK_FALSE(guarded.guard.cause());
+}
+
+TEST_CASE("an owner's guard can be recognised from the start") {
+  const Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const std::vector<pid_t> others = ChildrenOf(getpid());
+  const OwnerGuard guard({.owner = &owner, .when_orphaned = {}});
+  CHECK(IsGuard(ReadProcessStat(ChildBeside(others)).value()));
+}
+
+TEST_CASE(
+    "the guard of a keeper that dies while it closes the session does not wait for the owner") {
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const pid_t keeper = fork();
+  if (keeper == 0) {
+    OwnerGuard guard({.owner = &owner, .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
+    guard.BeginHold(BootClock::now() + hours(1), {});
+    guard.BeginClose();
+    _exit(0);
+  }
+  REQUIRE(keeper > 0);
+  REQUIRE(waitpid(keeper, nullptr, 0) == keeper);
+  CHECK(process.Wait() == Killed(SIGUSR1));
+}
+
+TEST_CASE(
+    "the guard of a keeper that dies before it holds closes the session, and signals nobody") {
+  Child process = Child::Start({.argv = {"sleep", "1000"}});
+  const Owner owner = Owner::Open(process.pid()).value();
+  const pid_t keeper = fork();
+  if (keeper == 0) {
+    const OwnerGuard guard(
+        {.owner = &owner, .when_orphaned = [&owner] { (void)owner.Signal(SIGUSR1); }});
+    _exit(0);
+  }
+  REQUIRE(keeper > 0);
+  REQUIRE(waitpid(keeper, nullptr, 0) == keeper);
+  CHECK(process.Wait() == Killed(SIGUSR1));
+}
+
+}  // namespace zklock::process

@@ -1,0 +1,303 @@
+#include "process/guard/supervisor.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "support/temporary.h"
+#include "unit/process/supervised.h"
+
+namespace zklock::process {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Child;
+using test::Exited;
+using test::ExitFrom;
+using test::Killed;
+
+std::string ReadWhole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+fs::path Proc(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+// A line of /proc/PID/status.
+std::string StatusLine(pid_t pid, const std::string& name) {
+  std::istringstream status(ReadWhole(Proc(pid) / "status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name + ":", 0) == 0) return line;
+  }
+  return "no " + name;
+}
+
+// A process's open descriptors: "NUMBER FILE", sorted as text.
+std::set<std::string> Descriptors(pid_t pid) {
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator(Proc(pid) / "fd")) {
+    std::error_code closed;
+    const std::string file = fs::read_symlink(entry.path(), closed).string();
+    if (!closed) found.insert(entry.path().filename().string() + " " + file);
+  }
+  return found;
+}
+
+// A command that does nothing, and has been executed when Begin() returns.
+TestCommand Sleep() {
+  TestCommand spec;
+  spec.executable = "/bin/sleep";
+  spec.arguments = {"sleep", "1000"};
+  return spec;
+}
+
+int ExecError(const std::string& path, const Signals& signals) {
+  TestCommand spec = Sleep();
+  spec.executable = path;
+  return Begin(*Supervisor::Prepare(spec, signals), spec).value().error;
+}
+
+TEST_CASE("every exit status of the command is returned") {
+  const Signals signals;
+  for (int status = 0; status < 256; ++status) {
+    const auto command = MustStart(Script("exit " + std::to_string(status)), signals);
+    const Ended ended = WaitForEnd(*command);
+    CHECK(ExitFrom(ended.wait_status) == Exited(status));
+    CHECK_FALSE(command->cause());
+    CHECK_FALSE(ended.guard_failed);
+  }
+}
+
+TEST_CASE("a command killed by a signal is reported as killed by it") {
+  const Signals signals;
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
+                           SIGPIPE, SIGALRM, SIGTERM, SIGRTMIN, SIGRTMAX}) {
+    const auto command =
+        MustStart(Script("ulimit -c 0; kill -" + std::to_string(number) + " $$"), signals);
+    CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Killed(number));
+  }
+}
+
+TEST_CASE("a forwarded signal reaches the command") {
+  Supervised command(
+      "for s in TERM INT HUP QUIT USR1 USR2 CONT; do trap \"echo $s >&$REPORT\" $s; done; "
+      "sleep 1000 & echo ready >&$REPORT; while :; do wait; done");
+  ReportPipe& report = command.report;
+  CHECK(report.ReadLine() == "ready");
+  const std::pair<int, const char*> signals[] = {
+      {SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},  {SIGQUIT, "QUIT"},
+      {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}};
+  for (const auto& [number, name] : signals) {
+    command->Forward(number);
+    CHECK(report.ReadLine() == name);
+  }
+}
+
+TEST_CASE("a signal forwarded after the command's end has no effect") {
+  Supervised command("exit 3");
+  CHECK(ExitFrom(command.WaitForEnd().wait_status) == Exited(3));
+  command->Forward(SIGTERM);
+  command->End(EndCause::kReleaseRequested);
+  CHECK(ExitFrom(command->ended()->wait_status) == Exited(3));
+}
+
+TEST_CASE("a command that cannot be executed gives execve's errno, and leaves nothing") {
+  const Signals signals;
+  const test::TemporaryDirectory at;
+  const std::string no_interpreter =
+      at.WriteProgram("no-interpreter", "#!/nonexistent/interpreter\n");
+  const std::string not_executable = at.Write("not-executable", "#!/bin/sh\n");
+  const auto before = ChildrenOf(getpid());
+  CHECK(ExecError("/nonexistent/command", signals) == ENOENT);
+  CHECK(ExecError(no_interpreter, signals) == ENOENT);
+  CHECK(ExecError(not_executable, signals) == EACCES);
+  CHECK(ExecError("/", signals) == EACCES);
+  CHECK(ChildrenOf(getpid()) == before);
+}
+
+TEST_CASE("a script without an interpreter line is given to the shell, as execvp does") {
+  Signals signals;
+  ReportPipe report;
+  const test::TemporaryDirectory at;
+  const std::string script = at.WriteProgram("script", "echo \"$0 $1 $2\" >&$REPORT\nexit 5\n");
+  TestCommand spec = Script("");
+  spec.executable = script;
+  spec.arguments = {"the-name", "one word", "two"};
+  spec.environment.push_back(report.variable());
+  report.Inherit(true);
+  const auto command = MustStart(spec, signals);
+  report.CloseWriteEnd();
+  CHECK(report.ReadLine() == script + " one word two");
+  CHECK(ExitFrom(WaitForEnd(*command).wait_status) == Exited(5));
+}
+
+TEST_CASE("the command gets its arguments and environment unchanged") {
+  const Signals signals;
+  TestCommand spec = Sleep();
+  spec.arguments = {"another name", "1000", "2000"};
+  spec.environment = {"A=1", "EMPTY=", "B=x y\nz", "A=twice"};
+  const auto command = MustStart(spec, signals);
+  const std::string nul(1, '\0');
+  CHECK(ReadWhole(Proc(command->command_pid()) / "cmdline") ==
+        "another name" + nul + "1000" + nul + "2000" + nul);
+  CHECK(ReadWhole(Proc(command->command_pid()) / "environ") ==
+        "A=1" + nul + "EMPTY=" + nul + "B=x y\nz" + nul + "A=twice" + nul);
+}
+
+TEST_CASE("the command gets the descriptors that zklock was given and no others") {
+  ReportPipe inherited;
+  const UniqueFd zklocks_own(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  std::set<std::string> expected;
+  inherited.Inherit(true);
+  for (const std::string& descriptor : Descriptors(getpid())) {
+    const int flags = fcntl(std::stoi(descriptor), F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) expected.insert(descriptor);
+  }
+  const Signals signals;
+  // It speaks when the dynamic linker has closed what it had open, and opens nothing for that.
+  TestCommand spec =
+      Script("exec perl -e 'open(F, \">&=\", $ENV{REPORT}); syswrite(F, \"up\\n\"); sleep 1000'");
+  spec.environment.push_back(inherited.variable());
+  const auto command = MustStart(spec, signals);
+  inherited.CloseWriteEnd();
+  WaitForTree(inherited, 1);
+  CHECK(Descriptors(command->command_pid()) == expected);
+}
+
+TEST_CASE("the guard keeps none of the user's descriptors and none of zklock's connections open") {
+  ReportPipe inherited;
+  const UniqueFd connection(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  inherited.Inherit(true);
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const pid_t guard = ReadProcessStat(command->command_pid()).value().parent;
+  int others = 0;
+  for (const std::string& descriptor : Descriptors(guard)) {
+    CAPTURE(descriptor);
+    const std::string file = descriptor.substr(descriptor.find(' ') + 1);
+    if (std::stoi(descriptor) <= STDERR_FILENO) {
+      CHECK(file == "/dev/null");
+    } else {
+      ++others;
+      CHECK((file.starts_with("socket:") || file.starts_with("anon_inode:") ||
+             file.ends_with("/children")));
+    }
+  }
+  CHECK(others == 4);  // the socket, signalfd, timerfd, its own children
+}
+
+TEST_CASE("pkill, pidof and a signal to zklock's group spare the guard") {
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const auto stat = ReadProcessStat(ReadProcessStat(command->command_pid()).value().parent).value();
+  CHECK(stat.parent == getpid());
+  CHECK(stat.name == "lock-guard");
+  const std::string own_name = ReadWhole(Proc(getpid()) / "cmdline").c_str();
+  const std::string its_name = ReadWhole(Proc(stat.id.pid) / "cmdline").c_str();
+  CHECK(its_name == std::string("guard").substr(0, own_name.size()));
+  CHECK(own_name != its_name);
+  CHECK(getpgid(stat.id.pid) != getpgid(0));
+  CHECK(getsid(stat.id.pid) != getsid(0));
+}
+
+TEST_CASE("the command stays in zklock's process group, session, directory and priority") {
+  const Signals signals;
+  const auto command = MustStart(Sleep(), signals);
+  const pid_t pid = command->command_pid();
+  CHECK(getpgid(pid) == getpgid(0));
+  CHECK(getsid(pid) == getsid(0));
+  CHECK(fs::read_symlink(Proc(pid) / "cwd") == fs::current_path());
+  CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == getpriority(PRIO_PROCESS, 0));
+  CHECK(StatusLine(pid, "Umask") == StatusLine(getpid(), "Umask"));
+  CHECK(ReadWhole(Proc(pid) / "limits") == ReadWhole(Proc(getpid()) / "limits"));
+}
+
+TEST_CASE("the command gets the signal mask and dispositions zklock was started with") {
+  Child child = Child::Start({.body =
+                                  [] {
+                                    const char* lines[] = {"SigBlk", "SigIgn", "SigCgt"};
+                                    std::string before;
+                                    for (const char* line : lines) {
+                                      before += StatusLine(getpid(), line) + "\n";
+                                    }
+                                    const Signals signals;
+                                    const auto command = MustStart(Sleep(), signals);
+                                    std::string inside;
+                                    for (const char* line : lines) {
+                                      inside += StatusLine(command->command_pid(), line) + "\n";
+                                    }
+                                    dprintf(1, "%s", before.c_str());
+                                    dprintf(2, "%s", inside.c_str());
+                                    return 0;
+                                  },
+                              .prepare =
+                                  [] {
+                                    // Signals that a sanitizer handles are not inherited either.
+                                    for (int n = 1; n < NSIG; ++n) signal(n, SIG_DFL);
+                                    for (const int n : {SIGHUP, SIGCHLD, SIGTSTP, SIGPIPE}) {
+                                      signal(n, SIG_IGN);
+                                    }
+                                    sigset_t blocked;
+                                    sigemptyset(&blocked);
+                                    sigaddset(&blocked, SIGUSR2);
+                                    sigaddset(&blocked, SIGWINCH);
+                                    sigprocmask(SIG_SETMASK, &blocked, nullptr);
+                                  }});
+  CHECK(child.Wait() == Exited(0));
+  CHECK(child.out().find("SigIgn:\t0000000000091001") != std::string::npos);
+  CHECK(child.err() == child.out());
+}
+
+TEST_CASE("a command that reads the terminal in the foreground is not disturbed") {
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    const auto command = MustStart(Script("read line && echo \"got $line\""), signals);
+    return WEXITSTATUS(WaitForEnd(*command).wait_status);
+  }});
+  child.Write("hello\n");
+  child.ReadUntil("got hello");
+  CHECK(child.Wait() == Exited(0));
+}
+
+TEST_CASE("Ctrl-C reaches the command once, and is the terminal's for zklock") {
+  Child child = Child::StartOnTerminal({.body = [] {
+    Signals signals;
+    const auto command = MustStart(
+        Script("trap 'echo interrupted' INT; trap 'exit 4' TERM; sleep 1000 & echo ready; " +
+               kWaitForEver),
+        signals);
+    EventLoop loop;
+    loop.Add(signals);
+    loop.Add(*command);
+    while (!command->ended()) {
+      loop.RunOnce();
+      while (const auto event = signals.Next()) {
+        dprintf(1, "%d %s\n", event->number, event->from_terminal ? "terminal" : "sent");
+        if (!event->from_terminal) command->Forward(event->number);
+        command->Forward(SIGTERM);  // which ends this test
+      }
+    }
+    return WEXITSTATUS(command->ended()->wait_status);
+  }});
+  child.ReadUntil("ready");
+  child.Write("\x03");
+  CHECK(child.Wait() == Exited(4));
+  child.ReadToEnd();
+  const std::string& screen = child.out();
+  CHECK(screen.find("2 terminal") != std::string::npos);
+  CHECK(screen.find("interrupted") != std::string::npos);
+  CHECK(screen.find("interrupted") == screen.rfind("interrupted"));
+}
+
+}  // namespace
+}  // namespace zklock::process
