@@ -192,6 +192,20 @@ TEST_CASE("zklock(1), README, help and code have the same exit statuses") {
   }
 }
 
+TEST_CASE("src/README.md lists each cause of a command's end") {
+  Set causes;
+  for (const std::string& line : Lines(ReadSource("src/base/end_cause.h"))) {
+    causes.merge(Matches(line, "^  (k[A-Za-z]+),"));
+  }
+  CHECK(causes.size() > 10);
+  Set listed;
+  for (const std::string& line :
+       Section(ReadSource("src/README.md"), "## Who may end a command", "## ")) {
+    listed.merge(Matches(line, "^\\| `(k[A-Za-z]+)` \\|"));
+  }
+  CHECK(listed == causes);
+}
+
 /// The words in column `place` of the table of names in zklock(1).
 Set NamesForPrograms(std::size_t place) {
   Set names;
