@@ -133,7 +133,7 @@ EventSource::Interest Connection::GetInterest() {
   }
   TimePoint wake = WakeAfter(before_call_, left);
   if (helper_ != nullptr) {
-    (void)helper_->LastWords();
+    (void)helper_->ErrorTail();
     // A connected session looks often enough.
     if (state_ != State::kConnected) wake = std::min(wake, before_call_ + kWordsPause);
   }
@@ -256,7 +256,7 @@ void Connection::StartHelper() {
 
 AttemptEnd Connection::Explained(AttemptEnd end) const {
   if (helper_ == nullptr) return end;
-  const std::string& words = helper_->LastWords();
+  const std::string& words = helper_->ErrorTail();
   if (!words.empty()) {
     const auto how =
         helper_->IsRefusal() ? AttemptEnd::How::kHelperRefused : AttemptEnd::How::kHelper;

@@ -15,7 +15,7 @@ class Helper {
   virtual ~Helper() = default;
   /// What it last reported on standard error, as one line; empty if nothing. To be called now and
   /// then, so that a helper that reports much does not block.
-  [[nodiscard]] virtual const std::string& LastWords() = 0;
+  [[nodiscard]] virtual const std::string& ErrorTail() = 0;
   /// Whether that says that the server has rejected the credentials.
   [[nodiscard]] virtual bool IsRefusal() { return false; }
   /// Forgets what was reported so far: the session exists.

@@ -78,7 +78,7 @@ void WordQuery::Start(const Endpoint& endpoint, Transport& transport) {
 
 EventSource::Interest WordQuery::GetInterest() {
   if (IsOver()) return {};
-  if (helper_ != nullptr) (void)helper_->LastWords();
+  if (helper_ != nullptr) (void)helper_->ErrorTail();
   return {.fd = socket_.get(),
           .events = static_cast<short>(state_ == State::kConnecting ? POLLOUT : POLLIN),
           .wake = deadline_};

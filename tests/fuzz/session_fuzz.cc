@@ -71,7 +71,7 @@ class Server final : public zookeeper::Transport {
 
  private:
   struct Wire final : zookeeper::Helper {
-    const std::string& LastWords() override { return words; }
+    const std::string& ErrorTail() override { return words; }
     void ForgetWords() override {}
     std::string words;
   };

@@ -14,7 +14,7 @@
 #include "server/client.h"
 #include "support/peer.h"
 #include "support/server.h"
-#include "zookeeper/close_session.h"
+#include "zookeeper/orphaned_session.h"
 
 namespace zklock::test {
 namespace {

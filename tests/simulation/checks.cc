@@ -7,8 +7,8 @@
 #include "lock/data/reserved.h"
 #include "lock/data/run_history.h"
 #include "protocol/contender_name.h"
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 #include "protocol/semaphore.h"
 #include "simulation/life.h"
 

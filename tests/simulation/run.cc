@@ -10,8 +10,8 @@
 #include "lock/data/contender_data.h"
 #include "lock/hold/history_writer.h"
 #include "lock/hold/hold.h"
-#include "lock/hold/last_run.h"
-#include "lock/hold/last_start.h"
+#include "lock/hold/start_commit.h"
+#include "lock/hold/success_record.h"
 #include "lock/operations/calls.h"
 #include "lock/operations/contender_operations.h"
 #include "lock/reserve/existing_reservations.h"
@@ -20,7 +20,7 @@
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
 #include "simulation/life.h"
-#include "zookeeper/close_session.h"
+#include "zookeeper/orphaned_session.h"
 
 // A run of zklock, in the order of src/commands: acquire_locks, queue_wait, locked_run,
 // session_driver.
@@ -271,17 +271,18 @@ class ZklockRun {
 
   std::size_t Release(lock::Hold& hold, TimePoint began) {
     const lock::FinishedRun run{.duration = clock_.Now() - began, .status = 0, .host = "host"};
-    if (last_run_) {
+    if (success_record_) {
       std::vector<std::optional<zookeeper::DataWrite>> history;
       if (history_) {
         ServeHistory(hold, [&] { return history_->IsSettled(); });
         history = history_->End(run);
       }
-      last_run_->Record(began, "host", std::move(history));
-      Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
+      success_record_->Record(began, "host", std::move(history));
+      Serve(*success_record_, hold, [&] { return success_record_->IsDone(); });
       // After a removal by force the next run may have looked before this was recorded.
       const bool is_first = !life_.checks.IsExcused(tickets_.front().path);
-      if (last_run_->IsDone() && !hold.loss() && last_run_->refused().empty() && is_first) {
+      if (success_record_->IsDone() && !hold.loss() && success_record_->refused().empty() &&
+          is_first) {
         life_.checks.Record(options_.locks.front(), TimeOf(began));
       }
     } else if (history_) {
@@ -320,23 +321,23 @@ class ZklockRun {
   }
 
   std::string CommitStart(lock::Hold& hold) {
-    lock::LastStart start(session_, clock_, tickets_, "host", kOncePer);
+    lock::StartCommit start(session_, clock_, tickets_, "host", kOncePer);
     Serve(start, hold,
           [&] { return start.refusal() || (start.IsCommitted() && hold.SufficesToStart()); });
     if (hold.loss()) return "lost before the run";
     if (!start.refusal()) return "";
-    if (std::holds_alternative<lock::LastStart::TooRecent>(*start.refusal())) return "too recent";
+    if (std::holds_alternative<lock::StartCommit::TooRecent>(*start.refusal())) return "too recent";
     throw Violation(run_.name + " cannot record its start");
   }
 
   std::string CheckLastRun(const lock::Hold& hold) {
-    last_run_.emplace(session_, tickets_);
-    Serve(*last_run_, hold, [&] { return last_run_->IsDone(); });
+    success_record_.emplace(session_, tickets_);
+    Serve(*success_record_, hold, [&] { return success_record_->IsDone(); });
     if (hold.loss()) return "lost before the run";
-    if (last_run_->unknown()) return "last run unknown";
-    if (!last_run_->newest()) return "";
-    const Duration ago =
-        tickets_.front().EarliestServerTimeAt(clock_.Now()) - last_run_->newest()->success.began;
+    if (success_record_->unknown()) return "last run unknown";
+    if (!success_record_->newest()) return "";
+    const Duration ago = tickets_.front().EarliestServerTimeAt(clock_.Now()) -
+                         success_record_->newest()->success.began;
     return ago >= *options_.min_interval ? "" : "too recent";
   }
 
@@ -546,7 +547,7 @@ class ZklockRun {
   std::vector<lock::Ticket> tickets_;
   std::vector<std::string> passed_;
   std::vector<lock::ReservedLock> reserved_;
-  std::optional<lock::LastRun> last_run_;
+  std::optional<lock::SuccessRecord> success_record_;
   std::optional<lock::HistoryWriter> history_;
 };
 

@@ -13,7 +13,7 @@
 #include "cli/text/queue_view.h"
 #include "cli/text/run_messages.h"
 #include "cli/text/server_messages.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 
 namespace zklock::cli {
 namespace {

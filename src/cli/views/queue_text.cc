@@ -10,7 +10,7 @@
 #include "cli/text/duration.h"
 #include "cli/text/history_view.h"
 #include "cli/text/printable.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 
 namespace zklock::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "cli/text/printable.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 
 namespace zklock::cli {
 

@@ -61,7 +61,7 @@ class LockAcquisition {
   void BeginSession() {
     session_driver_.reset();
     session_driver_ = std::make_unique<SessionDriver>(context_.loop, server_, context_.clock,
-                                                      &context_.shared_session);
+                                                      &context_.session_for_guard);
     // Sends the request for a session: the server works on it while this process prepares.
     context_.loop.RunReady();
     if (task_.command != nullptr) task_.command->FindCgroup();
@@ -75,7 +75,7 @@ class LockAcquisition {
   WaitHooks Hooks() {
     WaitHooks hooks{.is_cancelled = task_.is_cancelled};
     hooks.on_joining = [this] {
-      context_.shared_session.Set(session_driver_->session());
+      context_.session_for_guard.Set(session_driver_->session());
       if (task_.command != nullptr) task_.command->OnJoining(session_driver_->session());
       TryForkGuard();
     };

@@ -6,7 +6,7 @@
 #include "commands/run/lease_first.h"
 #include "commands/session/console.h"
 #include "commands/session/failure_end.h"
-#include "lock/hold/last_start.h"
+#include "lock/hold/start_commit.h"
 
 namespace zklock::commands {
 
@@ -17,7 +17,7 @@ Intervals::Intervals(RunContext& context, SessionDriver& session_driver,
     : context_(context),
       session_driver_(session_driver),
       tickets_(tickets),
-      last_run_(session_driver.session(), tickets) {}
+      success_record_(session_driver.session(), tickets) {}
 
 std::optional<Intervals::Refusal> Intervals::Check(lock::Hold& hold) {
   if (context_.options.min_interval) {
@@ -29,10 +29,11 @@ std::optional<Intervals::Refusal> Intervals::Check(lock::Hold& hold) {
 }
 
 std::optional<Intervals::Refusal> Intervals::CheckLastRun(lock::Hold& hold) {
-  if (auto refusal = Serve(hold, last_run_, [this] { return last_run_.IsDone(); })) return refusal;
-  if (const auto& unknown = last_run_.unknown()) return *unknown;
-  if (!last_run_.newest()) return std::nullopt;
-  const lock::LastRun::Success& last = *last_run_.newest();
+  if (auto refusal = Serve(hold, success_record_, [this] { return success_record_.IsDone(); }))
+    return refusal;
+  if (const auto& unknown = success_record_.unknown()) return *unknown;
+  if (!success_record_.newest()) return std::nullopt;
+  const lock::SuccessRecord::Success& last = *success_record_.newest();
   // The record may be late, and this may be early: an interval never ends too soon.
   const Duration ago =
       tickets_.front().EarliestServerTimeAt(context_.clock.Now()) - last.success.began;
@@ -43,8 +44,8 @@ std::optional<Intervals::Refusal> Intervals::CheckLastRun(lock::Hold& hold) {
 
 std::optional<Intervals::Refusal> Intervals::CommitStart(lock::Hold& hold) {
   const Duration interval = *context_.options.once_per;
-  lock::LastStart start(session_driver_.session(), context_.clock, tickets_, context_.Self().host,
-                        interval);
+  lock::StartCommit start(session_driver_.session(), context_.clock, tickets_, context_.Self().host,
+                          interval);
   // The commit may have taken most of the lease: the heartbeats continue until it suffices again.
   const auto is_done = [&] {
     return start.refusal() || (start.IsCommitted() && hold.SufficesToStart());
@@ -56,7 +57,7 @@ std::optional<Intervals::Refusal> Intervals::CommitStart(lock::Hold& hold) {
     return refusal;
   }
   if (!start.refusal()) return std::nullopt;
-  if (const auto* recent = std::get_if<lock::LastStart::TooRecent>(&*start.refusal())) {
+  if (const auto* recent = std::get_if<lock::StartCommit::TooRecent>(&*start.refusal())) {
     return TooRecent{"--once-per", "started", recent->lock, recent->host, recent->ago, interval};
   }
   return std::get<lock::RecordFailure>(*start.refusal());
@@ -97,9 +98,9 @@ cli::RunEnd Intervals::End(const Refusal& refusal) const {
 
 void Intervals::RecordSuccess(lock::Hold& hold, TimePoint began,
                               std::vector<std::optional<zookeeper::DataWrite>> history) {
-  last_run_.Record(began, context_.Self().host, std::move(history));
-  (void)Serve(hold, last_run_, [this] { return last_run_.IsDone(); });
-  if (!last_run_.IsDone() || hold.loss() || !last_run_.refused().empty()) {
+  success_record_.Record(began, context_.Self().host, std::move(history));
+  (void)Serve(hold, success_record_, [this] { return success_record_.IsDone(); });
+  if (!success_record_.IsDone() || hold.loss() || !success_record_.refused().empty()) {
     context_.report.Error(cli::message::kNotRecorded, DisplayPath());
   }
 }

@@ -12,7 +12,7 @@
 #include "commands/session/session_driver.h"
 #include "lock/data/ticket.h"
 #include "lock/hold/hold.h"
-#include "lock/hold/last_run.h"
+#include "lock/hold/success_record.h"
 
 namespace zklock::commands {
 
@@ -68,7 +68,7 @@ class Intervals {
   RunContext& context_;
   SessionDriver& session_driver_;
   const std::vector<lock::Ticket>& tickets_;
-  lock::LastRun last_run_;
+  lock::SuccessRecord success_record_;
 };
 
 }  // namespace zklock::commands

@@ -153,14 +153,14 @@ class Keeper {
 
   void ForkGuard() {
     if (guard_) return;
-    process::OwnerDuty duty = context_.shared_session.GuardDuty();
+    process::OwnerDuty duty = context_.session_for_guard.GuardDuty();
     duty.owner = &owner_;
     duty.signal = context_.options.on_lost_signal;
     guard_.emplace(std::move(duty));
   }
 
   void StartGuard(const lock::Hold& hold) {
-    context_.shared_session.Set(session());
+    context_.session_for_guard.Set(session());
     try {
       ForkGuard();
       guard_->BeginHold(hold.lease_end(), hold.grace());

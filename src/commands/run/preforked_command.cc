@@ -18,7 +18,7 @@ constexpr Duration kForkTime = 1s;
 }  // namespace
 
 PreforkedCommand::~PreforkedCommand() {
-  if (supervisor_ && context_.shared_session.is_set()) supervisor_->LeaveGuard();
+  if (supervisor_ && context_.session_for_guard.is_set()) supervisor_->LeaveGuard();
 }
 
 void PreforkedCommand::RequireCgroup() {
@@ -118,13 +118,13 @@ process::CommandSpec PreforkedCommand::Spec(Duration grace) const {
 
 void PreforkedCommand::Prepare(Duration session_timeout) {
   process::CommandSpec spec = Spec(GraceWith(session_timeout));
-  spec.when_orphaned = [this] { context_.shared_session.Close(); };
+  spec.when_orphaned = [this] { context_.session_for_guard.Close(); };
   supervisor_ = process::Supervisor::Prepare(spec, context_.signals);
 }
 
 void PreforkedCommand::FinishForks(const zookeeper::Session& session, TimePoint lease_end) {
   const Duration timeout = session.lease().timeout();
-  context_.shared_session.Set(session);
+  context_.session_for_guard.Set(session);
   // The next in line may have waited for long, and somebody has killed one of the two: that is not
   // the end of a run.
   if (supervisor_ && !supervisor_->IsIntact()) Discard();

@@ -31,7 +31,7 @@ class PreforkedCommand {
   /// FindExecutable.
   PreforkedCommand(RunContext& context, std::string executable)
       : context_(context), executable_(std::move(executable)) {}
-  /// Leaves the guard running if the session may still be open (RunContext::shared_session).
+  /// Leaves the guard running if the session may still be open (RunContext::session_for_guard).
   ~PreforkedCommand();
   PreforkedCommand(const PreforkedCommand&) = delete;
   PreforkedCommand& operator=(const PreforkedCommand&) = delete;

@@ -78,7 +78,8 @@ int ReserveOnly(RunContext& context) {
                                    },
                                .fork_guard =
                                    [&] {
-                                     if (!guard) guard.emplace(context.shared_session.GuardDuty());
+                                     if (!guard)
+                                       guard.emplace(context.session_for_guard.GuardDuty());
                                    }});
   return kExitOk;
 }

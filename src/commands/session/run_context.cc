@@ -29,7 +29,7 @@ RunContext::RunContext(const cli::RunOptions& its_options, process::Signals& its
       report(sink, options.verbosity),
       event_writer(OpenEventsFor(options)),
       events(Listeners(report, event_writer.get())),
-      shared_session(options.server) {
+      session_for_guard(options.server) {
   loop.Add(signals);
   loop.Add(sink);
   if (event_writer) loop.Add(*event_writer);

@@ -11,7 +11,7 @@
 #include "cli/reports/report.h"
 #include "commands/session/ancestor_locks.h"
 #include "commands/session/event_broadcaster.h"
-#include "commands/session/shared_session.h"
+#include "commands/session/session_for_guard.h"
 #include "lock/data/ticket.h"
 #include "process/loop/event_loop.h"
 #include "process/loop/message_sink.h"
@@ -48,7 +48,7 @@ class RunContext {
   const TimePoint began = clock.Now();
   process::EventLoop loop;  ///< has the signals, the sink and the event writer
   /// The session of the run, for its guard.
-  SharedSession shared_session;
+  SessionForGuard session_for_guard;
   /// Locks that the run uses without acquiring them itself. RemoveInheritedLocks() and
   /// UseExistingHold() add to them.
   AncestorLocks ancestors;

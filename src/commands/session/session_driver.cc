@@ -20,7 +20,7 @@ constexpr Duration kLookupPause = 1s;
 }  // namespace
 
 SessionDriver::SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options,
-                             const Clock& clock, SharedSession* shared)
+                             const Clock& clock, SessionForGuard* shared)
     : loop_(loop),
       clock_(clock),
       shared_(shared),

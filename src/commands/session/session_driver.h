@@ -7,7 +7,7 @@
 
 #include "base/event_source.h"
 #include "cli/options/options.h"
-#include "commands/session/shared_session.h"
+#include "commands/session/session_for_guard.h"
 #include "process/loop/event_loop.h"
 #include "process/transport/name_lookup.h"
 #include "zookeeper/session.h"
@@ -23,7 +23,7 @@ class SessionDriver final : public EventSource {
   /// Registers itself and the session with `loop`, which outlives it. `shared`, if not null, is
   /// cleared once the servers have answered the close.
   SessionDriver(process::EventLoop& loop, const cli::ServerOptions& options, const Clock& clock,
-                SharedSession* shared = nullptr);
+                SessionForGuard* shared = nullptr);
   ~SessionDriver() override;
 
   [[nodiscard]] zookeeper::Session& session() { return session_; }
@@ -60,7 +60,7 @@ class SessionDriver final : public EventSource {
 
   process::EventLoop& loop_;
   const Clock& clock_;
-  SharedSession* const shared_;
+  SessionForGuard* const shared_;
   const zookeeper::ServerList servers_;
   const bool names_no_server_;
   const std::string identity_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "protocol/contender_name.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 
 namespace zklock::lock {
 

@@ -8,9 +8,9 @@
 
 #include "lock/data/lock_children.h"
 #include "protocol/contender_name.h"
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
+#include "protocol/run_records.h"
 
 namespace zklock::lock {
 namespace {

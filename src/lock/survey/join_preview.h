@@ -7,9 +7,9 @@
 #include "lock/acquire/acquire_request.h"
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
-#include "lock/hold/last_run.h"
+#include "lock/hold/success_record.h"
 #include "lock/operations/calls.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
 // What a contender would meet in a LOCK, without creating one: for --dry-run. All of these throw

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lock/survey/lock_survey.h"
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/queue.h"
+#include "protocol/run_records.h"
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 
 namespace zklock::lock {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lock/data/run_history.h"
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
 #include "protocol/release_record.h"
+#include "protocol/run_records.h"
 #include "protocol/semaphore.h"
 
 namespace zklock::lock {

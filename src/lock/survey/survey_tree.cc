@@ -6,8 +6,8 @@
 
 #include "lock/survey/survey.h"
 #include "protocol/contender_name.h"
-#include "protocol/last_run.h"
 #include "protocol/lock_path.h"
+#include "protocol/run_records.h"
 #include "protocol/semaphore.h"
 
 // Decides from a znode's children what it is: a LOCK with its queue, a semaphore, or the parent of

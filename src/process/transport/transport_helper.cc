@@ -21,7 +21,7 @@
 #include "build_info.h"
 #include "process/loop/descriptors.h"
 #include "process/loop/system_error.h"
-#include "process/transport/last_words.h"
+#include "process/transport/error_tail.h"
 
 namespace zklock::process {
 namespace {
@@ -227,13 +227,13 @@ class ProxyTransport::Proxy final : public zookeeper::Helper {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  const std::string& LastWords() override { return words_.Read(); }
+  const std::string& ErrorTail() override { return words_.Read(); }
   void ForgetWords() override { words_.Forget(); }
 
  private:
   HelperProcesses& minders_;
   const pid_t minder_;
-  process::LastWords words_;
+  process::ErrorTail words_;
 };
 
 std::unique_ptr<zookeeper::Helper> ProxyTransport::Start(const zookeeper::Endpoint& endpoint,
@@ -263,10 +263,10 @@ class ProgramTransport::Program final : public zookeeper::Helper {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  const std::string& LastWords() override {
+  const std::string& ErrorTail() override {
     text_ = words_.Read();
     if (IsRefusal()) text_.erase(0, 1);
-    const std::string before = proxy_ == nullptr ? "" : proxy_->LastWords();
+    const std::string before = proxy_ == nullptr ? "" : proxy_->ErrorTail();
     if (!before.empty()) text_ = before + "; " + text_;
     return text_;
   }
@@ -279,7 +279,7 @@ class ProgramTransport::Program final : public zookeeper::Helper {
  private:
   HelperProcesses& programs_;
   const pid_t program_;
-  process::LastWords words_;
+  process::ErrorTail words_;
   std::unique_ptr<zookeeper::Helper> proxy_;
   std::string text_;
 };

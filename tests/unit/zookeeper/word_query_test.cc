@@ -17,7 +17,7 @@ using State = WordQuery::State;
 
 class SilentHelper final : public Helper {
  public:
-  const std::string& LastWords() override { return words_; }
+  const std::string& ErrorTail() override { return words_; }
   void ForgetWords() override {}
 
  private:

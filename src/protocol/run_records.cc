@@ -1,4 +1,4 @@
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 
 #include <algorithm>
 #include <charconv>

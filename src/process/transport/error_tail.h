@@ -8,10 +8,10 @@ namespace zklock::process {
 
 /// The end of what a process writes to a pipe: its last two lines, as one text. ssh names the cause
 /// in the last line but one. A form feed on a line of its own discards what precedes it.
-class LastWords {
+class ErrorTail {
  public:
   /// `pipe`: its reading end.
-  explicit LastWords(UniqueFd pipe);
+  explicit ErrorTail(UniqueFd pipe);
 
   /// Reads what has arrived, without waiting.
   const std::string& Read();

@@ -1,4 +1,4 @@
-#include "process/transport/last_words.h"
+#include "process/transport/error_tail.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 namespace zklock::process {
 namespace {
 
-/// A pipe whose reading end is read by LastWords.
+/// A pipe whose reading end is read by ErrorTail.
 class Pipe {
  public:
   Pipe() {
@@ -35,7 +35,7 @@ class Pipe {
 
 TEST_CASE("the last two lines of a process are kept, the last one also while it is incomplete") {
   Pipe pipe;
-  LastWords words(pipe.TakeReadingEnd());
+  ErrorTail words(pipe.TakeReadingEnd());
   CHECK(words.Read().empty());
   pipe.Write("one\n");
   CHECK(words.Read() == "one");
@@ -53,7 +53,7 @@ TEST_CASE("the last two lines of a process are kept, the last one also while it 
 
 TEST_CASE("a form feed discards what a process has reported") {
   const Pipe pipe;
-  LastWords words(pipe.TakeReadingEnd());
+  ErrorTail words(pipe.TakeReadingEnd());
   pipe.Write("connecting\n\f\n");
   CHECK(words.Read().empty());
   pipe.Write("failed\n");
@@ -62,7 +62,7 @@ TEST_CASE("a form feed discards what a process has reported") {
 
 TEST_CASE("the rest of a long line is dropped") {
   const Pipe pipe;
-  LastWords words(pipe.TakeReadingEnd());
+  ErrorTail words(pipe.TakeReadingEnd());
   pipe.Write(std::string(5000, 'x') + "\nend\n");
   CHECK(words.Read() == std::string(300, 'x') + "; end");
 }
@@ -71,7 +71,7 @@ TEST_CASE("a process that writes without pause is not read without end") {
   const Pipe pipe;
   constexpr int kSize = 1 << 19;
   REQUIRE(fcntl(pipe.writing_end(), F_SETPIPE_SZ, kSize) >= kSize);
-  LastWords words(pipe.TakeReadingEnd());
+  ErrorTail words(pipe.TakeReadingEnd());
   pipe.Write(std::string(kSize - 4, '\n') + "end\n");
   (void)words.Read();
   int unread = 0;

@@ -1,4 +1,4 @@
-#include "lock/hold/last_start.h"
+#include "lock/hold/start_commit.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -54,7 +54,7 @@ struct Holder {
     Begin();
     REQUIRE(start->refusal());
     CHECK_FALSE(start->IsCommitted());
-    if constexpr (std::is_same_v<T, LastStart::TooRecent>) {
+    if constexpr (std::is_same_v<T, StartCommit::TooRecent>) {
       return std::get<T>(*start->refusal());
     } else {
       const auto& failure = std::get<RecordFailure>(*start->refusal());
@@ -76,14 +76,14 @@ struct Holder {
   FakeClock clock;
   FakeServers servers;
   FakeStore store{servers, clock};
-  std::optional<LastStart> start;
+  std::optional<StartCommit> start;
 };
 
 TEST_CASE("A record from another life of LOCK is not taken for ours, although it has our token") {
   Holder holder;
   SECTION("a recent one") {
     holder.PutStart("zklock/1 7 db9", kNow - kHour / 2);
-    CHECK(holder.RefusalOf<LastStart::TooRecent>().host == "db9");
+    CHECK(holder.RefusalOf<StartCommit::TooRecent>().host == "db9");
   }
   SECTION("an old one") {
     holder.PutStart("zklock/1 7 db9", kNow - 2 * kHour);
@@ -116,7 +116,7 @@ TEST_CASE("A start counts for its duration, by the servers' clock, and no longer
       CHECK(holder.Last().modified_ms == kNow);
       continue;
     }
-    const auto recent = holder.RefusalOf<LastStart::TooRecent>();
+    const auto recent = holder.RefusalOf<StartCommit::TooRecent>();
     CHECK(recent.lock == "/l");
     CHECK(recent.host == "db0");
     CHECK(recent.ago == std::chrono::milliseconds(ago));
@@ -168,7 +168,7 @@ TEST_CASE("Of two runs that have read the same start only one may begin") {
     holder.store.Before("set /l/last-start",
                         [&] { holder.servers.Write("/l/last-start", "zklock/1 8 db2"); });
   }
-  CHECK(holder.RefusalOf<LastStart::TooRecent>().host == "db2");
+  CHECK(holder.RefusalOf<StartCommit::TooRecent>().host == "db2");
   CHECK(holder.Last().data == "zklock/1 8 db2");
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("Where one LOCK refuses the run, no other one gets a start") {
   Holder holder({"/a", "/b", "/c"});
   SECTION("one refuses") {
     holder.PutStart("zklock/1 5 db0", kNow - 1, "/c");
-    CHECK(holder.RefusalOf<LastStart::TooRecent>().lock == "/c");
+    CHECK(holder.RefusalOf<StartCommit::TooRecent>().lock == "/c");
     CHECK_FALSE(holder.servers.Has("/a/last-start"));
     CHECK_FALSE(holder.servers.Has("/b/last-start"));
   }

@@ -1,4 +1,4 @@
-#include "lock/hold/last_run.h"
+#include "lock/hold/success_record.h"
 
 #include <utility>
 
@@ -18,28 +18,28 @@ std::string PathOf(const Ticket& ticket) {
 
 }  // namespace
 
-LastRun::LastRun(zookeeper::Store& store, std::vector<Ticket> tickets)
+SuccessRecord::SuccessRecord(zookeeper::Store& store, std::vector<Ticket> tickets)
     : store_(store), tickets_(std::move(tickets)), below_(tickets_.size()) {}
 
-EventSource::Interest LastRun::GetInterest() {
+EventSource::Interest SuccessRecord::GetInterest() {
   // The session wakes the loop when it is connected.
   if (IsDone() || under_way_ || !store_.IsConnected()) return {};
   return {.wake = TimePoint{}};
 }
 
-void LastRun::OnReady(short /*revents*/) {
+void SuccessRecord::OnReady(short /*revents*/) {
   if (IsDone() || under_way_ || !store_.IsConnected()) return;
   under_way_ = true;
   const Ticket& ticket = tickets_[next_];
   recording_ ? Write(ticket) : Ask(ticket);
 }
 
-void LastRun::Advance() {
+void SuccessRecord::Advance() {
   under_way_ = false;
   ++next_;
 }
 
-void LastRun::Ask(const Ticket& ticket) {
+void SuccessRecord::Ask(const Ticket& ticket) {
   kept_.reset();
   below_[next_].clear();
   store_.Get(
@@ -51,7 +51,7 @@ void LastRun::Ask(const Ticket& ticket) {
       scope_.Wrap([this, &ticket](const zookeeper::GetReply& reply) { OnAsked(ticket, reply); }));
 }
 
-void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
+void SuccessRecord::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
   if (kept.error == Error::kNoNode || IsLost(kept.error)) return;
   if (kept.error != Error::kNone) return GiveUp(ticket, PathOf(ticket), kept.error);
   // An administrator may have created it, empty, for its ACL.
@@ -64,12 +64,12 @@ void LastRun::OnKept(const Ticket& ticket, const zookeeper::GetReply& kept) {
       Unusable{.why = Unusable::Why::kRecordUnknown, .child = std::string(protocol::kLastRunChild)};
 }
 
-void LastRun::GiveUp(const Ticket& ticket, const std::string& path, Error error) {
+void SuccessRecord::GiveUp(const Ticket& ticket, const std::string& path, Error error) {
   unknown_ = FailureOf(error, "read the last run under", ticket.lock.display_path(), "READ",
                        ticket.lock.DisplayPath(path));
 }
 
-void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
+void SuccessRecord::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
   if (IsLost(lock.error)) {
     under_way_ = false;
     return;
@@ -87,8 +87,8 @@ void LastRun::OnAsked(const Ticket& ticket, const zookeeper::GetReply& lock) {
   Advance();
 }
 
-void LastRun::Record(TimePoint began, const std::string& host,
-                     std::vector<std::optional<zookeeper::DataWrite>> data) {
+void SuccessRecord::Record(TimePoint began, const std::string& host,
+                           std::vector<std::optional<zookeeper::DataWrite>> data) {
   recording_ = true;
   data_ = std::move(data);
   began_ = began;
@@ -96,7 +96,7 @@ void LastRun::Record(TimePoint began, const std::string& host,
   next_ = 0;
 }
 
-void LastRun::Write(const Ticket& ticket) {
+void SuccessRecord::Write(const Ticket& ticket) {
   const bool is_given = next_ < data_.size() && data_[next_];
   const std::string data =
       is_given
@@ -112,7 +112,7 @@ void LastRun::Write(const Ticket& ticket) {
              }));
 }
 
-void LastRun::OnWritten(const Ticket& ticket, Error error) {
+void SuccessRecord::OnWritten(const Ticket& ticket, Error error) {
   // Send again after a lost reply. If the znode was created meanwhile, that is a set.
   if (IsLost(error) || error == Error::kNodeExists) {
     under_way_ = false;

@@ -10,7 +10,7 @@
 #include "lock/data/outcome.h"
 #include "lock/data/ticket.h"
 #include "lock/operations/server_operation.h"
-#include "protocol/last_run.h"
+#include "protocol/run_records.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -24,7 +24,7 @@ using RecordFailure = std::variant<Unusable, OperationFailure>;
 ///
 /// Passive. The Hold is the store's listener: while the store has no server, this does nothing, and
 /// requests that were lost with a connection are sent again over the next one.
-class LastRun final : public EventSource {
+class SuccessRecord final : public EventSource {
  public:
   /// The last success under one of the tickets' LOCKs.
   struct Success {
@@ -33,7 +33,7 @@ class LastRun final : public EventSource {
   };
 
   /// `tickets`: held, and not for reading. Starts by reading.
-  LastRun(zookeeper::Store& store, std::vector<Ticket> tickets);
+  SuccessRecord(zookeeper::Store& store, std::vector<Ticket> tickets);
 
   /// The current work, reading or writing, is done.
   [[nodiscard]] bool IsDone() const { return unknown_ || next_ == tickets_.size(); }

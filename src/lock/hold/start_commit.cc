@@ -1,4 +1,4 @@
-#include "lock/hold/last_start.h"
+#include "lock/hold/start_commit.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,28 +17,28 @@ std::string LastStartOf(const Ticket& ticket) {
 
 }  // namespace
 
-LastStart::LastStart(zookeeper::Store& store, const Clock& clock,
-                     const std::vector<Ticket>& tickets, std::string host, Duration once_per)
+StartCommit::StartCommit(zookeeper::Store& store, const Clock& clock,
+                         const std::vector<Ticket>& tickets, std::string host, Duration once_per)
     : store_(store), clock_(clock), host_(std::move(host)), once_per_(once_per) {
   for (const Ticket& ticket : tickets) places_.push_back({ticket});
 }
 
-bool LastStart::IsCommitted() const {
+bool StartCommit::IsCommitted() const {
   return std::all_of(places_.begin(), places_.end(),
                      [](const Place& place) { return place.state == State::kCommitted; });
 }
 
-bool LastStart::IsIdle() const {
+bool StartCommit::IsIdle() const {
   return refusal_ || IsCommitted() || pending_ > 0 || !store_.IsConnected();
 }
 
-EventSource::Interest LastStart::GetInterest() {
+EventSource::Interest StartCommit::GetInterest() {
   // The session wakes the loop when it is connected.
   if (IsIdle()) return {};
   return {.wake = TimePoint{}};
 }
 
-void LastStart::OnReady(short /*revents*/) {
+void StartCommit::OnReady(short /*revents*/) {
   if (IsIdle()) return;
   // First all are read: where one LOCK refuses the run, no other one gets a start.
   const bool reads = std::any_of(places_.begin(), places_.end(),
@@ -50,11 +50,11 @@ void LastStart::OnReady(short /*revents*/) {
   }
 }
 
-std::string LastStart::DataOf(const Place& place) const {
+std::string StartCommit::DataOf(const Place& place) const {
   return protocol::FormatStartRecord({place.ticket.token, host_});
 }
 
-void LastStart::Read(Place& place) {
+void StartCommit::Read(Place& place) {
   ++pending_;
   store_.Get(LastStartOf(place.ticket), zookeeper::Watch::kNo,
              scope_.Wrap([this, &place](const zookeeper::GetReply& reply) {
@@ -63,7 +63,7 @@ void LastStart::Read(Place& place) {
              }));
 }
 
-void LastStart::OnRead(Place& place, const zookeeper::GetReply& reply) {
+void StartCommit::OnRead(Place& place, const zookeeper::GetReply& reply) {
   if (IsLost(reply.error)) return;
   if (reply.error != Error::kNone && reply.error != Error::kNoNode) {
     return GiveUp(place, reply.error, "read the last start under", "READ",
@@ -92,7 +92,7 @@ void LastStart::OnRead(Place& place, const zookeeper::GetReply& reply) {
   if (ago < once_per_) refusal_ = TooRecent{place.ticket.lock.display_path(), last->host, ago};
 }
 
-void LastStart::Write(Place& place) {
+void StartCommit::Write(Place& place) {
   ++pending_;
   has_written_ = true;
   place.state = State::kUnread;  // after any answer but success
@@ -106,7 +106,7 @@ void LastStart::Write(Place& place) {
   }
 }
 
-void LastStart::OnWritten(Place& place, Error error) {
+void StartCommit::OnWritten(Place& place, Error error) {
   const bool creates = !place.version;
   // LOCK is gone, and our contender with it: the Hold notices, and nothing is left to do here.
   if (creates && error == Error::kNoNode) return;
@@ -124,8 +124,8 @@ void LastStart::OnWritten(Place& place, Error error) {
          creates ? place.ticket.lock.path : LastStartOf(place.ticket));
 }
 
-void LastStart::GiveUp(const Place& place, Error error, const std::string& operation,
-                       const std::string& right, const std::string& right_path) {
+void StartCommit::GiveUp(const Place& place, Error error, const std::string& operation,
+                         const std::string& right, const std::string& right_path) {
   const LockName& lock = place.ticket.lock;
   refusal_ = FailureOf(error, operation, lock.display_path(), right, lock.DisplayPath(right_path));
 }

@@ -14,10 +14,10 @@ namespace zklock::commands {
 
 /// What a guard needs to close the session of its zklock, in memory that both share, since the
 /// guard may be forked before the session exists.
-class SharedSession {
+class SessionForGuard {
  public:
   /// `options` outlive it. Throws std::system_error.
-  explicit SharedSession(const cli::ServerOptions& options) : options_(options) {}
+  explicit SessionForGuard(const cli::ServerOptions& options) : options_(options) {}
 
   /// The session to close from now on. It has been connected. To be called before anything is
   /// created with a session.

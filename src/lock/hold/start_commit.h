@@ -10,7 +10,7 @@
 #include "base/event_source.h"
 #include "lock/data/callback_scope.h"
 #include "lock/data/ticket.h"
-#include "lock/hold/last_run.h"
+#include "lock/hold/success_record.h"
 #include "zookeeper/store.h"
 
 namespace zklock::lock {
@@ -23,8 +23,8 @@ namespace zklock::lock {
 /// that have read the same start, as when one of them has lost the lock, only one can begin. It
 /// does the same after a lost reply, and recognises a write of its own by the token.
 ///
-/// Passive, as LastRun: while the store has no server, this does nothing.
-class LastStart final : public EventSource {
+/// Passive, as SuccessRecord: while the store has no server, this does nothing.
+class StartCommit final : public EventSource {
  public:
   /// A run started `ago` under one of the LOCKs, by the servers' clock.
   struct TooRecent {
@@ -37,8 +37,8 @@ class LastStart final : public EventSource {
 
   /// `tickets`: held, and not for reading. The run starts on `host`. A start keeps others from
   /// starting for `once_per`.
-  LastStart(zookeeper::Store& store, const Clock& clock, const std::vector<Ticket>& tickets,
-            std::string host, Duration once_per);
+  StartCommit(zookeeper::Store& store, const Clock& clock, const std::vector<Ticket>& tickets,
+              std::string host, Duration once_per);
 
   [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
   /// The start is committed under all LOCKs. Meanwhile the lease may have become too short to start

@@ -1,4 +1,4 @@
-#include "lock/hold/last_run.h"
+#include "lock/hold/success_record.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -17,7 +17,7 @@ using test::Fault;
 
 /// A holder of /l whose contender was created at 1,000,000 ms by the servers' clock.
 struct Holder {
-  Holder() : store(servers, clock), last_run(store, {Made()}) { store.Connect(); }
+  Holder() : store(servers, clock), success_record(store, {Made()}) { store.Connect(); }
 
   Ticket Made() {
     servers.Put("/l", 0, false, "zklock/1");
@@ -30,15 +30,15 @@ struct Holder {
   void Run() {
     for (;;) {
       store.Run();
-      if (last_run.GetInterest().wake > clock.Now()) return;
-      last_run.OnReady(0);
+      if (success_record.GetInterest().wake > clock.Now()) return;
+      success_record.OnReady(0);
     }
   }
 
   FakeClock clock;
   FakeServers servers;
   FakeStore store;
-  LastRun last_run;
+  SuccessRecord success_record;
 };
 
 const Refused& RefusedIn(const RecordFailure& failure) {
@@ -48,26 +48,26 @@ const Refused& RefusedIn(const RecordFailure& failure) {
 TEST_CASE("Without a recorded success there is none") {
   Holder holder;
   holder.Run();
-  CHECK(holder.last_run.IsDone());
-  CHECK_FALSE(holder.last_run.newest());
+  CHECK(holder.success_record.IsDone());
+  CHECK_FALSE(holder.success_record.newest());
 }
 
 TEST_CASE("A success is recorded by the servers' clock and read again") {
   Holder holder;
   holder.Run();
-  holder.last_run.Record(holder.clock.Now() + 5s, "db1");
-  CHECK_FALSE(holder.last_run.IsDone());
+  holder.success_record.Record(holder.clock.Now() + 5s, "db1");
+  CHECK_FALSE(holder.success_record.IsDone());
   holder.Run();
-  REQUIRE(holder.last_run.IsDone());
-  CHECK(holder.last_run.refused().empty());
+  REQUIRE(holder.success_record.IsDone());
+  CHECK(holder.success_record.refused().empty());
   CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1005000 db1");
   CHECK(holder.servers.nodes.at("/l/last-run").owner == 0);
 
-  holder.last_run.Record(holder.clock.Now() + 9s, "db2");
+  holder.success_record.Record(holder.clock.Now() + 9s, "db2");
   holder.Run();
   CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1009000 db2");
 
-  LastRun next(holder.store, {holder.Made()});
+  SuccessRecord next(holder.store, {holder.Made()});
   while (!next.IsDone()) {
     next.OnReady(0);
     holder.store.Run();
@@ -82,10 +82,10 @@ TEST_CASE("A success replaces the first line, and keeps the lines below it") {
     Holder holder;
     holder.servers.Put("/l/last-run", 0, false, first + "\n{\"began\":5}\n");
     holder.Run();
-    REQUIRE(holder.last_run.IsDone());
-    CHECK_FALSE(holder.last_run.unknown());
-    CHECK(holder.last_run.newest().has_value() == !first.empty());
-    holder.last_run.Record(holder.clock.Now(), "db1");
+    REQUIRE(holder.success_record.IsDone());
+    CHECK_FALSE(holder.success_record.unknown());
+    CHECK(holder.success_record.newest().has_value() == !first.empty());
+    holder.success_record.Record(holder.clock.Now(), "db1");
     holder.Run();
     CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1\n{\"began\":5}\n");
   }
@@ -98,10 +98,10 @@ TEST_CASE("A lost request or reply does no harm") {
       Holder holder;
       holder.store.PlaceFault(at, fault);
       holder.Run();
-      REQUIRE(holder.last_run.IsDone());
-      holder.last_run.Record(holder.clock.Now(), "db1");
+      REQUIRE(holder.success_record.IsDone());
+      holder.success_record.Record(holder.clock.Now(), "db1");
       holder.Run();
-      REQUIRE(holder.last_run.IsDone());
+      REQUIRE(holder.success_record.IsDone());
       CHECK(holder.servers.nodes.at("/l/last-run").data == "zklock/1 1000000 db1");
     }
   }
@@ -113,39 +113,41 @@ TEST_CASE("A last run that cannot be read is unknown, not absent") {
     holder.servers.Put("/l/last-run", 0, false, "zklock/1 999000 db1");
     holder.servers.nodes.at("/l/last-run").readable = false;
     holder.Run();
-    REQUIRE(holder.last_run.unknown());
-    CHECK(RefusedIn(*holder.last_run.unknown()).right_path == "/l/last-run");
+    REQUIRE(holder.success_record.unknown());
+    CHECK(RefusedIn(*holder.success_record.unknown()).right_path == "/l/last-run");
   }
   SECTION("because the LOCK cannot be read") {
     holder.servers.nodes.at("/l").readable = false;
     holder.Run();
-    REQUIRE(holder.last_run.unknown());
-    CHECK(RefusedIn(*holder.last_run.unknown()).right_path == "/l");
+    REQUIRE(holder.success_record.unknown());
+    CHECK(RefusedIn(*holder.success_record.unknown()).right_path == "/l");
   }
   SECTION("because of an unexpected answer") {
     holder.store.Refuse(GENERATE(0, 1), zookeeper::Error::kOther);
     holder.Run();
-    REQUIRE(holder.last_run.unknown());
-    CHECK(std::holds_alternative<Defect>(std::get<OperationFailure>(*holder.last_run.unknown())));
+    REQUIRE(holder.success_record.unknown());
+    CHECK(std::holds_alternative<Defect>(
+        std::get<OperationFailure>(*holder.success_record.unknown())));
   }
   SECTION("because zklock did not write it") {
     holder.servers.Put("/l/last-run", 0, false, "yesterday");
     holder.Run();
-    REQUIRE(holder.last_run.unknown());
-    CHECK(std::get<Unusable>(*holder.last_run.unknown()).why == Unusable::Why::kRecordUnknown);
+    REQUIRE(holder.success_record.unknown());
+    CHECK(std::get<Unusable>(*holder.success_record.unknown()).why ==
+          Unusable::Why::kRecordUnknown);
   }
-  CHECK(holder.last_run.IsDone());
-  CHECK_FALSE(holder.last_run.newest());
+  CHECK(holder.success_record.IsDone());
+  CHECK_FALSE(holder.success_record.newest());
 }
 
 TEST_CASE("A refused write is reported") {
   Holder holder;
   holder.servers.nodes.at("/l").writable = false;
   holder.Run();
-  holder.last_run.Record(holder.clock.Now(), "db1");
+  holder.success_record.Record(holder.clock.Now(), "db1");
   holder.Run();
-  CHECK(holder.last_run.IsDone());
-  CHECK(holder.last_run.refused() == std::vector<std::string>{"/l"});
+  CHECK(holder.success_record.IsDone());
+  CHECK(holder.success_record.refused() == std::vector<std::string>{"/l"});
 }
 
 }  // namespace

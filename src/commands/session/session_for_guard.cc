@@ -1,4 +1,4 @@
-#include "commands/session/shared_session.h"
+#include "commands/session/session_for_guard.h"
 
 #include <algorithm>
 #include <sstream>
@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "process/transport/transport_helper.h"
-#include "zookeeper/close_session.h"
+#include "zookeeper/orphaned_session.h"
 
 namespace zklock::commands {
 
-void SharedSession::Set(const zookeeper::Session& session) {
+void SessionForGuard::Set(const zookeeper::Session& session) {
   const zookeeper::Credentials& credentials = *session.credentials();
   std::string addresses;
   for (const zookeeper::Endpoint& endpoint : session.endpoints()) {
@@ -26,7 +26,7 @@ void SharedSession::Set(const zookeeper::Session& session) {
   page_->is_set = true;
 }
 
-void SharedSession::Close() const {
+void SessionForGuard::Close() const {
   if (!page_->is_set) return;
   std::vector<zookeeper::Endpoint> endpoints;
   std::istringstream lines(page_->addresses.data());

@@ -1,4 +1,4 @@
-#include "process/transport/last_words.h"
+#include "process/transport/error_tail.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,11 +20,11 @@ constexpr int kMostPieces = 16;
 
 }  // namespace
 
-LastWords::LastWords(UniqueFd pipe) : pipe_(std::move(pipe)) {
+ErrorTail::ErrorTail(UniqueFd pipe) : pipe_(std::move(pipe)) {
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
 }
 
-const std::string& LastWords::Read() {
+const std::string& ErrorTail::Read() {
   std::array<char, 4096> buffer{};
   for (int pieces = 0; pipe_ && pieces < kMostPieces; ++pieces) {
     const ssize_t size = read(pipe_.get(), buffer.data(), buffer.size());
@@ -41,14 +41,14 @@ const std::string& LastWords::Read() {
   return text_;
 }
 
-void LastWords::Forget() {
+void ErrorTail::Forget() {
   (void)Read();
   line_.clear();
   previous_.clear();
   last_.clear();
 }
 
-void LastWords::Take(const char* data, std::size_t size) {
+void ErrorTail::Take(const char* data, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
     if (data[i] == '\r') continue;
     if (data[i] != '\n') {

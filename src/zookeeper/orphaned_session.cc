@@ -1,4 +1,4 @@
-#include "zookeeper/close_session.h"
+#include "zookeeper/orphaned_session.h"
 
 #include <poll.h>
 
