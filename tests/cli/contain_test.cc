@@ -19,6 +19,7 @@
 #include "cli/zklock.h"
 #include "process/tree/process_tree.h"
 #include "support/cgroup.h"
+#include "support/skip.h"
 #include "support/temporary.h"
 
 namespace zklock::test {
@@ -27,8 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uid_t kNobody = 65534;
-
-void SayThatItCannotBeTested() { WARN("needs root and a cgroup hierarchy: not tested"); }
 
 void BecomeNobody() {
   const bool is_nobody = setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&
@@ -171,7 +170,7 @@ std::vector<pid_t> ReadPids(Child& child, int count) {
 
 TEST_CASE("the command runs in a cgroup of its own, which is removed") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   const Finished finished =
       Run(In(cgroup, {"exclusive", "-v"}, lock,
@@ -189,7 +188,7 @@ TEST_CASE("the command runs in a cgroup of its own, which is removed") {
 
 TEST_CASE("with --contain off the command stays in the cgroup of zklock") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Finished finished = Run(In(cgroup, {"exclusive", "-v", "--contain", "off"},
                                    NewLock("contain"), "grep ^0:: /proc/self/cgroup"));
   CHECK(BaseName(Lines(finished.out).at(0)) == BaseName(cgroup.path()));
@@ -198,7 +197,7 @@ TEST_CASE("with --contain off the command stays in the cgroup of zklock") {
 
 TEST_CASE("a try that finds the lock busy leaves no cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder = StartHolder({"exclusive", "--contain", "off"}, lock);
   CHECK(Run(In(cgroup, {"try"}, lock, "true")).exit == Exited(75));
@@ -208,7 +207,7 @@ TEST_CASE("a try that finds the lock busy leaves no cgroup") {
 
 TEST_CASE("a command that cannot be executed leaves no cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const TemporaryDirectory directory;
   const std::string program = directory.WriteProgram("program", "#!/nowhere\n");
   ChildOptions options = In(cgroup, {"exclusive"}, NewLock("contain"), "");
@@ -220,7 +219,7 @@ TEST_CASE("a command that cannot be executed leaves no cgroup") {
 
 TEST_CASE("a command that ignores the stop signal and leaves daemons ends with its cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock, kStubborn));
   ReadPids(holder, 2);
@@ -246,9 +245,9 @@ TEST_CASE("a command that ignores the stop signal and leaves daemons ends with i
 
 TEST_CASE("an ordinary user's command ends with what it ran through sudo") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
-  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
   const std::string script =
       nobody.sudo() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exec sleep 1000";
@@ -322,9 +321,9 @@ class Freezer {
 TEST_CASE("the lock is not released before the last process in the cgroup has ended") {
   const TestCgroup cgroup;
   const Freezer freezer;
-  if (!cgroup.works() || !freezer.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works() || !freezer.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
-  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
   // The walk would not wait for a process that it may not signal.
   const std::string script = nobody.sudo() + "sh -c 'echo $$; exec sleep 1000' & exec sleep 1000";
@@ -359,9 +358,9 @@ TEST_CASE("the lock is not released before the last process in the cgroup has en
 
 TEST_CASE("a process that hidepid hides behind two others ends with its cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
-  if (!nobody.has_sudo()) return SayThatItCannotBeTested();
+  if (!nobody.has_sudo()) return Skip("sudo");
   const std::string lock = NewLock("contain");
   const TemporaryDirectory directory;
   // A process that has given up its rights without an exec can be signalled, but is hidden.
@@ -397,7 +396,7 @@ TEST_CASE("a process that hidepid hides behind two others ends with its cgroup")
 
 TEST_CASE("a fork bomb ends with its cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   // Twenty processes, each of which is replaced by its child at once: a walk meets none alive.
   Child holder = Child::Start(
@@ -413,7 +412,7 @@ TEST_CASE("a fork bomb ends with its cgroup") {
 
 TEST_CASE("processes that outlive the command are moved to the cgroup of zklock") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder =
       Child::Start(In(cgroup, {"exclusive"}, lock,
@@ -431,7 +430,7 @@ TEST_CASE("processes that outlive the command are moved to the cgroup of zklock"
 
 TEST_CASE("with --descendants kill, what the command leaves ends with its cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   Child holder = Child::Start(In(cgroup, {"exclusive", "--descendants", "kill", "-k", "50ms"},
                                  NewLock("contain"), "trap '' TERM; sleep 1000 & exit 3"));
   CHECK(holder.Wait() == Exited(3));
@@ -441,7 +440,7 @@ TEST_CASE("with --descendants kill, what the command leaves ends with its cgroup
 
 TEST_CASE("cgroups that the command makes end with its own") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
                                  "own=$(echo $PARENT/zklock-*); mkdir -p $own/a/b; "
@@ -514,9 +513,9 @@ class ProcessLimit {
 
 TEST_CASE("where no more processes may be created, nothing is left, whoever is refused") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const ProcessLimit limit(cgroup);
-  if (!limit.works()) return SayThatItCannotBeTested();
+  if (!limit.works()) return Skip("a cgroup with a limit of processes");
   const std::string contain = GENERATE("auto", "require");
   CAPTURE(contain);
   // zklock, its guard and the command: each more that is allowed lets one more of them be.
@@ -540,9 +539,9 @@ TEST_CASE("where no more processes may be created, nothing is left, whoever is r
 
 TEST_CASE("a command that has reached the limit on processes ends with its cgroup") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const ProcessLimit limit(cgroup);
-  if (!limit.works()) return SayThatItCannotBeTested();
+  if (!limit.works()) return Skip("a cgroup with a limit of processes");
   const std::string lock = NewLock("contain");
   Child holder = Child::Start(
       limit.Around(In(cgroup, {"exclusive", "--session-timeout", "40s", "-k", "50ms"}, lock,
@@ -568,7 +567,7 @@ TEST_CASE("a command that has reached the limit on processes ends with its cgrou
 
 TEST_CASE("a process that has moved to another cgroup is found by the walk") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
                                  "trap '' TERM; echo $$ > $PARENT/cgroup.procs; "
@@ -583,7 +582,7 @@ TEST_CASE("a process that has moved to another cgroup is found by the walk") {
 
 TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder =
       Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
@@ -600,7 +599,7 @@ TEST_CASE("a command that has made its cgroup threaded is ended by the walk") {
 
 TEST_CASE("a command that has frozen its cgroup is ended") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   Child holder = Child::Start(In(cgroup, {"exclusive", "-k", "50ms"}, lock,
                                  "echo up; echo 1 > $(echo $PARENT/zklock-*)/cgroup.freeze"));
@@ -612,7 +611,7 @@ TEST_CASE("a command that has frozen its cgroup is ended") {
 
 TEST_CASE("what zklock and its guard leave when killed together, the next zklock ends") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   const std::string other = NewLock("contain");
   Child holder = Child::Start(In(cgroup, {"exclusive"}, lock, kStubborn));
@@ -655,7 +654,7 @@ struct Scope {
 
 TEST_CASE("what a crash leaves in one scope is ended by the next zklock in another") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Scope first(cgroup, "session-1.scope");
   const Scope second(cgroup, "session-2.scope");
   const Scope service(cgroup, "cron.service");
@@ -682,7 +681,7 @@ TEST_CASE("what a crash leaves in one scope is ended by the next zklock in anoth
 
 TEST_CASE("what another user's crash has left is not this user's to end") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const Nobody nobody(cgroup);
   Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
   const std::vector<pid_t> pids = ReadPids(holder, 2);
@@ -696,7 +695,7 @@ TEST_CASE("what another user's crash has left is not this user's to end") {
 
 TEST_CASE("another user cannot lock a run's cgroup and so keep it from being cleaned up") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
   ReadPids(holder, 2);
   const std::string path = cgroup.path() + "/" + cgroup.Below().at(0);
@@ -708,7 +707,7 @@ TEST_CASE("another user cannot lock a run's cgroup and so keep it from being cle
 
 TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   Child holder = Child::Start(In(cgroup, {"exclusive"}, NewLock("contain"), kStubborn));
   const std::vector<pid_t> pids = ReadPids(holder, 2);
   SECTION("zklock and its guard are alive") {}
@@ -720,7 +719,7 @@ TEST_CASE("the cgroup of a run that is alive is not taken for an orphan") {
 
 TEST_CASE("an empty cgroup that a crash has left is removed, and others are not touched") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string orphan = cgroup.path() + "/zklock-6fa459ea-ee8a-4ca4-894e-db77e160355e";
   REQUIRE(mkdir(orphan.c_str(), 0755) == 0);
   REQUIRE(mkdir((orphan + "/below").c_str(), 0755) == 0);
@@ -733,7 +732,7 @@ TEST_CASE("an empty cgroup that a crash has left is removed, and others are not 
 
 TEST_CASE("a nested run has its cgroup in that of the outer command, and none is left") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string inner = NewLock("contain");
   SECTION("it ends first") {
     const Finished finished =
@@ -765,7 +764,7 @@ TEST_CASE("a nested run has its cgroup in that of the outer command, and none is
 
 TEST_CASE("a zklock in a cgroup namespace of its own contains its command too") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   ChildOptions options = In(cgroup, {"exclusive", "--contain", "require"}, NewLock("contain"),
                             "cat /proc/self/cgroup");
   options.prepare = [prepare = options.prepare] {
@@ -853,7 +852,7 @@ void MustMount(const char* source, const std::string& target, const char* type,
 TEST_CASE(
     "where no cgroup can be had, the command runs without, and --contain require is refused") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const auto in_own_mounts = [] {
     if (unshare(CLONE_NEWNS) != 0) throw std::runtime_error("unshare");
   };
@@ -929,7 +928,7 @@ TEST_CASE(
 
 TEST_CASE("a delegated cgroup is used on a host with systemd too") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   ChildOptions options = In(cgroup, {"exclusive", "-v"}, NewLock("contain"), "true");
   const auto with_systemd = [&cgroup](const std::string& name, bool is_marked) {
     const std::string below = cgroup.path() + "/" + name;
@@ -960,7 +959,7 @@ TEST_CASE("a delegated cgroup is used on a host with systemd too") {
 
 TEST_CASE("inspect shows which commands have, or are to have, a cgroup of their own") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   const std::string lock = NewLock("contain");
   const auto start = [&](const Words& words) {
     ChildOptions options = In(cgroup, words, lock, "echo up; read x");
@@ -979,7 +978,7 @@ TEST_CASE("inspect shows which commands have, or are to have, a cgroup of their 
 
 TEST_CASE("the end of a contained command is marked in the events") {
   const TestCgroup cgroup;
-  if (!cgroup.works()) return SayThatItCannotBeTested();
+  if (!cgroup.works()) return Skip("root and a cgroup hierarchy");
   for (const std::string contain : {"auto", "off"}) {
     const Finished finished = Run(In(cgroup, {"exclusive", "--events", "2", "--contain", contain},
                                      NewLock("contain"), "true"));

@@ -28,6 +28,7 @@
 #include "process/nesting/nesting_socket.h"
 #include "process/tree/identity.h"
 #include "support/child.h"
+#include "support/skip.h"
 
 namespace zklock::process {
 namespace {
@@ -160,7 +161,7 @@ TEST_CASE("A process that is no descendant of the owner may neither run nor rele
 }
 
 TEST_CASE("A process that is not the one that has connected may not run") {
-  if (geteuid() != 0) return;  // only root can connect as another user
+  if (geteuid() != 0) return test::Skip("root, to connect as another user");
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
   // As if the number had been another user's when it connected.
@@ -212,7 +213,7 @@ TEST_CASE("A flood of strangers is served a part at a time, with pauses") {
 }
 
 TEST_CASE("After a stranger, connections of that user are closed unseen, and may ask again") {
-  if (geteuid() != 0) return;  // only root can connect as another user
+  if (geteuid() != 0) return test::Skip("root, to connect as another user");
   Nesting nesting;
   nesting.server.Open({kNode}, LeaseOf(30));
   const auto connect_as = [&](uid_t user) {
@@ -314,7 +315,7 @@ TEST_CASE("A process that got the pid of one that has connected may not run") {
   }});
   const test::Exit exit = child.Wait();
   if (exit == test::Exited(kCannotBeTested)) {
-    WARN("needs user namespaces and Linux 6.5: not tested");
+    test::Skip("user namespaces and Linux 6.5");
   } else {
     CHECK(exit == test::Exited(kNone));
   }

@@ -11,6 +11,8 @@
 
 #include "unit/process/supervised.h"
 
+#include "support/skip.h"
+
 namespace zklock::process {
 namespace {
 
@@ -45,7 +47,7 @@ constexpr int kNoRight = 77;
 bool Was(Child& child) {
   const test::Exit exit = child.Wait();
   if (exit == Exited(kNoRight)) {
-    WARN("needs root: not tested");
+    test::Skip("root");
     return false;
   }
   CHECK(exit == Exited(0));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/skip.h"
 #include "support/temporary.h"
 #include "unit/process/supervised.h"
 
@@ -52,8 +53,6 @@ class Sudo {
   bool works_ = false;
 };
 
-void SayThatItCannotBeTested() { WARN("needs root and setuid files: not tested"); }
-
 // Runs a script as nobody under a supervisor, ends it, and prints the result. `prepare` is called
 // in that process beforehand.
 Child EndAsNobody(
@@ -85,7 +84,7 @@ Child EndAsNobody(
 
 TEST_CASE("a process that cannot be signalled is named and not waited for") {
   const Sudo sudo;
-  if (!sudo.works()) return SayThatItCannotBeTested();
+  if (!sudo.works()) return test::Skip("root and setuid files");
   Child child = EndAsNobody("sh -c 'echo up >&$REPORT; exec sleep 1000' & " + sudo.command() +
                             "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & " + kWaitForEver);
   pid_t survivor = 0;
@@ -105,7 +104,7 @@ TEST_CASE("a process that cannot be signalled is named and not waited for") {
 
 TEST_CASE("a command that cannot be signalled itself is named, and counts as killed") {
   const Sudo sudo;
-  if (!sudo.works()) return SayThatItCannotBeTested();
+  if (!sudo.works()) return test::Skip("root and setuid files");
   Child child =
       EndAsNobody("exec " + sudo.command() + "sh -c 'trap \"\" TERM; echo $$; exec sleep 1000'");
   pid_t survivor = 0;
@@ -123,7 +122,7 @@ TEST_CASE("a command that cannot be signalled itself is named, and counts as kil
 
 TEST_CASE("hidepid does not hide a process of the same user that is a child of another user's") {
   const Sudo sudo;
-  if (!sudo.works()) return SayThatItCannotBeTested();
+  if (!sudo.works()) return test::Skip("root and setuid files");
   const std::string stubborn = "trap \"\" TERM; echo $$; exec sleep 1000";
   Child child = EndAsNobody(sudo.command() +
                                 "sh -c 'setpriv --reuid=65534 --regid=65534 --clear-groups sh -c " +
@@ -152,7 +151,7 @@ TEST_CASE("hidepid does not hide a process of the same user that is a child of a
 
 TEST_CASE("the session is not closed while a process survives zklock's death") {
   const Sudo sudo;
-  if (!sudo.works()) return SayThatItCannotBeTested();
+  if (!sudo.works()) return test::Skip("root and setuid files");
   const std::string notice = (fs::path(sudo.path()).parent_path() / "closed").string();
   Child child = Child::Start(
       {.body =
